@@ -1,0 +1,16 @@
+//! The guest: one protocol, served inside every sandbox that has a real Linux.
+//!
+//! [`protocol`] is the wire; `client` (a feature) is the host's side as a [`SandboxDriver`]; `program` (a feature) is
+//! what runs inside. A backend differs only in how it places the program and opens a byte stream to it.
+//!
+//! [`SandboxDriver`]: https://docs.rs/eyot
+
+#[cfg(feature = "client")]
+pub mod client;
+#[cfg(feature = "program")]
+pub mod program;
+pub mod protocol;
+
+/// The static guest for `x86_64` Linux, to be placed into a sandbox and run as its PID 1.
+#[cfg(feature = "embedded")]
+pub static PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/eyot-guest"));

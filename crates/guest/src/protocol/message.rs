@@ -1,0 +1,540 @@
+//! The messages inside frames, in CBOR with numbered fields: a field that is added later is skipped by an older side,
+//! and an optional one that is missing is `None`.
+
+use minicbor::{Decode, Encode};
+
+/// A message that travels in frames of one kind.
+pub trait Message: Sized + Encode<()> + for<'b> Decode<'b, ()> {}
+impl<T: Encode<()> + for<'b> Decode<'b, ()>> Message for T {}
+
+/// The message's bytes.
+pub fn encode<M: Message>(message: &M) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match minicbor::encode(message, &mut bytes) {
+        Ok(()) => bytes,
+        Err(error) => unreachable!("writing to a Vec can't fail: {error}"),
+    }
+}
+
+/// The message in these bytes, or a sentence about why there is none.
+pub fn decode<M: Message>(bytes: &[u8]) -> Result<M, String> {
+    minicbor::decode(bytes).map_err(|error| format!("a message that can't be read: {error}"))
+}
+
+/// The client's first words.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Hello {
+    /// Must be the guest's own.
+    #[n(0)]
+    pub major: u16,
+    /// What the client knows beyond that.
+    #[n(1)]
+    pub minor: u16,
+    /// Proves that the client may use this sandbox.
+    #[cbor(n(2), with = "minicbor::bytes")]
+    pub nonce: [u8; 16],
+}
+
+/// The guest's first words.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Welcome {
+    /// The client's own.
+    #[n(0)]
+    pub major: u16,
+    /// What the guest knows beyond that.
+    #[n(1)]
+    pub minor: u16,
+    /// Proves that this is the guest that was made for this sandbox.
+    #[cbor(n(2), with = "minicbor::bytes")]
+    pub nonce: [u8; 16],
+}
+
+/// What the guest is told when it is made.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct GuestConfig {
+    /// What a client must present.
+    #[cbor(n(0), with = "minicbor::bytes")]
+    pub client_nonce: [u8; 16],
+    /// What the guest presents.
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub guest_nonce: [u8; 16],
+    /// The guest ends the sandbox this many milliseconds after its start.
+    #[n(2)]
+    pub ttl_ms: Option<u64>,
+    /// The guest ends the sandbox after this many milliseconds without activity.
+    #[n(3)]
+    pub idle_timeout_ms: Option<u64>,
+    /// Who runs commands and owns files unless a call says otherwise.
+    #[n(4)]
+    pub user: Identity,
+    /// Other users that a call may name. Empty where the guest can't change users.
+    #[n(5)]
+    pub users: Vec<Identity>,
+    /// Every command's basic variables (`PATH`, `LANG`, …). `HOME`, `USER`, `LOGNAME` come from the identity.
+    #[n(6)]
+    pub env: Vec<(String, String)>,
+    /// The guest may and must change to the user for every command and file call (it runs as another one itself).
+    #[n(7)]
+    pub switch_user: bool,
+    /// How many bytes of a started process's log are kept, per process.
+    #[n(8)]
+    pub log_bytes: u64,
+    /// `RLIMIT_NPROC` of every command, if it is to be set.
+    #[n(9)]
+    pub max_processes: Option<u64>,
+}
+
+/// A user inside the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Identity {
+    /// The name.
+    #[n(0)]
+    pub name: String,
+    /// The user id.
+    #[n(1)]
+    pub uid: u32,
+    /// The group id.
+    #[n(2)]
+    pub gid: u32,
+    /// The home directory.
+    #[n(3)]
+    pub home: String,
+    /// The capabilities that commands of this user keep, as a mask; 0 for anybody but root.
+    #[n(4)]
+    pub capabilities: u64,
+}
+
+/// A file: an absolute path, and the directory that no symbolic link may lead out of.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Location {
+    /// Absolute and normalised.
+    #[n(0)]
+    pub path: String,
+    /// `path` is this or below it, and must stay there once every link is followed.
+    #[n(1)]
+    pub beneath: Option<String>,
+}
+
+/// What begins a call.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Request {
+    /// Answers `Done`.
+    #[n(0)]
+    Ping,
+    /// The maker's word that the sandbox is complete: from now on it outlives the maker's stream. Answers `Done`.
+    #[n(1)]
+    Adopt,
+    /// Kills everything, answers `Done`, and ends the guest.
+    #[n(2)]
+    Shutdown,
+    /// Runs a command: `Event::Started`, `Data` on stdout and stderr, `Reply::Exited`. `Data` and `End` on the main
+    /// channel are its input; `Control` and `Cancel` apply.
+    #[n(3)]
+    Exec(#[n(0)] Exec),
+    /// Starts a process that outlives the call. Answers `Process`.
+    #[n(4)]
+    Start(#[n(0)] Exec),
+    /// Answers `Processes`.
+    #[n(5)]
+    Processes,
+    /// Answers `Process` once it has ended.
+    #[n(6)]
+    Wait(#[n(0)] u32),
+    /// Sends `Data` on stdout and stderr, each payload led by its offset (eight bytes, little-endian). Answers `Done`.
+    #[n(7)]
+    Logs(#[n(0)] LogRequest),
+    /// Sends a signal to a started process's group; without one, kills its tree. Answers `Done`.
+    #[n(8)]
+    Kill(#[n(0)] u32, #[n(1)] Option<i32>),
+    /// `Event::Opened`, `Data` on the main channel, `Done`. Offset, and how many bytes at the most.
+    #[n(9)]
+    Read(#[n(0)] Location, #[n(1)] u64, #[n(2)] Option<u64>),
+    /// Takes `Data` and `End` on the main channel; answers `Size`. `Cancel` undoes it.
+    #[n(10)]
+    Write(#[n(0)] Location, #[n(1)] WriteHow),
+    /// Answers `Stat`.
+    #[n(11)]
+    Stat(#[n(0)] Location),
+    /// `Event::Opened`, `Data` on the main channel whose payloads are each a `Vec<FileEntry>`; answers `Done`.
+    #[n(12)]
+    List(#[n(0)] Location),
+    /// Answers `Bool`.
+    #[n(13)]
+    Exists(#[n(0)] Location),
+    /// Makes a directory; with `true` its parents too. Answers `Done`.
+    #[n(14)]
+    CreateDir(#[n(0)] Location, #[n(1)] bool),
+    /// Removes; recursive, force. Answers `Done`.
+    #[n(15)]
+    Remove(#[n(0)] Location, #[n(1)] bool, #[n(2)] bool),
+    /// Moves the first to the second. Answers `Done`.
+    #[n(16)]
+    Rename(#[n(0)] Location, #[n(1)] Location),
+    /// Root, pattern, hidden, the most results. Answers `Glob`.
+    #[n(17)]
+    Glob(#[n(0)] Location, #[n(1)] String, #[n(2)] bool, #[n(3)] u32),
+    /// Answers `Grep`.
+    #[n(18)]
+    Grep {
+        /// Where.
+        #[n(0)]
+        root: Location,
+        /// What.
+        #[n(1)]
+        pattern: String,
+        /// The pattern is literal text.
+        #[n(2)]
+        literal: bool,
+        /// Upper and lower case are alike.
+        #[n(3)]
+        ignore_case: bool,
+        /// Only files that match this glob.
+        #[n(4)]
+        include: Option<String>,
+        /// The most matches.
+        #[n(5)]
+        max_matches: u32,
+        /// The longest line.
+        #[n(6)]
+        max_line_bytes: u32,
+    },
+    /// `Event::Opened`, `Data` on the main channel, `Done`.
+    #[n(19)]
+    TarOut(#[n(0)] Location),
+    /// Takes `Data` and `End` on the main channel; the most bytes and entries. Answers `Size`: the entries made.
+    #[n(20)]
+    TarIn(#[n(0)] Location, #[n(1)] u64, #[n(2)] u64),
+    /// Connects to a port on loopback: `Event::Opened`, `Data` and `End` both ways on the main channel, `Done`.
+    #[n(21)]
+    Dial(#[n(0)] u16),
+    /// Answers `Usage`.
+    #[n(22)]
+    Usage,
+}
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum CommandSpec {
+    /// Shell source, by bash, else sh.
+    #[n(0)]
+    Shell(#[n(0)] String),
+    /// A program and its arguments.
+    #[n(1)]
+    Argv(#[n(0)] Vec<String>),
+}
+
+/// A command.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Exec {
+    /// What.
+    #[n(0)]
+    pub command: CommandSpec,
+    /// Where.
+    #[n(1)]
+    pub cwd: Location,
+    /// Variables layered over the guest's own.
+    #[n(2)]
+    pub env: Vec<(String, String)>,
+    /// Who; `None`: the configured user.
+    #[n(3)]
+    pub user: Option<String>,
+    /// The main channel is its input; without it the command reads end of file.
+    #[n(4)]
+    pub stdin: bool,
+    /// On a terminal of this size.
+    #[n(5)]
+    pub terminal: Option<Terminal>,
+}
+
+/// A terminal's size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct Terminal {
+    /// Rows.
+    #[n(0)]
+    pub rows: u16,
+    /// Columns.
+    #[n(1)]
+    pub cols: u16,
+}
+
+/// What becomes of a file that is there, and what the new one is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct WriteHow {
+    /// 0 replace atomically, 1 append, 2 refuse.
+    #[n(0)]
+    pub mode: u8,
+    /// Permission bits.
+    #[n(1)]
+    pub permissions: Option<u32>,
+    /// The largest that the file may become.
+    #[n(2)]
+    pub max_bytes: Option<u64>,
+}
+
+/// Which part of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct LogRequest {
+    /// The process.
+    #[n(0)]
+    pub process: u32,
+    /// `CHANNEL_STDOUT`, `CHANNEL_STDERR`, or `None` for both.
+    #[n(1)]
+    pub stream: Option<u8>,
+    /// Where to begin.
+    #[n(2)]
+    pub offset: u64,
+    /// Begin this many bytes before the end instead.
+    #[n(3)]
+    pub tail: Option<u64>,
+    /// Go on until the process ends.
+    #[n(4)]
+    pub follow: bool,
+}
+
+/// What happened to a call that goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Event {
+    /// The command runs, with this process number inside.
+    #[n(0)]
+    Started(#[n(0)] u32),
+    /// What was asked for is there; its size, if it has one.
+    #[n(1)]
+    Opened(#[n(0)] Option<u64>),
+}
+
+/// What to do to a running command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Control {
+    /// Kill the whole tree.
+    #[n(0)]
+    Kill,
+    /// Signal the process group, or the terminal's foreground group.
+    #[n(1)]
+    Signal(#[n(0)] i32),
+    /// Change the terminal's size.
+    #[n(2)]
+    Resize(#[n(0)] Terminal),
+}
+
+/// What ends a call well.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub enum Reply {
+    /// It is done.
+    #[n(0)]
+    Done,
+    /// The command ended.
+    #[n(1)]
+    Exited(#[n(0)] Status),
+    /// A started process.
+    #[n(2)]
+    Process(#[n(0)] ProcessRecord),
+    /// Every started process.
+    #[n(3)]
+    Processes(#[n(0)] Vec<ProcessRecord>),
+    /// A size or a count.
+    #[n(4)]
+    Size(#[n(0)] u64),
+    /// What is known of a file.
+    #[n(5)]
+    Stat(#[n(0)] StatRecord),
+    /// Yes or no.
+    #[n(6)]
+    Bool(#[n(0)] bool),
+    /// What glob found.
+    #[n(7)]
+    Glob(#[n(0)] GlobFound),
+    /// What grep found.
+    #[n(8)]
+    Grep(#[n(0)] GrepFound),
+    /// What is used.
+    #[n(9)]
+    Usage(#[n(0)] UsageRecord),
+}
+
+/// What ends a call badly.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Failure {
+    /// One of the error kinds, such as `not_found`.
+    #[n(0)]
+    pub kind: String,
+    /// One lower-case sentence without the sandbox's name.
+    #[n(1)]
+    pub message: String,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Status {
+    /// With this code.
+    #[n(0)]
+    Exited(#[n(0)] i32),
+    /// By this signal.
+    #[n(1)]
+    Signaled(#[n(0)] i32),
+    /// By the memory limit.
+    #[n(2)]
+    OutOfMemory,
+}
+
+/// A started process.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ProcessRecord {
+    /// Its id.
+    #[n(0)]
+    pub id: u32,
+    /// Its process number.
+    #[n(1)]
+    pub pid: u32,
+    /// What was started, as text.
+    #[n(2)]
+    pub command: String,
+    /// How it ended, if it did.
+    #[n(3)]
+    pub status: Option<Status>,
+    /// When it started, in milliseconds since 1970.
+    #[n(4)]
+    pub started_ms: i64,
+    /// When it ended.
+    #[n(5)]
+    pub ended_ms: Option<i64>,
+}
+
+/// What a path names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum FileKind {
+    /// A regular file.
+    #[n(0)]
+    File,
+    /// A directory.
+    #[n(1)]
+    Directory,
+    /// A symbolic link.
+    #[n(2)]
+    Symlink,
+    /// Anything else.
+    #[n(3)]
+    Other,
+}
+
+/// What is known of a file: of a link's target, but for `symlink`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct StatRecord {
+    /// What it is.
+    #[n(0)]
+    pub kind: FileKind,
+    /// The path itself is a symbolic link.
+    #[n(1)]
+    pub symlink: bool,
+    /// Size in bytes.
+    #[n(2)]
+    pub size: u64,
+    /// Last modification, in milliseconds since 1970.
+    #[n(3)]
+    pub modified_ms: i64,
+    /// Permission bits.
+    #[n(4)]
+    pub mode: u32,
+}
+
+/// One name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct FileEntry {
+    /// The name's bytes.
+    #[cbor(n(0), with = "minicbor::bytes")]
+    pub name: Vec<u8>,
+    /// What it is, links not followed.
+    #[n(1)]
+    pub kind: FileKind,
+    /// Size in bytes.
+    #[n(2)]
+    pub size: u64,
+}
+
+/// What glob found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
+pub struct GlobFound {
+    /// Absolute paths, sorted.
+    #[n(0)]
+    pub paths: Vec<String>,
+    /// There were more.
+    #[n(1)]
+    pub truncated: bool,
+}
+
+/// A line that matched.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct GrepLine {
+    /// The file.
+    #[n(0)]
+    pub path: String,
+    /// Counted from 1.
+    #[n(1)]
+    pub line_number: u64,
+    /// The line, perhaps cut.
+    #[n(2)]
+    pub line: String,
+    /// It was cut.
+    #[n(3)]
+    pub line_truncated: bool,
+}
+
+/// What grep found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
+pub struct GrepFound {
+    /// The lines.
+    #[n(0)]
+    pub matches: Vec<GrepLine>,
+    /// There were more.
+    #[n(1)]
+    pub truncated: bool,
+}
+
+/// What is used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]
+pub struct UsageRecord {
+    /// Live processes, the guest's own not counted.
+    #[n(0)]
+    pub processes: u64,
+    /// Their resident memory in bytes.
+    #[n(1)]
+    pub memory_bytes: u64,
+    /// Processor time in milliseconds.
+    #[n(2)]
+    pub cpu_ms: u64,
+    /// Since the guest's start, in milliseconds.
+    #[n(3)]
+    pub uptime_ms: u64,
+    /// Since the last activity, in milliseconds.
+    #[n(4)]
+    pub idle_ms: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_survives_the_wire() {
+        let request = Request::Exec(Exec {
+            command: CommandSpec::Argv(vec!["echo".into(), "hi".into()]),
+            cwd: Location { path: "/workspace".into(), beneath: Some("/workspace".into()) },
+            env: vec![("A".into(), "b\n$c".into())],
+            user: None,
+            stdin: true,
+            terminal: Some(Terminal { rows: 24, cols: 80 }),
+        });
+        assert_eq!(decode::<Request>(&encode(&request)), Ok(request));
+    }
+
+    #[test]
+    fn rubbish_is_refused_with_a_sentence() {
+        assert!(decode::<Request>(&[0xff, 0x00, 0x12]).unwrap_err().starts_with("a message that can't be read"));
+    }
+
+    #[test]
+    fn a_message_that_claims_to_be_huge_costs_nothing() {
+        let huge = [0x82, 0x03, 0x81, 0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
+        assert!(decode::<Request>(&huge).is_err());
+    }
+}

@@ -1,0 +1,44 @@
+//! The wire protocol between a host and a guest: [`Frame`]s over any byte stream, many calls at once, credits per
+//! stream of a call. Nothing here trusts the other side: every length is bounded before anything is allocated.
+//!
+//! A call begins with a `Request` under a number of the client's choosing (from 1, each used once per connection)
+//! and ends with exactly one `Reply` or `Failure`. In between go `Data`, `End`, `Credit`, `Event`, `Control`.
+//!
+//! A sender may have [`WINDOW`] bytes of `Data` under way per call, channel and direction, and more as the receiver
+//! grants them with `Credit`. So a reader who stops reading stops that one stream, and nothing else.
+
+mod frame;
+mod message;
+
+pub use frame::{Decoder, Frame, FrameError, Header, Kind, HEADER_BYTES, MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES};
+pub use message::{
+    CommandSpec, Control, Event, Exec, Failure, FileEntry, FileKind, GlobFound, GrepFound, GrepLine, Hello,
+    Identity, Location, GuestConfig, LogRequest, Message, ProcessRecord, Reply, Request, StatRecord, Status, Terminal,
+    UsageRecord, Welcome, WriteHow, decode, encode,
+};
+
+/// The protocol's major version: both sides must have the same.
+pub const MAJOR: u16 = 1;
+/// The protocol's minor version: what is added with it may be ignored by an older side.
+pub const MINOR: u16 = 0;
+
+/// How many bytes of `Data` may be under way per call, channel and direction before the receiver grants more.
+pub const WINDOW: u32 = 256 * 1024;
+/// The largest message (a `Request`, `Reply`, … in one or several frames), in bytes.
+pub const MAX_MESSAGE_BYTES: usize = 8 << 20;
+/// How many calls may be open at once on one connection.
+pub const MAX_CALLS: usize = 1024;
+
+/// The channel of a call's standard input, of a file's content in either direction, of a dialled connection.
+pub const CHANNEL_MAIN: u8 = 0;
+/// The channel of standard output.
+pub const CHANNEL_STDOUT: u8 = 1;
+/// The channel of standard error.
+pub const CHANNEL_STDERR: u8 = 2;
+
+/// The file descriptor on which the guest finds the stream of whoever made it.
+pub const STREAM_FD: i32 = 3;
+/// The file descriptor on which the guest finds the listener for later connections.
+pub const LISTENER_FD: i32 = 4;
+/// The file descriptor from which the guest reads its [`GuestConfig`], encoded, to the end.
+pub const CONFIG_FD: i32 = 5;

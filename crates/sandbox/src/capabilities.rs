@@ -1,0 +1,90 @@
+//! What a provider can do, as data: callers ask before, conformance cases are gated by it, and a refusal names it.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, SandboxOperationUnsupported};
+
+/// One thing that a provider may or may not do beyond the required methods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Capability {
+    /// Shell lines run by a real bash or sh.
+    Shell,
+    /// A program and arguments without a shell.
+    Argv,
+    /// Commands on a terminal, with resize.
+    Pty,
+    /// Signals other than the kill of a whole tree.
+    Signals,
+    /// Killing a command kills every descendant, `setsid` and double-forked ones included.
+    KillTree,
+    /// Commands as another user than the sandbox's own.
+    Users,
+    /// Started processes with logs.
+    Processes,
+    /// Paths held beneath a directory against symbolic links.
+    Beneath,
+    /// Ranged reads without reading the whole file.
+    RangedRead,
+    /// Append in place.
+    Append,
+    /// Replacement of a file as a whole.
+    AtomicWrite,
+    /// Symbolic links exist.
+    Symlinks,
+    /// Glob.
+    Glob,
+    /// Grep.
+    Grep,
+    /// Trees as tar streams, in and out.
+    Tar,
+    /// TCP connections to a port inside.
+    Dial,
+    /// Current use of resources.
+    Usage,
+    /// A sandbox can be opened again by another process.
+    Reopen,
+    /// Workspaces that outlive their sandbox.
+    PersistentWorkspace,
+    /// Folders of the host inside.
+    Mounts,
+    /// Network mode `host`.
+    NetworkHost,
+    /// Network mode `egress`.
+    NetworkEgress,
+    /// ttl and idle deadlines that fire with no Eyot process alive.
+    Deadlines,
+}
+
+/// The set of what a provider can do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Capabilities(BTreeSet<Capability>);
+
+impl Capabilities {
+    /// These and no others.
+    pub fn new(capabilities: impl IntoIterator<Item = Capability>) -> Self {
+        Self(capabilities.into_iter().collect())
+    }
+
+    /// Whether this one is among them.
+    pub fn has(&self, capability: Capability) -> bool {
+        self.0.contains(&capability)
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Capability> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// Refuses `operation` with `options` for `provider` unless `capability` is there.
+    pub fn require(&self, capability: Capability, provider: &str, operation: &str, options: &[&str]) -> Result<()> {
+        match self.has(capability) {
+            true => Ok(()),
+            false => Err(SandboxOperationUnsupported::new(operation, provider, options).into()),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What a backend implements per sandbox: about a dozen required methods, and optional ones that refuse by default.
+//!
+//! A driver maps its backend and stops. It gets absolute, normalised paths, never makes parent directories by itself,
+//! has no deadlines, caps nothing and invents nothing: all of that is [`crate::Sandbox`]'s.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::capabilities::Capabilities;
+use crate::error::{Result, SandboxOperationUnsupported};
+use crate::exec::{Command, ExitStatus, PtySize, Signal};
+use crate::files::{
+    ByteRange, CreateDirOptions, DirEntry, FileStat, RemoveOptions, TarInOptions, WriteOptions,
+};
+use crate::isolation::Isolation;
+use crate::path::{Place, SandboxPath};
+use crate::process::{LogChunk, LogQuery, ProcessId, ProcessInfo, Usage};
+use crate::search::{GlobOptions, GlobResult, GrepOptions, GrepResult};
+
+/// Bytes that arrive piece by piece. Dropping it ends the operation behind it.
+pub type ByteStream = BoxStream<'static, Result<Bytes>>;
+
+/// A connection to a port inside a sandbox.
+pub trait TcpStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> TcpStream for T {}
+
+/// A command as a driver is asked to run it.
+#[derive(Debug, Clone)]
+pub struct ExecRequest {
+    /// What to run; already validated.
+    pub command: Command,
+    /// The working directory.
+    pub cwd: Place,
+    /// Variables to layer over the backend's own basic ones (`PATH`, `HOME`, …).
+    pub env: BTreeMap<String, String>,
+    /// Who runs it; `None`: the sandbox's user.
+    pub user: Option<String>,
+    /// Whether [`Execution::input`] is wanted; without it the command reads end of file at once.
+    pub stdin: bool,
+    /// Run it on a terminal of this size.
+    pub pty: Option<PtySize>,
+}
+
+/// What a running command does. [`ExecutionEvent::Exit`] comes exactly once, last, as soon as the command's own process
+/// ended and what it had written until then was delivered; a background child that holds the pipes delays nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExecutionEvent {
+    /// Bytes on standard output.
+    Stdout(Bytes),
+    /// Bytes on standard error.
+    Stderr(Bytes),
+    /// The command's own process ended.
+    Exit(ExitStatus),
+}
+
+/// A running command. Dropping `events` before the exit kills the command's whole process tree.
+pub struct Execution {
+    /// What it does. Not reading it stops the command's writing, and nothing else.
+    pub events: BoxStream<'static, Result<ExecutionEvent>>,
+    /// Its standard input, if it was asked for.
+    pub input: Option<Box<dyn ExecutionInput>>,
+    /// Its control.
+    pub control: std::sync::Arc<dyn ExecutionControl>,
+}
+
+/// A running command's standard input. Dropping it is end of file.
+#[async_trait]
+pub trait ExecutionInput: Send {
+    /// Writes all of it; waits while the command does not read. An error means that nobody will read any more.
+    async fn write(&mut self, bytes: Bytes) -> Result<()>;
+}
+
+/// A running command's control.
+#[async_trait]
+pub trait ExecutionControl: Send + Sync {
+    /// Kills the command and every descendant, and returns once that has been ordered; the exit event follows when
+    /// the tree is dead. Killing what has ended is fine.
+    async fn kill(&self) -> Result<()>;
+
+    /// Sends a signal to the command's process group (its terminal's foreground group if it has one).
+    async fn signal(&self, signal: Signal) -> Result<()>;
+
+    /// Changes the size of its terminal.
+    async fn resize(&self, size: PtySize) -> Result<()>;
+}
+
+/// One live sandbox of a backend.
+#[async_trait]
+#[doc(alias = "SandboxApi")]
+pub trait SandboxDriver: Send + Sync + 'static {
+    /// The provider's name, such as `native`.
+    fn provider(&self) -> &str;
+
+    /// What this sandbox can do.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// What really holds around this sandbox.
+    fn isolation(&self) -> &Isolation;
+
+    /// Reads a regular file, following symbolic links. `not_found`, `is_directory`; `invalid` for a FIFO, a socket
+    /// or a device, promptly.
+    async fn read(&self, file: &Place, range: ByteRange) -> Result<ByteStream>;
+
+    /// Writes a file and says how large it is then. A missing parent directory is `not_found`; it is not made. If
+    /// `content` fails, nothing is changed (an append keeps what came before).
+    async fn write(&self, file: &Place, content: ByteStream, options: WriteOptions) -> Result<u64>;
+
+    /// Says what is known of a file; see [`FileStat`] about symbolic links.
+    async fn stat(&self, file: &Place) -> Result<FileStat>;
+
+    /// Lists a directory, sorted by name, without `.` and `..`.
+    async fn list(&self, directory: &Place) -> Result<Vec<DirEntry>>;
+
+    /// Whether something is there; a dangling link is not. Missing or beneath a file is `false`, not an error.
+    async fn exists(&self, file: &Place) -> Result<bool>;
+
+    /// Makes a directory.
+    async fn create_dir(&self, directory: &Place, options: CreateDirOptions) -> Result<()>;
+
+    /// Removes a file, a symbolic link (not its target) or a directory.
+    async fn remove(&self, file: &Place, options: RemoveOptions) -> Result<()>;
+
+    /// Moves a file or a directory, replacing a file (or an empty directory) that is in the way.
+    async fn rename(&self, from: &Place, to: &Place) -> Result<()>;
+
+    /// Starts a command. A missing program or working directory is `not_found`, one that may not be run `permission`.
+    async fn exec(&self, request: ExecRequest) -> Result<Execution>;
+
+    /// Destroys the sandbox: processes, mounts, files. Twice is fine.
+    async fn destroy(&self) -> Result<()>;
+
+    /// The working directory that commands start in and relative paths are resolved against.
+    fn workdir(&self) -> &SandboxPath;
+
+    // What follows is optional; each is refused unless the driver has it.
+
+    /// Files whose path matches a pattern.
+    async fn glob(&self, options: &GlobOptions) -> Result<GlobResult> {
+        let GlobOptions { .. } = options;
+        Err(unsupported(self.provider(), "glob"))
+    }
+
+    /// Lines that match a pattern.
+    async fn grep(&self, options: &GrepOptions) -> Result<GrepResult> {
+        let GrepOptions { .. } = options;
+        Err(unsupported(self.provider(), "grep"))
+    }
+
+    /// A file or a tree as a tar stream; entry names begin with the last segment of the path.
+    async fn tar_out(&self, root: &Place) -> Result<ByteStream> {
+        let Place { .. } = root;
+        Err(unsupported(self.provider(), "tar_out"))
+    }
+
+    /// Unpacks a tar stream below a directory that exists. Nothing leaves it; devices are refused, setuid bits dropped.
+    /// Says how many entries were made.
+    async fn tar_in(&self, directory: &Place, tar: ByteStream, options: TarInOptions) -> Result<u64> {
+        let (Place { .. }, TarInOptions { .. }) = (directory, options);
+        drop(tar);
+        Err(unsupported(self.provider(), "tar_in"))
+    }
+
+    /// Connects to a TCP port on the sandbox's own loopback.
+    async fn dial(&self, port: u16) -> Result<Box<dyn TcpStream>> {
+        let _: u16 = port;
+        Err(unsupported(self.provider(), "dial"))
+    }
+
+    /// What the sandbox uses now.
+    async fn usage(&self) -> Result<Usage> {
+        Err(unsupported(self.provider(), "usage"))
+    }
+
+    /// Starts a process that outlives the call; it reads end of file, and its output is kept in a ring.
+    async fn start(&self, request: ExecRequest) -> Result<ProcessInfo> {
+        drop(request);
+        Err(unsupported(self.provider(), "start"))
+    }
+
+    /// Every started process that is still known, oldest first. The last 64 that ended are.
+    async fn processes(&self) -> Result<Vec<ProcessInfo>> {
+        Err(unsupported(self.provider(), "processes"))
+    }
+
+    /// Waits until a started process has ended.
+    async fn wait(&self, process: ProcessId) -> Result<ProcessInfo> {
+        let ProcessId(_) = process;
+        Err(unsupported(self.provider(), "wait"))
+    }
+
+    /// A started process's log.
+    async fn logs(&self, process: ProcessId, query: LogQuery) -> Result<BoxStream<'static, Result<LogChunk>>> {
+        let (ProcessId(_), LogQuery { .. }) = (process, query);
+        Err(unsupported(self.provider(), "logs"))
+    }
+
+    /// Sends a signal to a started process's group; `None` kills its whole tree.
+    async fn kill(&self, process: ProcessId, signal: Option<Signal>) -> Result<()> {
+        let (ProcessId(_), _) = (process, signal);
+        Err(unsupported(self.provider(), "kill"))
+    }
+}
+
+fn unsupported(provider: &str, operation: &str) -> crate::error::Error {
+    SandboxOperationUnsupported::new(operation, provider, &[]).into()
+}

@@ -1,0 +1,235 @@
+//! What can go wrong, for three readers: code matches an [`ErrorKind`], the caller or the model reads one sentence,
+//! the operator follows the source chain. Host paths never stand in the sentence; they may stand in a source.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The result of every operation of this library.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What kind of failure this is, for code to match on. The names are the ones on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The request itself is wrong; nothing was changed.
+    Invalid,
+    /// No such file, directory, program, process or sandbox.
+    NotFound,
+    /// The name, id or path is taken; whoever holds it was not harmed.
+    AlreadyExists,
+    /// A file was needed and the path is a directory.
+    IsDirectory,
+    /// A directory was needed and the path is something else.
+    NotDirectory,
+    /// The sandbox's user may not do that, or the path leaves the directory it is held beneath.
+    Permission,
+    /// Larger than a limit that the error names.
+    TooLarge,
+    /// A quota (disk, processes, sandboxes) is used up.
+    Quota,
+    /// This provider does not do that; nothing was changed.
+    Unsupported,
+    /// The sandbox is gone for good.
+    Destroyed,
+    /// The sandbox or its backend does not answer; it may come back.
+    Unavailable,
+    /// A deadline of the operation itself passed. (A command's deadline is an outcome, not an error.)
+    Timeout,
+    /// The caller cancelled. (A cancelled command is an outcome, not an error.)
+    Cancelled,
+    /// The state changed under the operation, or two operations contradict each other.
+    Conflict,
+    /// A step of making the sandbox failed; nothing was left behind.
+    Setup,
+    /// A defect in Eyot or its backend.
+    Internal,
+}
+
+impl ErrorKind {
+    /// The name of the kind as it stands on the wire, such as `not_found`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::NotFound => "not_found",
+            Self::AlreadyExists => "already_exists",
+            Self::IsDirectory => "is_directory",
+            Self::NotDirectory => "not_directory",
+            Self::Permission => "permission",
+            Self::TooLarge => "too_large",
+            Self::Quota => "quota",
+            Self::Unsupported => "unsupported",
+            Self::Destroyed => "destroyed",
+            Self::Unavailable => "unavailable",
+            Self::Timeout => "timeout",
+            Self::Cancelled => "cancelled",
+            Self::Conflict => "conflict",
+            Self::Setup => "setup",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// The kind with that wire name, if there is one.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
+    /// Every kind there is.
+    pub const ALL: [Self; 16] = [
+        Self::Invalid,
+        Self::NotFound,
+        Self::AlreadyExists,
+        Self::IsDirectory,
+        Self::NotDirectory,
+        Self::Permission,
+        Self::TooLarge,
+        Self::Quota,
+        Self::Unsupported,
+        Self::Destroyed,
+        Self::Unavailable,
+        Self::Timeout,
+        Self::Cancelled,
+        Self::Conflict,
+        Self::Setup,
+        Self::Internal,
+    ];
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An operation failed. [`fmt::Display`] gives one lower-case sentence; `source()` is for operators.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    hint: Option<String>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    /// An error of this kind. The message is one lower-case sentence: verb, object, place, reason.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None, source: None }
+    }
+
+    /// The same error with what the operator should see; it is never part of the sentence.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// The same error with what the reader can do about it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same error with `context: ` before its sentence; kind, hint and source stay.
+    #[must_use]
+    pub fn context(mut self, context: impl fmt::Display) -> Self {
+        self.message = format!("{context}: {}", self.message);
+        self
+    }
+
+    /// What kind of failure this is.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// What the reader can do about it, where something can be said.
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// A request that is wrong, naming the field and the reason.
+    pub fn invalid(field: impl fmt::Display, reason: impl fmt::Display) -> Self {
+        Self::new(ErrorKind::Invalid, format!("`{field}` {reason}"))
+    }
+
+    /// The sandbox is gone for good.
+    pub fn destroyed(sandbox: impl fmt::Display) -> Self {
+        Self::new(ErrorKind::Destroyed, format!("sandbox `{sandbox}` has been destroyed"))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+    }
+}
+
+/// A provider can't do an operation, or not with these options. Nothing was changed.
+///
+/// It travels as an [`Error`] of kind [`ErrorKind::Unsupported`]; this type is its source, so that code can read
+/// the three parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[doc(alias = "SandboxOperationUnsupportedError")]
+pub struct SandboxOperationUnsupported {
+    /// The operation, such as `remove`.
+    pub operation: String,
+    /// The provider's name, such as `native`.
+    pub provider: String,
+    /// The options that can't be honoured; empty when the operation itself is missing.
+    pub options: Vec<String>,
+}
+
+impl SandboxOperationUnsupported {
+    /// `provider` does not support `operation`, or not with `options`.
+    pub fn new(operation: &str, provider: &str, options: &[&str]) -> Self {
+        let options = options.iter().map(|option| (*option).to_owned()).collect();
+        Self { operation: operation.to_owned(), provider: provider.to_owned(), options }
+    }
+}
+
+impl fmt::Display for SandboxOperationUnsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} does not support {}", self.provider, self.operation)?;
+        for (index, option) in self.options.iter().enumerate() {
+            write!(f, "{} \"{option}\"", if index == 0 { " with" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+impl StdError for SandboxOperationUnsupported {}
+
+impl From<SandboxOperationUnsupported> for Error {
+    fn from(unsupported: SandboxOperationUnsupported) -> Self {
+        Self::new(ErrorKind::Unsupported, unsupported.to_string()).with_source(unsupported)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_wire_name_that_leads_back_to_it() {
+        for kind in ErrorKind::ALL {
+            assert_eq!(ErrorKind::from_name(kind.as_str()), Some(kind));
+            assert_eq!(serde_json::to_string(&kind).unwrap(), format!("\"{kind}\""));
+        }
+    }
+
+    #[test]
+    fn an_unsupported_operation_names_operation_provider_and_options() {
+        let error = Error::from(SandboxOperationUnsupported::new("remove", "demo", &["recursive", "force"]));
+        assert_eq!(error.to_string(), "demo does not support remove with \"recursive\", \"force\"");
+        let source = error.source().and_then(|source| source.downcast_ref::<SandboxOperationUnsupported>());
+        assert_eq!(source.map(|unsupported| unsupported.operation.as_str()), Some("remove"));
+    }
+}

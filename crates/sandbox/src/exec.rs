@@ -1,0 +1,414 @@
+//! Commands: what to run, how, and what came of it. An outcome is data: bytes untouched, streams apart, no exit code
+//! ever invented.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_util::Stream;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::driver::ByteStream;
+use crate::error::{Error, Result};
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// Shell source, run by `bash -c`, else `sh -c`; never a login shell. Without either it is refused.
+    Shell(String),
+    /// A program, searched for in `PATH` if it has no slash, and its arguments; no shell.
+    Argv(Vec<String>),
+}
+
+impl Command {
+    /// Shell source.
+    pub fn shell(line: impl Into<String>) -> Self {
+        Self::Shell(line.into())
+    }
+
+    /// A program and its arguments.
+    pub fn argv<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Self {
+        Self::Argv(argv.into_iter().map(Into::into).collect())
+    }
+
+    /// Refuses what can't be run: no program, an empty program, a NUL.
+    pub fn validate(&self) -> Result<()> {
+        let parts: &[String] = match self {
+            Self::Shell(line) => std::slice::from_ref(line),
+            Self::Argv(argv) => argv,
+        };
+        if parts.iter().any(|part| part.contains('\0')) {
+            return Err(Error::invalid("command", "must not contain a null byte"));
+        }
+        match parts.first() {
+            None => Err(Error::invalid("command", "must not be empty")),
+            Some(first) if first.trim().is_empty() => Err(Error::invalid("command", "must not be empty")),
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+impl From<&str> for Command {
+    fn from(line: &str) -> Self {
+        Self::shell(line)
+    }
+}
+
+impl From<String> for Command {
+    fn from(line: String) -> Self {
+        Self::Shell(line)
+    }
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shell(line) => f.write_str(line),
+            Self::Argv(argv) => f.write_str(&argv.join(" ")),
+        }
+    }
+}
+
+/// What a command reads from its standard input.
+#[derive(Default)]
+pub enum Stdin {
+    /// Nothing: end of file at once.
+    #[default]
+    Closed,
+    /// These bytes, then end of file.
+    Bytes(Bytes),
+    /// What the stream yields, then end of file. An error of the stream ends the command as cancelled.
+    Stream(ByteStream),
+}
+
+impl fmt::Debug for Stdin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed => f.write_str("Closed"),
+            Self::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
+            Self::Stream(_) => f.write_str("Stream"),
+        }
+    }
+}
+
+/// The size of a terminal, in character cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PtySize {
+    /// Rows.
+    pub rows: u16,
+    /// Columns.
+    pub cols: u16,
+}
+
+impl Default for PtySize {
+    fn default() -> Self {
+        Self { rows: 24, cols: 80 }
+    }
+}
+
+/// How to run a command. Everything has a default; nothing sticks to the sandbox.
+#[derive(Debug, Default)]
+pub struct ExecOptions {
+    /// Working directory, resolved against the sandbox's own. `None`: exactly the sandbox's own.
+    pub cwd: Option<String>,
+    /// Variables layered over the sandbox's, for this call alone.
+    pub env: BTreeMap<String, String>,
+    /// Who runs it; `None`: the sandbox's user. Refused where the provider has no users.
+    pub user: Option<String>,
+    /// What it reads.
+    pub stdin: Stdin,
+    /// The deadline in milliseconds from the start. `None`: the spec's `limits.timeout_ms`, and without that none.
+    pub timeout_ms: Option<u64>,
+    /// How many bytes of each stream are kept. `None`: the spec's `limits.max_output_bytes`, by default 1 MiB.
+    pub max_output_bytes: Option<u64>,
+    /// Ends the command when it is cancelled.
+    pub cancel: Option<CancellationToken>,
+    /// Runs the command on a terminal of this size; stdout and stderr are then one stream, stdout.
+    pub pty: Option<PtySize>,
+}
+
+/// How a process ended, as the kernel said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitStatus {
+    /// It exited with this code, 0–255.
+    Exited(i32),
+    /// This signal ended it.
+    Signaled(i32),
+    /// The memory limit ended it.
+    OutOfMemory,
+}
+
+/// What came of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It exited with this code.
+    Exited(i32),
+    /// This signal ended it.
+    Signaled(i32),
+    /// Its deadline passed; the whole process tree was killed.
+    TimedOut,
+    /// The caller cancelled; the whole process tree was killed, unless [`ExecResult::may_still_be_running`].
+    Cancelled,
+    /// The memory limit ended it.
+    OutOfMemory,
+}
+
+impl Outcome {
+    /// Whether it exited with code 0.
+    pub fn success(self) -> bool {
+        self == Self::Exited(0)
+    }
+
+    /// The seeds' single number: the code, 128 + signal, 124 for a deadline, 137 for out of memory, 130 for a cancel.
+    pub fn exit_code(self) -> i32 {
+        match self {
+            Self::Exited(code) => code,
+            Self::Signaled(signal) => 128 + signal,
+            Self::TimedOut => 124,
+            Self::Cancelled => 130,
+            Self::OutOfMemory => 137,
+        }
+    }
+}
+
+impl From<ExitStatus> for Outcome {
+    fn from(status: ExitStatus) -> Self {
+        match status {
+            ExitStatus::Exited(code) => Self::Exited(code),
+            ExitStatus::Signaled(signal) => Self::Signaled(signal),
+            ExitStatus::OutOfMemory => Self::OutOfMemory,
+        }
+    }
+}
+
+/// What a command wrote and what came of it. The bytes are the command's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecResult {
+    /// What came of it.
+    pub outcome: Outcome,
+    /// The first bytes it wrote to standard output, up to the cap.
+    pub stdout: Bytes,
+    /// The first bytes it wrote to standard error, up to the cap.
+    pub stderr: Bytes,
+    /// How many bytes it wrote to standard output in all.
+    pub stdout_bytes: u64,
+    /// How many bytes it wrote to standard error in all.
+    pub stderr_bytes: u64,
+    /// From the start to the outcome, in milliseconds.
+    pub duration_ms: u64,
+    /// The deadline that it had, in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// It was to be killed and the kill could not be confirmed.
+    pub may_still_be_running: bool,
+}
+
+impl ExecResult {
+    /// Whether it exited with code 0.
+    pub fn success(&self) -> bool {
+        self.outcome.success()
+    }
+
+    /// Standard output as text; invalid UTF-8 becomes U+FFFD.
+    pub fn stdout_text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Standard error as text; invalid UTF-8 becomes U+FFFD.
+    pub fn stderr_text(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+
+    /// Whether standard output was longer than what was kept.
+    pub fn stdout_truncated(&self) -> bool {
+        self.stdout_bytes > self.stdout.len() as u64
+    }
+
+    /// Whether standard error was longer than what was kept.
+    pub fn stderr_truncated(&self) -> bool {
+        self.stderr_bytes > self.stderr.len() as u64
+    }
+
+    /// The seeds' flat form. A deadline adds its sentence to standard error here, and only here.
+    pub fn flatten(&self) -> FlatResult {
+        let mut stderr = self.stderr_text();
+        if self.outcome == Outcome::TimedOut {
+            if !stderr.is_empty() && !stderr.ends_with('\n') {
+                stderr.push('\n');
+            }
+            let deadline = self.timeout_ms.unwrap_or_default();
+            stderr.push_str(&format!("[eyot] Command timed out after {deadline} milliseconds.\n"));
+        }
+        FlatResult {
+            stdout: self.stdout_text(),
+            stderr,
+            exit_code: self.outcome.exit_code(),
+            duration_ms: self.duration_ms,
+            timed_out: self.outcome == Outcome::TimedOut,
+            aborted: self.outcome == Outcome::Cancelled,
+            stdout_truncated: self.stdout_truncated(),
+            stderr_truncated: self.stderr_truncated(),
+        }
+    }
+}
+
+/// A result as the seeds have it on the wire.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[doc(alias = "SandboxExecResult")]
+pub struct FlatResult {
+    /// Standard output as text, up to the cap.
+    pub stdout: String,
+    /// Standard error as text, up to the cap, with the deadline's sentence.
+    pub stderr: String,
+    /// The command's own code; 124 on a deadline, 128 + n on a signal.
+    pub exit_code: i32,
+    /// From the start to the outcome, in milliseconds.
+    pub duration_ms: u64,
+    /// Its deadline passed.
+    pub timed_out: bool,
+    /// The caller cancelled.
+    pub aborted: bool,
+    /// Standard output was longer than what was kept.
+    pub stdout_truncated: bool,
+    /// Standard error was longer than what was kept.
+    pub stderr_truncated: bool,
+}
+
+/// What a running command does, in order; [`ExecEvent::End`] comes exactly once, last.
+#[derive(Debug, Clone)]
+pub enum ExecEvent {
+    /// Bytes on standard output (or on the terminal). Not capped.
+    Stdout(Bytes),
+    /// Bytes on standard error. Not capped.
+    Stderr(Bytes),
+    /// It ended. The result's `stdout` and `stderr` hold what the cap let through.
+    End(ExecResult),
+}
+
+/// A running command's events. Dropping it before the end kills the command's process tree.
+pub struct ExecStream {
+    pub(crate) events: Pin<Box<dyn Stream<Item = Result<ExecEvent>> + Send>>,
+    pub(crate) control: crate::sandbox::ExecControl,
+}
+
+impl ExecStream {
+    /// Sends a signal to the command's own process group (its terminal's foreground group if it has one).
+    pub async fn signal(&self, signal: Signal) -> Result<()> {
+        self.control.signal(signal).await
+    }
+
+    /// Changes the size of the command's terminal.
+    pub async fn resize(&self, size: PtySize) -> Result<()> {
+        self.control.resize(size).await
+    }
+
+    /// The next event, or `None` after the end.
+    pub async fn next(&mut self) -> Option<Result<ExecEvent>> {
+        futures_util::StreamExt::next(&mut self.events).await
+    }
+}
+
+impl Stream for ExecStream {
+    type Item = Result<ExecEvent>;
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.events.as_mut().poll_next(context)
+    }
+}
+
+/// A POSIX signal by its Linux number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Signal(pub i32);
+
+impl Signal {
+    /// SIGHUP.
+    pub const HUP: Self = Self(1);
+    /// SIGINT, what Ctrl-C sends.
+    pub const INT: Self = Self(2);
+    /// SIGKILL, which can't be caught.
+    pub const KILL: Self = Self(9);
+    /// SIGTERM, the polite one.
+    pub const TERM: Self = Self(15);
+
+    const NAMES: [(&'static str, i32); 14] = [
+        ("HUP", 1),
+        ("INT", 2),
+        ("QUIT", 3),
+        ("ABRT", 6),
+        ("KILL", 9),
+        ("USR1", 10),
+        ("USR2", 12),
+        ("PIPE", 13),
+        ("ALRM", 14),
+        ("TERM", 15),
+        ("CONT", 18),
+        ("STOP", 19),
+        ("TSTP", 20),
+        ("WINCH", 28),
+    ];
+
+    /// Parses a name with or without `SIG`, in any case, or a number from 1 to 64.
+    pub fn parse(text: &str) -> Result<Self> {
+        if let Ok(number) = text.parse::<i32>() {
+            let known = (1..=64).contains(&number).then_some(Self(number));
+            return known.ok_or_else(|| Error::invalid("signal", format!("must be from 1 to 64, not {number}")));
+        }
+        let upper = text.to_ascii_uppercase();
+        let name = upper.strip_prefix("SIG").unwrap_or(&upper);
+        let found = Self::NAMES.iter().find(|(known, _)| *known == name);
+        let unknown = || Error::invalid("signal", format!("is unknown: {text}; use TERM, KILL, INT, HUP or a number"));
+        found.map(|(_, number)| Self(*number)).ok_or_else(unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(outcome: Outcome, stderr: &'static str) -> ExecResult {
+        ExecResult {
+            outcome,
+            stdout: Bytes::new(),
+            stderr: Bytes::from_static(stderr.as_bytes()),
+            stdout_bytes: 0,
+            stderr_bytes: stderr.len() as u64,
+            duration_ms: 5,
+            timeout_ms: Some(50),
+            may_still_be_running: false,
+        }
+    }
+
+    #[test]
+    fn a_deadline_flattens_to_124_and_adds_its_sentence_to_stderr_only_there() {
+        let result = result(Outcome::TimedOut, "half a line");
+        let flat = result.flatten();
+        assert_eq!((flat.exit_code, flat.timed_out), (124, true));
+        assert_eq!(flat.stderr, "half a line\n[eyot] Command timed out after 50 milliseconds.\n");
+        assert_eq!(&result.stderr[..], b"half a line");
+    }
+
+    #[test]
+    fn a_signal_flattens_to_128_plus_its_number() {
+        assert_eq!(result(Outcome::Signaled(9), "").flatten().exit_code, 137);
+    }
+
+    #[test]
+    fn a_command_that_is_empty_or_has_a_null_byte_is_refused() {
+        for command in [Command::shell("  "), Command::argv(Vec::<String>::new()), Command::argv(["a", "b\0"])] {
+            assert!(command.validate().is_err(), "{command:?}");
+        }
+    }
+
+    #[test]
+    fn a_signal_is_read_by_name_or_number() {
+        for text in ["TERM", "sigterm", "15"] {
+            assert_eq!(Signal::parse(text).unwrap(), Signal::TERM);
+        }
+        assert!(Signal::parse("0").is_err() && Signal::parse("65").is_err() && Signal::parse("NOPE").is_err());
+    }
+}

@@ -1,0 +1,81 @@
+//! What really holds around a sandbox: reported from what was set up, never assumed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::spec::NetworkMode;
+
+/// How host and sandbox users correspond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IdentityMap {
+    /// One host user is one inner user; there is no inner root.
+    Single,
+    /// A block of 65,536 host ids of the sandbox's own; host root is not among them.
+    Range,
+}
+
+/// How a limit is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Enforcement {
+    /// By a cgroup controller.
+    Cgroup,
+    /// By a resource limit of the process's user inside the sandbox.
+    Rlimit,
+    /// Not at all.
+    None,
+}
+
+/// How the disk limit is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DiskEnforcement {
+    /// The kernel refuses the write that would exceed it.
+    Quota,
+    /// It is measured, and noticed late.
+    Monitored,
+    /// Not at all.
+    None,
+}
+
+/// How each limit is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitsEnforced {
+    /// `memory_mib`.
+    pub memory: Enforcement,
+    /// `cpus`.
+    pub cpus: Enforcement,
+    /// `pids`.
+    pub pids: Enforcement,
+    /// `disk_mib`.
+    pub disk: DiskEnforcement,
+}
+
+/// The protections around a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Isolation {
+    /// The provider.
+    pub provider: String,
+    /// The kernel is the host's own: a hole in it is a hole in the sandbox.
+    pub shares_host_kernel: bool,
+    /// The namespaces of its own, such as `user`, `mount`, `pid`.
+    pub namespaces: Vec<String>,
+    /// How users correspond, where there is a user namespace.
+    pub identity: Option<IdentityMap>,
+    /// `no_new_privs` is set.
+    pub no_new_privileges: bool,
+    /// The capabilities that the sandbox's processes may hold, such as `CAP_CHOWN`; within its own user namespace.
+    pub capabilities: Vec<String>,
+    /// A seccomp filter with this many instructions is in force.
+    pub seccomp_instructions: Option<u32>,
+    /// Landlock is in force, by this ABI.
+    pub landlock_abi: Option<u32>,
+    /// What it may reach.
+    pub network: NetworkMode,
+    /// The root file system is read-only.
+    pub readonly_rootfs: bool,
+    /// cgroup controllers in force, such as `memory`.
+    pub cgroup_controllers: Vec<String>,
+    /// How each limit is held.
+    pub limits: LimitsEnforced,
+}

@@ -1,0 +1,49 @@
+//! Eyot: computers for AI agents.
+//!
+//! A [`Sandbox`] is one live isolated world. It is made from a [`SandboxSpec`] by a [`SandboxProvider`] and driven
+//! through a [`SandboxDriver`]; every rule that does not depend on the backend (deadlines, cancellation, output caps,
+//! parent creation, path rules) is written here once, in the handle.
+#![forbid(unsafe_code)]
+
+mod capabilities;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod driver;
+mod error;
+mod exec;
+mod files;
+mod isolation;
+mod observer;
+mod path;
+mod process;
+mod provider;
+mod sandbox;
+mod search;
+mod spec;
+mod workspace;
+
+pub use bytes::Bytes;
+pub use capabilities::{Capabilities, Capability};
+pub use driver::{ByteStream, ExecRequest, Execution, ExecutionControl, ExecutionEvent, ExecutionInput, SandboxDriver, TcpStream};
+pub use error::{Error, ErrorKind, Result, SandboxOperationUnsupported};
+pub use exec::{
+    Command, ExecEvent, ExecOptions, ExecResult, ExecStream, ExitStatus, FlatResult, Outcome, PtySize, Signal, Stdin,
+};
+pub use files::{
+    ByteRange, CreateDirOptions, DirEntry, FileStat, FileType, RemoveOptions, TarInOptions, WriteMode, WriteOptions,
+};
+pub use isolation::{DiskEnforcement, Enforcement, IdentityMap, Isolation, LimitsEnforced};
+pub use observer::{
+    DestroyEvent, ExecEndEvent, ExecStartEvent, FileWriteEvent, Observer, OrphanSettlement, SandboxEvent,
+};
+pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, Place, SandboxPath, WorkspacePath};
+pub use process::{LogChunk, LogQuery, LogStream, ProcessId, ProcessInfo, ProcessStatus, Usage};
+pub use provider::{Created, SandboxInfo, SandboxProvider, SandboxStatus};
+pub use sandbox::{Sandbox, StartOptions};
+pub use search::{GlobOptions, GlobResult, GrepMatch, GrepOptions, GrepResult};
+pub use spec::{
+    Lifecycle, Limits, Manifest, Mount, NetworkMode, Requirement, SandboxId, SandboxName, SandboxSpec, Security,
+    ValidSpec, WorkspaceSpec,
+};
+pub use tokio_util::sync::CancellationToken;
+pub use workspace::Workspace;

@@ -1,0 +1,113 @@
+//! Hooks around a sandbox's life, in seed 004's order: create, exec start, exec end, file write, destroy.
+
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+use crate::exec::{Command, ExecResult};
+
+/// Which sandbox an event is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[doc(alias = "SandboxSessionEvent")]
+pub struct SandboxEvent {
+    /// Its id.
+    pub sandbox_id: String,
+    /// The provider's name.
+    pub provider: String,
+    /// Its working directory.
+    pub workdir: String,
+}
+
+/// The sandbox was destroyed through this handle.
+pub type DestroyEvent = SandboxEvent;
+
+/// A command is about to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecStartEvent {
+    /// Where.
+    pub sandbox: SandboxEvent,
+    /// What.
+    pub command: Command,
+    /// The working directory, only if the call named one.
+    pub cwd: Option<String>,
+}
+
+/// A command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecEndEvent {
+    /// What was started.
+    pub start: ExecStartEvent,
+    /// What came of it.
+    pub result: ExecResult,
+}
+
+/// A file was written through the handle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileWriteEvent {
+    /// Where.
+    pub sandbox: SandboxEvent,
+    /// The normalised path; relative to the workspace when written through [`crate::Workspace`].
+    pub path: String,
+    /// How many bytes were written.
+    pub size: u64,
+}
+
+/// A command whose kill could not be confirmed in time has settled after all.
+#[derive(Debug)]
+#[doc(alias = "OrphanedExecSettlement")]
+pub struct OrphanSettlement {
+    /// Where.
+    pub sandbox: SandboxEvent,
+    /// What was started.
+    pub command: Command,
+    /// When it was started.
+    pub started_at: SystemTime,
+    /// When the caller was told that it may still be running.
+    pub abandoned_at: SystemTime,
+    /// When it settled.
+    pub settled_at: SystemTime,
+    /// What came of it, or why nobody will ever know.
+    pub result: Result<ExecResult>,
+}
+
+/// Watches a sandbox. Every method is awaited; an error is the caller's error (and undoes a create), except in
+/// [`Observer::orphan_settled`], where nobody is left to tell.
+#[async_trait]
+#[doc(alias = "SandboxHooks")]
+pub trait Observer: Send + Sync + 'static {
+    /// The sandbox is ready, its manifest applied. An error destroys it again.
+    async fn sandbox_created(&self, event: &SandboxEvent) -> Result<()> {
+        let SandboxEvent { .. } = event;
+        Ok(())
+    }
+
+    /// A command is about to start.
+    async fn exec_started(&self, event: &ExecStartEvent) -> Result<()> {
+        let ExecStartEvent { .. } = event;
+        Ok(())
+    }
+
+    /// A command ended. Not called when it could not be started.
+    async fn exec_ended(&self, event: &ExecEndEvent) -> Result<()> {
+        let ExecEndEvent { .. } = event;
+        Ok(())
+    }
+
+    /// A file was written.
+    async fn file_written(&self, event: &FileWriteEvent) -> Result<()> {
+        let FileWriteEvent { .. } = event;
+        Ok(())
+    }
+
+    /// The sandbox was destroyed, once.
+    async fn destroyed(&self, event: &DestroyEvent) -> Result<()> {
+        let SandboxEvent { .. } = event;
+        Ok(())
+    }
+
+    /// A command that may have been left running has settled.
+    async fn orphan_settled(&self, settlement: OrphanSettlement) {
+        drop(settlement);
+    }
+}

@@ -1,0 +1,81 @@
+//! A kind of backend: it makes sandboxes from specs, finds them again, and says what it can do.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::capabilities::Capabilities;
+use crate::driver::SandboxDriver;
+use crate::error::Result;
+use crate::isolation::Isolation;
+use crate::path::SandboxPath;
+use crate::spec::{SandboxId, SandboxName, SandboxSpec, ValidSpec};
+
+/// Whether a sandbox can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxStatus {
+    /// It is being made.
+    Creating,
+    /// It answers.
+    Running,
+    /// Its processes are gone though nobody destroyed it (the host was restarted, say); its files are still there.
+    Dead,
+}
+
+/// What is known of a sandbox without asking it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SandboxInfo {
+    /// Its id.
+    pub id: SandboxId,
+    /// Its name.
+    pub name: SandboxName,
+    /// The provider.
+    pub provider: String,
+    /// Whether it can be used.
+    pub status: SandboxStatus,
+    /// The working directory.
+    pub workdir: SandboxPath,
+    /// When it was made, in milliseconds since 1970 (UTC).
+    pub created_ms: i64,
+    /// What it was made from, with every default filled in; secrets in `env` and manifest file contents included.
+    pub spec: SandboxSpec,
+    /// What holds around it.
+    pub isolation: Isolation,
+}
+
+/// A sandbox that a provider made or found.
+pub struct Created {
+    /// What is known of it.
+    pub info: SandboxInfo,
+    /// Its driver.
+    pub driver: Arc<dyn SandboxDriver>,
+}
+
+/// A kind of backend.
+#[async_trait]
+#[doc(alias = "SandboxFactory")]
+pub trait SandboxProvider: Send + Sync + 'static {
+    /// Its name, such as `native`.
+    fn name(&self) -> &str;
+
+    /// What its sandboxes can do.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// What would hold around a sandbox made here and now from a default spec.
+    async fn isolation(&self) -> Result<Isolation>;
+
+    /// Makes a sandbox, ready but for its manifest. An id or a name in use is `already_exists` and harms nobody; a
+    /// failure halfway leaves nothing.
+    async fn create(&self, spec: &ValidSpec) -> Result<Created>;
+
+    /// Finds a living sandbox by id or name: `not_found`, or `destroyed` if it is known to have been.
+    async fn open(&self, id_or_name: &str) -> Result<Created>;
+
+    /// Every sandbox there is, oldest first.
+    async fn list(&self) -> Result<Vec<SandboxInfo>>;
+
+    /// Destroys a sandbox by id or name, whatever state it is in; `not_found` if there is none.
+    async fn remove(&self, id_or_name: &str) -> Result<()>;
+}

@@ -1,0 +1,578 @@
+//! What to create. A [`SandboxSpec`] is plain data with a default for everything; [`SandboxSpec::validate`] checks it
+//! once, before anything has been created, and names the field and the reason of what is wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::path::{SandboxPath, WorkspacePath};
+
+/// A sandbox's id: `sb_` and a UUID (version 7) in 32 hexadecimal digits. Never used twice.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SandboxId(String);
+
+impl SandboxId {
+    /// A new id, different from every other.
+    pub fn generate() -> Self {
+        Self(format!("sb_{}", uuid::Uuid::now_v7().simple()))
+    }
+
+    /// Parses `sb_` and 32 lower-case hexadecimal digits.
+    pub fn parse(text: &str) -> Result<Self> {
+        let digits = text.strip_prefix("sb_").unwrap_or_default();
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        match digits.len() == 32 && digits.bytes().all(is_digit) {
+            true => Ok(Self(text.to_owned())),
+            false => Err(Error::invalid("id", format!("must be `sb_` and 32 hexadecimal digits, not `{text}`"))),
+        }
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// A name for a sandbox that was given none: `sb-` and the id's last twelve digits.
+    pub fn default_name(&self) -> SandboxName {
+        SandboxName(format!("sb-{}", &self.0[self.0.len() - 12..]))
+    }
+}
+
+impl fmt::Display for SandboxId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for SandboxId {
+    type Error = Error;
+    fn try_from(text: String) -> Result<Self> {
+        Self::parse(&text)
+    }
+}
+
+impl From<SandboxId> for String {
+    fn from(id: SandboxId) -> Self {
+        id.0
+    }
+}
+
+/// A sandbox's name: `[a-z0-9][a-z0-9-]{0,40}`; also its host name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SandboxName(String);
+
+impl SandboxName {
+    /// The most characters that a name may have.
+    pub const MAX_CHARS: usize = 41;
+
+    /// Parses a name.
+    pub fn parse(text: &str) -> Result<Self> {
+        let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let fits = !text.is_empty() && text.len() <= Self::MAX_CHARS && !text.starts_with('-');
+        match fits && text.bytes().all(good) {
+            true => Ok(Self(text.to_owned())),
+            false => Err(Error::invalid(
+                "name",
+                format!("must be 1 to 41 of a-z, 0-9 and `-`, not beginning with `-`; got `{text}`"),
+            )),
+        }
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SandboxName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for SandboxName {
+    type Error = Error;
+    fn try_from(text: String) -> Result<Self> {
+        Self::parse(&text)
+    }
+}
+
+impl From<SandboxName> for String {
+    fn from(name: SandboxName) -> Self {
+        name.0
+    }
+}
+
+/// Where the working directory's files live.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "mode", rename_all = "snake_case", deny_unknown_fields)]
+#[doc(alias = "SandboxWorkspaceOptions")]
+pub enum WorkspaceSpec {
+    /// In the sandbox; gone with it.
+    #[default]
+    Ephemeral,
+    /// In a directory of this id, which sandboxes may share and which outlives them.
+    Persistent {
+        /// The directory's id: 1 to 63 of `a-z`, `0-9`, `_`, `.`, `-`, beginning with a letter or a digit.
+        id: String,
+        /// Destroying the sandbox removes the directory too.
+        #[serde(default)]
+        destroy_on_session_destroy: bool,
+    },
+}
+
+/// A folder of the host inside the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mount {
+    /// The folder (or file) on the host, absolute.
+    pub source: PathBuf,
+    /// Where it appears inside.
+    pub target: SandboxPath,
+    /// Whether the sandbox may write to it; by default not.
+    #[serde(default)]
+    pub writable: bool,
+}
+
+/// What is put into a new sandbox before anybody uses it. Paths are relative to the working directory and stay beneath it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[doc(alias = "SandboxManifest")]
+pub struct Manifest {
+    /// Files and their contents.
+    pub files: BTreeMap<String, Bytes>,
+    /// Directories.
+    pub directories: Vec<String>,
+    /// Variables for every command, layered over `SandboxSpec::env`.
+    pub env: BTreeMap<String, String>,
+}
+
+/// What a sandbox may reach.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NetworkMode {
+    /// Its own loopback and nothing else.
+    #[default]
+    None,
+    /// Public addresses, through a proxy.
+    Egress,
+    /// Everything that the host reaches, the host's loopback included.
+    Host,
+}
+
+/// What a sandbox may use. `None`: the provider's default.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[doc(alias = "SandboxLimits")]
+pub struct Limits {
+    /// The deadline of a command that names none, in milliseconds. By default none.
+    pub timeout_ms: Option<u64>,
+    /// How many bytes of each stream of a command are kept. By default 1,048,576.
+    pub max_output_bytes: Option<u64>,
+    /// The largest file that is read or written through the handle, in bytes. By default unlimited.
+    pub max_file_bytes: Option<u64>,
+    /// Memory in MiB, at least 16.
+    pub memory_mib: Option<u64>,
+    /// Processors, such as 1.5; at least 0.01.
+    pub cpus: Option<f64>,
+    /// Processes and threads, at least 8. By default 512.
+    pub pids: Option<u64>,
+    /// Disk in MiB, at least 1.
+    pub disk_mib: Option<u64>,
+}
+
+impl Limits {
+    /// Bytes of each stream that are kept when nobody says otherwise.
+    pub const DEFAULT_MAX_OUTPUT_BYTES: u64 = 1 << 20;
+    /// Processes and threads when nobody says otherwise.
+    pub const DEFAULT_PIDS: u64 = 512;
+    /// The least memory, in MiB, that can be asked for.
+    pub const MIN_MEMORY_MIB: u64 = 16;
+    /// The fewest processes that can be asked for.
+    pub const MIN_PIDS: u64 = 8;
+    /// The largest number that is accepted in any field: 2^53, which every client can count to.
+    pub const MAX: u64 = 1 << 53;
+}
+
+/// How long a sandbox lives. Both deadlines run from the create, whether an Eyot process is alive or not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[doc(alias = "SandboxLifecycleOptions")]
+pub struct Lifecycle {
+    /// It is destroyed this many milliseconds after it was made, even while it works.
+    pub ttl_ms: Option<u64>,
+    /// It is destroyed after this many milliseconds without a call, a running command or traffic.
+    pub idle_timeout_ms: Option<u64>,
+    /// `false` switches both deadlines off.
+    pub auto_destroy: bool,
+}
+
+impl Default for Lifecycle {
+    fn default() -> Self {
+        Self { ttl_ms: None, idle_timeout_ms: None, auto_destroy: true }
+    }
+}
+
+/// How much the sandbox is held down. The defaults are what native always does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[doc(alias = "DockerSandboxSecurityOptions")]
+pub struct Security {
+    /// The root file system can't be written to; the workspace, home, `/tmp`, `/run` and `/dev/shm` still can.
+    pub readonly_rootfs: bool,
+    /// `no_new_privs`; setuid programs gain nothing.
+    pub no_new_privileges: bool,
+    /// Capabilities to drop: `ALL`, or names such as `CAP_CHOWN` beyond what the provider always drops.
+    pub drop_capabilities: Vec<String>,
+}
+
+impl Default for Security {
+    fn default() -> Self {
+        Self { readonly_rootfs: false, no_new_privileges: true, drop_capabilities: vec!["ALL".to_owned()] }
+    }
+}
+
+/// A protection without which the create must fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Requirement {
+    /// `limits.memory_mib` is enforced.
+    Memory,
+    /// `limits.cpus` is enforced.
+    Cpus,
+    /// `limits.pids` is enforced.
+    Pids,
+    /// `limits.disk_mib` is enforced by a quota.
+    Disk,
+    /// Landlock is in force.
+    Landlock,
+    /// A seccomp filter is in force.
+    Seccomp,
+    /// A block of host ids of its own.
+    IdentityRange,
+    /// A kernel of its own.
+    OwnKernel,
+}
+
+/// What to create. Every field has a default.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[doc(alias = "SandboxCreateSessionOptions")]
+#[doc(alias = "DockerSandboxOptions")]
+pub struct SandboxSpec {
+    /// The id; by default a new one.
+    pub id: Option<SandboxId>,
+    /// The name; by default made from the id.
+    pub name: Option<SandboxName>,
+    /// What it is made of: `host`, a directory, a rootfs tarball. By default the provider's default.
+    pub image: Option<String>,
+    /// Where commands start; by default `/workspace`.
+    pub workdir: Option<SandboxPath>,
+    /// Where the working directory's files live.
+    pub workspace: WorkspaceSpec,
+    /// Folders of the host inside.
+    pub mounts: Vec<Mount>,
+    /// What is put into it before anybody uses it.
+    pub manifest: Manifest,
+    /// Variables for every command.
+    pub env: BTreeMap<String, String>,
+    /// Who runs commands: `user` (1000) by default; `root` only with an identity range.
+    pub user: Option<String>,
+    /// Facts that the caller wants to find again.
+    pub metadata: BTreeMap<String, String>,
+    /// Labels to select by.
+    pub labels: BTreeMap<String, String>,
+    /// What it may reach.
+    pub network: NetworkMode,
+    /// What it may use.
+    pub limits: Limits,
+    /// How long it lives.
+    pub lifecycle: Lifecycle,
+    /// How much it is held down.
+    pub security: Security,
+    /// Protections without which the create must fail.
+    pub require: BTreeSet<Requirement>,
+}
+
+/// A spec that has been checked. Only [`SandboxSpec::validate`] makes one.
+#[derive(Debug, Clone)]
+pub struct ValidSpec {
+    spec: SandboxSpec,
+    id: SandboxId,
+    name: SandboxName,
+    workdir: SandboxPath,
+}
+
+impl ValidSpec {
+    /// The id to create, generated if none was given.
+    pub fn id(&self) -> &SandboxId {
+        &self.id
+    }
+
+    /// The name to create, made from the id if none was given.
+    pub fn name(&self) -> &SandboxName {
+        &self.name
+    }
+
+    /// The working directory.
+    pub fn workdir(&self) -> &SandboxPath {
+        &self.workdir
+    }
+
+    /// The variables for every command: `env` with the manifest's layered over it.
+    pub fn env(&self) -> BTreeMap<String, String> {
+        let mut env = self.spec.env.clone();
+        env.extend(self.spec.manifest.env.clone());
+        env
+    }
+
+    /// The spec with id, name and working directory filled in.
+    pub fn spec(&self) -> &SandboxSpec {
+        &self.spec
+    }
+}
+
+/// The longest that a variable's name and value together may be, in bytes; Linux's own limit for one string.
+pub(crate) const MAX_VARIABLE_BYTES: usize = 128 * 1024;
+const MAX_TEXT_BYTES: usize = 4096;
+const MAX_ENTRIES: usize = 256;
+
+impl SandboxSpec {
+    /// Checks everything that can be checked without a provider, and fills in id, name and working directory. An error
+    /// names the field and the reason.
+    pub fn validate(mut self) -> Result<ValidSpec> {
+        let id = self.id.take().unwrap_or_else(SandboxId::generate);
+        let name = self.name.take().unwrap_or_else(|| id.default_name());
+        let workdir = match self.workdir.take() {
+            Some(workdir) => workdir,
+            None => SandboxPath::parse("/workspace")?,
+        };
+        check_workdir(&workdir)?;
+        check_workspace(&self.workspace)?;
+        check_mounts(&self.mounts, &workdir)?;
+        check_manifest(&self.manifest)?;
+        check_env("env", &self.env)?;
+        check_texts("metadata", &self.metadata)?;
+        check_texts("labels", &self.labels)?;
+        check_limits(&self.limits)?;
+        check_lifecycle(&self.lifecycle)?;
+        check_user(self.user.as_deref())?;
+        check_capabilities(&self.security.drop_capabilities)?;
+        if self.image.as_deref().is_some_and(|image| image.trim().is_empty() || image.contains('\0')) {
+            return Err(Error::invalid("image", "must not be empty"));
+        }
+        self.id = Some(id.clone());
+        self.name = Some(name.clone());
+        self.workdir = Some(workdir.clone());
+        Ok(ValidSpec { spec: self, id, name, workdir })
+    }
+}
+
+/// Directories that the provider owns; a working directory or a mount there would hide what the sandbox needs.
+const RESERVED: [&str; 5] = ["/proc", "/dev", "/sys", "/usr", "/etc"];
+
+fn reserved(path: &SandboxPath) -> Option<&'static str> {
+    RESERVED.into_iter().find(|base| SandboxPath::parse(base).is_ok_and(|base| path.strip_prefix(&base).is_some()))
+}
+
+fn check_workdir(workdir: &SandboxPath) -> Result<()> {
+    match reserved(workdir) {
+        Some(base) => Err(Error::invalid("workdir", format!("must not be in `{base}`: {workdir}"))),
+        None if workdir.is_root() => Err(Error::invalid("workdir", "must not be `/`")),
+        None => Ok(()),
+    }
+}
+
+fn check_workspace(workspace: &WorkspaceSpec) -> Result<()> {
+    let WorkspaceSpec::Persistent { id, .. } = workspace else { return Ok(()) };
+    let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_.-".contains(&byte);
+    let begins = id.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    match begins && id.len() <= 63 && id.bytes().all(good) {
+        true => Ok(()),
+        false => Err(Error::invalid(
+            "workspace.id",
+            format!("must be 1 to 63 of a-z, 0-9, `_`, `.`, `-`, beginning with a letter or a digit; got `{id}`"),
+        )),
+    }
+}
+
+fn check_mounts(mounts: &[Mount], workdir: &SandboxPath) -> Result<()> {
+    if mounts.len() > MAX_ENTRIES {
+        return Err(Error::invalid("mounts", format!("may have {MAX_ENTRIES} entries, not {}", mounts.len())));
+    }
+    let mut targets = BTreeSet::new();
+    for mount in mounts {
+        let Mount { source, target, .. } = mount;
+        if !source.is_absolute() {
+            return Err(Error::invalid("mounts.source", format!("must be absolute: {}", source.display())));
+        }
+        if target.is_root() || target == workdir {
+            return Err(Error::invalid("mounts.target", format!("must not be `/` or the working directory: {target}")));
+        }
+        if let Some(base) = reserved(target).filter(|base| *base != "/usr" && *base != "/etc") {
+            return Err(Error::invalid("mounts.target", format!("must not be in `{base}`: {target}")));
+        }
+        if !targets.insert(target) {
+            return Err(Error::invalid("mounts.target", format!("is there twice: {target}")));
+        }
+    }
+    Ok(())
+}
+
+fn check_manifest(manifest: &Manifest) -> Result<()> {
+    for path in manifest.files.keys() {
+        WorkspacePath::parse(path).map_err(|error| error.context("`manifest.files`"))?;
+    }
+    for path in &manifest.directories {
+        WorkspacePath::parse_directory(path).map_err(|error| error.context("`manifest.directories`"))?;
+    }
+    check_env("manifest.env", &manifest.env)
+}
+
+/// Refuses variables that no process could have: an empty name, `=` or NUL in the name, NUL in the value, too long.
+pub(crate) fn check_env(field: &str, env: &BTreeMap<String, String>) -> Result<()> {
+    for (name, value) in env {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(Error::invalid(field, format!("has a name that is empty or contains `=` or a null byte: `{name}`")));
+        }
+        if value.contains('\0') {
+            return Err(Error::invalid(field, format!("has a null byte in the value of `{name}`")));
+        }
+        if name.len() + value.len() + 2 > MAX_VARIABLE_BYTES {
+            let reason = format!("has {} bytes in `{name}`; the limit is {MAX_VARIABLE_BYTES}", name.len() + value.len());
+            return Err(Error::invalid(field, reason));
+        }
+    }
+    Ok(())
+}
+
+fn check_texts(field: &str, texts: &BTreeMap<String, String>) -> Result<()> {
+    if texts.len() > MAX_ENTRIES {
+        return Err(Error::invalid(field, format!("may have {MAX_ENTRIES} entries, not {}", texts.len())));
+    }
+    for (key, value) in texts {
+        if key.is_empty() || key.contains('\0') || value.contains('\0') {
+            return Err(Error::invalid(field, format!("has an empty key or a null byte: `{key}`")));
+        }
+        if key.len() + value.len() > MAX_TEXT_BYTES {
+            return Err(Error::invalid(field, format!("has more than {MAX_TEXT_BYTES} bytes in `{key}`")));
+        }
+    }
+    Ok(())
+}
+
+fn check_limits(limits: &Limits) -> Result<()> {
+    let at_least = |field: &str, value: Option<u64>, least: u64| match value {
+        Some(value) if value < least => {
+            Err(Error::invalid(format!("limits.{field}"), format!("must be at least {least}, not {value}")))
+        }
+        Some(value) if value > Limits::MAX => {
+            Err(Error::invalid(format!("limits.{field}"), format!("must be at most {}, not {value}", Limits::MAX)))
+        }
+        _ => Ok(()),
+    };
+    at_least("timeout_ms", limits.timeout_ms, 0)?;
+    at_least("max_output_bytes", limits.max_output_bytes, 0)?;
+    at_least("max_file_bytes", limits.max_file_bytes, 0)?;
+    at_least("memory_mib", limits.memory_mib, Limits::MIN_MEMORY_MIB)?;
+    at_least("pids", limits.pids, Limits::MIN_PIDS)?;
+    at_least("disk_mib", limits.disk_mib, 1)?;
+    match limits.cpus {
+        Some(cpus) if !(0.01..=4096.0).contains(&cpus) => {
+            Err(Error::invalid("limits.cpus", format!("must be from 0.01 to 4096, not {cpus}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_lifecycle(lifecycle: &Lifecycle) -> Result<()> {
+    let fields = [("lifecycle.ttl_ms", lifecycle.ttl_ms), ("lifecycle.idle_timeout_ms", lifecycle.idle_timeout_ms)];
+    for (field, value) in fields {
+        if value.is_some_and(|value| value == 0 || value > Limits::MAX) {
+            return Err(Error::invalid(field, format!("must be from 1 to {}", Limits::MAX)));
+        }
+    }
+    Ok(())
+}
+
+fn check_user(user: Option<&str>) -> Result<()> {
+    let Some(user) = user else { return Ok(()) };
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-:".contains(&byte);
+    match !user.is_empty() && user.len() <= 64 && user.bytes().all(good) {
+        true => Ok(()),
+        false => Err(Error::invalid("user", format!("must be a user's name or number, not `{user}`"))),
+    }
+}
+
+fn check_capabilities(names: &[String]) -> Result<()> {
+    let good = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+    match names.iter().find(|name| !good(name)) {
+        Some(name) => Err(Error::invalid("security.drop_capabilities", format!("has no capability's name: `{name}`"))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(spec: SandboxSpec) -> String {
+        spec.validate().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_empty_spec_is_valid_and_gets_an_id_a_name_and_a_working_directory() {
+        let valid = SandboxSpec::default().validate().unwrap();
+        assert!(valid.id().as_str().starts_with("sb_"));
+        assert!(SandboxName::parse(valid.name().as_str()).is_ok());
+        assert_eq!(valid.workdir().as_str(), "/workspace");
+    }
+
+    #[test]
+    fn a_name_of_41_characters_is_accepted_and_one_of_42_is_refused() {
+        assert!(SandboxName::parse(&"a".repeat(41)).is_ok());
+        for name in ["a".repeat(42).as_str(), "", "-a", "A", "a_b", "ä"] {
+            assert!(SandboxName::parse(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_field_and_the_reason() {
+        let limits = Limits { memory_mib: Some(15), ..Limits::default() };
+        assert_eq!(
+            refusal(SandboxSpec { limits, ..SandboxSpec::default() }),
+            "`limits.memory_mib` must be at least 16, not 15"
+        );
+        let env = BTreeMap::from([("A=B".to_owned(), String::new())]);
+        assert!(refusal(SandboxSpec { env, ..SandboxSpec::default() }).starts_with("`env` has a name"));
+    }
+
+    #[test]
+    fn a_manifest_path_that_leaves_the_workspace_is_refused_before_anything_exists() {
+        let files = BTreeMap::from([("../x".to_owned(), Bytes::new())]);
+        let manifest = Manifest { files, ..Manifest::default() };
+        assert!(refusal(SandboxSpec { manifest, ..SandboxSpec::default() }).contains("cannot leave the workspace"));
+    }
+
+    #[test]
+    fn every_limit_is_accepted_at_its_edge_and_refused_beyond_it() {
+        let with = |limits| SandboxSpec { limits, ..SandboxSpec::default() }.validate();
+        let pids = |pids| Limits { pids: Some(pids), ..Limits::default() };
+        assert!(with(pids(8)).is_ok() && with(pids(7)).is_err());
+        let cpus = |cpus| Limits { cpus: Some(cpus), ..Limits::default() };
+        assert!(with(cpus(0.01)).is_ok() && with(cpus(0.0)).is_err() && with(cpus(f64::NAN)).is_err());
+        let timeout = |timeout_ms| Limits { timeout_ms: Some(timeout_ms), ..Limits::default() };
+        assert!(with(timeout(0)).is_ok() && with(timeout(1 << 53)).is_ok() && with(timeout((1 << 53) + 1)).is_err());
+    }
+
+    #[test]
+    fn an_unknown_field_is_refused() {
+        assert!(serde_json::from_str::<SandboxSpec>(r#"{"imagine":"x"}"#).is_err());
+    }
+}
