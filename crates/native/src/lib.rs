@@ -1,1 +1,69 @@
-//! Native provider.
+//! Eyot's native Linux provider: sandboxes from namespaces, an overlay, Landlock and seccomp, for root and for ordinary
+//! users alike, without a daemon.
+//!
+//! ```no_run
+//! # async fn example() -> eyot::Result<()> {
+//! use eyot::{ExecOptions, Sandbox, SandboxSpec};
+//! use eyot_native::{NativeOptions, NativeProvider};
+//!
+//! let provider = NativeProvider::new(NativeOptions::default())?;
+//! let sandbox = Sandbox::create(&*provider, SandboxSpec::default()).await?;
+//! let result = sandbox.exec("echo hello from $(hostname)", ExecOptions::default()).await?;
+//! println!("{}", result.stdout_text());
+//! sandbox.destroy().await?;
+//! # Ok(())
+//! # }
+//! ```
+
+#[cfg(feature = "provider")]
+mod create;
+#[cfg(feature = "provider")]
+mod destroy;
+#[cfg(feature = "provider")]
+mod directory;
+#[cfg(feature = "provider")]
+mod image;
+#[cfg(feature = "provider")]
+mod isolation;
+mod launcher;
+mod plan;
+#[cfg(feature = "provider")]
+mod provider;
+#[cfg(feature = "provider")]
+mod record;
+#[cfg(feature = "provider")]
+mod remove;
+mod seccomp;
+#[cfg(feature = "provider")]
+mod setup;
+#[cfg(feature = "provider")]
+mod state;
+mod sys;
+#[cfg(feature = "provider")]
+mod users;
+
+#[cfg(feature = "provider")]
+pub use provider::{NativeOptions, NativeProvider};
+#[cfg(feature = "provider")]
+pub use state::default_state_dir;
+
+/// The provider's name.
+#[cfg(feature = "provider")]
+const NAME: &str = "native";
+
+/// The `main` of the launcher program.
+pub fn launcher_main() -> std::process::ExitCode {
+    launcher::program::main()
+}
+
+/// The kernel's reason without its number, in lower case, as the end of a sentence.
+#[cfg(feature = "provider")]
+fn sentence(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map(|first| first.to_lowercase().chain(letters).collect())
+        .unwrap_or_default()
+}

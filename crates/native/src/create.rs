@@ -1,0 +1,366 @@
+//! Making one sandbox: its directory, its claims, its guest. Everything that is made is owned by [`Unfinished`] until
+//! the sandbox is complete, and goes with it if it never is.
+
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use eyot::{Error, ErrorKind, Result, SandboxInfo, SandboxStatus, ValidSpec, WorkspaceSpec};
+use eyot_guest::protocol::{self, GuestConfig};
+
+use crate::directory::{Layout, check_mounts, make_workspace};
+use crate::image::{self, Image};
+use crate::isolation;
+use crate::launcher::client::{GuestDescriptors, Launcher};
+use crate::plan::{IdMap, Plan};
+use crate::record::{GuestProcess, Lock, Record, boot_id, kill_and_wait, socket_path};
+use crate::setup::Setup;
+use crate::state::{StateDir, block_base};
+use crate::users::Users;
+
+/// What makes sandboxes.
+pub(crate) struct Maker<'a> {
+    pub state: &'a StateDir,
+    pub launcher: &'a Launcher,
+    /// For tests of failing closed: the name of a step that fails.
+    pub fail_step: Option<&'a str>,
+}
+
+/// A sandbox whose guest runs but has not been adopted yet: dropping it undoes everything.
+pub(crate) struct Unfinished {
+    state: StateDir,
+    record: Record,
+    directory: PathBuf,
+    claimed_name: bool,
+    guest: Option<(GuestProcess, OwnedFd)>,
+    finished: bool,
+    _lock: Option<Lock>,
+}
+
+/// A path's inner failure as the create's.
+fn failed(what: &'static str) -> impl Fn(io::Error) -> Error {
+    move |error| {
+        Error::new(
+            ErrorKind::Setup,
+            format!("create sandbox: {what}: {}", crate::sentence(&error)),
+        )
+        .with_source(error)
+    }
+}
+
+impl Maker<'_> {
+    /// Makes everything up to the running guest. Blocks for a millisecond or two.
+    pub(crate) fn make(&self, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
+        let as_root = rustix::process::geteuid().is_root();
+        check_mounts(spec)?;
+        let image = image::resolve(self.state, spec.spec().image.as_deref(), as_root)?;
+        let mut unfinished = self.claim(spec, &image)?;
+        let map = unfinished.claim_ids(as_root)?;
+        let users = Users::of(spec, map, image.lower.as_ref())?;
+        Layout {
+            directory: &unfinished.directory,
+            spec,
+            image: &image,
+            users: &users,
+            map,
+        }
+        .make()
+        .map_err(failed("prepare its directory"))?;
+        let plan = self.plan(spec, map, &image, &unfinished.directory)?;
+        unfinished.record.info.isolation = isolation::of_plan(&plan, spec);
+        isolation::check_required(spec, &unfinished.record.info.isolation)?;
+        unfinished
+            .record
+            .write(&unfinished.directory)
+            .map_err(failed("write its record"))?;
+        let stream = unfinished.launch(self.launcher, &plan, spec, &users)?;
+        Ok((unfinished, stream))
+    }
+
+    /// Takes the id and the name.
+    fn claim(&self, spec: &ValidSpec, image: &Image) -> Result<Unfinished> {
+        let directory = self.state.sandbox(spec.id());
+        let taken = |what: &str| {
+            Error::new(
+                ErrorKind::AlreadyExists,
+                format!("create sandbox: {what} is in use"),
+            )
+        };
+        if self.state.trash(spec.id()).exists() {
+            return Err(taken(&format!("id `{}`", spec.id())));
+        }
+        match std::fs::create_dir(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(taken(&format!("id `{}`", spec.id())));
+            }
+            other => other.map_err(failed("make its directory"))?,
+        }
+        let record = new_record(spec, image)?;
+        let state = self.state.clone();
+        let mut unfinished = Unfinished {
+            state,
+            record,
+            directory,
+            claimed_name: false,
+            guest: None,
+            finished: false,
+            _lock: None,
+        };
+        unfinished._lock = Some(Lock::create(&unfinished.directory).map_err(failed("lock its directory"))?);
+        if !self
+            .state
+            .take_name(spec.name(), spec.id())
+            .map_err(failed("take its name"))?
+        {
+            let error = taken(&format!("name `{}`", spec.name()));
+            return Err(
+                error.with_hint("use another name, or `get_or_create` if the one that is there will do")
+            );
+        }
+        unfinished.claimed_name = true;
+        Ok(unfinished)
+    }
+
+    fn plan(&self, spec: &ValidSpec, map: IdMap, image: &Image, directory: &std::path::Path) -> Result<Plan> {
+        let workspace = match &spec.spec().workspace {
+            WorkspaceSpec::Ephemeral => None,
+            WorkspaceSpec::Persistent { id, .. } => {
+                let path = self.state.workspace(id);
+                make_workspace(&path, map).map_err(failed("make its workspace"))?;
+                Some(path.to_string_lossy().into_owned())
+            }
+        };
+        let directory = directory
+            .to_str()
+            .ok_or_else(|| Error::invalid("state", "must be a path in UTF-8"))?;
+        let landlock_abi = crate::sys::landlock_abi();
+        let workspace = workspace.as_deref();
+        let setup = Setup {
+            spec,
+            map,
+            image,
+            directory,
+            workspace,
+            landlock_abi,
+            fail_at: None,
+        };
+        let mut plan = setup.plan();
+        if let Some(name) = self.fail_step {
+            let index = plan.steps.iter().position(|step| step.name() == name);
+            plan.fail_at = index.and_then(|index| u32::try_from(index).ok());
+        }
+        Ok(plan)
+    }
+}
+
+/// What would hold around a sandbox of this spec, from its plan alone: nothing is made.
+pub(crate) fn preview(state: &StateDir, spec: &ValidSpec) -> Result<eyot::Isolation> {
+    let as_root = rustix::process::geteuid().is_root();
+    let image = image::resolve(state, spec.spec().image.as_deref(), as_root)?;
+    let map = match as_root {
+        true => IdMap::Range { base: block_base(1) },
+        false => caller_alone(),
+    };
+    let landlock_abi = crate::sys::landlock_abi();
+    let setup = Setup {
+        spec,
+        map,
+        image: &image,
+        directory: "",
+        workspace: None,
+        landlock_abi,
+        fail_at: None,
+    };
+    Ok(isolation::of_plan(&setup.plan(), spec))
+}
+
+fn caller_alone() -> IdMap {
+    IdMap::Single {
+        uid: rustix::process::geteuid().as_raw(),
+        gid: rustix::process::getegid().as_raw(),
+    }
+}
+
+fn new_record(spec: &ValidSpec, image: &Image) -> Result<Record> {
+    let mut nonces = [[0; 16]; 2];
+    for nonce in &mut nonces {
+        rustix::rand::getrandom(&mut *nonce, rustix::rand::GetRandomFlags::empty())
+            .map_err(|error| failed("draw a nonce")(error.into()))?;
+    }
+    let mut kept = spec.spec().clone();
+    kept.image = Some(image.name.clone());
+    // What was put into the sandbox is in the sandbox; the record would only be a second copy.
+    kept.manifest.files.clear();
+    let info = SandboxInfo {
+        id: spec.id().clone(),
+        name: spec.name().clone(),
+        provider: crate::NAME.to_owned(),
+        status: SandboxStatus::Running,
+        workdir: spec.workdir().clone(),
+        created_ms: now_ms(),
+        spec: kept,
+        isolation: isolation::unknown(),
+    };
+    let boot_id = boot_id().map_err(failed("read the boot id"))?;
+    Ok(Record {
+        info,
+        client_nonce: nonces[0],
+        guest_nonce: nonces[1],
+        boot_id,
+        block: None,
+    })
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+impl Unfinished {
+    /// What is known of the sandbox.
+    pub(crate) fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Takes a range of host ids for root; an ordinary user is mapped alone.
+    fn claim_ids(&mut self, as_root: bool) -> Result<IdMap> {
+        if !as_root {
+            return Ok(caller_alone());
+        }
+        let first_try = u32::from_le_bytes([0, 1, 2, 3].map(|index| self.record.client_nonce[index]));
+        let block = self
+            .state
+            .take_block(&self.record.info.id, first_try)
+            .map_err(failed("take a range of ids"))?;
+        let none_left = || {
+            Error::new(
+                ErrorKind::Quota,
+                "create sandbox: every range of host ids is in use",
+            )
+        };
+        let block = block.ok_or_else(none_left)?;
+        self.record.block = Some(block);
+        Ok(IdMap::Range {
+            base: block_base(block),
+        })
+    }
+
+    fn launch(
+        &mut self,
+        launcher: &Launcher,
+        plan: &Plan,
+        spec: &ValidSpec,
+        users: &Users,
+    ) -> Result<UnixStream> {
+        let (ours, theirs) = UnixStream::pair().map_err(failed("make the guest's stream"))?;
+        ours.set_nonblocking(true)
+            .map_err(failed("make the guest's stream"))?;
+        let (_directory, path) = socket_path(&self.directory).map_err(failed("make the guest's socket"))?;
+        let listener = UnixListener::bind(path).map_err(failed("make the guest's socket"))?;
+        let config = guest_config(&self.record, spec, users, plan.map);
+        let config = pipe_with(&protocol::encode(&config)).map_err(failed("hand over the configuration"))?;
+        let descriptors = GuestDescriptors {
+            stream: theirs.into(),
+            listener: listener.into(),
+            config,
+        };
+        let (pid, pidfd) = launcher.launch(plan, &descriptors)?;
+        // Held by pidfd even if its start time can't be read: the drop of `self` then kills it.
+        let process = GuestProcess::of(pid);
+        match process {
+            Ok(process) => self.guest = Some((process, pidfd)),
+            Err(error) => {
+                kill_and_wait(&pidfd).map_err(failed("end a guest that ended at once"))?;
+                return Err(failed("start the guest")(error));
+            }
+        }
+        Ok(ours)
+    }
+
+    /// Notes that the sandbox is complete but for its adoption.
+    pub(crate) fn mark_ready(&self) -> Result<()> {
+        match &self.guest {
+            Some((process, _)) => process
+                .mark_ready(&self.directory)
+                .map_err(failed("note that it is ready")),
+            None => Err(Error::new(
+                ErrorKind::Internal,
+                "create sandbox: there is no guest to note",
+            )),
+        }
+    }
+
+    /// The sandbox is complete: from here on it is removed only by being destroyed.
+    pub(crate) fn finish(mut self) -> (Record, Option<OwnedFd>) {
+        self.finished = true;
+        (self.record.clone(), self.guest.take().map(|(_, pidfd)| pidfd))
+    }
+
+    fn undo(&mut self) -> io::Result<()> {
+        if let Some((_, pidfd)) = &self.guest {
+            kill_and_wait(pidfd)?;
+        }
+        let info = &self.record.info;
+        if self.claimed_name {
+            self.state.release_name(&info.name, &info.id)?;
+        }
+        crate::remove::remove_tree(&self.directory)?;
+        match self.record.block {
+            Some(block) => self.state.release_block(block, &info.id),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if self.finished {
+            return;
+        }
+        if let Err(error) = self.undo() {
+            tracing::error!(%error, sandbox = %self.record.info.id, "undo a failed create; the next sweep will");
+        }
+    }
+}
+
+/// The variables that every command has, whoever runs it. The user's own come from the guest.
+const BASIC_ENV: [(&str, &str); 2] = [("LANG", "C.UTF-8"), ("TZ", "UTC")];
+const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// How much of a started process's log is kept.
+const LOG_BYTES: u64 = 1 << 20;
+
+fn guest_config(record: &Record, spec: &ValidSpec, users: &Users, map: IdMap) -> GuestConfig {
+    let lifecycle = &spec.spec().lifecycle;
+    let deadline = |deadline: Option<u64>| deadline.filter(|_| lifecycle.auto_destroy);
+    let mut env: Vec<(String, String)> = BASIC_ENV
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    env.push((
+        "PATH".to_owned(),
+        format!("{}/.local/bin:{SYSTEM_PATH}", users.default.home),
+    ));
+    GuestConfig {
+        client_nonce: record.client_nonce,
+        guest_nonce: record.guest_nonce,
+        ttl_ms: deadline(lifecycle.ttl_ms),
+        idle_timeout_ms: deadline(lifecycle.idle_timeout_ms),
+        user: users.default.clone(),
+        users: users.others.clone(),
+        env,
+        switch_user: matches!(map, IdMap::Range { .. }),
+        log_bytes: LOG_BYTES,
+        max_processes: Some(spec.spec().limits.pids.unwrap_or(eyot::Limits::DEFAULT_PIDS)),
+    }
+}
+
+/// A pipe that holds these bytes and nothing else. What does not fit into a pipe is an error: 64 KiB.
+fn pipe_with(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let (reader, writer) =
+        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK)?;
+    std::fs::File::from(writer).write_all(bytes)?;
+    rustix::io::ioctl_fionbio(&reader, false)?;
+    Ok(reader)
+}

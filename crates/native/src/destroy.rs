@@ -1,0 +1,112 @@
+//! Destroying sandboxes, and sweeping up after processes that died: a destroyed sandbox is first moved to the trash
+//! (one atomic rename that only one process wins, and that frees its name), then its guest is killed, then its files
+//! go. Whoever dies in between leaves the rest to the next sweep.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use eyot::{Error, ErrorKind, Result, SandboxId, WorkspaceSpec};
+
+use crate::record::{GuestProcess, Lock, Record, kill_and_wait, socket_path};
+use crate::remove::remove_tree;
+use crate::state::StateDir;
+
+/// Destroys a sandbox. `false`: it had been destroyed before.
+pub(crate) fn destroy(state: &StateDir, id: &SandboxId, guest: Option<&OwnedFd>) -> Result<bool> {
+    let failed = |error: io::Error| {
+        Error::new(
+            ErrorKind::Internal,
+            format!("destroy sandbox `{id}`: {}", crate::sentence(&error)),
+        )
+        .with_source(error)
+    };
+    match std::fs::rename(state.sandbox(id), state.trash(id)) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(failed(error)),
+    }
+    empty_trash(state, id, guest).map_err(failed)?;
+    Ok(true)
+}
+
+/// Kills what still lives of a destroyed sandbox and removes its files. Two processes may do so at once.
+fn empty_trash(state: &StateDir, id: &SandboxId, guest: Option<&OwnedFd>) -> io::Result<()> {
+    let directory = state.trash(id);
+    let record = Record::read(&directory).ok();
+    if let Some(record) = &record {
+        state.release_name(&record.info.name, id)?;
+    }
+    match guest {
+        Some(pidfd) => kill_and_wait(pidfd)?,
+        None => kill_recorded(&directory, record.as_ref())?,
+    }
+    remove_tree(&directory)?;
+    let Some(record) = record else { return Ok(()) };
+    if let Some(block) = record.block {
+        state.release_block(block, id)?;
+    }
+    if let WorkspaceSpec::Persistent {
+        id,
+        destroy_on_session_destroy: true,
+    } = &record.info.spec.workspace
+    {
+        remove_tree(&state.workspace(id))?;
+    }
+    Ok(())
+}
+
+/// Kills the guest that the directory tells of. One that was never adopted ends by itself, with its maker's stream.
+fn kill_recorded(directory: &Path, record: Option<&Record>) -> io::Result<()> {
+    let same_boot =
+        record.is_some_and(|record| crate::record::boot_id().is_ok_and(|boot| boot == record.boot_id));
+    let Some(process) = GuestProcess::read(directory)?.filter(|_| same_boot) else {
+        return Ok(());
+    };
+    match process.open()? {
+        Some(pidfd) => kill_and_wait(&pidfd),
+        None => Ok(()),
+    }
+}
+
+/// Whether a sandbox's guest answers: somebody listens on its socket.
+pub(crate) fn is_alive(directory: &Path) -> bool {
+    let connected = socket_path(directory).and_then(|(_open, path)| UnixStream::connect(path));
+    connected.is_ok()
+}
+
+/// Clears away what nobody owns: sandboxes that were never completed, whose deadline fired, or that were destroyed
+/// only halfway.
+pub(crate) fn sweep(state: &StateDir) -> io::Result<()> {
+    for id in state.ids("trash")? {
+        log_failure(&id, empty_trash(state, &id, None));
+    }
+    for id in state.ids("sandboxes")? {
+        let directory = state.sandbox(&id);
+        if is_abandoned(&directory) {
+            log_failure(&id, destroy(state, &id, None).map(drop).map_err(io::Error::other));
+        }
+    }
+    Ok(())
+}
+
+fn log_failure(id: &SandboxId, result: io::Result<()>) {
+    if let Err(error) = result {
+        tracing::warn!(%error, sandbox = %id, "sweep; the next sweep tries again");
+    }
+}
+
+/// Whether a sandbox's directory is left over. The lock says that nobody is making it; the guest that nobody uses it.
+fn is_abandoned(directory: &Path) -> bool {
+    let Ok(Some(_lock)) = Lock::try_take(directory) else {
+        return false;
+    };
+    match GuestProcess::read(directory) {
+        Ok(None) => true,
+        Ok(Some(_)) => {
+            Record::read(directory).is_ok_and(|record| record.may_have_expired()) && !is_alive(directory)
+        }
+        Err(_) => false,
+    }
+}

@@ -1,0 +1,198 @@
+//! A new sandbox's directory: where its root file system's writes go, and what must be there before it is mounted.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use eyot::{Error, NetworkMode, Result, SandboxPath, ValidSpec, WorkspaceSpec};
+
+use crate::image::Image;
+use crate::plan::{IdMap, USER_ID};
+use crate::setup::{device_files, mount_points};
+use crate::state::make_dir;
+use crate::users::{GROUP_LINE, PASSWD_LINE, Users};
+
+/// Fills a sandbox's directory. Everything in `upper` belongs to the inner root or the inner user; nothing of it was
+/// written by anybody else yet, so paths below it hold no links.
+pub(crate) struct Layout<'a> {
+    pub directory: &'a Path,
+    pub spec: &'a ValidSpec,
+    pub image: &'a Image,
+    pub users: &'a Users,
+    pub map: IdMap,
+}
+
+impl Layout<'_> {
+    /// Makes `upper`, `work`, and the mount points.
+    pub(crate) fn make(&self) -> io::Result<()> {
+        for name in ["root", "lower"] {
+            make_dir(&self.directory.join(name), 0o755)?;
+        }
+        for name in ["upper", "work"] {
+            make_dir(&self.directory.join(name), 0o755)?;
+            self.give(&self.directory.join(name), 0)?;
+        }
+        // Inner root, whom the host knows as somebody else, must be able to enter.
+        fs::set_permissions(self.directory, fs::Permissions::from_mode(0o711))?;
+        let home = SandboxPath::parse(&self.users.default.home).unwrap_or_else(|_| SandboxPath::root());
+        self.own_directory(self.spec.workdir())?;
+        self.own_directory(&home)?;
+        self.write_etc()?;
+        if !self.image.is_skeleton {
+            self.make_mount_points()?;
+        }
+        self.spec
+            .spec()
+            .mounts
+            .iter()
+            .try_for_each(|mount| self.make_target(&mount.source, &mount.target))
+    }
+
+    /// Makes a directory that belongs to the inner user, unless the image has it.
+    fn own_directory(&self, path: &SandboxPath) -> io::Result<()> {
+        let below = &path.as_str()[1..];
+        if below.is_empty() || (self.image.is_skeleton && Path::new(&self.image.lower).join(below).is_dir()) {
+            return Ok(());
+        }
+        let made = self.upper_dir(path)?;
+        let uid = self.users.default.uid;
+        self.give(&made, uid)
+    }
+
+    /// Makes a directory and its parents in `upper`; they belong to the inner root.
+    fn upper_dir(&self, path: &SandboxPath) -> io::Result<PathBuf> {
+        let mut made = self.directory.join("upper");
+        for part in path.as_str()[1..].split('/').filter(|part| !part.is_empty()) {
+            made.push(part);
+            match fs::create_dir(&made) {
+                Ok(()) => self.give(&made, 0)?,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(made)
+    }
+
+    fn upper_file(&self, path: &SandboxPath, content: &[u8]) -> io::Result<()> {
+        let made = self.upper_dir(&path.parent())?.join(path.file_name());
+        fs::write(&made, content)?;
+        fs::set_permissions(&made, fs::Permissions::from_mode(0o644))?;
+        self.give(&made, 0)
+    }
+
+    fn make_mount_points(&self) -> io::Result<()> {
+        for path in mount_points(self.spec) {
+            let made = self.upper_dir(&path)?;
+            if matches!(path.as_str(), "/tmp" | "/var/tmp") {
+                fs::set_permissions(&made, fs::Permissions::from_mode(0o1777))?;
+            }
+        }
+        for file in device_files() {
+            self.upper_file(&absolute(&file)?, b"")?;
+        }
+        for (name, target) in crate::image::DEVICE_LINKS {
+            let link = self.directory.join("upper").join(name);
+            std::os::unix::fs::symlink(target, &link)?;
+        }
+        Ok(())
+    }
+
+    /// The host name's line in `hosts`, the host's name servers where its network is shared, the user where the image
+    /// has none.
+    fn write_etc(&self) -> io::Result<()> {
+        let name = self.spec.name();
+        let hosts = format!("127.0.0.1 localhost {name}\n::1 localhost\n");
+        self.upper_file(&absolute("etc/hosts")?, hosts.as_bytes())?;
+        if self.spec.spec().network == NetworkMode::Host {
+            let servers = fs::read("/etc/resolv.conf").unwrap_or_default();
+            self.upper_file(&absolute("etc/resolv.conf")?, &servers)?;
+        }
+        if self.image.is_skeleton {
+            return Ok(());
+        }
+        self.upper_file(&absolute("etc/hostname")?, format!("{name}\n").as_bytes())?;
+        if self.users.missing {
+            for (file, line) in [("etc/passwd", PASSWD_LINE), ("etc/group", GROUP_LINE)] {
+                let mut text =
+                    fs::read_to_string(Path::new(&self.image.lower).join(file)).unwrap_or_default();
+                if !text.is_empty() && !text.ends_with('\n') {
+                    text.push('\n');
+                }
+                text.push_str(line);
+                self.upper_file(&absolute(file)?, text.as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn make_target(&self, source: &Path, target: &SandboxPath) -> io::Result<()> {
+        if target.as_str().starts_with("/usr/") || target.as_str() == "/usr" {
+            return Ok(());
+        }
+        match fs::metadata(source)?.is_dir() {
+            true => self.upper_dir(target).map(drop),
+            false => self.upper_file(target, b""),
+        }
+    }
+
+    /// Gives a path to an inner id.
+    fn give(&self, path: &Path, inner: u32) -> io::Result<()> {
+        match self.map {
+            IdMap::Single { .. } => Ok(()),
+            IdMap::Range { base } => chown(path, Some(base + inner), Some(base + inner)),
+        }
+    }
+}
+
+fn absolute(path: &str) -> io::Result<SandboxPath> {
+    SandboxPath::parse(&format!("/{path}")).map_err(io::Error::other)
+}
+
+/// Checks the caller's mounts against the host: each source must be there.
+pub(crate) fn check_mounts(spec: &ValidSpec) -> Result<()> {
+    for mount in &spec.spec().mounts {
+        let source = &mount.source;
+        let found = fs::metadata(source).map_err(|error| {
+            Error::invalid(
+                "mounts.source",
+                format!("`{}`: {}", source.display(), crate::sentence(&error)),
+            )
+        })?;
+        if source.to_str().is_none() {
+            return Err(Error::invalid("mounts.source", "must be a path in UTF-8"));
+        }
+        if !found.is_dir() && !found.is_file() {
+            let reason = format!("`{}` is neither a directory nor a regular file", source.display());
+            return Err(Error::invalid("mounts.source", reason));
+        }
+        let persistent = matches!(spec.spec().workspace, WorkspaceSpec::Persistent { .. });
+        if persistent && mount.target.strip_prefix(spec.workdir()).is_some() {
+            return Err(Error::invalid(
+                "mounts.target",
+                "must not be in a persistent workspace",
+            ));
+        }
+        if mount.target.as_str().starts_with("/usr") && !Path::new(mount.target.as_str()).exists() {
+            return Err(Error::invalid(
+                "mounts.target",
+                "must exist when it is in `/usr`, which is read-only",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Makes a persistent workspace's directory if need be. On disk its files belong to the inner ids themselves (in a
+/// range it is mapped at the mount), so that any sandbox can take it over.
+pub(crate) fn make_workspace(path: &Path, map: IdMap) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        other => other?,
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
+    match map {
+        IdMap::Single { .. } => Ok(()),
+        IdMap::Range { .. } => chown(path, Some(USER_ID), Some(USER_ID)),
+    }
+}

@@ -1,0 +1,31 @@
+//! A directory of the host as the root file system. It is used in place and never written to.
+
+use std::path::Path;
+
+use eyot::{Error, ErrorKind, Result};
+
+use super::Image;
+
+/// The image in `path`, which must look like a root file system.
+pub(super) fn image(name: &str, path: &Path) -> Result<Image> {
+    let has_programs = ["bin", "usr/bin"].iter().any(|folder| path.join(folder).is_dir());
+    let text = path
+        .to_str()
+        .ok_or_else(|| Error::invalid("image", "must be a path in UTF-8"))?;
+    if path == Path::new("/") {
+        let message = "create sandbox: image `/` would show the whole host inside";
+        return Err(Error::new(ErrorKind::Invalid, message).with_hint("use the image `host`"));
+    }
+    if !has_programs {
+        let message = format!("create sandbox: image `{name}` has neither /bin nor /usr/bin");
+        return Err(Error::new(ErrorKind::Invalid, message).with_hint("it must be a root file system"));
+    }
+    let (name, lower) = (name.to_owned(), text.to_owned());
+    Ok(Image {
+        name,
+        lower,
+        binds: Vec::new(),
+        masks: Vec::new(),
+        is_skeleton: false,
+    })
+}

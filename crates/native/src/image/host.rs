@@ -1,0 +1,128 @@
+//! The image `host`: a generated skeleton, with the host's `/usr` and `/opt` as read-only binds. The tools a developer
+//! has are the tools the agent has; of the host's own files nothing else is there.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+
+use eyot::{Error, ErrorKind, Result};
+
+use super::{Image, etc, masks};
+use crate::plan::USER_ID;
+use crate::setup::device_files;
+use crate::state::{StateDir, make_dir};
+
+/// Changes whenever the skeleton's form does.
+const FORM: u32 = 1;
+
+/// Directories of the skeleton and their permission bits.
+const DIRECTORIES: [(&str, u32); 24] = [
+    ("dev", 0o755),
+    ("dev/pts", 0o755),
+    ("dev/shm", 0o755),
+    ("etc", 0o755),
+    ("home", 0o755),
+    ("home/user", 0o755),
+    ("media", 0o755),
+    ("mnt", 0o755),
+    ("opt", 0o755),
+    ("proc", 0o555),
+    ("root", 0o700),
+    ("run", 0o755),
+    ("srv", 0o755),
+    ("sys", 0o555),
+    ("tmp", 0o1777),
+    ("usr", 0o755),
+    ("var", 0o755),
+    ("var/cache", 0o755),
+    ("var/lib", 0o755),
+    ("var/log", 0o755),
+    ("var/mail", 0o755),
+    ("var/spool", 0o755),
+    ("var/tmp", 0o1777),
+    ("workspace", 0o755),
+];
+
+const LINKS: [(&str, &str); 3] = [
+    ("etc/mtab", "../proc/self/mounts"),
+    ("var/run", "../run"),
+    ("var/lock", "../run"),
+];
+
+/// What lies at the top of the host's tree and holds programs: links into `/usr`, or directories of their own.
+const PROGRAM_FOLDERS: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
+
+/// The image, its skeleton made if the host has changed since the last time.
+pub(super) fn image(state: &StateDir, as_root: bool) -> Result<Image> {
+    let failed = |error: io::Error| {
+        Error::new(
+            ErrorKind::Setup,
+            "create sandbox: make the skeleton of image `host`: failed",
+        )
+        .with_source(error)
+    };
+    let layer = state
+        .layers()
+        .join(format!("host-{FORM}-{:016x}", etc::fingerprint()));
+    if !layer.exists() {
+        build(&layer, as_root).map_err(failed)?;
+    }
+    let mut binds: Vec<(String, String)> = Vec::new();
+    for folder in ["usr", "opt"].iter().chain(&PROGRAM_FOLDERS) {
+        let path = format!("/{folder}");
+        if fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
+            binds.push((path.clone(), path));
+        }
+    }
+    // As root, nothing inside has a host user's or group's rights, so what is not world-readable can't be read anyway.
+    let masks = if as_root {
+        Vec::new()
+    } else {
+        masks::unreadable_by_others(&state.layers()).map_err(failed)?
+    };
+    let lower = layer
+        .to_str()
+        .ok_or_else(|| Error::invalid("state", "must be a path in UTF-8"))?
+        .to_owned();
+    Ok(Image {
+        name: super::DEFAULT.to_owned(),
+        lower,
+        binds,
+        masks,
+        is_skeleton: true,
+    })
+}
+
+/// Builds the skeleton aside and moves it into place; who comes second finds the first one's.
+fn build(layer: &Path, as_root: bool) -> io::Result<()> {
+    let aside = PathBuf::from(format!("{}.{}", layer.display(), std::process::id()));
+    make_dir(&aside, 0o755)?;
+    for (name, mode) in DIRECTORIES {
+        make_dir(&aside.join(name), 0o755)?;
+        fs::set_permissions(aside.join(name), fs::Permissions::from_mode(mode))?;
+    }
+    for (name, target) in LINKS.iter().chain(&super::DEVICE_LINKS) {
+        symlink(target, aside.join(name))?;
+    }
+    for folder in PROGRAM_FOLDERS {
+        match fs::read_link(Path::new("/").join(folder)) {
+            Ok(target) => symlink(target, aside.join(folder))?,
+            Err(_) if Path::new("/").join(folder).is_dir() => make_dir(&aside.join(folder), 0o755)?,
+            Err(_) => {}
+        }
+    }
+    for file in device_files() {
+        fs::write(aside.join(file), "")?;
+    }
+    etc::fill(&aside.join("etc"))?;
+    if as_root {
+        for home in ["home/user", "workspace"] {
+            chown(aside.join(home), Some(USER_ID), Some(USER_ID))?;
+        }
+    }
+    match fs::rename(&aside, layer) {
+        Err(_) if layer.exists() => crate::remove::remove_tree(&aside),
+        other => other,
+    }
+}

@@ -1,0 +1,70 @@
+//! What a sandbox is made of: the host's own programs over a generated skeleton, a directory, or a rootfs tarball.
+
+mod directory;
+mod etc;
+mod host;
+mod masks;
+mod tarball;
+
+use std::path::Path;
+
+use eyot::{Error, ErrorKind, Result};
+
+use crate::state::StateDir;
+
+/// An image as the set-up needs it.
+#[derive(Debug, Clone)]
+pub(crate) struct Image {
+    /// As the caller named it.
+    pub name: String,
+    /// The read-only layer on the host.
+    pub lower: String,
+    /// Host paths that appear, read-only, at a path inside.
+    pub binds: Vec<(String, String)>,
+    /// Paths inside that are covered.
+    pub masks: Vec<String>,
+    /// The layer is a skeleton of ours and has every mount point.
+    pub is_skeleton: bool,
+}
+
+/// The links that every sandbox has in `/dev`, beside its device nodes.
+pub(crate) const DEVICE_LINKS: [(&str, &str); 5] = [
+    ("dev/fd", "/proc/self/fd"),
+    ("dev/stdin", "/proc/self/fd/0"),
+    ("dev/stdout", "/proc/self/fd/1"),
+    ("dev/stderr", "/proc/self/fd/2"),
+    ("dev/ptmx", "pts/ptmx"),
+];
+
+/// The image that is used when none is named.
+pub(crate) const DEFAULT: &str = "host";
+
+/// Finds an image by name: `host`, a directory, or a rootfs tarball (`.tar`, `.tar.gz`, `.tgz`).
+pub(crate) fn resolve(state: &StateDir, name: Option<&str>, as_root: bool) -> Result<Image> {
+    let name = name.unwrap_or(DEFAULT);
+    if name == DEFAULT {
+        return host::image(state, as_root);
+    }
+    let path = Path::new(name);
+    if !name.contains('/') && !path.exists() {
+        return Err(Error::new(ErrorKind::NotFound, format!("create sandbox: there is no image `{name}`")).with_hint(
+            "use `host`, the path of a directory with a root file system, or of a rootfs tarball (.tar, .tar.gz, .tgz)",
+        ));
+    }
+    let failed = |error: std::io::Error| {
+        let kind = if error.kind() == std::io::ErrorKind::NotFound {
+            ErrorKind::NotFound
+        } else {
+            ErrorKind::Permission
+        };
+        Error::new(
+            kind,
+            format!("create sandbox: open image `{name}`: {}", crate::sentence(&error)),
+        )
+    };
+    let path = path.canonicalize().map_err(failed)?;
+    match std::fs::metadata(&path).map_err(failed)?.is_dir() {
+        true => directory::image(name, &path),
+        false => tarball::image(state, name, &path, as_root),
+    }
+}

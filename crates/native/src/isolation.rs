@@ -1,0 +1,103 @@
+//! What holds around a sandbox, read off the plan that was carried out: a step that failed would have ended the
+//! create, so what is in the plan is in force.
+
+use eyot::{
+    DiskEnforcement, Enforcement, Error, ErrorKind, IdentityMap, Isolation, LimitsEnforced, NetworkMode,
+    Requirement, Result, ValidSpec,
+};
+
+use crate::plan::{IdMap, Plan, Step};
+use crate::setup::RANGE_CAPABILITIES;
+
+/// The protections of a plan.
+pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec) -> Isolation {
+    let mut namespaces: Vec<String> = ["user", "mount", "pid", "ipc", "uts", "cgroup"]
+        .map(str::to_owned)
+        .to_vec();
+    if plan.own_network {
+        namespaces.push("network".to_owned());
+    }
+    let find = |wanted: &dyn Fn(&Step) -> Option<u32>| plan.steps.iter().find_map(wanted);
+    let seccomp = |step: &Step| match step {
+        Step::Seccomp(filter) => u32::try_from(filter.len()).ok(),
+        _ => None,
+    };
+    let landlock = |step: &Step| match step {
+        Step::Landlock(abi) => Some(*abi),
+        _ => None,
+    };
+    let range = matches!(plan.map, IdMap::Range { .. });
+    let capabilities = RANGE_CAPABILITIES
+        .iter()
+        .filter(|_| range)
+        .map(|(name, _)| (*name).to_owned())
+        .collect();
+    Isolation {
+        namespaces,
+        identity: Some(if range {
+            IdentityMap::Range
+        } else {
+            IdentityMap::Single
+        }),
+        no_new_privileges: plan.steps.contains(&Step::NoNewPrivileges),
+        capabilities,
+        seccomp_instructions: find(&seccomp),
+        landlock_abi: find(&landlock),
+        network: spec.spec().network,
+        readonly_rootfs: plan.steps.contains(&Step::ReadOnlyRoot),
+        limits: LimitsEnforced {
+            pids: Enforcement::Rlimit,
+            ..NO_LIMITS
+        },
+        ..unknown()
+    }
+}
+
+const NO_LIMITS: LimitsEnforced = LimitsEnforced {
+    memory: Enforcement::None,
+    cpus: Enforcement::None,
+    pids: Enforcement::None,
+    disk: DiskEnforcement::None,
+};
+
+/// Nothing that holds yet.
+pub(crate) fn unknown() -> Isolation {
+    Isolation {
+        provider: crate::NAME.to_owned(),
+        shares_host_kernel: true,
+        namespaces: Vec::new(),
+        identity: None,
+        no_new_privileges: false,
+        capabilities: Vec::new(),
+        seccomp_instructions: None,
+        landlock_abi: None,
+        network: NetworkMode::None,
+        readonly_rootfs: false,
+        cgroup_controllers: Vec::new(),
+        limits: NO_LIMITS,
+    }
+}
+
+/// Refuses a spec whose requirements would not hold.
+pub(crate) fn check_required(spec: &ValidSpec, isolation: &Isolation) -> Result<()> {
+    let limits = &isolation.limits;
+    let holds = |requirement: &Requirement| match requirement {
+        Requirement::Memory => limits.memory == Enforcement::Cgroup,
+        Requirement::Cpus => limits.cpus == Enforcement::Cgroup,
+        Requirement::Pids => limits.pids != Enforcement::None,
+        Requirement::Disk => limits.disk == DiskEnforcement::Quota,
+        Requirement::Landlock => isolation.landlock_abi.is_some(),
+        Requirement::Seccomp => isolation.seccomp_instructions.is_some(),
+        Requirement::IdentityRange => isolation.identity == Some(IdentityMap::Range),
+        Requirement::OwnKernel => !isolation.shares_host_kernel,
+    };
+    match spec.spec().require.iter().find(|requirement| !holds(requirement)) {
+        None => Ok(()),
+        Some(missing) => {
+            let name = serde_json::to_string(missing).unwrap_or_default();
+            let message = format!("create sandbox: `require` asks for {name}, which this host can't enforce");
+            Err(Error::new(ErrorKind::Unsupported, message)
+                .with_hint("`eyot inspect` shows what holds; leave the requirement out to go without"))
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! What the child of a new sandbox does: the plan's steps, one after another, then the guest's exec. It runs in the
+//! launcher's memory and in the sandbox's namespaces. The first failure is noted and ends it: nothing is skipped.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::RawFd;
+
+use crate::plan::{Bind, Plan, Step, unpack_filter};
+use crate::sys::{self, ChildMain, Gate, Hold, Ruleset};
+
+/// What launcher and child share.
+pub(crate) struct Shared<'a> {
+    plan: &'a Plan,
+    gate: &'a Gate,
+    guest: RawFd,
+    descriptors: Vec<RawFd>,
+    trees: HashMap<usize, RawFd>,
+    given_up: bool,
+    failed_at: Option<(usize, i32)>,
+}
+
+impl<'a> Shared<'a> {
+    pub(crate) fn new(
+        plan: &'a Plan,
+        gate: &'a Gate,
+        guest: RawFd,
+        descriptors: impl Iterator<Item = RawFd>,
+    ) -> Self {
+        let descriptors = descriptors.collect();
+        Self {
+            plan,
+            gate,
+            guest,
+            descriptors,
+            trees: HashMap::new(),
+            given_up: false,
+            failed_at: None,
+        }
+    }
+
+    /// The launcher could not do its part: the child is to end.
+    pub(crate) fn give_up(&mut self) {
+        self.given_up = true;
+    }
+
+    /// The tree that the bind with this index attaches.
+    pub(crate) fn set_tree(&mut self, index: usize, tree: RawFd) {
+        self.trees.insert(index, tree);
+    }
+
+    /// Which step failed, if one did; an index behind the last is the guest's exec.
+    pub(crate) fn failure(&self) -> Option<(usize, io::Error)> {
+        self.failed_at
+            .map(|(index, errno)| (index, io::Error::from_raw_os_error(errno)))
+    }
+}
+
+impl ChildMain for Shared<'_> {
+    /// The launcher waits, and looks at this again only when the child has left its memory.
+    fn run_in_child(&mut self) -> ! {
+        self.gate.pass();
+        if !self.given_up {
+            let (index, error) = self.run();
+            self.failed_at = Some((index, error.raw_os_error().unwrap_or(libc::EINVAL)));
+        }
+        sys::exit_now()
+    }
+}
+
+impl Shared<'_> {
+    /// Carries out the plan. Returns only what failed.
+    fn run(&self) -> (usize, io::Error) {
+        if let Err(error) = sys::unshare_files() {
+            return (self.plan.steps.len(), error);
+        }
+        for (index, step) in self.plan.steps.iter().enumerate() {
+            let forced = self.plan.fail_at == u32::try_from(index).ok();
+            let result = if forced {
+                Err(io::Error::from_raw_os_error(libc::EPERM))
+            } else {
+                self.carry_out(index, step)
+            };
+            if let Err(error) = result {
+                return (index, error);
+            }
+        }
+        (
+            self.plan.steps.len(),
+            sys::exec_guest(self.guest, &self.descriptors),
+        )
+    }
+
+    fn carry_out(&self, index: usize, step: &Step) -> io::Result<()> {
+        match step {
+            Step::MapSingle { uid, gid } => map_single(*uid, *gid),
+            Step::BecomeInnerRoot => sys::become_id(0),
+            Step::PrivateMounts => sys::mount("", "/", "", libc::MS_REC | libc::MS_PRIVATE, ""),
+            Step::EnterSandboxDir(path) => Ok(rustix::process::chdir(path)?),
+            Step::Bind(bind) => self.bind(index, bind),
+            Step::Overlay { lower, target } => mount_overlay(lower, target),
+            Step::Proc(target) => sys::mount("proc", target, "proc", NO_PROGRAMS, ""),
+            Step::DevPts(target, group) => mount_devpts(target, *group),
+            Step::Tmpfs {
+                target,
+                size_mib,
+                mode,
+            } => mount_tmpfs(target, *size_mib, *mode),
+            Step::Mask(target) => mask(target),
+            Step::ReadOnly(target) => make_readonly(target),
+            Step::PivotRoot(root) => sys::pivot_root(root),
+            Step::ReadOnlyRoot => sys::hold_mount(
+                "/",
+                Hold {
+                    readonly: true,
+                    devices: true,
+                    recursive: false,
+                },
+            ),
+            Step::Loopback => sys::loopback_up(),
+            Step::HostName(name) => sys::set_host_name(name),
+            Step::NoNewPrivileges => sys::set_no_new_privileges(),
+            Step::Capabilities { keep, become_id } => drop_capabilities(*keep, *become_id),
+            Step::Landlock(abi) => restrict_by_landlock(*abi),
+            Step::Seccomp(packed) => sys::install_seccomp(&unpack_filter(packed)),
+        }
+    }
+
+    fn bind(&self, index: usize, bind: &Bind) -> io::Result<()> {
+        let recursive = if bind.recursive { libc::MS_REC } else { 0 };
+        match self.trees.get(&index) {
+            Some(tree) => sys::attach_tree(*tree, &bind.target)?,
+            None => sys::mount(&bind.source, &bind.target, "", libc::MS_BIND | recursive, "")?,
+        }
+        if bind.device {
+            return Ok(());
+        }
+        sys::hold_mount(
+            &bind.target,
+            Hold {
+                readonly: bind.readonly,
+                devices: false,
+                recursive: bind.recursive,
+            },
+        )
+    }
+}
+
+const NO_PROGRAMS: u64 = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+
+fn map_single(uid: u32, gid: u32) -> io::Result<()> {
+    let user = crate::plan::USER_ID;
+    std::fs::write("/proc/self/setgroups", "deny")?;
+    std::fs::write("/proc/self/uid_map", format!("{user} {uid} 1"))?;
+    std::fs::write("/proc/self/gid_map", format!("{user} {gid} 1"))
+}
+
+fn mount_overlay(lower: &[String], target: &str) -> io::Result<()> {
+    let options = format!(
+        "lowerdir={},upperdir=upper,workdir=work,userxattr",
+        lower.join(":")
+    );
+    sys::mount(
+        "overlay",
+        target,
+        "overlay",
+        libc::MS_NOSUID | libc::MS_NODEV,
+        &options,
+    )
+}
+
+fn mount_devpts(target: &str, group: Option<u32>) -> io::Result<()> {
+    let group = group.map(|gid| format!(",gid={gid}")).unwrap_or_default();
+    let options = format!("newinstance,ptmxmode=0666,mode=0620{group}");
+    sys::mount(
+        "devpts",
+        target,
+        "devpts",
+        libc::MS_NOSUID | libc::MS_NOEXEC,
+        &options,
+    )
+}
+
+fn mount_tmpfs(target: &str, size_mib: u64, mode: u32) -> io::Result<()> {
+    let options = format!("size={size_mib}m,mode={mode:o}");
+    sys::mount(
+        "tmpfs",
+        target,
+        "tmpfs",
+        libc::MS_NOSUID | libc::MS_NODEV,
+        &options,
+    )
+}
+
+fn mask(target: &str) -> io::Result<()> {
+    match std::fs::symlink_metadata(target) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(found) if found.is_dir() => sys::mount(
+            "tmpfs",
+            target,
+            "tmpfs",
+            NO_PROGRAMS | libc::MS_RDONLY,
+            "size=4k,nr_inodes=1,mode=555",
+        ),
+        Ok(_) => sys::mount("/dev/null", target, "", libc::MS_BIND, ""),
+    }
+}
+
+fn make_readonly(target: &str) -> io::Result<()> {
+    match sys::mount(target, target, "", libc::MS_BIND | libc::MS_REC, "") {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) => sys::hold_mount(
+            target,
+            Hold {
+                readonly: true,
+                devices: false,
+                recursive: true,
+            },
+        ),
+    }
+}
+
+fn drop_capabilities(keep: u64, become_id: Option<u32>) -> io::Result<()> {
+    sys::drop_bounding(keep)?;
+    if let Some(id) = become_id {
+        sys::keep_capabilities()?;
+        sys::become_id(id)?;
+    }
+    sys::hold_capabilities(keep)
+}
+
+/// Landlock's file accesses by bit, and from which ABI on they exist.
+const FS_ACCESS_BITS: [(u32, u64); 4] = [(1, 0x1fff), (2, 1 << 13), (3, 1 << 14), (5, 1 << 15)];
+/// Making character and block devices: what is refused everywhere.
+const MAKE_DEVICES: u64 = 1 << 6 | 1 << 11;
+/// Abstract sockets and signals, from ABI 6 on.
+const SCOPES: u64 = 0b11;
+
+fn restrict_by_landlock(abi: u32) -> io::Result<()> {
+    let handled_fs: u64 = FS_ACCESS_BITS
+        .iter()
+        .filter(|(since, _)| abi >= *since)
+        .map(|(_, bits)| bits)
+        .sum();
+    let scoped = if abi >= 6 { SCOPES } else { 0 };
+    let attr_bytes = match abi {
+        0..=3 => 8,
+        4..=5 => 16,
+        _ => 24,
+    };
+    let ruleset = Ruleset {
+        handled_fs,
+        handled_net: 0,
+        scoped,
+    };
+    sys::restrict_by_landlock(&ruleset, attr_bytes, handled_fs & !MAKE_DEVICES)
+}

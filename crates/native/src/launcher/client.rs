@@ -1,0 +1,210 @@
+//! The provider's side of the launcher: starting it from sealed memory, and handing it one plan at a time.
+
+use std::io::{self, IoSlice, IoSliceMut, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+
+use eyot::{Error, ErrorKind, Result};
+use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+
+use super::MAX_PLAN_BYTES;
+use crate::plan::{Launched, Plan};
+
+static LAUNCHER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/eyot-launcher"));
+
+/// A running launcher. Dropping it ends the launcher; its sandboxes live on.
+pub(crate) struct Launcher {
+    socket: Mutex<OwnedFd>,
+    process: Child,
+}
+
+/// What every new guest is given: the stream to its maker, the listener for others, its configuration.
+pub(crate) struct GuestDescriptors {
+    pub stream: OwnedFd,
+    pub listener: OwnedFd,
+    pub config: OwnedFd,
+}
+
+impl Launcher {
+    /// Starts a launcher and hands it the guest's program.
+    pub(crate) fn start() -> Result<Self> {
+        Self::try_start().map_err(|error| {
+            Error::new(ErrorKind::Setup, "start the sandbox launcher: failed").with_source(error)
+        })
+    }
+
+    fn try_start() -> io::Result<Self> {
+        let (ours, theirs) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        let program = sealed("eyot-launcher", LAUNCHER)?;
+        let process = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()))
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .env_clear()
+            .current_dir("/")
+            .spawn()?;
+        let guest = sealed("eyot-guest", eyot_guest::PROGRAM)?;
+        send(ours.as_fd(), b"guest", &[guest.as_fd()])?;
+        Ok(Self {
+            socket: Mutex::new(ours),
+            process,
+        })
+    }
+
+    /// Has one sandbox made. Blocks for about a millisecond; callers take turns.
+    pub(crate) fn launch(&self, plan: &Plan, guest: &GuestDescriptors) -> Result<(i32, OwnedFd)> {
+        let bytes = minicbor::to_vec(plan).unwrap_or_default();
+        if bytes.len() > MAX_PLAN_BYTES {
+            let message = format!(
+                "create sandbox: its mounts need a plan of {} bytes; the limit is {MAX_PLAN_BYTES}",
+                bytes.len()
+            );
+            return Err(Error::new(ErrorKind::TooLarge, message));
+        }
+        let answer = self.exchange(&bytes, guest).map_err(|error| {
+            Error::new(
+                ErrorKind::Unavailable,
+                "create sandbox: the sandbox launcher has ended",
+            )
+            .with_source(error)
+        })?;
+        match answer {
+            (Launched::Running(pid), Some(pidfd)) => Ok((pid, pidfd)),
+            (Launched::Running(_), None) => Err(Error::new(
+                ErrorKind::Internal,
+                "create sandbox: no pidfd came back",
+            )),
+            (Launched::Failed { step, subject, errno }, _) => Err(setup_error(&step, &subject, errno)),
+        }
+    }
+
+    fn exchange(&self, plan: &[u8], guest: &GuestDescriptors) -> io::Result<(Launched, Option<OwnedFd>)> {
+        let socket = self
+            .socket
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        send(
+            socket.as_fd(),
+            plan,
+            &[guest.stream.as_fd(), guest.listener.as_fd(), guest.config.as_fd()],
+        )?;
+        receive(socket.as_fd())
+    }
+}
+
+impl Drop for Launcher {
+    fn drop(&mut self) {
+        // Its socket ends with ours, and it with its socket; waiting for it leaves no zombie behind.
+        let socket = self
+            .socket
+            .get_mut()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if rustix::net::shutdown(&*socket, rustix::net::Shutdown::Both).is_ok() {
+            if let Err(error) = self.process.wait() {
+                tracing::warn!(%error, "wait for the launcher");
+            }
+        }
+    }
+}
+
+fn setup_error(step: &str, subject: &str, errno: i32) -> Error {
+    let reason = io::Error::from_raw_os_error(errno);
+    let message = format!("create sandbox: {step}: {}", crate::sentence(&reason));
+    let error = Error::new(ErrorKind::Setup, message);
+    let error = match hint(step, errno) {
+        Some(hint) => error.with_hint(hint),
+        None => error,
+    };
+    match subject.is_empty() {
+        true => error.with_source(reason),
+        false => error.with_source(format!("{subject}: {reason}")),
+    }
+}
+
+/// What the operator can do about the failures that a host's settings cause.
+fn hint(step: &str, errno: i32) -> Option<&'static str> {
+    match (step, errno) {
+        ("create the namespaces", libc::EPERM | libc::EACCES) => Some(
+            "this host does not let ordinary users make user namespaces; as root: sysctl -w \
+             kernel.unprivileged_userns_clone=1, and on Ubuntu sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+        ),
+        ("create the namespaces", libc::ENOSPC) => Some("as root: sysctl -w user.max_user_namespaces=65536"),
+        ("mount the root overlay", libc::EPERM | libc::EINVAL) => Some(
+            "the state folder must be on a local disk with user xattrs (ext4, xfs, btrfs); choose one with --state",
+        ),
+        ("mount /proc", libc::EPERM) => Some(
+            "inside a container /proc is masked; give the container --security-opt systempaths=unconfined",
+        ),
+        _ => None,
+    }
+}
+
+/// A program in memory that nobody can change any more, opened read-only.
+fn sealed(name: &str, program: &[u8]) -> io::Result<OwnedFd> {
+    let memfd = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    let mut file = std::fs::File::from(memfd);
+    file.write_all(program)?;
+    rustix::fs::fcntl_add_seals(
+        &file,
+        SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE,
+    )?;
+    // An open for writing, even one that can't write any more, would make the exec fail with ETXTBSY.
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(rustix::fs::open(
+        path,
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
+}
+
+fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
+    sendmsg(
+        socket,
+        &[IoSlice::new(bytes)],
+        &mut ancillary,
+        SendFlags::NOSIGNAL,
+    )?;
+    Ok(())
+}
+
+fn receive(socket: BorrowedFd<'_>) -> io::Result<(Launched, Option<OwnedFd>)> {
+    let mut bytes = [0; 4096];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let message = loop {
+        match recvmsg(
+            socket,
+            &mut [IoSliceMut::new(&mut bytes)],
+            &mut ancillary,
+            RecvFlags::CMSG_CLOEXEC,
+        ) {
+            Err(rustix::io::Errno::INTR) => {}
+            other => break other?,
+        }
+    };
+    if message.bytes == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let mut pidfd = None;
+    for part in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(mut descriptors) = part {
+            pidfd = descriptors.next();
+        }
+    }
+    let launched = minicbor::decode(&bytes[..message.bytes]).map_err(io::Error::other)?;
+    Ok((launched, pidfd))
+}

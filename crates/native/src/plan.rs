@@ -1,0 +1,278 @@
+//! What it takes to make one sandbox, as data: the provider computes a [`Plan`] (pure, tested without privileges), and
+//! the launcher carries it out step by step. The first step that fails ends the create, and is named.
+
+use minicbor::{Decode, Encode};
+
+use crate::seccomp::Instruction;
+
+/// How host and inner users correspond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum IdMap {
+    /// The caller's uid and gid are the inner user's; nothing else is mapped.
+    #[n(0)]
+    Single {
+        /// The caller's uid on the host.
+        #[n(0)]
+        uid: u32,
+        /// The caller's gid on the host.
+        #[n(1)]
+        gid: u32,
+    },
+    /// Inner ids 0–65,535 are the host's ids from `base` on.
+    #[n(1)]
+    Range {
+        /// The first host id.
+        #[n(0)]
+        base: u32,
+    },
+}
+
+/// The inner uid and gid of the default user, `user`.
+pub const USER_ID: u32 = 1000;
+/// The guest's own inner uid and gid in a range: nobody in the image has it, so nothing inside may signal it.
+pub const GUEST_ID: u32 = 65_533;
+/// How many ids a range has.
+pub const RANGE_LEN: u32 = 65_536;
+
+/// One step of the child's set-up, in the order of the plan.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Step {
+    /// Maps the caller to the inner user. (A range is mapped by the launcher, before the first step.)
+    #[n(0)]
+    MapSingle {
+        /// The caller's uid on the host.
+        #[n(0)]
+        uid: u32,
+        /// The caller's gid on the host.
+        #[n(1)]
+        gid: u32,
+    },
+    /// Becomes inner root, with no other groups: what is mounted and made from here on belongs to the range.
+    #[n(1)]
+    BecomeInnerRoot,
+    /// Nothing that is mounted from here on is seen outside.
+    #[n(2)]
+    PrivateMounts,
+    /// Enters the sandbox's directory; relative paths below are seen from there, and print without the state folder.
+    #[n(3)]
+    EnterSandboxDir(#[n(0)] String),
+    /// Makes a host path appear at a target below the new root (or at a name in the sandbox's directory).
+    #[n(4)]
+    Bind(#[n(0)] Bind),
+    /// The root file system: read-only layers below, the sandbox's own directory above. Names relative to the
+    /// sandbox's directory.
+    #[n(5)]
+    Overlay {
+        /// The read-only layers, topmost first.
+        #[n(0)]
+        lower: Vec<String>,
+        /// Where it is mounted.
+        #[n(1)]
+        target: String,
+    },
+    /// A new `/proc` for the new process namespace.
+    #[n(6)]
+    Proc(#[n(0)] String),
+    /// New pseudo-terminals; with the group that owns them where there is one.
+    #[n(7)]
+    DevPts(#[n(0)] String, #[n(1)] Option<u32>),
+    /// A file system in memory.
+    #[n(8)]
+    Tmpfs {
+        /// Where.
+        #[n(0)]
+        target: String,
+        /// The most that it holds, in MiB.
+        #[n(1)]
+        size_mib: u64,
+        /// Permission bits of its top directory, in octal.
+        #[n(2)]
+        mode: u32,
+    },
+    /// Covers a file with `/dev/null`, or a directory with an empty one. What is not there needs no cover.
+    #[n(9)]
+    Mask(#[n(0)] String),
+    /// Makes a directory or a file below the new root read-only. What is not there needs none.
+    #[n(10)]
+    ReadOnly(#[n(0)] String),
+    /// The new root becomes `/`, and the host's is let go.
+    #[n(11)]
+    PivotRoot(#[n(0)] String),
+    /// The root file system can't be written to; mounts below it still can.
+    #[n(12)]
+    ReadOnlyRoot,
+    /// Brings up the loopback interface.
+    #[n(13)]
+    Loopback,
+    /// Sets the host name.
+    #[n(14)]
+    HostName(#[n(0)] String),
+    /// No exec may gain privileges any more.
+    #[n(15)]
+    NoNewPrivileges,
+    /// Keeps these capabilities and no others, and becomes this user (a range's guest); `None`: stays who it is.
+    #[n(16)]
+    Capabilities {
+        /// A mask of what is kept.
+        #[n(0)]
+        keep: u64,
+        /// Whom to become first.
+        #[n(1)]
+        become_id: Option<u32>,
+    },
+    /// Landlock as far as this ABI goes.
+    #[n(17)]
+    Landlock(#[n(0)] u32),
+    /// The seccomp filter.
+    #[n(18)]
+    Seccomp(#[n(0)] Vec<u64>),
+}
+
+/// A host path made visible inside.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Bind {
+    /// The path on the host.
+    #[n(0)]
+    pub source: String,
+    /// Where it appears.
+    #[n(1)]
+    pub target: String,
+    /// With what is mounted below it.
+    #[n(2)]
+    pub recursive: bool,
+    /// It can't be written to.
+    #[n(3)]
+    pub readonly: bool,
+    /// It is a device node; every other bind has `nodev`.
+    #[n(4)]
+    pub device: bool,
+    /// In a range: the launcher takes it with the host's eyes, and ids on disk are inner ids.
+    #[n(5)]
+    pub idmapped: bool,
+    /// In a range: the launcher takes it with the host's eyes (the child, as inner root, may not get there).
+    #[n(6)]
+    pub taken_by_launcher: bool,
+}
+
+/// Everything the launcher needs to make one sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Plan {
+    /// How users correspond.
+    #[n(0)]
+    pub map: IdMap,
+    /// Whether it gets a network namespace of its own.
+    #[n(1)]
+    pub own_network: bool,
+    /// What the child does, in order.
+    #[n(2)]
+    pub steps: Vec<Step>,
+    /// For tests of failing closed: the step with this index fails before it is tried.
+    #[n(3)]
+    pub fail_at: Option<u32>,
+}
+
+impl Step {
+    /// The step's name, as errors and tests have it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::MapSingle { .. } => "map the user",
+            Self::BecomeInnerRoot => "become inner root",
+            Self::PrivateMounts => "make mounts private",
+            Self::EnterSandboxDir(_) => "enter the sandbox's directory",
+            Self::Bind(_) => "bind a host path",
+            Self::Overlay { .. } => "mount the root overlay",
+            Self::Proc(_) => "mount /proc",
+            Self::DevPts(..) => "mount /dev/pts",
+            Self::Tmpfs { .. } => "mount a tmpfs",
+            Self::Mask(_) => "mask a path",
+            Self::ReadOnly(_) => "make a path read-only",
+            Self::PivotRoot(_) => "pivot the root",
+            Self::ReadOnlyRoot => "make the root read-only",
+            Self::Loopback => "bring up loopback",
+            Self::HostName(_) => "set the host name",
+            Self::NoNewPrivileges => "set no_new_privs",
+            Self::Capabilities { .. } => "drop capabilities",
+            Self::Landlock(_) => "restrict by Landlock",
+            Self::Seccomp(_) => "install the seccomp filter",
+        }
+    }
+
+    /// The path that the step is about, for operators.
+    pub fn subject(&self) -> &str {
+        match self {
+            Self::Bind(bind) => &bind.source,
+            Self::EnterSandboxDir(path) | Self::Mask(path) | Self::ReadOnly(path) => path,
+            Self::Tmpfs { target, .. } | Self::Overlay { target, .. } => target,
+            _ => "",
+        }
+    }
+}
+
+/// The filter as numbers for the wire: code, jt, jf and k of each instruction in one.
+pub fn pack_filter(filter: &[Instruction]) -> Vec<u64> {
+    let pack = |i: &Instruction| {
+        u64::from(i.code) << 48 | u64::from(i.jt) << 40 | u64::from(i.jf) << 32 | u64::from(i.k)
+    };
+    filter.iter().map(pack).collect()
+}
+
+/// What [`pack_filter`] packed.
+pub fn unpack_filter(packed: &[u64]) -> Vec<Instruction> {
+    let unpack = |word: &u64| Instruction {
+        code: (word >> 48) as u16,
+        jt: (word >> 40) as u8,
+        jf: (word >> 32) as u8,
+        k: *word as u32,
+    };
+    packed.iter().map(unpack).collect()
+}
+
+/// What the launcher answers.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Launched {
+    /// The guest runs, with this process number as the launcher sees it. A pidfd comes along.
+    #[n(0)]
+    Running(#[n(0)] i32),
+    /// This failed (an index into the plan's steps, or a name before them), with this errno.
+    #[n(1)]
+    Failed {
+        /// The step, in words.
+        #[n(0)]
+        step: String,
+        /// What the step was about.
+        #[n(1)]
+        subject: String,
+        /// The kernel's reason.
+        #[n(2)]
+        errno: i32,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_survives_packing() {
+        let filter = [
+            Instruction {
+                code: 0x15,
+                jt: 255,
+                jf: 1,
+                k: u32::MAX,
+            },
+            Instruction {
+                code: 6,
+                jt: 0,
+                jf: 0,
+                k: 7,
+            },
+        ];
+        let back = unpack_filter(&pack_filter(&filter));
+        assert_eq!(
+            (back[0].code, back[0].jt, back[0].jf, back[0].k),
+            (0x15, 255, 1, u32::MAX)
+        );
+        assert_eq!((back[1].code, back[1].k), (6, 7));
+    }
+}

@@ -1,0 +1,343 @@
+//! The provider: sandboxes of this host, made by a launcher, kept in a state folder.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use eyot::{
+    Capabilities, Capability, Created, Error, ErrorKind, Isolation, NetworkMode, Result, SandboxId,
+    SandboxInfo, SandboxName, SandboxOperationUnsupported, SandboxProvider, SandboxSpec, SandboxStatus,
+    ValidSpec,
+};
+use eyot_guest::client::{Connection, Destroyer, GuestDriver, GuestDriverParts};
+
+use crate::create::{Maker, Unfinished, preview};
+use crate::destroy::{destroy, is_alive, sweep};
+use crate::launcher::client::Launcher;
+use crate::record::{GuestProcess, Record, socket_path};
+use crate::state::{StateDir, default_state_dir};
+
+/// How a provider is made.
+#[derive(Debug, Clone)]
+pub struct NativeOptions {
+    /// The state folder; made if need be, mode 0700.
+    pub state: PathBuf,
+    /// For tests of failing closed: the step of the set-up with this name fails in every create.
+    #[doc(hidden)]
+    pub fail_step: Option<String>,
+}
+
+impl Default for NativeOptions {
+    fn default() -> Self {
+        Self {
+            state: default_state_dir(),
+            fail_step: None,
+        }
+    }
+}
+
+/// Makes sandboxes with the Linux kernel's own means. Cheap to share; the launcher is started with the first create.
+pub struct NativeProvider {
+    host: Arc<Host>,
+    capabilities: Capabilities,
+}
+
+/// What the provider and its sandboxes share.
+pub(crate) struct Host {
+    pub(crate) state: StateDir,
+    fail_step: Option<String>,
+    launcher: OnceLock<Launcher>,
+    swept: OnceLock<()>,
+}
+
+impl NativeProvider {
+    /// A provider over a state folder.
+    pub fn new(options: NativeOptions) -> Result<Arc<Self>> {
+        let state = StateDir::open(&options.state)?;
+        let (launcher, swept) = (OnceLock::new(), OnceLock::new());
+        let host = Arc::new(Host {
+            state,
+            fail_step: options.fail_step,
+            launcher,
+            swept,
+        });
+        Ok(Arc::new(Self {
+            host,
+            capabilities: capabilities(),
+        }))
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Host) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let host = Arc::clone(&self.host);
+        on_blocking_thread(move || work(&host)).await
+    }
+
+    fn created(&self, connection: Connection, record: Record, guest: Option<OwnedFd>) -> Created {
+        // A guest does not come back, so whoever loses it has lost the sandbox.
+        let name = record.info.name.clone();
+        connection.set_closed_error(
+            ErrorKind::Destroyed,
+            format!("sandbox `{name}` has been destroyed"),
+        );
+        let owner = Owner {
+            host: Arc::clone(&self.host),
+            id: record.info.id.clone(),
+            guest: guest.map(Arc::new),
+            connection: connection.clone(),
+        };
+        let parts = GuestDriverParts {
+            provider: crate::NAME.to_owned(),
+            workdir: record.info.workdir.clone(),
+            capabilities: self.capabilities.clone(),
+            isolation: record.info.isolation.clone(),
+            destroyer: Arc::new(owner),
+        };
+        Created {
+            info: record.info,
+            driver: Arc::new(GuestDriver::new(connection, parts)),
+        }
+    }
+}
+
+/// What a sandbox's driver needs to destroy it.
+struct Owner {
+    host: Arc<Host>,
+    id: SandboxId,
+    guest: Option<Arc<OwnedFd>>,
+    connection: Connection,
+}
+
+#[async_trait]
+impl Destroyer for Owner {
+    async fn destroy(&self) -> Result<()> {
+        let (host, id, guest) = (Arc::clone(&self.host), self.id.clone(), self.guest.clone());
+        on_blocking_thread(move || destroy(&host.state, &id, guest.as_deref())).await?;
+        self.connection.close();
+        Ok(())
+    }
+}
+
+async fn on_blocking_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| Error::new(ErrorKind::Internal, "a blocking task ended early").with_source(error))?
+}
+
+impl Host {
+    fn launcher(&self) -> Result<&Launcher> {
+        if let Some(launcher) = self.launcher.get() {
+            return Ok(launcher);
+        }
+        // Two first creates may each start one; the second one's ends with its drop.
+        let started = Launcher::start()?;
+        Ok(self.launcher.get_or_init(|| started))
+    }
+
+    fn make(&self, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
+        self.swept.get_or_init(|| self.sweep());
+        Maker {
+            state: &self.state,
+            launcher: self.launcher()?,
+            fail_step: self.fail_step.as_deref(),
+        }
+        .make(spec)
+    }
+
+    fn sweep(&self) {
+        if let Err(error) = sweep(&self.state) {
+            tracing::warn!(%error, "sweep the state folder");
+        }
+    }
+
+    fn id_of(&self, id_or_name: &str) -> Result<SandboxId> {
+        let not_found = || {
+            Error::new(ErrorKind::NotFound, format!("there is no sandbox `{id_or_name}`"))
+                .with_hint("`eyot ls` shows those that are there")
+        };
+        let id = match SandboxId::parse(id_or_name) {
+            Ok(id) => Some(id),
+            Err(_) => SandboxName::parse(id_or_name)
+                .ok()
+                .and_then(|name| self.state.id_of_name(&name)),
+        };
+        id.filter(|id| self.state.sandbox(id).exists())
+            .ok_or_else(not_found)
+    }
+
+    /// The record of a sandbox that can be used.
+    fn living(&self, id_or_name: &str) -> Result<Record> {
+        let id = self.id_of(id_or_name)?;
+        let unavailable = |message: String| Error::new(ErrorKind::Unavailable, message);
+        let (record, status) = self.look_at(&id);
+        match (record, status) {
+            (Some(record), SandboxStatus::Running) => Ok(record),
+            (Some(record), SandboxStatus::Dead) if record.may_have_expired() => {
+                Err(Error::destroyed(id_or_name).with_hint("its deadline (ttl or idle) has passed"))
+            }
+            (Some(_), SandboxStatus::Dead) => Err(unavailable(format!(
+                "sandbox `{id_or_name}` has no processes any more"
+            ))
+            .with_hint(format!(
+                "the host may have been restarted; remove it: eyot rm {id_or_name}"
+            ))),
+            _ => Err(unavailable(format!("sandbox `{id_or_name}` is still being made"))),
+        }
+    }
+
+    /// What is known of a sandbox, and how it is now.
+    fn look_at(&self, id: &SandboxId) -> (Option<Record>, SandboxStatus) {
+        let directory = self.state.sandbox(id);
+        let ready = GuestProcess::read(&directory).ok().flatten().is_some();
+        let status = match ready {
+            false => SandboxStatus::Creating,
+            true if is_alive(&directory) => SandboxStatus::Running,
+            true => SandboxStatus::Dead,
+        };
+        let record = Record::read(&directory).ok().map(|mut record| {
+            record.info.status = status;
+            record
+        });
+        (record, status)
+    }
+
+    fn list(&self) -> Result<Vec<SandboxInfo>> {
+        self.sweep();
+        let ids = self.state.ids("sandboxes").map_err(|error| {
+            Error::new(
+                ErrorKind::Internal,
+                "list sandboxes: read the state folder: failed",
+            )
+            .with_source(error)
+        })?;
+        Ok(ids
+            .iter()
+            .filter_map(|id| self.look_at(id).0)
+            .map(|record| record.info)
+            .collect())
+    }
+}
+
+async fn connect(host: &Host, record: &Record) -> Result<Connection> {
+    let directory = host.state.sandbox(&record.info.id);
+    let lost = |error: std::io::Error| match directory.exists() {
+        true => Error::new(
+            ErrorKind::Unavailable,
+            format!("sandbox `{}` does not answer", record.info.name),
+        )
+        .with_source(error),
+        false => Error::destroyed(&record.info.name),
+    };
+    let (_open, path) = socket_path(&directory).map_err(lost)?;
+    let stream = tokio::net::UnixStream::connect(path).await.map_err(lost)?;
+    Connection::open(stream, record.client_nonce, record.guest_nonce).await
+}
+
+#[async_trait]
+impl SandboxProvider for NativeProvider {
+    fn name(&self) -> &str {
+        crate::NAME
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn isolation(&self) -> Result<Isolation> {
+        let spec = SandboxSpec::default().validate()?;
+        self.blocking(move |host| preview(&host.state, &spec)).await
+    }
+
+    async fn create(&self, spec: &ValidSpec) -> Result<Created> {
+        refuse_what_native_cannot(spec)?;
+        let spec = spec.clone();
+        let (unfinished, stream) = self.blocking(move |host| host.make(&spec)).await?;
+        let lost = |error| {
+            Error::new(ErrorKind::Setup, "create sandbox: reach its guest: failed").with_source(error)
+        };
+        let stream = tokio::net::UnixStream::from_std(stream).map_err(lost)?;
+        let record = unfinished.record();
+        let connection = Connection::open(stream, record.client_nonce, record.guest_nonce).await?;
+        unfinished.mark_ready()?;
+        connection.adopt().await?;
+        let (record, guest) = unfinished.finish();
+        Ok(self.created(connection, record, guest))
+    }
+
+    async fn open(&self, id_or_name: &str) -> Result<Created> {
+        let key = id_or_name.to_owned();
+        let record = self.blocking(move |host| host.living(&key)).await?;
+        let connection = connect(&self.host, &record).await?;
+        Ok(self.created(connection, record, None))
+    }
+
+    async fn list(&self) -> Result<Vec<SandboxInfo>> {
+        self.blocking(Host::list).await
+    }
+
+    async fn remove(&self, id_or_name: &str) -> Result<()> {
+        let key = id_or_name.to_owned();
+        self.blocking(move |host| {
+            let id = host.id_of(&key)?;
+            match destroy(&host.state, &id, None)? {
+                true => Ok(()),
+                false => Err(Error::destroyed(&key)),
+            }
+        })
+        .await
+    }
+}
+
+fn capabilities() -> Capabilities {
+    use Capability::{
+        Append, Argv, AtomicWrite, Beneath, Deadlines, Dial, Glob, Grep, KillTree, Mounts, NetworkHost,
+        PersistentWorkspace, Processes, Pty, RangedRead, Reopen, Shell, Signals, Symlinks, Tar, Usage, Users,
+    };
+    let always = [
+        Append,
+        Argv,
+        AtomicWrite,
+        Beneath,
+        Deadlines,
+        Dial,
+        Glob,
+        Grep,
+        KillTree,
+        Mounts,
+        NetworkHost,
+        PersistentWorkspace,
+        Processes,
+        Pty,
+        RangedRead,
+        Reopen,
+        Shell,
+        Signals,
+        Symlinks,
+        Tar,
+        Usage,
+    ];
+    let users = rustix::process::geteuid().is_root().then_some(Users);
+    Capabilities::new(always.into_iter().chain(users))
+}
+
+/// Refuses, before anything is made, what a spec asks for and native does not do.
+fn refuse_what_native_cannot(spec: &ValidSpec) -> Result<()> {
+    let refuse =
+        |option: &str| Err(SandboxOperationUnsupported::new("create", crate::NAME, &[option]).into());
+    let security = &spec.spec().security;
+    let drops_all = security
+        .drop_capabilities
+        .iter()
+        .any(|name| name.eq_ignore_ascii_case("all"));
+    match spec.spec().network {
+        _ if !security.no_new_privileges => refuse("security.no_new_privileges: false"),
+        _ if !drops_all => refuse("security.drop_capabilities without ALL"),
+        NetworkMode::Egress => refuse("network: egress"),
+        NetworkMode::None | NetworkMode::Host => Ok(()),
+    }
+}

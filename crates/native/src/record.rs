@@ -1,0 +1,226 @@
+//! What is kept of a sandbox between Eyot processes: `sandbox.json` says what it is, `ready` that it was completed and
+//! which process its guest is.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use eyot::SandboxInfo;
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use serde::{Deserialize, Serialize};
+
+/// What a later process needs to use or to remove the sandbox. Holds secrets: the file's mode is 0600.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub info: SandboxInfo,
+    /// What a client presents to the guest, and what the guest answers with.
+    pub client_nonce: [u8; 16],
+    pub guest_nonce: [u8; 16],
+    /// Which boot of the host its processes belong to.
+    pub boot_id: String,
+    /// The range of host ids that it holds.
+    pub block: Option<u32>,
+}
+
+const RECORD: &str = "sandbox.json";
+const READY: &str = "ready";
+const LOCK: &str = "lock";
+const SOCKET: &str = "guest.sock";
+
+impl Record {
+    /// Writes the record into a sandbox's directory.
+    pub(crate) fn write(&self, directory: &Path) -> io::Result<()> {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(directory.join(RECORD))?;
+        file.write_all(&serde_json::to_vec(self)?)
+    }
+
+    /// Reads the record of a sandbox's directory.
+    pub(crate) fn read(directory: &Path) -> io::Result<Self> {
+        Ok(serde_json::from_slice(&fs::read(directory.join(RECORD))?)?)
+    }
+
+    /// Whether a deadline of its own may have ended it: it has one, and this is still the boot that it was made in.
+    pub(crate) fn may_have_expired(&self) -> bool {
+        let lifecycle = &self.info.spec.lifecycle;
+        let has_deadline = lifecycle.ttl_ms.is_some() || lifecycle.idle_timeout_ms.is_some();
+        lifecycle.auto_destroy && has_deadline && boot_id().is_ok_and(|boot| boot == self.boot_id)
+    }
+}
+
+/// Which boot of the host this is.
+pub(crate) fn boot_id() -> io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?
+        .trim()
+        .to_owned())
+}
+
+/// A guest's process, told apart from any later one of the same number by its start time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct GuestProcess {
+    pub pid: i32,
+    start_ticks: u64,
+}
+
+impl GuestProcess {
+    /// The process that has this number now.
+    pub(crate) fn of(pid: i32) -> io::Result<Self> {
+        Ok(Self {
+            pid,
+            start_ticks: start_ticks(pid)?,
+        })
+    }
+
+    /// Notes in the sandbox's directory that it is complete, and that this is its guest.
+    pub(crate) fn mark_ready(self, directory: &Path) -> io::Result<()> {
+        fs::write(
+            directory.join(READY),
+            format!("{} {}\n", self.pid, self.start_ticks),
+        )
+    }
+
+    /// The guest of a completed sandbox; `None` if it was never completed.
+    pub(crate) fn read(directory: &Path) -> io::Result<Option<Self>> {
+        let text = match fs::read_to_string(directory.join(READY)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        let mut words = text.split_whitespace();
+        let pid = words.next().and_then(|word| word.parse().ok());
+        let start_ticks = words.next().and_then(|word| word.parse().ok());
+        Ok(pid
+            .zip(start_ticks)
+            .map(|(pid, start_ticks)| Self { pid, start_ticks }))
+    }
+
+    /// A descriptor of the process, if it still is the same one.
+    pub(crate) fn open(self) -> io::Result<Option<OwnedFd>> {
+        let Some(pid) = rustix::process::Pid::from_raw(self.pid) else {
+            return Ok(None);
+        };
+        let pidfd = match rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
+            Err(rustix::io::Errno::SRCH) => return Ok(None),
+            other => other?,
+        };
+        // Looked at after the open: the number can't have gone to another process since.
+        Ok(start_ticks(self.pid)
+            .is_ok_and(|ticks| ticks == self.start_ticks)
+            .then_some(pidfd))
+    }
+}
+
+/// Field 22 of `/proc/<pid>/stat`. The command's name before it may hold anything, so fields are counted from its end.
+fn start_ticks(pid: i32) -> io::Result<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let after_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
+    let field = after_name
+        .split_whitespace()
+        .nth(19)
+        .and_then(|field| field.parse().ok());
+    field.ok_or_else(|| io::Error::other("a /proc/<pid>/stat of an unknown form"))
+}
+
+/// Kills a process and waits until it and all that it was PID 1 of are gone.
+pub(crate) fn kill_and_wait(pidfd: &OwnedFd) -> io::Result<()> {
+    match rustix::process::pidfd_send_signal(pidfd, rustix::process::Signal::KILL) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let mut waited = [rustix::event::PollFd::new(pidfd, rustix::event::PollFlags::IN)];
+    loop {
+        match rustix::event::poll(&mut waited, None) {
+            Err(rustix::io::Errno::INTR) => {}
+            other => return Ok(other.map(drop)?),
+        }
+    }
+}
+
+/// Held by whoever makes a sandbox, until it is complete. The kernel lets go of it when the holder dies.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Makes the lock of a new sandbox and takes it.
+    pub(crate) fn create(directory: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(directory.join(LOCK))?;
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self { _file: file })
+    }
+
+    /// Takes the lock of a sandbox that somebody began; `None` while its maker lives, or has only just begun.
+    pub(crate) fn try_take(directory: &Path) -> io::Result<Option<Self>> {
+        let file = match File::open(directory.join(LOCK)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return lock_late(directory),
+            other => other?,
+        };
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// A directory without a lock is either a moment old or was left by a maker that died between two system calls.
+fn lock_late(directory: &Path) -> io::Result<Option<Lock>> {
+    let age = fs::metadata(directory)?.modified()?.elapsed().unwrap_or_default();
+    if age < std::time::Duration::from_secs(10) {
+        return Ok(None);
+    }
+    Lock::create(directory).map(Some)
+}
+
+/// The path of the guest's socket, short enough for a socket address however deep the state folder lies: through a
+/// descriptor of the directory, which must be kept open meanwhile.
+pub(crate) fn socket_path(directory: &Path) -> io::Result<(OwnedFd, String)> {
+    let directory = rustix::fs::open(
+        directory,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    let path = format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd());
+    Ok((directory, path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_not_taken_for_a_later_one_of_the_same_number() {
+        let own = GuestProcess::of(std::process::id() as i32).unwrap();
+        assert!(own.open().unwrap().is_some());
+        let other = GuestProcess {
+            start_ticks: own.start_ticks + 1,
+            ..own
+        };
+        assert!(other.open().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_sandbox_that_is_being_made_is_locked_and_an_abandoned_one_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = Lock::create(dir.path()).unwrap();
+        assert!(Lock::try_take(dir.path()).unwrap().is_none());
+        drop(lock);
+        assert!(Lock::try_take(dir.path()).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_directory_that_is_a_moment_old_and_has_no_lock_yet_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(Lock::try_take(dir.path()).unwrap().is_none());
+    }
+}

@@ -1,0 +1,136 @@
+//! Removing a sandbox's files: any depth, any permissions, never through a symbolic link, a handful of descriptors.
+//!
+//! Directories below are moved up into the top one before they are emptied, so neither the stack nor the descriptors
+//! grow with the depth of what a workload built.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+/// Removes the directory at `path` and everything in it. One that is missing is fine.
+pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
+    let top = match open(CWD, path) {
+        Ok(top) => top,
+        Err(Errno::NOENT) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut moved = 0;
+    loop {
+        let directories = empty(&top, &top, &mut moved)?;
+        if directories.is_empty() {
+            break;
+        }
+        for name in directories {
+            let directory = open(&top, name.as_c_str())?;
+            empty(&directory, &top, &mut moved)?;
+            match rustix::fs::unlinkat(&top, name.as_c_str(), AtFlags::REMOVEDIR) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    match rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Opens a directory for reading and changing, whatever its permissions were. A symbolic link is an error.
+fn open(at: impl std::os::fd::AsFd + Copy, name: impl rustix::path::Arg + Copy) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::openat(at, name, flags, Mode::empty()) {
+        Err(Errno::ACCESS) => {
+            rustix::fs::chmodat(at, name, Mode::RWXU, AtFlags::empty())?;
+            rustix::fs::openat(at, name, flags, Mode::empty())
+        }
+        other => other,
+    }
+}
+
+/// Removes every file in `directory`. Directories in `top` are returned; those in another one are moved up into it.
+fn empty(directory: &OwnedFd, top: &OwnedFd, moved: &mut u64) -> io::Result<Vec<std::ffi::CString>> {
+    let is_top = std::ptr::eq(directory, top);
+    rustix::fs::fchmod(directory, Mode::RWXU)?;
+    let mut directories = Vec::new();
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        let is_directory = match entry.file_type() {
+            FileType::Unknown => {
+                let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                FileType::from_raw_mode(found.st_mode) == FileType::Directory
+            }
+            known => known == FileType::Directory,
+        };
+        if !is_directory {
+            match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(error.into()),
+            }
+        } else if is_top {
+            directories.push(name.to_owned());
+        } else {
+            move_up(directory, name, top, moved)?;
+        }
+    }
+    Ok(directories)
+}
+
+fn move_up(directory: &OwnedFd, name: &std::ffi::CStr, top: &OwnedFd, moved: &mut u64) -> io::Result<()> {
+    // An empty directory needs no move; and to move one, it must be writable itself (its `..` changes).
+    match rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT) => return Ok(()),
+        Err(_) => {}
+    }
+    let opened = open(directory, name)?;
+    rustix::fs::fchmod(&opened, Mode::RWXU)?;
+    loop {
+        *moved += 1;
+        let target = format!(".eyot-moved-{}-{moved}", std::process::id());
+        let flags = rustix::fs::RenameFlags::NOREPLACE;
+        match rustix::fs::renameat_with(directory, name, top, target, flags) {
+            Err(Errno::EXIST) => {}
+            Ok(()) | Err(Errno::NOENT) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn a_tree_of_any_depth_and_permissions_is_removed_and_links_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let kept = dir.path().join("kept");
+        fs::write(&kept, "x").unwrap();
+        let tree = dir.path().join("tree");
+        fs::create_dir_all(tree.join("locked/below")).unwrap();
+        symlink(dir.path(), tree.join("link")).unwrap();
+        fs::set_permissions(tree.join("locked/below"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(tree.join("locked"), fs::Permissions::from_mode(0)).unwrap();
+        let mut at = rustix::fs::open(&tree, OFlags::DIRECTORY, Mode::empty()).unwrap();
+        for _ in 0..5000 {
+            rustix::fs::mkdirat(&at, "d", Mode::RWXU).unwrap();
+            rustix::fs::openat(&at, "f", OFlags::CREATE | OFlags::WRONLY, Mode::RWXU).unwrap();
+            at = rustix::fs::openat(&at, "d", OFlags::DIRECTORY, Mode::empty()).unwrap();
+        }
+        remove_tree(&tree).unwrap();
+        assert!(!tree.exists() && kept.exists());
+    }
+
+    #[test]
+    fn a_missing_tree_is_removed_already() {
+        let dir = tempfile::tempdir().unwrap();
+        remove_tree(&dir.path().join("none")).unwrap();
+    }
+}

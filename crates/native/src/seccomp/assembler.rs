@@ -1,0 +1,124 @@
+//! Writes a BPF program backwards: what is jumped to exists before the jump to it.
+//!
+//! Classic BPF jumps forward only, so writing from the end means that every distance is known when it is
+//! needed. A step that is already there is not written twice, so rules share their tails. A conditional
+//! jump reaches 255 instructions; beyond that it goes to a stand-in nearby: a copy of the return, or an
+//! unconditional jump.
+
+use std::collections::HashMap;
+
+use super::Instruction;
+
+/// `BPF_LD | BPF_W | BPF_ABS`: load 32 bits of `struct seccomp_data`.
+pub(super) const LOAD: u16 = 0x20;
+/// `BPF_ALU | BPF_AND | BPF_K`.
+pub(super) const AND: u16 = 0x54;
+/// `BPF_JMP | BPF_JA`.
+pub(super) const JUMP: u16 = 0x05;
+/// `BPF_JMP | BPF_JEQ | BPF_K`.
+pub(super) const IF_EQUAL: u16 = 0x15;
+/// `BPF_JMP | BPF_JGE | BPF_K`, unsigned.
+pub(super) const IF_AT_LEAST: u16 = 0x35;
+/// `BPF_JMP | BPF_JSET | BPF_K`: is any of these bits set.
+pub(super) const IF_ANY_BIT: u16 = 0x45;
+/// `BPF_RET | BPF_K`.
+pub(super) const RETURN: u16 = 0x06;
+
+/// A place in the program, counted from its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Label(usize);
+
+/// An instruction whose targets are labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Step {
+    Return(u32),
+    Then(u16, u32, Label),
+    Branch(u16, u32, Label, Label),
+}
+
+/// The program so far, its last instruction first.
+#[derive(Debug, Default)]
+pub(super) struct Assembler {
+    backwards: Vec<Instruction>,
+    written: HashMap<Step, Label>,
+    stand_ins: HashMap<Label, Label>,
+}
+
+impl Assembler {
+    /// Ends the filter with this value.
+    pub(super) fn ret(&mut self, value: u32) -> Label {
+        self.once(Step::Return(value), |this| this.push(RETURN, 0, 0, value))
+    }
+
+    /// Does `code` with `k` (a load or an operation on the accumulator) and goes on at `next`.
+    pub(super) fn then(&mut self, code: u16, k: u32, next: Label) -> Label {
+        self.once(Step::Then(code, k, next), |this| {
+            if next.0 + 1 != this.backwards.len() {
+                this.stand_in(next);
+            }
+            this.push(code, 0, 0, k)
+        })
+    }
+
+    /// Compares the accumulator with `k` and goes on at `yes` or at `no`.
+    pub(super) fn branch(&mut self, code: u16, k: u32, yes: Label, no: Label) -> Label {
+        if yes == no {
+            return yes;
+        }
+        self.once(Step::Branch(code, k, yes, no), |this| {
+            let (yes, no) = (this.within_reach(yes), this.within_reach(no));
+            let (jt, jf) = (this.distance(yes) as u8, this.distance(no) as u8);
+            this.push(code, jt, jf, k)
+        })
+    }
+
+    /// The program from its first instruction on.
+    pub(super) fn finish(mut self, entry: Label) -> Vec<Instruction> {
+        if entry.0 + 1 != self.backwards.len() {
+            self.stand_in(entry);
+        }
+        self.backwards.reverse();
+        self.backwards
+    }
+
+    fn once(&mut self, step: Step, write: impl FnOnce(&mut Self) -> Label) -> Label {
+        if let Some(&label) = self.written.get(&step) {
+            return label;
+        }
+        let label = write(self);
+        self.written.insert(step, label);
+        label
+    }
+
+    /// A label that stands for `target` and that a conditional jump reaches even when one more instruction,
+    /// the stand-in of its other target, comes in between.
+    fn within_reach(&mut self, target: Label) -> Label {
+        const REACH: usize = u8::MAX as usize - 1;
+        let nearest = self.stand_ins.get(&target).copied().unwrap_or(target);
+        if self.distance(nearest) <= REACH {
+            nearest
+        } else {
+            self.stand_in(target)
+        }
+    }
+
+    fn stand_in(&mut self, target: Label) -> Label {
+        let original = self.backwards[target.0];
+        let label = match original.code {
+            RETURN => self.push(RETURN, 0, 0, original.k),
+            _ => self.push(JUMP, 0, 0, self.distance(target) as u32),
+        };
+        self.stand_ins.insert(target, label);
+        label
+    }
+
+    /// How many instructions the one written next would have to skip to get there.
+    fn distance(&self, target: Label) -> usize {
+        self.backwards.len() - target.0 - 1
+    }
+
+    fn push(&mut self, code: u16, jt: u8, jf: u8, k: u32) -> Label {
+        self.backwards.push(Instruction { code, jt, jf, k });
+        Label(self.backwards.len() - 1)
+    }
+}

@@ -1,0 +1,127 @@
+//! What the filter answers to one system call: a decision, or a question about an argument that leads to one.
+//!
+//! A rule is plain data, so that it can be written down, compared, shared and tested without a kernel. The
+//! filter sees argument registers, never the memory they point to: a call whose meaning sits in a struct
+//! (`clone3`, `openat2`) can only be allowed or refused as a whole.
+
+/// Operation not permitted: a call that is known and refused.
+pub(super) const EPERM: i32 = 1;
+/// No such call: libc and programs fall back to an older one.
+pub(super) const ENOSYS: i32 = 38;
+/// The protocol is not there, as on a kernel built without it.
+pub(super) const EPROTONOSUPPORT: i32 = 93;
+/// The address family is not there, as on a kernel built without it.
+pub(super) const EAFNOSUPPORT: i32 = 97;
+
+/// What becomes of a system call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Decision {
+    /// The kernel carries it out.
+    Allow,
+    /// The call fails with this error number (1..=4095), and the kernel does nothing.
+    Errno(i32),
+}
+
+/// 32 bits of one argument: BPF compares no more at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Word {
+    /// 0..=5.
+    pub(super) argument: u32,
+    pub(super) high: bool,
+}
+
+/// The lower half of an argument: all there is of an `int`, whatever the register's upper half holds.
+pub(super) const fn low(argument: u32) -> Operand {
+    Operand {
+        word: Word {
+            argument,
+            high: false,
+        },
+        mask: u32::MAX,
+    }
+}
+
+/// The upper half of an argument, for pointers.
+pub(super) const fn high(argument: u32) -> Operand {
+    Operand {
+        word: Word { argument, high: true },
+        mask: u32::MAX,
+    }
+}
+
+/// The bits of a word that a question is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Operand {
+    pub(super) word: Word,
+    pub(super) mask: u32,
+}
+
+impl Operand {
+    /// Only these bits of it.
+    pub(super) const fn masked(self, mask: u32) -> Self {
+        Self { mask, ..self }
+    }
+
+    pub(super) const fn equals(self, value: u32) -> Question {
+        Question {
+            operand: self,
+            test: Test::Equals(value),
+        }
+    }
+
+    pub(super) const fn has_any_of(self, bits: u32) -> Question {
+        Question {
+            operand: self,
+            test: Test::HasAnyOf(bits),
+        }
+    }
+}
+
+/// What is asked of an operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Test {
+    Equals(u32),
+    HasAnyOf(u32),
+}
+
+/// A test of an operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Question {
+    pub(super) operand: Operand,
+    pub(super) test: Test,
+}
+
+/// The answer to one system call, depending on its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Rule {
+    Always(Decision),
+    If {
+        question: Question,
+        yes: Box<Rule>,
+        no: Box<Rule>,
+    },
+}
+
+pub(super) const ALLOW: Rule = Rule::Always(Decision::Allow);
+pub(super) const REFUSE: Rule = Rule::Always(Decision::Errno(EPERM));
+pub(super) const UNKNOWN: Rule = Rule::Always(Decision::Errno(ENOSYS));
+
+impl Rule {
+    pub(super) fn when(question: Question, yes: Rule, no: Rule) -> Self {
+        if yes == no {
+            return yes;
+        }
+        Self::If {
+            question,
+            yes: Box::new(yes),
+            no: Box::new(no),
+        }
+    }
+
+    /// `yes` where the operand is one of the values, otherwise `no`.
+    pub(super) fn when_one_of(operand: Operand, values: &[u32], yes: &Rule, no: Rule) -> Self {
+        values.iter().rev().fold(no, |rest, &value| {
+            Self::when(operand.equals(value), yes.clone(), rest)
+        })
+    }
+}

@@ -1,0 +1,282 @@
+//! The state folder: where sandboxes live between Eyot processes. Several processes may share one; every change that
+//! two could make at once is a single atomic system call (`mkdir`, `symlink`, `rename`) or under a sandbox's lock.
+//!
+//! ```text
+//! sandboxes/<id>/   lock · sandbox.json · ready · guest.sock · upper/ · work/ · root/ · lower/
+//! names/<name>      a symbolic link whose text is the id
+//! blocks/<n>        a symbolic link whose text is the id: that range of host ids is taken
+//! workspaces/<id>/  persistent workspaces
+//! layers/           unpacked images
+//! trash/<id>/       destroyed sandboxes until their files are gone
+//! ```
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::{Path, PathBuf};
+
+use eyot::{Error, ErrorKind, Result, SandboxId, SandboxName};
+
+/// The state folder when nobody names one: `/var/lib/eyot` for root, else `$XDG_STATE_HOME/eyot` or
+/// `~/.local/state/eyot`.
+pub fn default_state_dir() -> PathBuf {
+    if rustix::process::geteuid().is_root() {
+        return PathBuf::from("/var/lib/eyot");
+    }
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let state_home =
+        absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
+    state_home.unwrap_or_else(std::env::temp_dir).join("eyot")
+}
+
+/// An opened state folder.
+#[derive(Debug, Clone)]
+pub(crate) struct StateDir {
+    root: PathBuf,
+}
+
+impl StateDir {
+    /// Opens the folder, making it (mode 0700) if need be. On NFS and overlayfs it is refused: the root overlay of a
+    /// sandbox can't have its upper directory there.
+    pub(crate) fn open(root: &Path) -> Result<Self> {
+        let failed = |error: io::Error| {
+            Error::new(ErrorKind::Setup, "open the state folder: failed")
+                .with_hint("choose a folder of yours on a local disk with --state or EYOT_STATE")
+                .with_source(format!("{}: {error}", root.display()))
+        };
+        make_dir(root, 0o700).map_err(failed)?;
+        let root = root.canonicalize().map_err(failed)?;
+        refuse_unfit_file_system(&root)?;
+        for (name, mode) in [
+            ("sandboxes", 0o700),
+            ("names", 0o700),
+            ("blocks", 0o700),
+            ("workspaces", 0o700),
+            ("layers", 0o700),
+            ("trash", 0o700),
+        ] {
+            make_dir(&root.join(name), mode).map_err(failed)?;
+        }
+        Ok(Self { root })
+    }
+
+    /// A sandbox's directory.
+    pub(crate) fn sandbox(&self, id: &SandboxId) -> PathBuf {
+        self.root.join("sandboxes").join(id.as_str())
+    }
+
+    /// Where a destroyed sandbox waits until its files are gone.
+    pub(crate) fn trash(&self, id: &SandboxId) -> PathBuf {
+        self.root.join("trash").join(id.as_str())
+    }
+
+    /// Where images are unpacked.
+    pub(crate) fn layers(&self) -> PathBuf {
+        self.root.join("layers")
+    }
+
+    /// A persistent workspace's directory.
+    pub(crate) fn workspace(&self, id: &str) -> PathBuf {
+        self.root.join("workspaces").join(id)
+    }
+
+    /// The ids in `sandboxes/` or `trash/`.
+    pub(crate) fn ids(&self, folder: &str) -> io::Result<Vec<SandboxId>> {
+        let mut ids = Vec::new();
+        for entry in fs::read_dir(self.root.join(folder))? {
+            if let Some(id) = entry?
+                .file_name()
+                .to_str()
+                .and_then(|name| SandboxId::parse(name).ok())
+            {
+                ids.push(id);
+            }
+        }
+        ids.sort();
+        Ok(ids)
+    }
+
+    /// The id that holds a name, if its sandbox is there.
+    pub(crate) fn id_of_name(&self, name: &SandboxName) -> Option<SandboxId> {
+        self.holder("names", name.as_str())
+    }
+
+    fn holder(&self, folder: &str, key: &str) -> Option<SandboxId> {
+        let target = fs::read_link(self.root.join(folder).join(key)).ok()?;
+        let id = SandboxId::parse(target.to_str()?).ok()?;
+        self.sandbox(&id).exists().then_some(id)
+    }
+
+    /// Takes a name for a sandbox whose directory exists; `false` if another sandbox has it.
+    pub(crate) fn take_name(&self, name: &SandboxName, id: &SandboxId) -> io::Result<bool> {
+        self.take("names", name.as_str(), id)
+    }
+
+    /// Takes a free range of host ids, and says which: a number from 1 to [`BLOCKS`].
+    pub(crate) fn take_block(&self, id: &SandboxId, first_try: u32) -> io::Result<Option<u32>> {
+        for attempt in 0..BLOCKS {
+            let block = (first_try.wrapping_add(attempt)) % BLOCKS + 1;
+            if self.take("blocks", &block.to_string(), id)? {
+                return Ok(Some(block));
+            }
+        }
+        Ok(None)
+    }
+
+    /// One atomic claim. A claim whose sandbox is gone, from the trash as well, is taken over.
+    fn take(&self, folder: &str, key: &str, id: &SandboxId) -> io::Result<bool> {
+        let claim = self.root.join(folder).join(key);
+        loop {
+            match symlink(id.as_str(), &claim) {
+                Ok(()) => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+            if self.is_held(&claim) || !self.drop_stale(&claim)? {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn is_held(&self, claim: &Path) -> bool {
+        let Ok(target) = fs::read_link(claim) else {
+            return false;
+        };
+        let Some(id) = target.to_str().and_then(|text| SandboxId::parse(text).ok()) else {
+            return false;
+        };
+        self.sandbox(&id).exists()
+            || (claim.starts_with(self.root.join("blocks")) && self.trash(&id).exists())
+    }
+
+    /// Removes a stale claim without taking away one that somebody made in the meantime: it is moved aside, and only
+    /// the mover of that very link removes it.
+    fn drop_stale(&self, claim: &Path) -> io::Result<bool> {
+        let aside = self
+            .root
+            .join("trash")
+            .join(format!("claim-{}", SandboxId::generate()));
+        match fs::rename(claim, &aside) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+            other => other?,
+        }
+        if self.is_held(&aside) {
+            // Somebody took it over between the look and the move: give it back.
+            fs::rename(&aside, claim)?;
+            return Ok(false);
+        }
+        fs::remove_file(&aside)?;
+        Ok(true)
+    }
+
+    /// Gives up a sandbox's name, if it is still its own.
+    pub(crate) fn release_name(&self, name: &SandboxName, id: &SandboxId) -> io::Result<()> {
+        self.release("names", name.as_str(), id)
+    }
+
+    /// Gives up a sandbox's range of ids. To be called when no file with these ids is left.
+    pub(crate) fn release_block(&self, block: u32, id: &SandboxId) -> io::Result<()> {
+        self.release("blocks", &block.to_string(), id)
+    }
+
+    fn release(&self, folder: &str, key: &str, id: &SandboxId) -> io::Result<()> {
+        let claim = self.root.join(folder).join(key);
+        match fs::read_link(&claim) {
+            Ok(target) if target.as_os_str() == id.as_str() => fs::remove_file(&claim),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How many ranges of host ids there are. They lie from 0x7000_0000 on, below 2^31: systemd's list of uid ranges has
+/// 1,879,048,192–2,147,483,647 as unused.
+pub(crate) const BLOCKS: u32 = 4094;
+const FIRST_BLOCK_BASE: u32 = 0x7000_0000;
+
+/// The first host id of a block.
+pub(crate) fn block_base(block: u32) -> u32 {
+    FIRST_BLOCK_BASE + block * crate::plan::RANGE_LEN
+}
+
+/// Makes a directory and its parents; one that is there is fine.
+pub(crate) fn make_dir(path: &Path, mode: u32) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(mode).create(path)
+}
+
+const NFS_MAGIC: i64 = 0x6969;
+const OVERLAYFS_MAGIC: i64 = 0x794c_7630;
+
+fn refuse_unfit_file_system(root: &Path) -> Result<()> {
+    let kind = rustix::fs::statfs(root)
+        .map(|found| found.f_type as i64)
+        .unwrap_or_default();
+    let name = match kind {
+        NFS_MAGIC => "NFS",
+        OVERLAYFS_MAGIC => "overlayfs",
+        _ => return Ok(()),
+    };
+    Err(Error::new(
+        ErrorKind::Setup,
+        format!("open the state folder: it is on {name}, where sandboxes can't live"),
+    )
+    .with_hint("choose a folder on a local disk with --state or EYOT_STATE")
+    .with_source(root.display().to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state() -> (tempfile::TempDir, StateDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(&dir.path().join("state")).unwrap();
+        (dir, state)
+    }
+
+    #[test]
+    fn a_name_in_use_is_not_taken_and_a_stale_one_is() {
+        let (_dir, state) = state();
+        let (first, second) = (SandboxId::generate(), SandboxId::generate());
+        let name = SandboxName::parse("a").unwrap();
+        make_dir(&state.sandbox(&first), 0o700).unwrap();
+        assert!(state.take_name(&name, &first).unwrap());
+        assert!(!state.take_name(&name, &second).unwrap());
+        assert_eq!(state.id_of_name(&name), Some(first.clone()));
+        fs::remove_dir(state.sandbox(&first)).unwrap();
+        assert_eq!(state.id_of_name(&name), None);
+        assert!(state.take_name(&name, &second).unwrap());
+    }
+
+    #[test]
+    fn two_sandboxes_never_share_a_block_of_ids() {
+        let (_dir, state) = state();
+        let (first, second) = (SandboxId::generate(), SandboxId::generate());
+        make_dir(&state.sandbox(&first), 0o700).unwrap();
+        make_dir(&state.sandbox(&second), 0o700).unwrap();
+        let blocks = [
+            state.take_block(&first, 7).unwrap(),
+            state.take_block(&second, 7).unwrap(),
+        ];
+        assert_eq!(blocks, [Some(8), Some(9)]);
+    }
+
+    #[test]
+    fn the_last_block_ends_below_two_to_the_31st() {
+        assert!(u64::from(block_base(BLOCKS)) + u64::from(crate::plan::RANGE_LEN) < 1 << 31);
+    }
+
+    #[test]
+    fn a_release_by_somebody_else_changes_nothing() {
+        let (_dir, state) = state();
+        let (first, second) = (SandboxId::generate(), SandboxId::generate());
+        let name = SandboxName::parse("a").unwrap();
+        make_dir(&state.sandbox(&first), 0o700).unwrap();
+        state.take_name(&name, &first).unwrap();
+        state.release_name(&name, &second).unwrap();
+        assert_eq!(state.id_of_name(&name), Some(first));
+    }
+}

@@ -1,0 +1,607 @@
+//! Every system call that needs unsafe code, each behind a safe function that can't be misused from Rust.
+//!
+//! The functions of the second half run in the launcher's child, which shares the launcher's memory
+//! (`CLONE_VM`) while the launcher does nothing but wait for it; so they may allocate, and must not unwind.
+
+use std::arch::asm;
+use std::ffi::{CStr, CString, c_void};
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::seccomp::Instruction;
+
+#[cfg(not(target_arch = "x86_64"))]
+compile_error!(
+    "eyot-native supports x86_64 Linux only: its seccomp table and its clone stub are written for it"
+);
+
+/// A result of a raw system call, as `io::Result`.
+fn check(result: i64) -> io::Result<i64> {
+    if result == -1 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+/// `path` as a C string; a NUL in it is an invalid argument.
+fn c_string(path: &str) -> io::Result<CString> {
+    CString::new(path).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
+}
+
+// The launcher's own side.
+
+/// The namespaces of a sandbox. The network is the caller's choice.
+const NAMESPACES: u64 = (libc::CLONE_NEWUSER
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP) as u64;
+
+#[repr(C)]
+#[derive(Default)]
+struct CloneArgs {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
+}
+
+/// What the launcher and its child share while the child sets itself up.
+#[derive(Debug)]
+pub struct Gate {
+    /// 0 until the launcher has done its part for the child.
+    open: AtomicU32,
+    /// Nonzero until the child has left the launcher's memory, by exec or by exit.
+    inside: AtomicU32,
+}
+
+impl Gate {
+    /// A closed gate with nobody inside.
+    pub const fn new() -> Self {
+        Self {
+            open: AtomicU32::new(0),
+            inside: AtomicU32::new(1),
+        }
+    }
+
+    /// Lets the child go on.
+    pub fn open(&self) {
+        self.open.store(1, Ordering::Release);
+        futex(&self.open, libc::FUTEX_WAKE, i32::MAX as u32);
+    }
+
+    /// Waits until the launcher has opened the gate.
+    pub fn pass(&self) {
+        while self.open.load(Ordering::Acquire) == 0 {
+            futex(&self.open, libc::FUTEX_WAIT, 0);
+        }
+    }
+
+    /// Waits until the child has left the shared memory.
+    pub fn wait_until_left(&self) {
+        loop {
+            let inside = self.inside.load(Ordering::Acquire);
+            if inside == 0 {
+                return;
+            }
+            futex(&self.inside, libc::FUTEX_WAIT, inside);
+        }
+    }
+}
+
+/// One futex operation. Its result does not matter: every caller checks the word again.
+fn futex(word: &AtomicU32, operation: i32, value: u32) {
+    // SAFETY: `word` is a live, aligned u32, and the timeout is null (none).
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            operation,
+            value,
+            std::ptr::null::<c_void>(),
+        )
+    };
+}
+
+/// A stack for a child, with its own mapping.
+#[derive(Debug)]
+pub struct ChildStack {
+    base: *mut c_void,
+}
+
+const STACK_BYTES: usize = 256 * 1024;
+
+impl ChildStack {
+    /// Maps a new one. Its lowest page can't be touched.
+    pub fn new() -> io::Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: an anonymous mapping at an address of the kernel's choosing touches nothing that exists.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), STACK_BYTES, protection, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the first page of the mapping just made; nothing uses it.
+        check(i64::from(unsafe { libc::mprotect(base, 4096, libc::PROT_NONE) }))?;
+        Ok(Self { base })
+    }
+}
+
+impl Drop for ChildStack {
+    fn drop(&mut self) {
+        // SAFETY: `base` is a mapping of exactly this size, made in `new` and owned by this struct.
+        unsafe { libc::munmap(self.base, STACK_BYTES) };
+    }
+}
+
+/// What a child does in the launcher's memory.
+pub trait ChildMain {
+    /// Runs in the child, on its own stack. Must not unwind.
+    fn run_in_child(&mut self) -> !;
+}
+
+extern "C" fn child_entry<T: ChildMain>(child: *mut T) -> ! {
+    // SAFETY: `clone_child` was given this as a `&mut` that its caller keeps alive, and does not touch after opening
+    // the gate, until the child has left the memory.
+    unsafe { &mut *child }.run_in_child()
+}
+
+/// Makes the child of a sandbox: new namespaces, the launcher's memory and descriptors, a stack of its own. It runs
+/// `main`. Returns its process number and a pidfd.
+///
+/// The child shares the caller's memory: the caller must be single-threaded, keep `main`, `gate` and `stack`
+/// alive, and touch nothing the child may use until [`Gate::wait_until_left`] has returned. Hence the `&mut`s.
+pub fn clone_child<T: ChildMain>(
+    own_network: bool,
+    gate: &Gate,
+    stack: &mut ChildStack,
+    main: &mut T,
+) -> io::Result<(i32, OwnedFd)> {
+    let mut pidfd: RawFd = -1;
+    let network = if own_network { libc::CLONE_NEWNET as u64 } else { 0 };
+    let sharing =
+        (libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_PIDFD | libc::CLONE_CHILD_CLEARTID) as u64;
+    let args = CloneArgs {
+        flags: NAMESPACES | network | sharing,
+        pidfd: &raw mut pidfd as u64,
+        child_tid: gate.inside.as_ptr() as u64,
+        exit_signal: 0,
+        stack: stack.base as u64,
+        stack_size: STACK_BYTES as u64,
+        ..CloneArgs::default()
+    };
+    let result: i64;
+    // SAFETY: `args` describes live memory of the right size. The parent returns here with all registers but rax, rcx
+    // and r11 as they were. The child starts on its own 16-byte-aligned stack and calls `entry`, which never returns.
+    unsafe {
+        asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, r13",
+            "call r12",
+            "ud2",
+            "2:",
+            inlateout("rax") libc::SYS_clone3 => result,
+            in("rdi") &raw const args,
+            in("rsi") size_of::<CloneArgs>(),
+            in("r12") child_entry::<T> as extern "C" fn(*mut T) -> !,
+            in("r13") &raw mut *main,
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    if result < 0 {
+        return Err(io::Error::from_raw_os_error(-result as i32));
+    }
+    // SAFETY: on success the kernel stored a new descriptor in `pidfd`, which nobody else owns.
+    Ok((result as i32, unsafe { OwnedFd::from_raw_fd(pidfd) }))
+}
+
+#[repr(C)]
+struct MountAttr {
+    attr_set: u64,
+    attr_clr: u64,
+    propagation: u64,
+    userns_fd: u64,
+}
+
+const MOUNT_ATTR_RDONLY: u64 = 0x1;
+const MOUNT_ATTR_NOSUID: u64 = 0x2;
+const MOUNT_ATTR_NODEV: u64 = 0x4;
+const MOUNT_ATTR_IDMAP: u64 = 0x0010_0000;
+const OPEN_TREE_CLONE: u32 = 1;
+const AT_RECURSIVE: u32 = 0x8000;
+const MOVE_MOUNT_F_EMPTY_PATH: u32 = 4;
+
+/// A detached copy of the mount at `source`, to be attached with [`attach_tree`].
+pub fn take_tree(source: &str, recursive: bool) -> io::Result<OwnedFd> {
+    let source = c_string(source)?;
+    let recursive = if recursive { AT_RECURSIVE } else { 0 };
+    let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC as u32 | recursive;
+    // SAFETY: a valid path and flags; the result is a new descriptor or an error.
+    let fd = check(unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, source.as_ptr(), flags) })?;
+    // SAFETY: the kernel just returned this descriptor and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+/// Maps the ids of a detached mount through a user namespace: ids on disk are that namespace's ids.
+pub fn map_tree_ids(tree: &OwnedFd, user_namespace: &OwnedFd) -> io::Result<()> {
+    let userns_fd = user_namespace.as_raw_fd() as u64;
+    let attr = MountAttr {
+        attr_set: MOUNT_ATTR_IDMAP,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd,
+    };
+    mount_setattr(tree.as_raw_fd(), "", libc::AT_EMPTY_PATH as u32, &attr)
+}
+
+fn mount_setattr(fd: RawFd, path: &str, flags: u32, attr: &MountAttr) -> io::Result<()> {
+    let path = c_string(path)?;
+    // SAFETY: `attr` is a live struct of the size that is passed, `path` a valid string.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            fd,
+            path.as_ptr(),
+            flags,
+            &raw const *attr,
+            size_of::<MountAttr>(),
+        )
+    })?;
+    Ok(())
+}
+
+/// Waits for the end of that pidfd's child and reaps it. That somebody else has done so already is fine.
+pub fn wait_and_reap(pidfd: BorrowedFd<'_>) {
+    // SAFETY: siginfo_t is plain data for which zeroes are valid, and it outlives the call.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let id = pidfd.as_raw_fd() as libc::id_t;
+        libc::waitid(libc::P_PIDFD, id, &raw mut info, libc::WEXITED | libc::__WALL);
+    }
+}
+
+// The child's side.
+
+/// Ends the child at once, without any of Rust's or libc's own endings: the memory is the launcher's.
+pub fn exit_now() -> ! {
+    // SAFETY: exit_group does not return and touches no memory.
+    unsafe { libc::syscall(libc::SYS_exit_group, 127) };
+    unreachable!("exit_group returned")
+}
+
+/// Gives the child a descriptor table of its own.
+pub fn unshare_files() -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(i64::from(unsafe { libc::unshare(libc::CLONE_FILES) }))?;
+    Ok(())
+}
+
+/// One `mount(2)`.
+pub fn mount(source: &str, target: &str, fs: &str, flags: u64, data: &str) -> io::Result<()> {
+    let (source, target, fs, data) = (
+        c_string(source)?,
+        c_string(target)?,
+        c_string(fs)?,
+        c_string(data)?,
+    );
+    let data = data.as_ptr().cast();
+    // SAFETY: all four are valid C strings that live beyond the call.
+    check(i64::from(unsafe {
+        libc::mount(source.as_ptr(), target.as_ptr(), fs.as_ptr(), flags, data)
+    }))?;
+    Ok(())
+}
+
+/// How a mount is to be held down.
+#[derive(Debug, Clone, Copy)]
+pub struct Hold {
+    /// Nothing can be written to it.
+    pub readonly: bool,
+    /// Device nodes on it work.
+    pub devices: bool,
+    /// What is mounted below it is held down too.
+    pub recursive: bool,
+}
+
+/// Holds a mount down: never setuid, and as `hold` says. Flags that are set already stay.
+pub fn hold_mount(target: &str, hold: Hold) -> io::Result<()> {
+    let readonly = if hold.readonly { MOUNT_ATTR_RDONLY } else { 0 };
+    let devices = if hold.devices { 0 } else { MOUNT_ATTR_NODEV };
+    let attr = MountAttr {
+        attr_set: MOUNT_ATTR_NOSUID | readonly | devices,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    mount_setattr(
+        libc::AT_FDCWD,
+        target,
+        if hold.recursive { AT_RECURSIVE } else { 0 },
+        &attr,
+    )
+}
+
+/// Attaches what [`take_tree`] took.
+pub fn attach_tree(tree: RawFd, target: &str) -> io::Result<()> {
+    let target = c_string(target)?;
+    let at = libc::AT_FDCWD;
+    let flags = MOVE_MOUNT_F_EMPTY_PATH;
+    // SAFETY: both strings are valid and outlive the call.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_move_mount,
+            tree,
+            c"".as_ptr(),
+            at,
+            target.as_ptr(),
+            flags,
+        )
+    })?;
+    Ok(())
+}
+
+/// Makes `new_root` the root and lets go of the old one.
+pub fn pivot_root(new_root: &str) -> io::Result<()> {
+    rustix::process::chdir(new_root)?;
+    let here: &CStr = c".";
+    // SAFETY: valid C strings. Old and new root being the same stacks the old one on top, and the umount lets it go.
+    check(unsafe { libc::syscall(libc::SYS_pivot_root, here.as_ptr(), here.as_ptr()) })?;
+    // SAFETY: a valid C string.
+    check(i64::from(unsafe {
+        libc::umount2(here.as_ptr(), libc::MNT_DETACH)
+    }))?;
+    rustix::process::chdir("/")?;
+    Ok(())
+}
+
+/// Brings up `lo` in the child's network namespace.
+pub fn loopback_up() -> io::Result<()> {
+    let socket = rustix::net::socket(
+        rustix::net::AddressFamily::INET,
+        rustix::net::SocketType::DGRAM,
+        None,
+    )?;
+    // SAFETY: ifreq is plain data for which zeroes are valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_name[0] = b'l' as libc::c_char;
+    request.ifr_name[1] = b'o' as libc::c_char;
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: the socket is open and the request a live ifreq, as this ioctl wants it.
+    check(i64::from(unsafe {
+        libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request)
+    }))?;
+    Ok(())
+}
+
+/// Sets the host name of the child's own namespace.
+pub fn set_host_name(name: &str) -> io::Result<()> {
+    // SAFETY: a pointer to that many live bytes.
+    check(i64::from(unsafe {
+        libc::sethostname(name.as_ptr().cast(), name.len())
+    }))?;
+    Ok(())
+}
+
+fn prctl(option: i32, a: u64, b: u64) -> io::Result<i64> {
+    // SAFETY: the options used in this file take numbers only.
+    check(i64::from(unsafe { libc::prctl(option, a, b, 0u64, 0u64) }))
+}
+
+/// From here on no exec gains privileges.
+pub fn set_no_new_privileges() -> io::Result<()> {
+    prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0).map(drop)
+}
+
+/// Drops every other group, then becomes this group and user for good.
+pub fn become_id(id: u32) -> io::Result<()> {
+    // SAFETY: no pointers but an empty list. The raw calls change this process alone, which has one thread.
+    unsafe {
+        check(libc::syscall(
+            libc::SYS_setgroups,
+            0,
+            std::ptr::null::<libc::gid_t>(),
+        ))?;
+        check(libc::syscall(libc::SYS_setresgid, id, id, id))?;
+        check(libc::syscall(libc::SYS_setresuid, id, id, id))?;
+    }
+    Ok(())
+}
+
+/// Keeps the effective capabilities over the next change of user.
+pub fn keep_capabilities() -> io::Result<()> {
+    prctl(libc::PR_SET_KEEPCAPS, 1, 0).map(drop)
+}
+
+const PR_CAP_AMBIENT: i32 = 47;
+const PR_CAP_AMBIENT_RAISE: u64 = 2;
+const PR_CAP_AMBIENT_CLEAR_ALL: u64 = 4;
+
+/// Takes every capability outside `keep` out of the bounding set, as far as this kernel knows any.
+pub fn drop_bounding(keep: u64) -> io::Result<()> {
+    for capability in 0..64u64 {
+        if prctl(libc::PR_CAPBSET_READ, capability, 0).is_err() {
+            return Ok(());
+        }
+        if keep & (1 << capability) == 0 {
+            prctl(libc::PR_CAPBSET_DROP, capability, 0)?;
+        }
+    }
+    Ok(())
+}
+
+/// Holds exactly `keep`, also over the next exec.
+pub fn hold_capabilities(keep: u64) -> io::Result<()> {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: i32,
+    }
+    let header = Header {
+        version: 0x2008_0522,
+        pid: 0,
+    };
+    let (low, high) = (keep as u32, (keep >> 32) as u32);
+    let data: [[u32; 3]; 2] = [[low, low, low], [high, high, high]];
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0)?;
+    // SAFETY: version 3 of the header with the two data structs that it asks for.
+    check(unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) })?;
+    for capability in (0..64u64).filter(|capability| keep & (1 << capability) != 0) {
+        prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability)?;
+    }
+    Ok(())
+}
+
+/// The kernel's Landlock ABI; 0 without Landlock.
+pub fn landlock_abi() -> u32 {
+    const CREATE_RULESET_VERSION: u32 = 1;
+    let none = std::ptr::null::<c_void>();
+    // SAFETY: with this flag the kernel reads no memory and returns a number.
+    let abi = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            none,
+            0usize,
+            CREATE_RULESET_VERSION,
+        )
+    };
+    u32::try_from(abi).unwrap_or(0)
+}
+
+/// What a Landlock ruleset handles, and what it allows below `/`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Ruleset {
+    /// File accesses that need a rule.
+    pub handled_fs: u64,
+    /// Network accesses that need a rule.
+    pub handled_net: u64,
+    /// What is cut off from processes outside: abstract sockets, signals.
+    pub scoped: u64,
+}
+
+#[repr(C, packed)]
+struct PathBeneath {
+    allowed: u64,
+    parent_fd: i32,
+}
+
+/// Restricts this process and its children: of what `ruleset` handles, `allowed` is allowed below `/`, nothing else.
+pub fn restrict_by_landlock(ruleset: &Ruleset, attr_bytes: usize, allowed: u64) -> io::Result<()> {
+    let attr_bytes = attr_bytes.min(size_of::<Ruleset>());
+    // SAFETY: `ruleset` is live and at least `attr_bytes` long.
+    let fd = check(unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            &raw const *ruleset,
+            attr_bytes,
+            0,
+        )
+    })?;
+    // SAFETY: the kernel just returned this descriptor and nobody else owns it.
+    let rules = unsafe { OwnedFd::from_raw_fd(fd as RawFd) };
+    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+    let root = rustix::fs::open("/", flags, rustix::fs::Mode::empty())?;
+    let rule = PathBeneath {
+        allowed,
+        parent_fd: root.as_raw_fd(),
+    };
+    let path_beneath = 1;
+    // SAFETY: the ruleset is open, the rule a live struct of the type that is named.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_landlock_add_rule,
+            rules.as_raw_fd(),
+            path_beneath,
+            &raw const rule,
+            0,
+        )
+    })?;
+    // SAFETY: no pointers.
+    check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) })?;
+    Ok(())
+}
+
+/// Installs a seccomp filter on this process and its children, for good.
+pub fn install_seccomp(filter: &[Instruction]) -> io::Result<()> {
+    #[repr(C)]
+    struct Program {
+        length: u16,
+        filter: *const Instruction,
+    }
+    let length = u16::try_from(filter.len()).map_err(|_| io::Error::from_raw_os_error(libc::E2BIG))?;
+    let program = Program {
+        length,
+        filter: filter.as_ptr(),
+    };
+    let mode_filter = 1;
+    // SAFETY: the program points to `length` live instructions, laid out as the kernel's sock_filter (repr(C)).
+    check(unsafe { libc::syscall(libc::SYS_seccomp, mode_filter, 0, &raw const program) })?;
+    Ok(())
+}
+
+/// Puts `descriptors` at 3, 4, …, `/dev/null` at 0–2, closes everything else but `program`, and runs `program`.
+/// Returns only on failure.
+pub fn exec_guest(program: RawFd, descriptors: &[RawFd]) -> io::Error {
+    match place_descriptors(program, descriptors).and_then(exec_fd) {
+        Ok(never) => match never {},
+        Err(error) => error,
+    }
+}
+
+fn place_descriptors(program: RawFd, descriptors: &[RawFd]) -> io::Result<RawFd> {
+    let high = 64;
+    let duplicate = |fd: RawFd| {
+        // SAFETY: duplicating a descriptor touches no memory; a closed one is an error.
+        check(i64::from(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, high) })).map(|fd| fd as RawFd)
+    };
+    let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty())?;
+    let mut moved = vec![duplicate(null.as_raw_fd())?; 3];
+    for descriptor in descriptors {
+        moved.push(duplicate(*descriptor)?);
+    }
+    let program = duplicate(program)?;
+    // Its number may be one of the targets below; it closes at exec with everything else.
+    std::mem::forget(null);
+    for (target, source) in moved.iter().enumerate() {
+        // SAFETY: this process's own descriptor table, which nobody else uses any more.
+        check(i64::from(unsafe { libc::dup2(*source, target as RawFd) }))?;
+    }
+    let first = moved.len() as u32;
+    let cloexec = libc::CLOSE_RANGE_CLOEXEC as i32;
+    // SAFETY: no pointers; whatever else is open closes at exec.
+    check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, cloexec) })?;
+    Ok(program)
+}
+
+fn exec_fd(program: RawFd) -> io::Result<std::convert::Infallible> {
+    let argv = [c"eyot-guest".as_ptr(), std::ptr::null()];
+    let envp = [std::ptr::null::<libc::c_char>()];
+    let flags = libc::AT_EMPTY_PATH;
+    // SAFETY: both lists end with null and their strings are static.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_execveat,
+            program,
+            c"".as_ptr(),
+            argv.as_ptr(),
+            envp.as_ptr(),
+            flags,
+        )
+    })?;
+    unreachable!("execveat returned without an error")
+}

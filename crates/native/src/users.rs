@@ -1,0 +1,161 @@
+//! Who there is inside: the image's users where a range of ids allows to become them, else the one user.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use eyot::{Error, Result, ValidSpec};
+use eyot_guest::protocol::Identity;
+
+use crate::plan::{IdMap, USER_ID};
+use crate::setup::range_capability_mask;
+
+/// The most users of an image that the guest is told of.
+const MAX_USERS: usize = 256;
+
+/// The users of a sandbox.
+#[derive(Debug, Clone)]
+pub(crate) struct Users {
+    /// Who runs commands unless a call says otherwise.
+    pub default: Identity,
+    /// Whom a call may name; empty where users can't be changed.
+    pub others: Vec<Identity>,
+    /// The image has nobody with the default user's id: these lines are to be added to its `passwd` and `group`.
+    pub missing: bool,
+}
+
+impl Users {
+    /// The users for this spec on this image, whose root is at `lower`.
+    pub(crate) fn of(spec: &ValidSpec, map: IdMap, lower: &Path) -> Result<Self> {
+        let passwd = std::fs::read_to_string(lower.join("etc/passwd")).unwrap_or_default();
+        let known = parse(&passwd);
+        let missing = !known.iter().any(|user| user.uid == USER_ID);
+        let default = known
+            .iter()
+            .find(|user| user.uid == USER_ID)
+            .cloned()
+            .unwrap_or_else(user);
+        let wanted = spec.spec().user.as_deref();
+        match map {
+            IdMap::Single { .. } => match wanted {
+                None => Ok(Self {
+                    default,
+                    others: Vec::new(),
+                    missing,
+                }),
+                Some(name) if name == default.name || name == "1000" => Ok(Self {
+                    default,
+                    others: Vec::new(),
+                    missing,
+                }),
+                Some(name) => Err(Error::invalid(
+                    "user",
+                    format!(
+                        "`{name}` needs a range of ids of its own, which this host gives to root only; only `user` is here"
+                    ),
+                )),
+            },
+            IdMap::Range { .. } => {
+                let others = with_root(known, &default);
+                let default = match wanted {
+                    None => default,
+                    Some(name) => find(&others, name)
+                        .ok_or_else(|| Error::invalid("user", format!("is not in the image: `{name}`")))?,
+                };
+                Ok(Self {
+                    default,
+                    others,
+                    missing,
+                })
+            }
+        }
+    }
+}
+
+/// The line that an image without the default user gets.
+pub(crate) const PASSWD_LINE: &str = "user:x:1000:1000:user:/home/user:/bin/sh\n";
+/// The line that its group gets.
+pub(crate) const GROUP_LINE: &str = "user:x:1000:\n";
+
+fn user() -> Identity {
+    Identity {
+        name: "user".into(),
+        uid: USER_ID,
+        gid: USER_ID,
+        home: "/home/user".into(),
+        capabilities: 0,
+    }
+}
+
+fn with_root(mut known: Vec<Identity>, default: &Identity) -> Vec<Identity> {
+    if !known.iter().any(|user| user.uid == default.uid) {
+        known.insert(0, default.clone());
+    }
+    if !known.iter().any(|user| user.uid == 0) {
+        known.insert(
+            0,
+            Identity {
+                name: "root".into(),
+                uid: 0,
+                gid: 0,
+                home: "/root".into(),
+                capabilities: 0,
+            },
+        );
+    }
+    for user in known.iter_mut().filter(|user| user.uid == 0) {
+        user.capabilities = range_capability_mask();
+    }
+    known.truncate(MAX_USERS);
+    known
+}
+
+fn find(users: &[Identity], name: &str) -> Option<Identity> {
+    let by_name = users.iter().find(|user| user.name == name);
+    by_name
+        .or_else(|| users.iter().find(|user| user.uid.to_string() == name))
+        .cloned()
+}
+
+/// The users of a `passwd` file, the first of each name, without the guest's own id.
+fn parse(passwd: &str) -> Vec<Identity> {
+    let mut users = BTreeMap::new();
+    for (line_number, line) in passwd.lines().enumerate() {
+        let fields: Vec<&str> = line.split(':').collect();
+        let [name, _, uid, gid, _, home, ..] = fields[..] else {
+            continue;
+        };
+        let (Ok(uid), Ok(gid)) = (uid.parse::<u32>(), gid.parse::<u32>()) else {
+            continue;
+        };
+        let usable = uid < crate::plan::GUEST_ID && gid < crate::plan::RANGE_LEN && home.starts_with('/');
+        if usable && !name.is_empty() {
+            let identity = Identity {
+                name: name.into(),
+                uid,
+                gid,
+                home: home.into(),
+                capabilities: 0,
+            };
+            users.entry(name.to_owned()).or_insert((line_number, identity));
+        }
+    }
+    let mut users: Vec<(usize, Identity)> = users.into_values().collect();
+    users.sort_by_key(|(line_number, _)| *line_number);
+    users.into_iter().map(|(_, identity)| identity).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_passwd_file_is_read_and_rubbish_in_it_is_skipped() {
+        let users = parse(
+            "root:x:0:0::/root:/bin/sh\nbad\nnode:x:1000:1000::/home/node:/bin/bash\nx:x:99999:1::/:/\n",
+        );
+        assert_eq!(
+            users.iter().map(|user| user.name.as_str()).collect::<Vec<_>>(),
+            ["root", "node"]
+        );
+    }
+}
