@@ -1,2 +1,39 @@
-//! CLI.
-fn main() {}
+//! `eyot`, the command line: it reads arguments and configuration, drives sandboxes through the library, and prints
+//! what came of it. What a sandbox is and does is the library's business; nothing here knows how one is made.
+
+mod args;
+mod attach;
+mod commands;
+mod config;
+mod context;
+mod copy;
+mod durations;
+mod errors;
+mod logging;
+mod output;
+mod provider;
+mod redaction;
+mod signals;
+mod stdio;
+mod table;
+mod terminal;
+
+use clap::Parser;
+
+use args::Cli;
+use errors::Failure;
+
+fn main() {
+    let cli = Cli::parse();
+    let reporter = errors::Reporter::new(&cli.global);
+    let code = match commands::run(cli) {
+        Ok(code) => code,
+        Err(failure) => report(&reporter, &failure),
+    };
+    std::process::exit(i32::from(code));
+}
+
+fn report(reporter: &errors::Reporter, failure: &Failure) -> u8 {
+    reporter.report(failure);
+    failure.exit_code()
+}

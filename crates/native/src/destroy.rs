@@ -79,6 +79,7 @@ pub(crate) fn is_alive(directory: &Path) -> bool {
 /// Clears away what nobody owns: sandboxes that were never completed, whose deadline fired, or that were destroyed
 /// only halfway.
 pub(crate) fn sweep(state: &StateDir) -> io::Result<()> {
+    crate::image::sweep(&state.layers())?;
     for id in state.ids("trash")? {
         log_failure(&id, empty_trash(state, &id, None));
     }

@@ -230,17 +230,8 @@ impl Setup<'_> {
         if self.landlock_abi >= 2 {
             steps.push(Step::Landlock(self.landlock_abi));
         }
-        steps.push(Step::Seccomp(pack_filter(&seccomp::compile(
-            &self.seccomp_policy(),
-        ))));
+        steps.push(Step::Seccomp(pack_filter(seccomp::filter())));
         steps
-    }
-
-    fn seccomp_policy(&self) -> seccomp::Policy {
-        seccomp::Policy {
-            protect_pid_1: true,
-            deny_setid: false,
-        }
     }
 }
 

@@ -39,11 +39,14 @@ pub use observer::{
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, Place, SandboxPath, WorkspacePath};
 pub use process::{LogChunk, LogQuery, LogStream, ProcessId, ProcessInfo, ProcessStatus, Usage};
 pub use provider::{Created, SandboxInfo, SandboxProvider, SandboxStatus};
-pub use sandbox::{Sandbox, StartOptions};
+pub use sandbox::{KILL_CONFIRM_MS, MAX_BUFFERED_READ_BYTES, Sandbox, StartOptions};
 pub use search::{GlobOptions, GlobResult, GrepMatch, GrepOptions, GrepResult};
 pub use spec::{
     Lifecycle, Limits, Manifest, Mount, NetworkMode, Requirement, SandboxId, SandboxName, SandboxSpec, Security,
     ValidSpec, WorkspaceSpec,
 };
 pub use tokio_util::sync::CancellationToken;
-pub use workspace::Workspace;
+pub use workspace::{
+    DEFAULT_TIMEOUT_MS, OutputCallback, PageOptions, TextPage, TruncatedBy, Workspace, WorkspaceEntry, WorkspaceExec,
+    WorkspaceExecEvent, WorkspaceExecResult, WorkspaceExecStream,
+};

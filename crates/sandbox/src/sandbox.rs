@@ -1,23 +1,39 @@
-//! The handle. (Being written.)
+//! The handle: one live isolated world, and every rule that does not depend on the backend, written once.
+//!
+//! A driver maps its backend and stops; deadlines, cancellation, output caps, parent creation, path rules, hooks and
+//! what holds after a destroy are in the modules below. Anvia's narrower view is [`crate::Workspace`].
+
+mod capture;
+mod create;
+mod destroy;
+mod exec;
+mod files;
+mod processes;
+mod replay;
+mod run;
+mod search;
+mod stdin;
+mod write;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use futures_util::stream::BoxStream;
-
-use crate::capabilities::Capabilities;
-use crate::driver::{ByteStream, ExecutionControl, SandboxDriver, TcpStream};
+use crate::capabilities::{Capabilities, Capability};
+use crate::driver::{ExecutionControl, SandboxDriver};
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{Command, ExecOptions, ExecResult, ExecStream, PtySize, Signal};
-use crate::files::{ByteRange, CreateDirOptions, DirEntry, FileStat, RemoveOptions, TarInOptions, WriteOptions};
+use crate::exec::{PtySize, Signal};
 use crate::isolation::Isolation;
-use crate::observer::Observer;
-use crate::path::SandboxPath;
-use crate::process::{LogChunk, LogQuery, ProcessId, ProcessInfo, Usage};
-use crate::provider::{SandboxInfo, SandboxProvider};
-use crate::search::{GlobOptions, GlobResult, GrepOptions, GrepResult};
-use crate::spec::{SandboxId, SandboxName, SandboxSpec};
+use crate::observer::{Observer, SandboxEvent};
+use crate::path::{Place, SandboxPath};
+use crate::provider::{Created, SandboxInfo};
+use crate::spec::{SandboxId, SandboxName};
+use crate::workspace::Workspace;
+use destroy::Lifetime;
+
+pub use files::MAX_BUFFERED_READ_BYTES;
+pub use run::KILL_CONFIRM_MS;
+pub(crate) use write::Content;
 
 /// How to start a process that outlives the call.
 #[derive(Debug, Clone, Default)]
@@ -30,170 +46,154 @@ pub struct StartOptions {
     pub user: Option<String>,
 }
 
+/// What an [`crate::ExecStream`] needs of a running command.
 pub(crate) struct ExecControl(pub(crate) Arc<dyn ExecutionControl>);
 
 impl ExecControl {
     pub(crate) async fn signal(&self, signal: Signal) -> Result<()> {
         self.0.signal(signal).await
     }
+
     pub(crate) async fn resize(&self, size: PtySize) -> Result<()> {
         self.0.resize(size).await
     }
 }
 
-/// One live isolated world.
+/// One live isolated world. Clones are the same world; destroying one destroys it for all.
+///
+/// A path may be relative (to [`Sandbox::cwd`]) or absolute; both are normalised and neither is confined. Every method
+/// fails with `destroyed` once [`Sandbox::destroy`] was called on any clone, before it looks at its arguments, and
+/// with `unavailable` when the backend does not answer.
 #[derive(Clone)]
 #[doc(alias = "SessionEnv")]
 #[doc(alias = "SandboxSession")]
 pub struct Sandbox {
-    info: Arc<SandboxInfo>,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    info: SandboxInfo,
     driver: Arc<dyn SandboxDriver>,
+    observer: Option<Arc<dyn Observer>>,
+    /// What every hook is told about this sandbox.
+    event: SandboxEvent,
+    /// The variables of every command: the spec's, with the manifest's layered over them.
+    env: BTreeMap<String, String>,
+    lifetime: Lifetime,
 }
 
-fn later<T>() -> Result<T> {
-    Err(Error::new(ErrorKind::Internal, "not written yet"))
-}
-
-#[allow(unused_variables, missing_docs, clippy::unused_async)]
 impl Sandbox {
-    pub async fn create(provider: &dyn SandboxProvider, spec: SandboxSpec) -> Result<Self> {
-        later()
+    fn new(created: Created, observer: Option<Arc<dyn Observer>>) -> Self {
+        let Created { info, driver } = created;
+        let mut env = info.spec.env.clone();
+        env.extend(info.spec.manifest.env.clone());
+        let event = SandboxEvent {
+            sandbox_id: info.id.to_string(),
+            provider: info.provider.clone(),
+            workdir: driver.workdir().to_string(),
+        };
+        Self {
+            inner: Arc::new(Inner {
+                info,
+                driver,
+                observer,
+                event,
+                env,
+                lifetime: Lifetime::default(),
+            }),
+        }
     }
-    pub async fn create_observed(
-        provider: &dyn SandboxProvider,
-        spec: SandboxSpec,
-        observer: Arc<dyn Observer>,
-    ) -> Result<Self> {
-        later()
-    }
-    pub async fn open(provider: &dyn SandboxProvider, id_or_name: &str) -> Result<Self> {
-        later()
-    }
-    pub async fn open_observed(
-        provider: &dyn SandboxProvider,
-        id_or_name: &str,
-        observer: Arc<dyn Observer>,
-    ) -> Result<Self> {
-        later()
-    }
-    /// The sandbox of the spec's name (or id), and whether it was made now.
-    pub async fn get_or_create(provider: &dyn SandboxProvider, spec: SandboxSpec) -> Result<(Self, bool)> {
-        later()
-    }
+
+    /// Its id, never used twice.
     pub fn id(&self) -> &SandboxId {
-        &self.info.id
+        &self.inner.info.id
     }
+
+    /// Its name.
     pub fn name(&self) -> &SandboxName {
-        &self.info.name
+        &self.inner.info.name
     }
+
+    /// What is known of it without asking it, as of when this handle was made.
     pub fn info(&self) -> &SandboxInfo {
-        &self.info
+        &self.inner.info
     }
+
+    /// What really holds around it.
     pub fn isolation(&self) -> &Isolation {
-        self.driver.isolation()
+        self.inner.driver.isolation()
     }
+
+    /// What it can do.
     pub fn capabilities(&self) -> &Capabilities {
-        self.driver.capabilities()
+        self.inner.driver.capabilities()
     }
+
+    /// The working directory: where commands start and what relative paths are resolved against.
     pub fn cwd(&self) -> &SandboxPath {
-        self.driver.workdir()
+        self.inner.driver.workdir()
     }
+
+    /// Resolves a path against the working directory, without asking the sandbox. Two spellings of one path give one
+    /// string; `..` stops at `/`. An empty path, a NUL and an overlong path are `invalid`.
     pub fn resolve_path(&self, path: &str) -> Result<SandboxPath> {
         self.cwd().resolve(path)
     }
-    pub fn workspace(&self) -> crate::workspace::Workspace {
-        crate::workspace::Workspace
+
+    /// Anvia's view over the same sandbox: relative paths only, held beneath the working directory.
+    pub fn workspace(&self) -> Workspace {
+        Workspace::new(self.clone())
     }
-    pub async fn read(&self, path: &str) -> Result<Bytes> {
-        later()
+
+    pub(crate) fn driver(&self) -> &Arc<dyn SandboxDriver> {
+        &self.inner.driver
     }
-    pub async fn read_text(&self, path: &str) -> Result<String> {
-        later()
+
+    pub(crate) fn observer(&self) -> Option<&Arc<dyn Observer>> {
+        self.inner.observer.as_ref()
     }
-    pub async fn read_stream(&self, path: &str, range: ByteRange) -> Result<ByteStream> {
-        later()
+
+    pub(crate) fn event(&self) -> &SandboxEvent {
+        &self.inner.event
     }
-    /// Replaces the file; makes parents if the first try fails.
-    pub async fn write(&self, path: &str, content: impl Into<Bytes> + Send) -> Result<()> {
-        later()
+
+    /// Refuses once the sandbox was destroyed through this handle or a clone of it.
+    pub(crate) fn check_alive(&self) -> Result<()> {
+        match self.inner.lifetime.is_over() {
+            true => Err(Error::destroyed(self.name())),
+            false => Ok(()),
+        }
     }
-    pub async fn write_with(
-        &self,
-        path: &str,
-        content: impl Into<Bytes> + Send,
-        options: WriteOptions,
-    ) -> Result<u64> {
-        later()
+
+    /// Refuses `operation` unless the driver has `capability`.
+    pub(crate) fn require(&self, capability: Capability, operation: &str, options: &[&str]) -> Result<()> {
+        self.capabilities()
+            .require(capability, self.driver().provider(), operation, options)
     }
-    pub async fn write_stream(&self, path: &str, content: ByteStream, options: WriteOptions) -> Result<u64> {
-        later()
+
+    /// A path as a caller of this handle gives it: alive first, then resolved, nowhere confined.
+    fn place(&self, path: &str) -> Result<Place> {
+        self.check_alive()?;
+        Ok(self.resolve_path(path)?.into())
     }
-    pub async fn stat(&self, path: &str) -> Result<FileStat> {
-        later()
+
+    /// Says what was being done, where, in the error's sentence; errors that already name it all stay as they are.
+    pub(crate) fn failed(&self, operation: &str, place: impl fmt::Display) -> impl FnOnce(Error) -> Error {
+        let context = format!("{operation} `{place}` in sandbox `{}`", self.name());
+        move |error| match error.kind() {
+            ErrorKind::Destroyed | ErrorKind::Unsupported => error,
+            _ => error.context(context),
+        }
     }
-    pub async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
-        later()
-    }
-    pub async fn exists(&self, path: &str) -> Result<bool> {
-        later()
-    }
-    pub async fn create_dir(&self, path: &str, options: CreateDirOptions) -> Result<()> {
-        later()
-    }
-    pub async fn remove(&self, path: &str, options: RemoveOptions) -> Result<()> {
-        later()
-    }
-    pub async fn rename(&self, from: &str, to: &str) -> Result<()> {
-        later()
-    }
-    pub async fn exec(&self, command: impl Into<Command> + Send, options: ExecOptions) -> Result<ExecResult> {
-        later()
-    }
-    pub async fn exec_stream(
-        &self,
-        command: impl Into<Command> + Send,
-        options: ExecOptions,
-    ) -> Result<ExecStream> {
-        later()
-    }
-    pub async fn glob(&self, options: &GlobOptions) -> Result<GlobResult> {
-        later()
-    }
-    pub async fn grep(&self, options: &GrepOptions) -> Result<GrepResult> {
-        later()
-    }
-    pub async fn tar_out(&self, path: &str) -> Result<ByteStream> {
-        later()
-    }
-    pub async fn tar_in(&self, path: &str, tar: ByteStream, options: TarInOptions) -> Result<u64> {
-        later()
-    }
-    pub async fn dial(&self, port: u16) -> Result<Box<dyn TcpStream>> {
-        later()
-    }
-    pub async fn usage(&self) -> Result<Usage> {
-        later()
-    }
-    pub async fn start(&self, command: impl Into<Command> + Send, options: StartOptions) -> Result<ProcessInfo> {
-        later()
-    }
-    pub async fn processes(&self) -> Result<Vec<ProcessInfo>> {
-        later()
-    }
-    pub async fn wait(&self, process: ProcessId) -> Result<ProcessInfo> {
-        later()
-    }
-    pub async fn logs(
-        &self,
-        process: ProcessId,
-        query: LogQuery,
-    ) -> Result<BoxStream<'static, Result<LogChunk>>> {
-        later()
-    }
-    pub async fn kill(&self, process: ProcessId, signal: Option<Signal>) -> Result<()> {
-        later()
-    }
-    pub async fn destroy(&self) -> Result<()> {
-        later()
+}
+
+impl fmt::Debug for Sandbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Sandbox");
+        debug
+            .field("id", self.id())
+            .field("name", self.name())
+            .field("provider", &self.inner.info.provider);
+        debug.finish_non_exhaustive()
     }
 }

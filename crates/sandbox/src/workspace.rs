@@ -1,5 +1,80 @@
-//! Anvia's view. (Being written.)
+//! Anvia's view over a sandbox: programs with arguments instead of shell lines, relative paths only, a default deadline.
+//!
+//! A path is refused lexically when it is absolute or leaves the workspace, and the guest holds it beneath the workspace
+//! once every symbolic link is followed: a link to `/etc` is refused with `permission`. (A program that runs inside may
+//! of course follow it.) Where a provider cannot hold paths, every call that takes one is `unsupported`.
 
-/// Anvia's view over a sandbox.
-#[derive(Debug, Clone, Copy)]
-pub struct Workspace;
+mod exec;
+mod files;
+mod page;
+mod text;
+
+use crate::capabilities::Capability;
+use crate::error::Result;
+use crate::path::{Place, SandboxPath, WorkspacePath};
+use crate::sandbox::Sandbox;
+
+pub use exec::{
+    DEFAULT_TIMEOUT_MS, OutputCallback, WorkspaceExec, WorkspaceExecEvent, WorkspaceExecResult,
+    WorkspaceExecStream,
+};
+pub use files::WorkspaceEntry;
+pub use page::{PageOptions, TextPage, TruncatedBy};
+
+/// A sandbox's working directory, and commands in it. Made by [`Sandbox::workspace`]; clones and the sandbox itself are
+/// the same world.
+#[derive(Debug, Clone)]
+#[doc(alias = "SandboxSession")]
+pub struct Workspace {
+    sandbox: Sandbox,
+}
+
+impl Workspace {
+    pub(crate) fn new(sandbox: Sandbox) -> Self {
+        Self { sandbox }
+    }
+
+    /// The sandbox's id.
+    pub fn id(&self) -> &str {
+        self.sandbox.id().as_str()
+    }
+
+    /// The provider's name.
+    pub fn provider(&self) -> &str {
+        &self.sandbox.info().provider
+    }
+
+    /// The working directory, absolute.
+    pub fn workdir(&self) -> &SandboxPath {
+        self.sandbox.cwd()
+    }
+
+    /// The sandbox that this is a view of.
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
+    /// Destroys the sandbox. Twice is fine.
+    pub async fn destroy(&self) -> Result<()> {
+        self.sandbox.destroy().await
+    }
+
+    /// A path that names something inside, and where that is. Whether the sandbox lives comes first.
+    fn place(&self, operation: &str, path: &str) -> Result<(WorkspacePath, Place)> {
+        self.sandbox.check_alive()?;
+        self.held(operation, WorkspacePath::parse(path)?)
+    }
+
+    /// The same for a path that may be the workspace itself.
+    fn directory(&self, operation: &str, path: &str) -> Result<(WorkspacePath, Place)> {
+        self.sandbox.check_alive()?;
+        self.held(operation, WorkspacePath::parse_directory(path)?)
+    }
+
+    fn held(&self, operation: &str, path: WorkspacePath) -> Result<(WorkspacePath, Place)> {
+        self.sandbox
+            .require(Capability::Beneath, operation, &["beneath"])?;
+        let place = path.place(self.workdir())?;
+        Ok((path, place))
+    }
+}

@@ -6,7 +6,8 @@ mod host;
 mod masks;
 mod tarball;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use eyot::{Error, ErrorKind, Result};
 
@@ -38,6 +39,27 @@ pub(crate) const DEVICE_LINKS: [(&str, &str); 5] = [
 
 /// The image that is used when none is named.
 pub(crate) const DEFAULT: &str = "host";
+
+/// Where a layer is built until it is complete. What is left there by a process that died is swept after an hour.
+fn aside(layer: &Path) -> PathBuf {
+    PathBuf::from(format!("{}{ASIDE}{}", layer.display(), eyot::SandboxId::generate()))
+}
+
+const ASIDE: &str = ".building-";
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// Removes half-built layers that nobody builds any more.
+pub(crate) fn sweep(layers: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(layers)? {
+        let entry = entry?;
+        let half_built = entry.file_name().to_string_lossy().contains(ASIDE);
+        let age = entry.metadata().and_then(|found| found.modified()).ok().and_then(|time| time.elapsed().ok());
+        if half_built && age.is_some_and(|age| age > ABANDONED) {
+            crate::remove::remove_tree(&entry.path())?;
+        }
+    }
+    Ok(())
+}
 
 /// Finds an image by name: `host`, a directory, or a rootfs tarball (`.tar`, `.tar.gz`, `.tgz`).
 pub(crate) fn resolve(state: &StateDir, name: Option<&str>, as_root: bool) -> Result<Image> {

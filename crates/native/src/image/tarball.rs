@@ -33,7 +33,7 @@ pub(super) fn image(state: &StateDir, name: &str, path: &Path, as_root: bool) ->
     (path, found.size(), found.mtime(), found.mtime_nsec(), found.ino()).hash(&mut hasher);
     let layer = state.layers().join(format!("tar-{:016x}", hasher.finish()));
     if !layer.exists() {
-        let aside = PathBuf::from(format!("{}.{}", layer.display(), std::process::id()));
+        let aside = super::aside(&layer);
         let unpacked = unpack(path, &aside, as_root).and_then(|()| match fs::rename(&aside, &layer) {
             Err(_) if layer.exists() => crate::remove::remove_tree(&aside),
             other => other,

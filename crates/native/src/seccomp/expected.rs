@@ -3,7 +3,6 @@
 //!
 //! It shares the lists of names with the policy and nothing else, neither its rules nor its constants.
 
-use super::Policy;
 use super::interpreter::Call;
 use super::lists::{ALLOWED, REFUSED};
 use super::rule::Decision::{self, Allow, Errno};
@@ -12,7 +11,7 @@ use super::syscalls::SYSCALLS;
 const REFUSE: Decision = Errno(1);
 const UNKNOWN: Decision = Errno(38);
 
-pub(super) fn decision(policy: &Policy, call: &Call) -> Decision {
+pub(super) fn decision(call: &Call) -> Decision {
     if call.arch != 0xC000_003E {
         return UNKNOWN;
     }
@@ -22,7 +21,7 @@ pub(super) fn decision(policy: &Policy, call: &Call) -> Decision {
     match *name {
         name if ALLOWED.contains(&name) => Allow,
         name if REFUSED.contains(&name) => REFUSE,
-        name => by_arguments(policy, name, call.arguments),
+        name => by_arguments(name, call.arguments),
     }
 }
 
@@ -30,40 +29,31 @@ fn allow_if(condition: bool) -> Decision {
     if condition { Allow } else { REFUSE }
 }
 
-fn by_arguments(policy: &Policy, name: &str, arguments: [u64; 6]) -> Decision {
-    let [a, b, c, d, ..] = arguments.map(|argument| argument as u32);
-    let setid = |mode: u32| policy.deny_setid && mode & 0o6000 != 0;
-    let creates_setid = |flags: u32, mode| flags & (0o100 | 0o20_000_000) != 0 && setid(mode);
+fn by_arguments(name: &str, arguments: [u64; 6]) -> Decision {
+    let [a, b, c, ..] = arguments.map(|argument| argument as u32);
     let device = |mode: u32| matches!(mode & 0o170_000, 0o020_000 | 0o060_000);
-    let protect = policy.protect_pid_1;
     match name {
         "clone" => allow_if(a & 0x7E02_0000 == 0),
         "unshare" => allow_if(a & !(0x100 | 0x200 | 0x400 | 0x800 | 0x1_0000 | 0x4_0000) == 0),
         "personality" => allow_if(a == u32::MAX || a & !0x6_0008 == 0),
-        "ioctl" => allow_if(!matches!(b, 0x5412 | 0x541C | 0x541D)),
+        "ioctl" => allow_if(!matches!(b, 0x5412 | 0x541C | 0x541D | 0x5423)),
         "socket" | "socketpair" => socket(a, b, c),
-        "prlimit64" => allow_if(!(protect && a == 1 && arguments[2] != 0)),
-        "sched_setaffinity" | "sched_setscheduler" | "sched_setparam" | "sched_setattr" => {
-            allow_if(!(protect && a == 1))
-        }
-        "setpriority" => allow_if(!(protect && (a == 2 || b == 1))),
-        "ioprio_set" => allow_if(!(protect && (a == 3 || b == 1))),
-        "chmod" | "fchmod" | "creat" => allow_if(!setid(b)),
-        "fchmodat" | "fchmodat2" => allow_if(!setid(c)),
-        "open" => allow_if(!creates_setid(b, c)),
-        "openat" => allow_if(!creates_setid(c, d)),
-        "openat2" if !policy.deny_setid => Allow,
-        "mknod" => allow_if(!device(b) && !setid(b)),
-        "mknodat" => allow_if(!device(c) && !setid(c)),
+        "prlimit64" => allow_if(a != 1 || arguments[2] == 0),
+        "sched_setaffinity" | "sched_setscheduler" | "sched_setparam" | "sched_setattr" => allow_if(a != 1),
+        "setpriority" => allow_if(a != 2 && b != 1),
+        "ioprio_set" => allow_if(a != 3 && b != 1),
+        "mknod" => allow_if(!device(b)),
+        "mknodat" => allow_if(!device(c)),
         _ => UNKNOWN,
     }
 }
 
 fn socket(family: u32, kind: u32, protocol: u32) -> Decision {
     match (family, kind & 0xF, protocol) {
-        (1, _, _) | (2 | 10, 1 | 2, _) | (16, _, 0) => Allow,
+        (1, _, _) | (16, _, 0) => Allow,
+        (2 | 10, 1, 0 | 6 | 262) | (2 | 10, 2, 0 | 1 | 17 | 58) => Allow,
+        (2 | 10, 1 | 2, _) | (16, _, _) => Errno(93),
         (2 | 10, _, _) => REFUSE,
-        (16, _, _) => Errno(93),
         _ => Errno(97),
     }
 }

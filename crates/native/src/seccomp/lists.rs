@@ -10,17 +10,17 @@
 pub(super) const ALLOWED: &[&str] = &[
     // Files and folders.
     "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2",
-    "close", "close_range", "dup", "dup2", "dup3", "fcntl", "flock", "lseek", "access", "faccessat",
-    "faccessat2", "stat", "fstat", "lstat", "newfstatat", "statx", "statfs", "fstatfs", "getdents",
-    "getdents64", "getcwd", "chdir", "fchdir", "rename", "renameat", "renameat2", "mkdir", "mkdirat",
-    "rmdir", "link", "linkat", "unlink", "unlinkat", "symlink", "symlinkat", "readlink", "readlinkat",
-    "chown", "fchown", "lchown", "fchownat", "umask", "utime", "utimes", "futimesat", "utimensat",
-    "truncate", "ftruncate", "fallocate", "fadvise64", "readahead", "sync", "fsync", "fdatasync", "syncfs",
-    "sync_file_range", "sendfile", "splice", "tee", "vmsplice", "copy_file_range", "setxattr", "lsetxattr",
-    "fsetxattr", "getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr",
-    "removexattr", "lremovexattr", "fremovexattr", "setxattrat", "getxattrat", "listxattrat",
-    "removexattrat", "file_getattr", "file_setattr", "inotify_init", "inotify_init1", "inotify_add_watch",
-    "inotify_rm_watch", "cachestat",
+    "close", "close_range", "dup", "dup2", "dup3", "fcntl", "flock", "lseek", "creat", "open", "openat",
+    "openat2", "access", "faccessat", "faccessat2", "stat", "fstat", "lstat", "newfstatat", "statx", "statfs",
+    "fstatfs", "getdents", "getdents64", "getcwd", "chdir", "fchdir", "rename", "renameat", "renameat2",
+    "mkdir", "mkdirat", "rmdir", "link", "linkat", "unlink", "unlinkat", "symlink", "symlinkat", "readlink",
+    "readlinkat", "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat",
+    "umask", "utime", "utimes", "futimesat", "utimensat", "truncate", "ftruncate", "fallocate", "fadvise64",
+    "readahead", "sync", "fsync", "fdatasync", "syncfs", "sync_file_range", "sendfile", "splice", "tee",
+    "vmsplice", "copy_file_range", "setxattr", "lsetxattr", "fsetxattr", "getxattr", "lgetxattr", "fgetxattr",
+    "listxattr", "llistxattr", "flistxattr", "removexattr", "lremovexattr", "fremovexattr", "setxattrat",
+    "getxattrat", "listxattrat", "removexattrat", "file_getattr", "file_setattr", "inotify_init",
+    "inotify_init1", "inotify_add_watch", "inotify_rm_watch", "cachestat",
     // The capability check answers; Docker's set, which an inner root has, includes it.
     "chroot",
     // Waiting and classic asynchronous I/O.

@@ -2,7 +2,7 @@
 //!
 //! A rule is plain data, so that it can be written down, compared, shared and tested without a kernel. The
 //! filter sees argument registers, never the memory they point to: a call whose meaning sits in a struct
-//! (`clone3`, `openat2`) can only be allowed or refused as a whole.
+//! (`clone3`) can only be allowed or refused as a whole.
 
 /// Operation not permitted: a call that is known and refused.
 pub(super) const EPERM: i32 = 1;
@@ -15,7 +15,7 @@ pub(super) const EAFNOSUPPORT: i32 = 97;
 
 /// What becomes of a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Decision {
+pub(super) enum Decision {
     /// The kernel carries it out.
     Allow,
     /// The call fails with this error number (1..=4095), and the kernel does nothing.
@@ -108,9 +108,6 @@ pub(super) const UNKNOWN: Rule = Rule::Always(Decision::Errno(ENOSYS));
 
 impl Rule {
     pub(super) fn when(question: Question, yes: Rule, no: Rule) -> Self {
-        if yes == no {
-            return yes;
-        }
         Self::If {
             question,
             yes: Box::new(yes),

@@ -1,0 +1,121 @@
+//! `run`, `exec` and `sh`: commands that are attached to our own terminal or pipes.
+
+use clap::Args;
+
+use super::spec::SpecArgs;
+use super::values::{EnvArg, parse_env};
+use crate::durations;
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  eyot run -- python3 -c 'print(6 * 7)'
+  eyot run sh -c 'echo $HOME | wc -c'          pipes and variables need a shell: say so
+  cat data.csv | eyot run -- sort -u           our stdin is the command's
+  eyot run --mount .:/src --workdir /tmp/w -- ls /src
+  eyot run --timeout 10s --memory-mib 512 -- ./untrusted
+  eyot run -it -- bash
+
+COMMAND is a program and its arguments, never a shell line: `eyot run 'echo hi'` looks for
+a program called `echo hi`.
+
+Exit codes: the command's own; 128+n when signal n ended it; 124 when its deadline passed;
+125 when Eyot failed; 126 when it may not be executed; 127 when there is no such program;
+2 for wrong arguments.
+
+Ctrl-C is sent to the command; a second one kills it. The sandbox is destroyed in any case.";
+
+/// How a command is attached to our terminal.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct TerminalArgs {
+    /// Pass our stdin to the command even if it is a terminal (a pipe or a file always is passed)
+    #[arg(long, short)]
+    pub interactive: bool,
+    /// Run the command on a terminal of its own
+    #[arg(long, short)]
+    pub tty: bool,
+}
+
+/// `eyot run`
+#[derive(Debug, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub struct RunArgs {
+    /// How it is attached.
+    #[command(flatten)]
+    pub terminal: TerminalArgs,
+    /// Keep the sandbox when the command has ended, and print its name on stderr
+    #[arg(long)]
+    pub keep: bool,
+    /// What it runs in.
+    #[command(flatten)]
+    pub spec: SpecArgs,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+const EXEC_EXAMPLES: &str = "\
+Examples:
+  eyot exec builder -- make -j2
+  eyot exec builder -- sh -c 'cd src && ls | head'
+  eyot exec --cwd /tmp -e DEBUG=1 --timeout 30s builder -- ./test.sh
+  eyot exec -it builder -- python3
+  tar c . | eyot exec builder -- tar x
+
+Exit codes are those of `eyot run`.";
+
+/// `eyot exec`
+#[derive(Debug, Args)]
+#[command(after_help = EXEC_EXAMPLES)]
+pub struct ExecArgs {
+    /// How it is attached.
+    #[command(flatten)]
+    pub terminal: TerminalArgs,
+    /// Directory to run it in, relative to the sandbox's working directory
+    #[arg(long, short = 'w', alias = "workdir", value_name = "DIR")]
+    pub cwd: Option<String>,
+    /// A variable for this command; K alone takes its value from here
+    #[arg(long, short, value_name = "K=V", value_parser = parse_env)]
+    pub env: Vec<EnvArg>,
+    /// Who runs it
+    #[arg(long, short, value_name = "USER")]
+    pub user: Option<String>,
+    /// Kill it after this time, such as 10s, 500ms, 2m
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms, conflicts_with = "timeout_ms")]
+    pub timeout: Option<u64>,
+    /// Kill it after this many milliseconds
+    #[arg(long, value_name = "N")]
+    pub timeout_ms: Option<u64>,
+    /// With --json: how many bytes of each stream are kept
+    #[arg(long, value_name = "N")]
+    pub max_output_bytes: Option<u64>,
+    /// The sandbox's name or id
+    pub name: String,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+const SH_EXAMPLES: &str = "\
+Examples:
+  eyot sh builder
+  eyot sh --user root --cwd / builder
+  echo 'ls | wc -l' | eyot sh builder          without a terminal: a script on stdin
+
+The shell is bash where there is one, else sh; its exit code is ours.";
+
+/// `eyot sh`
+#[derive(Debug, Args)]
+#[command(after_help = SH_EXAMPLES)]
+pub struct ShArgs {
+    /// Directory to begin in
+    #[arg(long, short = 'w', alias = "workdir", value_name = "DIR")]
+    pub cwd: Option<String>,
+    /// A variable for this shell; K alone takes its value from here
+    #[arg(long, short, value_name = "K=V", value_parser = parse_env)]
+    pub env: Vec<EnvArg>,
+    /// Whose shell
+    #[arg(long, short, value_name = "USER")]
+    pub user: Option<String>,
+    /// The sandbox's name or id
+    pub name: String,
+}

@@ -1,0 +1,154 @@
+//! `cp`, `read`, `write`, `glob` and `grep`: files.
+
+use clap::Args;
+
+use super::side::Side;
+use super::values::parse_mode;
+
+const CP_EXAMPLES: &str = "\
+Examples:
+  eyot cp notes.txt builder:                   into the working directory
+  eyot cp ./src builder:/workspace/            a tree, into a directory: /workspace/src
+  eyot cp ./src/. builder:/workspace           what is in it
+  eyot cp builder:/workspace/out ./results     a tree, out
+  eyot cp builder:app.log - | tail             a file to stdout
+  date | eyot cp - builder:/tmp/now            a file from stdin
+  eyot cp builder:/workspace tester:/tmp/      from sandbox to sandbox
+
+NAME:PATH is inside a sandbox; write ./a:b for a file of the host with a colon in its name.
+Symbolic links in a tree are copied as links. Coming out of a sandbox, what could leave DST is
+not copied: links that lead out of the tree, devices, FIFOs are named and left out, and the
+exit code is 125. setuid bits are dropped. What is copied is data: nothing of it is run.";
+
+/// `eyot cp`
+#[derive(Debug, Args)]
+#[command(after_help = CP_EXAMPLES)]
+pub struct CpArgs {
+    /// Refuse to copy more than this
+    #[arg(long, value_name = "N", default_value_t = 4 << 30)]
+    pub max_bytes: u64,
+    /// What to copy: a file or a directory, NAME:PATH, or `-` for stdin
+    #[arg(value_name = "SRC", value_parser = Side::parse)]
+    pub source: Side,
+    /// Where to: a path, a directory that exists, NAME:PATH, or `-` for stdout
+    #[arg(value_name = "DST", value_parser = Side::parse)]
+    pub destination: Side,
+}
+
+const READ_EXAMPLES: &str = "\
+Examples:
+  eyot read builder notes.txt
+  eyot read builder /var/log/big.log --offset 1000000 --limit 4096
+  eyot read --json builder notes.txt           {\"path\",\"offset\",\"bytes\",\"content\"}, or
+                                               \"content_base64\" where it is not UTF-8";
+
+/// `eyot read`
+#[derive(Debug, Args)]
+#[command(after_help = READ_EXAMPLES)]
+pub struct ReadArgs {
+    /// The sandbox's name or id
+    pub name: String,
+    /// The file, relative to the sandbox's working directory
+    pub path: String,
+    /// The first byte, counted from 0
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub offset: u64,
+    /// How many bytes at the most
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+}
+
+const WRITE_EXAMPLES: &str = "\
+Examples:
+  echo hello | eyot write builder notes.txt
+  eyot write builder notes.txt --content 'hello'
+  eyot write builder run.sh --mode 755 < run.sh
+  date | eyot write builder log.txt --append
+
+The file is replaced as a whole or not at all; missing parent directories are made.";
+
+/// `eyot write`
+#[derive(Debug, Args)]
+#[command(after_help = WRITE_EXAMPLES)]
+pub struct WriteArgs {
+    /// The sandbox's name or id
+    pub name: String,
+    /// The file, relative to the sandbox's working directory
+    pub path: String,
+    /// What to write; without it, stdin
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub content: Option<String>,
+    /// Add at the end
+    #[arg(long, conflicts_with = "create_new")]
+    pub append: bool,
+    /// Refuse if the file is there already
+    #[arg(long)]
+    pub create_new: bool,
+    /// Permission bits, in octal
+    #[arg(long, value_name = "MODE", value_parser = parse_mode)]
+    pub mode: Option<u32>,
+}
+
+const GLOB_EXAMPLES: &str = "\
+Examples:
+  eyot glob builder '*.md'
+  eyot glob builder 'src/**/*.{rs,toml}'
+  eyot glob builder '*.so*' --root /usr/lib --max 50
+
+`*` and `?` stay within a name, `**` crosses directories. Quote the pattern.";
+
+/// `eyot glob`
+#[derive(Debug, Args)]
+#[command(after_help = GLOB_EXAMPLES)]
+pub struct GlobArgs {
+    /// The sandbox's name or id
+    pub name: String,
+    /// The pattern, matched against paths relative to the root
+    pub pattern: String,
+    /// Where to look, relative to the sandbox's working directory
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub root: String,
+    /// Match names that begin with a dot too
+    #[arg(long)]
+    pub hidden: bool,
+    /// How many paths at the most
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub max: u32,
+}
+
+const GREP_EXAMPLES: &str = "\
+Examples:
+  eyot grep builder 'fn \\w+_test' src
+  eyot grep builder -F 'a[0]' --include '*.c'
+  eyot grep builder -i todo
+
+Prints path:line:text. Exits with 1 when nothing matches, as grep does.";
+
+/// `eyot grep`
+#[derive(Debug, Args)]
+#[command(after_help = GREP_EXAMPLES)]
+pub struct GrepArgs {
+    /// The sandbox's name or id
+    pub name: String,
+    /// A regular expression (Rust's syntax)
+    #[arg(allow_hyphen_values = true)]
+    pub pattern: String,
+    /// A file or a directory to search, relative to the sandbox's working directory
+    #[arg(default_value = ".")]
+    pub path: String,
+    /// The pattern is plain text
+    #[arg(long, short = 'F')]
+    pub fixed_strings: bool,
+    /// Upper and lower case are alike
+    #[arg(long, short)]
+    pub ignore_case: bool,
+    /// Only files whose name matches this glob
+    #[arg(long, value_name = "GLOB")]
+    pub include: Option<String>,
+    /// How many matches at the most
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub max: u32,
+    /// Cut lines to this many bytes
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub max_line_bytes: u32,
+}

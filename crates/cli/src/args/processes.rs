@@ -1,0 +1,130 @@
+//! `start`, `ps`, `logs`, `kill` and `wait`: processes that outlive the call.
+
+use clap::Args;
+use eyot::{ProcessId, Signal};
+
+use super::values::{EnvArg, parse_env};
+
+const START_EXAMPLES: &str = "\
+Examples:
+  eyot start builder -- python3 -m http.server 8000
+  eyot start --cwd app -e PORT=3000 builder -- npm start
+  eyot logs -f builder $(eyot start builder -- make)
+
+Prints the process's id, such as p1. It reads end of file; `eyot logs` shows what it writes.";
+
+/// `eyot start`
+#[derive(Debug, Args)]
+#[command(after_help = START_EXAMPLES)]
+pub struct StartArgs {
+    /// Directory to run it in, relative to the sandbox's working directory
+    #[arg(long, short = 'w', alias = "workdir", value_name = "DIR")]
+    pub cwd: Option<String>,
+    /// A variable for this process; K alone takes its value from here
+    #[arg(long, short, value_name = "K=V", value_parser = parse_env)]
+    pub env: Vec<EnvArg>,
+    /// Who runs it
+    #[arg(long, short, value_name = "USER")]
+    pub user: Option<String>,
+    /// The sandbox's name or id
+    pub name: String,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+const PS_EXAMPLES: &str = "\
+Examples:
+  eyot ps builder
+  eyot ps -q builder                           ids only
+  eyot ps --json builder";
+
+/// `eyot ps`
+#[derive(Debug, Args)]
+#[command(after_help = PS_EXAMPLES)]
+pub struct PsArgs {
+    /// The sandbox's name or id
+    pub name: String,
+}
+
+const LOGS_EXAMPLES: &str = "\
+Examples:
+  eyot logs builder p1
+  eyot logs -f builder p1                      go on until it ends
+  eyot logs --tail 4096 --stderr builder p1
+
+What it wrote to stdout comes on stdout, what it wrote to stderr on stderr. The last MiB of each
+is kept. With --json: one object a line, {\"stream\",\"offset\",\"data\"}.";
+
+/// `eyot logs`
+#[derive(Debug, Args)]
+#[command(after_help = LOGS_EXAMPLES)]
+pub struct LogsArgs {
+    /// The sandbox's name or id
+    pub name: String,
+    /// The process, such as p1
+    #[arg(value_name = "PROCESS", value_parser = parse_process)]
+    pub process: ProcessId,
+    /// Go on with what is still to come, until the process ends
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Begin this many bytes before the end
+    #[arg(long, value_name = "BYTES", conflicts_with = "offset")]
+    pub tail: Option<u64>,
+    /// Begin at this byte, counted over everything it ever wrote
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub offset: u64,
+    /// Only what it wrote to stdout
+    #[arg(long, conflicts_with = "stderr")]
+    pub stdout: bool,
+    /// Only what it wrote to stderr
+    #[arg(long)]
+    pub stderr: bool,
+}
+
+const KILL_EXAMPLES: &str = "\
+Examples:
+  eyot kill builder p1                         SIGTERM to its process group
+  eyot kill -s INT builder p1
+  eyot kill --tree builder p1                  SIGKILL to it and everything it started";
+
+/// `eyot kill`
+#[derive(Debug, Args)]
+#[command(after_help = KILL_EXAMPLES)]
+pub struct KillArgs {
+    /// The sandbox's name or id
+    pub name: String,
+    /// The process, such as p1
+    #[arg(value_name = "PROCESS", value_parser = parse_process)]
+    pub process: ProcessId,
+    /// The signal, by name or number, for its process group
+    #[arg(long, short, value_name = "SIGNAL", default_value = "TERM", value_parser = parse_signal)]
+    pub signal: Signal,
+    /// Kill it and every descendant instead, whatever they ignore
+    #[arg(long, conflicts_with = "signal")]
+    pub tree: bool,
+}
+
+const WAIT_EXAMPLES: &str = "\
+Examples:
+  eyot wait builder p1; echo $?                its exit code is ours
+  eyot wait --json builder p1";
+
+/// `eyot wait`
+#[derive(Debug, Args)]
+#[command(after_help = WAIT_EXAMPLES)]
+pub struct WaitArgs {
+    /// The sandbox's name or id
+    pub name: String,
+    /// The process, such as p1
+    #[arg(value_name = "PROCESS", value_parser = parse_process)]
+    pub process: ProcessId,
+}
+
+fn parse_process(text: &str) -> Result<ProcessId, String> {
+    text.parse().map_err(|error: eyot::Error| error.to_string())
+}
+
+fn parse_signal(text: &str) -> Result<Signal, String> {
+    Signal::parse(text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,98 @@
+//! `create`, `ls`, `inspect`, `rm` and `dial`: sandboxes as a whole.
+
+use clap::Args;
+
+use super::spec::SpecArgs;
+
+const CREATE_EXAMPLES: &str = "\
+Examples:
+  eyot create --name builder
+  eyot create --name web --net host --mount ~/site:/workspace/site:rw
+  eyot create --ttl 1h --idle-timeout 10m --memory-mib 1024 --require memory,pids
+  eyot create --workspace project-7 --file README.md=./README.md --dir out
+  eyot create --spec sandbox.json --name other
+
+Prints the name; with --json, everything that `eyot inspect` knows.";
+
+/// `eyot create`
+#[derive(Debug, Args)]
+#[command(after_help = CREATE_EXAMPLES)]
+pub struct CreateArgs {
+    /// What to make.
+    #[command(flatten)]
+    pub spec: SpecArgs,
+}
+
+const LS_EXAMPLES: &str = "\
+Examples:
+  eyot ls
+  eyot ls -q | xargs -n1 eyot rm               ids only
+  eyot ls --json
+  eyot ls --label team=search";
+
+/// `eyot ls`
+#[derive(Debug, Args)]
+#[command(after_help = LS_EXAMPLES)]
+pub struct LsArgs {
+    /// Only those with this label, K=V or K
+    #[arg(long, short, value_name = "K=V")]
+    pub label: Vec<String>,
+}
+
+const INSPECT_EXAMPLES: &str = "\
+Examples:
+  eyot inspect builder
+  eyot inspect --json builder
+
+Values of variables and contents of manifest files are secrets and left out; --show-env shows
+the values.";
+
+/// `eyot inspect`
+#[derive(Debug, Args)]
+#[command(after_help = INSPECT_EXAMPLES)]
+pub struct InspectArgs {
+    /// The sandbox's name or id
+    pub name: String,
+    /// Show the values of variables too
+    #[arg(long)]
+    pub show_env: bool,
+}
+
+const RM_EXAMPLES: &str = "\
+Examples:
+  eyot rm builder tester
+  eyot rm -f builder                           no error if there is none
+  eyot rm --all
+
+What runs in them is killed; their files are gone.";
+
+/// `eyot rm`
+#[derive(Debug, Args)]
+#[command(after_help = RM_EXAMPLES)]
+pub struct RmArgs {
+    /// The sandboxes' names or ids
+    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+    pub names: Vec<String>,
+    /// All of them
+    #[arg(long)]
+    pub all: bool,
+    /// A sandbox that is not there is no error
+    #[arg(long, short)]
+    pub force: bool,
+}
+
+const DIAL_EXAMPLES: &str = "\
+Examples:
+  printf 'GET / HTTP/1.0\\r\\n\\r\\n' | eyot dial builder 8000
+  ssh -o ProxyCommand='eyot dial builder 22' user@builder";
+
+/// `eyot dial`
+#[derive(Debug, Args)]
+#[command(after_help = DIAL_EXAMPLES)]
+pub struct DialArgs {
+    /// The sandbox's name or id
+    pub name: String,
+    /// The port on the sandbox's own loopback
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: u16,
+}

@@ -1,0 +1,38 @@
+//! `completions` and `man`: what a shell and a person know of this program.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap_complete::Shell;
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  eyot completions bash > ~/.local/share/bash-completion/completions/eyot
+  eyot completions zsh > ~/.zfunc/_eyot
+  eyot completions fish > ~/.config/fish/completions/eyot.fish";
+
+/// `eyot completions`
+#[derive(Debug, Args)]
+#[command(after_help = COMPLETIONS_EXAMPLES)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: Shell,
+}
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  eyot man | man -l -
+  eyot man run | man -l -
+  eyot man --dir ~/.local/share/man/man1       one page for each command";
+
+/// `eyot man`
+#[derive(Debug, Args)]
+#[command(after_help = MAN_EXAMPLES)]
+pub struct ManArgs {
+    /// The command whose page to print
+    #[arg(conflicts_with = "dir")]
+    pub command: Option<String>,
+    /// Write every page into this directory
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}

@@ -1,0 +1,97 @@
+//! One side of a copy: inside a sandbox, on the host, or our own stdin or stdout.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use eyot::{SandboxId, SandboxName};
+
+/// Where to copy from or to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Side {
+    /// `-`
+    Stdio,
+    /// `NAME:PATH`
+    Sandbox {
+        /// Name or id.
+        name: String,
+        /// The path as it was written; `.` when it was empty.
+        path: String,
+    },
+    /// Everything else.
+    Host(PathBuf),
+}
+
+impl Side {
+    /// A colon before the first slash makes a sandbox of what stands before it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            _ if text.is_empty() => Err("must not be empty".to_owned()),
+            _ if text == "-" => Ok(Self::Stdio),
+            Some((name, path)) if !name.contains('/') => Self::sandbox(text, name, path),
+            _ => Ok(Self::Host(PathBuf::from(text))),
+        }
+    }
+
+    fn sandbox(text: &str, name: &str, path: &str) -> Result<Self, String> {
+        if SandboxName::parse(name).is_err() && SandboxId::parse(name).is_err() {
+            return Err(format!(
+                "`{name}` is no sandbox's name; write ./{text} for a file of the host"
+            ));
+        }
+        let path = if path.is_empty() { "." } else { path };
+        Ok(Self::Sandbox {
+            name: name.to_owned(),
+            path: path.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdio => f.write_str("`-`"),
+            Self::Sandbox { name, path } => write!(f, "`{name}:{path}`"),
+            Self::Host(path) => write!(f, "`{}`", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sandbox(name: &str, path: &str) -> Result<Side, String> {
+        Ok(Side::Sandbox {
+            name: name.to_owned(),
+            path: path.to_owned(),
+        })
+    }
+
+    #[test]
+    fn what_stands_before_a_colon_is_a_sandbox() {
+        assert_eq!(Side::parse("builder:/a/b"), sandbox("builder", "/a/b"));
+        assert_eq!(Side::parse("builder:a:b"), sandbox("builder", "a:b"));
+        assert_eq!(Side::parse("builder:"), sandbox("builder", "."));
+        let id = format!("sb_{}", "0".repeat(32));
+        assert_eq!(Side::parse(&format!("{id}:x")), sandbox(&id, "x"));
+    }
+
+    #[test]
+    fn a_slash_before_the_colon_makes_it_a_path_of_the_host() {
+        for path in ["./a:b", "/a:b", "../x:y", "dir/a:b", "plain"] {
+            assert_eq!(Side::parse(path), Ok(Side::Host(path.into())), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_no_sandbox_can_have_is_refused_with_the_way_to_say_it() {
+        assert!(Side::parse("C:\\x").unwrap_err().contains("write ./C:\\x"));
+        assert!(Side::parse(":x").is_err() && Side::parse("").is_err());
+    }
+
+    #[test]
+    fn a_dash_is_stdin_or_stdout() {
+        assert_eq!(Side::parse("-"), Ok(Side::Stdio));
+        assert_eq!(Side::parse("./-"), Ok(Side::Host("./-".into())));
+    }
+}

@@ -1,0 +1,324 @@
+//! What to create, as flags. Flags win over `--spec`, that wins over `EYOT_*` and the configuration files.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use eyot::{Mount, Requirement, SandboxId, SandboxName, SandboxPath, SandboxSpec, WorkspaceSpec};
+
+use super::values::{
+    EnvArg, NetworkArg, parse_env, parse_env_file, parse_file, parse_mount, parse_pair, parse_requirement,
+    resolve_env,
+};
+use crate::config::Defaults;
+use crate::durations;
+use crate::errors::Failure;
+
+/// What to create.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Sandbox options")]
+pub struct SpecArgs {
+    /// Name: a-z, 0-9 and `-`; by default made from the id
+    #[arg(long, value_parser = parse_name)]
+    pub name: Option<SandboxName>,
+    /// Id, `sb_` and 32 hexadecimal digits; by default a new one
+    #[arg(long, value_parser = parse_id)]
+    pub id: Option<SandboxId>,
+    /// What it is made of: `host`, a directory, a rootfs tarball [env: EYOT_IMAGE]
+    #[arg(long)]
+    pub image: Option<String>,
+    /// Where commands start [default: /workspace]
+    #[arg(long, value_name = "DIR", value_parser = parse_sandbox_path)]
+    pub workdir: Option<SandboxPath>,
+    /// What it may reach: none, egress or host [default: none] [env: EYOT_NET]
+    #[arg(long, alias = "network", value_name = "MODE", hide_possible_values = true)]
+    pub net: Option<NetworkArg>,
+    /// A folder of the host inside; read-only unless it ends in :rw
+    #[arg(long, value_name = "SRC:DST[:rw]", value_parser = parse_mount)]
+    pub mount: Vec<Mount>,
+    /// A variable for every command; K alone takes its value from here
+    #[arg(long, short, value_name = "K=V", value_parser = parse_env)]
+    pub env: Vec<EnvArg>,
+    /// Variables from a file, K=V a line
+    #[arg(long, value_name = "FILE")]
+    pub env_file: Vec<PathBuf>,
+    /// Who runs commands [default: user] [env: EYOT_USER]
+    #[arg(long, short, value_name = "USER")]
+    pub user: Option<String>,
+    /// A label to select by
+    #[arg(long, short, value_name = "K=V", value_parser = parse_pair)]
+    pub label: Vec<(String, String)>,
+    /// A fact to find again in `inspect`
+    #[arg(long, value_name = "K=V", value_parser = parse_pair)]
+    pub metadata: Vec<(String, String)>,
+    /// Memory in MiB [env: EYOT_MEMORY_MIB]
+    #[arg(long, value_name = "N")]
+    pub memory_mib: Option<u64>,
+    /// Processors, such as 1.5 [env: EYOT_CPUS]
+    #[arg(long, value_name = "N")]
+    pub cpus: Option<f64>,
+    /// Processes and threads [env: EYOT_PIDS]
+    #[arg(long, value_name = "N")]
+    pub pids: Option<u64>,
+    /// Disk in MiB [env: EYOT_DISK_MIB]
+    #[arg(long, value_name = "N")]
+    pub disk_mib: Option<u64>,
+    /// Deadline of a command that names none, such as 10s, 500ms, 2m [env: EYOT_TIMEOUT]
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms, conflicts_with = "timeout_ms")]
+    pub timeout: Option<u64>,
+    /// The same in milliseconds
+    #[arg(long, value_name = "N")]
+    pub timeout_ms: Option<u64>,
+    /// How many bytes of each stream are kept where output is not streamed [env: EYOT_MAX_OUTPUT_BYTES]
+    #[arg(long, value_name = "N")]
+    pub max_output_bytes: Option<u64>,
+    /// Largest file that is read or written through Eyot [env: EYOT_MAX_FILE_BYTES]
+    #[arg(long, value_name = "N")]
+    pub max_file_bytes: Option<u64>,
+    /// Destroy it this long after its creation [env: EYOT_TTL]
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms)]
+    pub ttl: Option<u64>,
+    /// Destroy it after this long without activity [env: EYOT_IDLE_TIMEOUT]
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms)]
+    pub idle_timeout: Option<u64>,
+    /// Keep the working directory's files under this id; they outlive the sandbox
+    #[arg(long, value_name = "ID")]
+    pub workspace: Option<String>,
+    /// Remove those files with the sandbox
+    #[arg(long, requires = "workspace")]
+    pub destroy_workspace: bool,
+    /// Nothing but the workspace, home and the temporary directories can be written to
+    #[arg(long)]
+    pub read_only: bool,
+    /// Fail unless these protections hold: memory, cpus, pids, disk, landlock, seccomp, …
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_requirement)]
+    pub require: Vec<Requirement>,
+    /// A file of the host in the new working directory
+    #[arg(long, value_name = "DST=SRC", value_parser = parse_file)]
+    pub file: Vec<(String, PathBuf)>,
+    /// A directory in the new working directory
+    #[arg(long, value_name = "PATH")]
+    pub dir: Vec<String>,
+    /// A SandboxSpec in JSON to begin with
+    #[arg(long, value_name = "FILE")]
+    pub spec: Option<PathBuf>,
+}
+
+impl SpecArgs {
+    /// The spec: the file, the flags over it, `defaults` where neither says anything.
+    pub fn to_spec(&self, defaults: &Defaults) -> Result<SandboxSpec, Failure> {
+        let file = self
+            .spec
+            .as_deref()
+            .map(read_spec)
+            .transpose()?
+            .unwrap_or_default();
+        let mut spec = file.spec;
+        let network_is_set = file.names_network || self.net.is_some();
+        self.set_what_it_is(&mut spec);
+        self.set_limits(&mut spec);
+        spec.env.extend(self.environment()?);
+        self.add_manifest(&mut spec)?;
+        defaults.fill(&mut spec, network_is_set);
+        spec.clone()
+            .validate()
+            .map_err(|error| Failure::with_code(error, crate::errors::USAGE))?;
+        Ok(spec)
+    }
+
+    fn set_what_it_is(&self, spec: &mut SandboxSpec) {
+        replace(&mut spec.id, &self.id);
+        replace(&mut spec.name, &self.name);
+        replace(&mut spec.image, &self.image);
+        replace(&mut spec.workdir, &self.workdir);
+        replace(&mut spec.user, &self.user);
+        if let Some(network) = self.net {
+            spec.network = network.into();
+        }
+        if let Some(id) = &self.workspace {
+            let destroy_on_session_destroy = self.destroy_workspace;
+            spec.workspace = WorkspaceSpec::Persistent {
+                id: id.clone(),
+                destroy_on_session_destroy,
+            };
+        }
+        spec.mounts.extend(self.mount.iter().cloned());
+        spec.labels.extend(self.label.iter().cloned());
+        spec.metadata.extend(self.metadata.iter().cloned());
+        spec.require.extend(self.require.iter().copied());
+        spec.security.readonly_rootfs |= self.read_only;
+    }
+
+    fn set_limits(&self, spec: &mut SandboxSpec) {
+        let limits = &mut spec.limits;
+        replace(&mut limits.memory_mib, &self.memory_mib);
+        replace(&mut limits.cpus, &self.cpus);
+        replace(&mut limits.pids, &self.pids);
+        replace(&mut limits.disk_mib, &self.disk_mib);
+        replace(&mut limits.timeout_ms, &self.timeout.or(self.timeout_ms));
+        replace(&mut limits.max_output_bytes, &self.max_output_bytes);
+        replace(&mut limits.max_file_bytes, &self.max_file_bytes);
+        replace(&mut spec.lifecycle.ttl_ms, &self.ttl);
+        replace(&mut spec.lifecycle.idle_timeout_ms, &self.idle_timeout);
+    }
+
+    fn environment(&self) -> Result<BTreeMap<String, String>, Failure> {
+        let mut variables = Vec::new();
+        for file in &self.env_file {
+            let shown = file.display();
+            let text = fs::read_to_string(file)
+                .map_err(|error| Failure::host(format!("read the env file `{shown}`"), error))?;
+            let parsed = parse_env_file(&text);
+            variables.extend(parsed.map_err(|reason| Failure::usage(format!("`{shown}`, {reason}")))?);
+        }
+        variables.extend(self.env.iter().cloned());
+        resolve_env(&variables, |name| std::env::var(name).ok())
+    }
+
+    fn add_manifest(&self, spec: &mut SandboxSpec) -> Result<(), Failure> {
+        for (target, source) in &self.file {
+            let content = fs::read(source)
+                .map_err(|error| Failure::host(format!("read the file `{}`", source.display()), error))?;
+            spec.manifest.files.insert(target.clone(), content.into());
+        }
+        spec.manifest.directories.extend(self.dir.iter().cloned());
+        Ok(())
+    }
+}
+
+fn replace<T: Clone>(field: &mut Option<T>, flag: &Option<T>) {
+    if let Some(value) = flag {
+        *field = Some(value.clone());
+    }
+}
+
+#[derive(Default)]
+struct SpecFile {
+    spec: SandboxSpec,
+    names_network: bool,
+}
+
+fn read_spec(path: &Path) -> Result<SpecFile, Failure> {
+    let shown = path.display();
+    let text =
+        fs::read_to_string(path).map_err(|error| Failure::host(format!("read the spec `{shown}`"), error))?;
+    let wrong = |error: serde_json::Error| Failure::usage(format!("the spec `{shown}` is wrong: {error}"));
+    let spec = serde_json::from_str(&text).map_err(wrong)?;
+    let value: serde_json::Value = serde_json::from_str(&text).map_err(wrong)?;
+    Ok(SpecFile {
+        spec,
+        names_network: value.get("network").is_some(),
+    })
+}
+
+fn parse_name(text: &str) -> Result<SandboxName, String> {
+    SandboxName::parse(text).map_err(|error| error.to_string())
+}
+
+fn parse_id(text: &str) -> Result<SandboxId, String> {
+    SandboxId::parse(text).map_err(|error| error.to_string())
+}
+
+fn parse_sandbox_path(text: &str) -> Result<SandboxPath, String> {
+    SandboxPath::parse(text).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use clap::Parser;
+    use eyot::NetworkMode;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        spec: SpecArgs,
+    }
+
+    fn spec(arguments: &[&str], defaults: &Defaults) -> Result<SandboxSpec, Failure> {
+        let arguments = [&["x"], arguments].concat();
+        Flags::try_parse_from(arguments)
+            .expect("arguments that parse")
+            .spec
+            .to_spec(defaults)
+    }
+
+    #[test]
+    fn no_flag_at_all_is_the_default_spec() {
+        assert_eq!(spec(&[], &Defaults::default()).unwrap(), SandboxSpec::default());
+    }
+
+    #[test]
+    fn every_flag_reaches_its_field() {
+        let flags = "--name a --image host --net host -e A=1 --user root --label k=v --metadata m=n --memory-mib 64 \
+                     --cpus 0.5 --pids 9 --disk-mib 7 --timeout 2s --max-output-bytes 5 --max-file-bytes 6 --ttl 1m \
+                     --idle-timeout 3s --workspace w --destroy-workspace --read-only --require memory,pids --dir out";
+        let flags: Vec<&str> = flags.split_whitespace().collect();
+        let spec = serde_json::to_value(spec(&flags, &Defaults::default()).unwrap()).unwrap();
+        assert_eq!(spec["name"], "a");
+        assert_eq!(spec["network"], "host");
+        assert_eq!(spec["env"]["A"], "1");
+        assert_eq!(spec["labels"]["k"], "v");
+        assert_eq!(spec["metadata"]["m"], "n");
+        assert_eq!(spec["user"], "root");
+        assert_eq!(spec["limits"]["memory_mib"], 64);
+        assert_eq!(spec["limits"]["cpus"], 0.5);
+        assert_eq!(spec["limits"]["timeout_ms"], 2000);
+        assert_eq!(spec["lifecycle"]["ttl_ms"], 60_000);
+        assert_eq!(spec["lifecycle"]["idle_timeout_ms"], 3000);
+        assert_eq!(spec["workspace"]["destroy_on_session_destroy"], true);
+        assert_eq!(spec["security"]["readonly_rootfs"], true);
+        assert_eq!(spec["require"], serde_json::json!(["memory", "pids"]));
+        assert_eq!(spec["manifest"]["directories"], serde_json::json!(["out"]));
+    }
+
+    #[test]
+    fn flags_win_over_the_file_and_the_file_over_the_configuration() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        write!(
+            file,
+            r#"{{"image":"file","network":"none","limits":{{"pids":20}}}}"#
+        )
+        .unwrap();
+        let defaults = Defaults {
+            image: Some("config".to_owned()),
+            net: Some(NetworkArg::Host),
+            pids: Some(30),
+            cpus: Some(2.0),
+            ..Defaults::default()
+        };
+        let path = file.path().to_str().unwrap();
+        let spec = spec(&["--spec", path, "--pids", "10"], &defaults).unwrap();
+        assert_eq!(spec.image.as_deref(), Some("file"));
+        assert_eq!(spec.network, NetworkMode::None);
+        assert_eq!((spec.limits.pids, spec.limits.cpus), (Some(10), Some(2.0)));
+    }
+
+    #[test]
+    fn a_spec_that_is_refused_is_a_usage_error_that_names_the_field() {
+        let Err(Failure::Error { error, exit_code }) = spec(&["--memory-mib", "1"], &Defaults::default())
+        else {
+            panic!("refused")
+        };
+        assert_eq!(exit_code, crate::errors::USAGE);
+        assert!(error.to_string().contains("`limits.memory_mib`"), "{error}");
+    }
+
+    #[test]
+    fn a_manifest_file_is_read_from_the_host_and_a_missing_one_is_named() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"hi").unwrap();
+        let pair = format!("a/b.txt={}", file.path().display());
+        let made = spec(&["--file", &pair], &Defaults::default()).unwrap();
+        assert_eq!(&made.manifest.files["a/b.txt"][..], b"hi");
+        let Err(Failure::Error { error, .. }) = spec(&["--file", "a=/nowhere/x"], &Defaults::default())
+        else {
+            panic!("refused")
+        };
+        assert!(error.to_string().contains("`/nowhere/x`"), "{error}");
+    }
+}

@@ -1,0 +1,212 @@
+//! Values of arguments: variables, mounts, pairs, permission bits, names of protections.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use eyot::{Mount, NetworkMode, Requirement, SandboxPath};
+
+use crate::errors::Failure;
+
+/// What a sandbox may reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NetworkArg {
+    /// Its own loopback and nothing else
+    None,
+    /// Public addresses, through a proxy
+    Egress,
+    /// Everything that the host reaches
+    Host,
+}
+
+impl From<NetworkArg> for NetworkMode {
+    fn from(network: NetworkArg) -> Self {
+        match network {
+            NetworkArg::None => Self::None,
+            NetworkArg::Egress => Self::Egress,
+            NetworkArg::Host => Self::Host,
+        }
+    }
+}
+
+/// A variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EnvArg {
+    /// `K=V`
+    Set(String, String),
+    /// `K`: the value that it has here.
+    Inherit(String),
+}
+
+/// `K=V` or `K`.
+pub fn parse_env(text: &str) -> Result<EnvArg, String> {
+    match text.split_once('=') {
+        Some(("", _)) => Err("has no name before the `=`".to_owned()),
+        None if text.is_empty() => Err("must not be empty".to_owned()),
+        Some((name, value)) => Ok(EnvArg::Set(name.to_owned(), value.to_owned())),
+        None => Ok(EnvArg::Inherit(text.to_owned())),
+    }
+}
+
+/// The variables with their values; `lookup` knows the host's.
+pub fn resolve_env(
+    variables: &[EnvArg],
+    lookup: impl Fn(&str) -> Option<String>,
+) -> Result<BTreeMap<String, String>, Failure> {
+    let mut env = BTreeMap::new();
+    for variable in variables {
+        let (name, value) = match variable {
+            EnvArg::Set(name, value) => (name, value.clone()),
+            EnvArg::Inherit(name) => (name, inherited(name, &lookup)?),
+        };
+        env.insert(name.clone(), value);
+    }
+    Ok(env)
+}
+
+fn inherited(name: &str, lookup: impl Fn(&str) -> Option<String>) -> Result<String, Failure> {
+    lookup(name).ok_or_else(|| {
+        Failure::usage(format!(
+            "the variable `{name}` has no value here that could be passed on"
+        ))
+        .hint(format!("write {name}=VALUE, or export it first"))
+    })
+}
+
+/// The variables in a file: `K=V` or `K` a line, taken literally; empty lines and those that begin with `#` are skipped.
+pub fn parse_env_file(text: &str) -> Result<Vec<EnvArg>, String> {
+    let lines = text.lines().enumerate().filter(|(_, line)| {
+        let line = line.trim_start();
+        !line.is_empty() && !line.starts_with('#')
+    });
+    lines
+        .map(|(index, line)| parse_env(line).map_err(|error| format!("line {}: {error}", index + 1)))
+        .collect()
+}
+
+/// `SRC:DST`, `SRC:DST:ro` or `SRC:DST:rw`. The source may be relative; it may have colons, the target may not.
+pub fn parse_mount(text: &str) -> Result<Mount, String> {
+    let (rest, writable) = match text.rsplit_once(':') {
+        Some((rest, "rw")) => (rest, true),
+        Some((rest, "ro")) => (rest, false),
+        _ => (text, false),
+    };
+    let Some((source, target)) = rest.rsplit_once(':').filter(|(source, _)| !source.is_empty()) else {
+        return Err("must be SRC:DST or SRC:DST:rw".to_owned());
+    };
+    let target = SandboxPath::parse(target).map_err(|error| error.to_string())?;
+    Ok(Mount {
+        source: absolute(Path::new(source))?,
+        target,
+        writable,
+    })
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, String> {
+    // Folders that are named from here are meant as they are now, `..` and symbolic links included.
+    path.canonicalize()
+        .map_err(|error| format!("source {}: {error}", path.display()))
+}
+
+/// `K=V`.
+pub fn parse_pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("must be K=V".to_owned()),
+    }
+}
+
+/// `DST=SRC`: a path in the working directory, and a file of the host.
+pub fn parse_file(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((target, source)) if !target.is_empty() && !source.is_empty() => {
+            Ok((target.to_owned(), PathBuf::from(source)))
+        }
+        _ => Err("must be DST=SRC".to_owned()),
+    }
+}
+
+/// Permission bits in octal, without setuid, setgid and sticky.
+pub fn parse_mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text.trim_start_matches("0o"), 8)
+        .ok()
+        .filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| format!("must be octal permission bits such as 644 or 755, not `{text}`"))
+}
+
+/// A protection's name, such as `memory` or `identity-range`.
+pub fn parse_requirement(text: &str) -> Result<Requirement, String> {
+    let name = text.trim().replace('-', "_");
+    serde_json::from_value(name.into()).map_err(|_| {
+        let known = "memory, cpus, pids, disk, landlock, seccomp, identity_range, own_kernel";
+        format!("must be one of {known}, not `{text}`")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_has_a_value_or_takes_the_one_it_has_here() {
+        let env = ["A=1", "B=x=y", "C=", "HOME"].map(|text| parse_env(text).unwrap());
+        let resolved = resolve_env(&env, |name| (name == "HOME").then(|| "/h".to_owned())).unwrap();
+        let pairs: Vec<(&str, &str)> = resolved.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        assert_eq!(pairs, [("A", "1"), ("B", "x=y"), ("C", ""), ("HOME", "/h")]);
+        assert!(parse_env("=x").is_err() && parse_env("").is_err());
+    }
+
+    #[test]
+    fn a_variable_that_has_no_value_here_is_refused() {
+        let Err(Failure::Error { error, exit_code }) =
+            resolve_env(&[EnvArg::Inherit("NOPE".to_owned())], |_| None)
+        else {
+            panic!("refused")
+        };
+        assert_eq!(exit_code, crate::errors::USAGE);
+        assert!(error.to_string().contains("`NOPE`"));
+    }
+
+    #[test]
+    fn an_env_file_is_taken_literally_and_names_the_line_that_is_wrong() {
+        let parsed = parse_env_file("# c\n\nA=1\nB=\"q\" # kept\nPATH\n").unwrap();
+        assert_eq!(
+            parsed,
+            [
+                EnvArg::Set("A".to_owned(), "1".to_owned()),
+                EnvArg::Set("B".to_owned(), "\"q\" # kept".to_owned()),
+                EnvArg::Inherit("PATH".to_owned()),
+            ]
+        );
+        assert!(parse_env_file("A=1\n=2").unwrap_err().starts_with("line 2"));
+    }
+
+    #[test]
+    fn a_mount_is_read_only_unless_it_says_rw() {
+        let read_only = parse_mount("/:/src").unwrap();
+        assert_eq!((read_only.target.as_str(), read_only.writable), ("/src", false));
+        assert!(parse_mount("/:/src:rw").unwrap().writable);
+        assert!(!parse_mount("/:/src:ro").unwrap().writable);
+        assert!(parse_mount(".:/src").unwrap().source.is_absolute());
+        for wrong in ["/a", "/:relative", ":/x", "/does-not-exist-anywhere:/x", ""] {
+            assert!(parse_mount(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn permission_bits_are_octal_without_setuid() {
+        assert_eq!((parse_mode("644"), parse_mode("0755")), (Ok(0o644), Ok(0o755)));
+        assert!(parse_mode("4755").is_err() && parse_mode("rwx").is_err() && parse_mode("9").is_err());
+    }
+
+    #[test]
+    fn a_protection_is_named_with_either_dash() {
+        assert_eq!(
+            parse_requirement("identity-range"),
+            Ok(Requirement::IdentityRange)
+        );
+        assert_eq!(parse_requirement("own_kernel"), Ok(Requirement::OwnKernel));
+        assert!(parse_requirement("luck").unwrap_err().contains("seccomp"));
+    }
+}

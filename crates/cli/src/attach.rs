@@ -1,0 +1,387 @@
+//! A command attached to our own terminal or pipes: bytes both ways as they come, signals and sizes passed on, its exit
+//! code ours. Shared by `run`, `exec` and `sh`.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use bytes::Bytes;
+use eyot::{
+    CancellationToken, Command, Error, ErrorKind, ExecEvent, ExecOptions, ExecResult, ExecStream, Outcome,
+    PtySize, Sandbox, Signal, Stdin,
+};
+
+use crate::args::TerminalArgs;
+use crate::errors::{COMMAND_NOT_FOUND, FAILED, Failure, NOT_EXECUTABLE};
+use crate::output::{Output, say};
+use crate::signals::{SignalEvent, Signals};
+use crate::stdio::{Sink, stdin_stream};
+use crate::terminal::{self, RawMode};
+
+/// What to run, and how.
+pub struct Attachment {
+    /// The command.
+    pub command: Command,
+    /// Its working directory.
+    pub cwd: Option<String>,
+    /// Its variables.
+    pub env: BTreeMap<String, String>,
+    /// Who runs it.
+    pub user: Option<String>,
+    /// Its deadline in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// With `--json`: how many bytes of each stream are kept.
+    pub max_output_bytes: Option<u64>,
+    /// How it is attached.
+    pub terminal: TerminalArgs,
+}
+
+/// What is passed between our terminal and the command's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Plan {
+    stdin: bool,
+    pty: Option<PtySize>,
+    raw: bool,
+}
+
+fn plan(terminal: TerminalArgs, stdin_is_terminal: bool, size: Option<PtySize>) -> Plan {
+    let stdin = terminal.interactive || !stdin_is_terminal;
+    Plan {
+        stdin,
+        pty: terminal.tty.then(|| size.unwrap_or_default()),
+        raw: terminal.tty && stdin && stdin_is_terminal,
+    }
+}
+
+/// Runs it to its end and says what we exit with.
+pub async fn run(
+    sandbox: &Sandbox,
+    attachment: Attachment,
+    signals: &mut Signals,
+    output: Output,
+) -> Result<u8, Failure> {
+    let ended = run_to_end(sandbox, attachment, signals, output).await?;
+    if output.json {
+        print_result(sandbox, &ended.result, output)?;
+    } else {
+        explain(&ended.result);
+    }
+    Ok(ended.exit_code())
+}
+
+/// What came of the command.
+struct Ended {
+    result: ExecResult,
+    /// The signal that made us kill it.
+    killed_for: Option<i32>,
+}
+
+impl Ended {
+    fn exit_code(&self) -> u8 {
+        let code = match (self.result.outcome, self.killed_for) {
+            (Outcome::Cancelled, Some(signal)) => 128 + signal,
+            (outcome, _) => outcome.exit_code(),
+        };
+        u8::try_from(code).unwrap_or(FAILED)
+    }
+}
+
+async fn run_to_end(
+    sandbox: &Sandbox,
+    attachment: Attachment,
+    signals: &mut Signals,
+    output: Output,
+) -> Result<Ended, Failure> {
+    let plan = plan(
+        attachment.terminal,
+        terminal::stdin_is_terminal(),
+        terminal::size(),
+    );
+    let cancel = CancellationToken::new();
+    let cwd = attachment.cwd.clone();
+    let (command, options) = request(attachment, plan, &cancel, output)?;
+    let raw = plan
+        .raw
+        .then(RawMode::enter)
+        .transpose()
+        .map_err(|error| Failure::host("use the terminal", error))?;
+    let session = Session {
+        plan,
+        cancel,
+        sinks: (!output.json).then(Sinks::new).transpose()?,
+        pending: None,
+        interrupts: 0,
+        killed_for: None,
+    };
+    let ended = session.start_and_follow(sandbox, command, options, signals).await;
+    drop(raw);
+    match ended {
+        Err(Failure::Error { error, .. }) => Err(not_started(sandbox, cwd.as_deref(), error).await),
+        other => other,
+    }
+}
+
+fn request(
+    attachment: Attachment,
+    plan: Plan,
+    cancel: &CancellationToken,
+    output: Output,
+) -> Result<(Command, ExecOptions), Failure> {
+    let mut env = attachment.env;
+    if let (Some(_), Some(kind)) = (plan.pty, terminal::kind()) {
+        env.entry("TERM".to_owned()).or_insert(kind);
+    }
+    let stdin = match plan.stdin {
+        true => Stdin::Stream(stdin_stream()?),
+        false => Stdin::Closed,
+    };
+    let options = ExecOptions {
+        cwd: attachment.cwd,
+        env,
+        user: attachment.user,
+        stdin,
+        timeout_ms: attachment.timeout_ms,
+        // What is passed on as it comes need not be kept.
+        max_output_bytes: if output.json {
+            attachment.max_output_bytes
+        } else {
+            Some(0)
+        },
+        cancel: Some(cancel.clone()),
+        pty: plan.pty,
+    };
+    Ok((attachment.command, options))
+}
+
+/// A shell's exit codes for a command that could not be started; a working directory that is missing is no such case.
+async fn not_started(sandbox: &Sandbox, cwd: Option<&str>, error: Error) -> Failure {
+    let code = match error.kind() {
+        ErrorKind::NotFound if is_directory(sandbox, cwd.unwrap_or(".")).await => COMMAND_NOT_FOUND,
+        ErrorKind::Permission => NOT_EXECUTABLE,
+        _ => FAILED,
+    };
+    Failure::with_code(error, code)
+}
+
+async fn is_directory(sandbox: &Sandbox, path: &str) -> bool {
+    sandbox.stat(path).await.is_ok_and(|stat| stat.is_directory)
+}
+
+struct Sinks {
+    stdout: Sink,
+    stderr: Sink,
+}
+
+impl Sinks {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            stdout: Sink::stdout()?,
+            stderr: Sink::stderr()?,
+        })
+    }
+
+    async fn write(&mut self, pending: &mut Pending) -> io::Result<()> {
+        match pending {
+            Pending::Stdout(bytes) => self.stdout.write(bytes).await,
+            Pending::Stderr(bytes) => self.stderr.write(bytes).await,
+        }
+    }
+}
+
+/// What the command wrote and we have not passed on yet.
+enum Pending {
+    Stdout(Bytes),
+    Stderr(Bytes),
+}
+
+enum Step {
+    Signal(SignalEvent),
+    Event(Option<eyot::Result<ExecEvent>>),
+    Written(io::Result<()>),
+}
+
+struct Session {
+    plan: Plan,
+    cancel: CancellationToken,
+    /// `None`: what the command writes is not passed on.
+    sinks: Option<Sinks>,
+    pending: Option<Pending>,
+    interrupts: u32,
+    killed_for: Option<i32>,
+}
+
+impl Session {
+    async fn start_and_follow(
+        mut self,
+        sandbox: &Sandbox,
+        command: Command,
+        options: ExecOptions,
+        signals: &mut Signals,
+    ) -> Result<Ended, Failure> {
+        let mut stream = sandbox.exec_stream(command, options).await?;
+        loop {
+            match self.step(&mut stream, signals).await {
+                Step::Signal(event) => self.on_signal(event, &stream).await,
+                Step::Written(written) => {
+                    written?;
+                    self.pending = None;
+                }
+                Step::Event(Some(Ok(ExecEvent::End(result)))) => {
+                    return Ok(Ended {
+                        result,
+                        killed_for: self.killed_for,
+                    });
+                }
+                Step::Event(Some(Ok(event))) => self.pass_on(event),
+                Step::Event(Some(Err(error))) => return Err(error.into()),
+                Step::Event(None) => {
+                    return Err(Error::new(ErrorKind::Internal, "follow the command: no end").into());
+                }
+            }
+        }
+    }
+
+    /// Signals first; then what is to be written, and only when that is done the next event.
+    async fn step(&mut self, stream: &mut ExecStream, signals: &mut Signals) -> Step {
+        let (pending, sinks) = (&mut self.pending, &mut self.sinks);
+        let work = async {
+            match (pending, sinks) {
+                (Some(pending), Some(sinks)) => Step::Written(sinks.write(pending).await),
+                _ => Step::Event(stream.next().await),
+            }
+        };
+        tokio::select! {
+            biased;
+            signal = signals.next() => Step::Signal(signal),
+            step = work => step,
+        }
+    }
+
+    fn pass_on(&mut self, event: ExecEvent) {
+        if self.sinks.is_some() {
+            self.pending = match event {
+                ExecEvent::Stdout(bytes) => Some(Pending::Stdout(bytes)),
+                ExecEvent::Stderr(bytes) => Some(Pending::Stderr(bytes)),
+                ExecEvent::End(_) => None,
+            };
+        }
+    }
+
+    /// The first Ctrl-C is the command's; the second one, and every other signal that ends us, kills its tree.
+    async fn on_signal(&mut self, event: SignalEvent, stream: &ExecStream) {
+        let passed_on = match event {
+            SignalEvent::Resize => match (self.plan.pty, terminal::size()) {
+                (Some(_), Some(size)) => stream.resize(size).await,
+                _ => Ok(()),
+            },
+            SignalEvent::Interrupt if self.interrupts == 0 => {
+                self.interrupts += 1;
+                stream.signal(Signal::INT).await
+            }
+            SignalEvent::Interrupt => self.kill_for(2),
+            SignalEvent::Terminate(number) => self.kill_for(number),
+        };
+        if let Err(error) = passed_on {
+            // The command may just have ended; what came of it follows.
+            tracing::debug!(?event, %error, "a signal was not passed on");
+        }
+    }
+
+    fn kill_for(&mut self, signal: i32) -> eyot::Result<()> {
+        self.killed_for.get_or_insert(signal);
+        self.cancel.cancel();
+        // Nobody may be reading what is still to be written.
+        self.sinks = None;
+        self.pending = None;
+        Ok(())
+    }
+}
+
+fn print_result(sandbox: &Sandbox, result: &ExecResult, output: Output) -> Result<(), Failure> {
+    let flat = result.flatten();
+    let mut value =
+        serde_json::to_value(&flat).map_err(|error| Failure::host("write the result", error.into()))?;
+    value["sandbox_id"] = sandbox.id().as_str().into();
+    value["sandbox_name"] = sandbox.name().as_str().into();
+    output.value(&value)
+}
+
+/// Says what an exit code alone does not.
+fn explain(result: &ExecResult) {
+    match result.outcome {
+        Outcome::TimedOut => {
+            let deadline = result.timeout_ms.unwrap_or_default();
+            say(&format!(
+                "[eyot] Command timed out after {deadline} milliseconds.\n"
+            ));
+        }
+        Outcome::OutOfMemory => say("[eyot] Command was ended by the memory limit.\n"),
+        _ => {}
+    }
+    if result.may_still_be_running {
+        say("[eyot] The kill could not be confirmed: the command may still be running.\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: PtySize = PtySize { rows: 50, cols: 132 };
+
+    fn planned(interactive: bool, tty: bool, stdin_is_terminal: bool) -> (bool, bool, bool) {
+        let plan = plan(TerminalArgs { interactive, tty }, stdin_is_terminal, Some(SIZE));
+        (plan.stdin, plan.pty.is_some(), plan.raw)
+    }
+
+    #[test]
+    fn a_pipe_is_passed_on_unasked_and_a_terminal_only_with_i() {
+        assert_eq!(planned(false, false, false), (true, false, false));
+        assert_eq!(planned(false, false, true), (false, false, false));
+        assert_eq!(planned(true, false, true), (true, false, false));
+    }
+
+    #[test]
+    fn our_terminal_is_raw_only_if_its_keys_go_to_a_terminal_inside() {
+        assert_eq!(planned(true, true, true), (true, true, true));
+        assert_eq!(planned(false, true, true), (false, true, false));
+        assert_eq!(planned(true, true, false), (true, true, false));
+    }
+
+    #[test]
+    fn a_terminal_inside_is_as_large_as_ours_or_24_by_80() {
+        let terminal = TerminalArgs {
+            interactive: true,
+            tty: true,
+        };
+        assert_eq!(plan(terminal, true, Some(SIZE)).pty, Some(SIZE));
+        assert_eq!(
+            plan(terminal, false, None).pty,
+            Some(PtySize { rows: 24, cols: 80 })
+        );
+    }
+
+    #[test]
+    fn a_command_that_was_killed_for_a_signal_makes_us_exit_like_that_signal() {
+        let result = |outcome| ExecResult {
+            outcome,
+            stdout: Bytes::new(),
+            stderr: Bytes::new(),
+            stdout_bytes: 0,
+            stderr_bytes: 0,
+            duration_ms: 0,
+            timeout_ms: None,
+            may_still_be_running: false,
+        };
+        let code = |outcome, killed_for| {
+            Ended {
+                result: result(outcome),
+                killed_for,
+            }
+            .exit_code()
+        };
+        assert_eq!(code(Outcome::Cancelled, Some(15)), 143);
+        assert_eq!(code(Outcome::Cancelled, Some(2)), 130);
+        assert_eq!(code(Outcome::Exited(3), Some(15)), 3);
+        assert_eq!(code(Outcome::TimedOut, None), 124);
+    }
+}

@@ -1,0 +1,103 @@
+//! `eyot cp`: files and trees into, out of and between sandboxes.
+
+use eyot::{Error, ErrorKind, Sandbox};
+
+use crate::args::{CpArgs, Side};
+use crate::context::Context;
+use crate::copy::{Copied, Inside, Meter, across, inward, inward_stdin, outward, outward_stdout, watch};
+use crate::errors::{FAILED, Failure};
+use crate::output::Output;
+use crate::signals::Signals;
+
+pub async fn run(args: CpArgs, context: &Context) -> Result<u8, Failure> {
+    let CpArgs {
+        source,
+        destination,
+        max_bytes,
+    } = args;
+    check(&source, &destination, context.output)?;
+    let (from, to) = (open(&source, context).await?, open(&destination, context).await?);
+    let meter = Meter::default();
+    let mut signals = Signals::listen()?;
+    let work = copy(
+        (&source, from.as_ref()),
+        (&destination, to.as_ref()),
+        max_bytes,
+        &meter,
+    );
+    let copied = tokio::select! {
+        copied = watch(context.output, &meter, work) => copied,
+        signal = signals.end() => return Err(Failure::Interrupted(signal)),
+    };
+    let copied = copied.map_err(|failure| name_the_sides(failure, &source, &destination))?;
+    report(&copied, context.output)
+}
+
+/// One side is in a sandbox, and a result has somewhere to go.
+fn check(source: &Side, destination: &Side, output: Output) -> Result<(), Failure> {
+    let is_inside = |side: &Side| matches!(side, Side::Sandbox { .. });
+    if !is_inside(source) && !is_inside(destination) {
+        return Err(
+            Failure::usage("neither side is in a sandbox").hint("write NAME:PATH for a sandbox's file")
+        );
+    }
+    if output.json && *destination == Side::Stdio {
+        return Err(Failure::usage(
+            "stdout can't hold both the file and a result in JSON",
+        ));
+    }
+    Ok(())
+}
+
+async fn open(side: &Side, context: &Context) -> Result<Option<Sandbox>, Failure> {
+    match side {
+        Side::Sandbox { name, .. } => context.sandbox(name).await.map(Some),
+        Side::Host(_) | Side::Stdio => Ok(None),
+    }
+}
+
+type OpenSide<'a> = (&'a Side, Option<&'a Sandbox>);
+
+async fn copy(
+    from: OpenSide<'_>,
+    to: OpenSide<'_>,
+    max_bytes: u64,
+    meter: &Meter,
+) -> Result<Copied, Failure> {
+    match (from.0, inside(from), to.0, inside(to)) {
+        (_, Some(from), _, Some(to)) => across(from, to, max_bytes, meter).await,
+        (_, Some(from), Side::Stdio, _) => outward_stdout(from, max_bytes, meter).await,
+        (_, Some(from), Side::Host(path), _) => outward(from, path, max_bytes, meter).await,
+        (Side::Stdio, _, _, Some(to)) => inward_stdin(to, max_bytes, meter).await,
+        (Side::Host(path), _, _, Some(to)) => inward(path, to, max_bytes, meter).await,
+        _ => Err(Error::new(ErrorKind::Internal, "no side is in a sandbox").into()),
+    }
+}
+
+fn inside<'a>((side, sandbox): OpenSide<'a>) -> Option<Inside<'a>> {
+    match (side, sandbox) {
+        (Side::Sandbox { path, .. }, Some(sandbox)) => Some(Inside { sandbox, path }),
+        _ => None,
+    }
+}
+
+fn name_the_sides(failure: Failure, source: &Side, destination: &Side) -> Failure {
+    match failure {
+        Failure::Error { error, exit_code } => Failure::with_code(
+            error.context(format!("copy {source} to {destination}")),
+            exit_code,
+        ),
+        other => other,
+    }
+}
+
+/// What was left out is a failure, though everything else is there.
+fn report(copied: &Copied, output: Output) -> Result<u8, Failure> {
+    if output.json {
+        output.value(copied)?;
+    }
+    for skipped in &copied.skipped {
+        output.complain(&Error::new(ErrorKind::Permission, format!("left out {skipped}")));
+    }
+    Ok(if copied.skipped.is_empty() { 0 } else { FAILED })
+}

@@ -1,0 +1,23 @@
+//! `eyot create`: a sandbox that stays.
+
+use eyot::Sandbox;
+
+use crate::args::CreateArgs;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::redaction;
+
+/// What a person is told when making a sandbox takes long.
+pub const WAIT: &str = "making the sandbox; the first one of an image takes longer";
+
+pub async fn run(args: CreateArgs, context: &Context) -> Result<u8, Failure> {
+    let spec = args.spec.to_spec(&context.config.defaults)?;
+    let provider = context.provider()?;
+    let making = Sandbox::create(provider.as_ref(), spec);
+    let sandbox = context.output.explain_a_wait(WAIT, making).await?;
+    match context.output.json {
+        true => context.output.value(&redaction::live_facts(&sandbox, false)?)?,
+        false => context.output.text(&format!("{}\n", sandbox.name()))?,
+    }
+    Ok(0)
+}

@@ -1,0 +1,25 @@
+//! `eyot exec`: a command in a sandbox that is there.
+
+use eyot::Command;
+
+use crate::args::{ExecArgs, resolve_env};
+use crate::attach::{self, Attachment};
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::signals::Signals;
+
+pub async fn run(args: ExecArgs, context: &Context) -> Result<u8, Failure> {
+    let attachment = Attachment {
+        command: Command::argv(args.command),
+        cwd: args.cwd,
+        env: resolve_env(&args.env, |name| std::env::var(name).ok())?,
+        user: args.user,
+        timeout_ms: args.timeout.or(args.timeout_ms),
+        max_output_bytes: args.max_output_bytes,
+        terminal: args.terminal,
+    };
+    let sandbox = context.sandbox(&args.name).await?;
+    // From here on a signal must not leave the command running.
+    let mut signals = Signals::listen()?;
+    attach::run(&sandbox, attachment, &mut signals, context.output).await
+}

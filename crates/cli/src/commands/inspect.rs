@@ -1,0 +1,178 @@
+//! `eyot inspect`: what is known of a sandbox, what holds around it and what it uses; no secrets unless asked for.
+
+use eyot::{Isolation, Sandbox, SandboxInfo, Usage};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::ls::status;
+use crate::args::InspectArgs;
+use crate::context::Context;
+use crate::durations::{age, humane, moment, since};
+use crate::errors::Failure;
+use crate::output::printable;
+use crate::redaction;
+
+pub async fn run(args: &InspectArgs, context: &Context) -> Result<u8, Failure> {
+    let sandbox = context.sandbox(&args.name).await?;
+    // Not every provider counts; then there is nothing to show.
+    let usage = sandbox.usage().await.ok();
+    let facts = redaction::live_facts(&sandbox, args.show_env)?;
+    if context.output.json {
+        let mut facts = facts;
+        facts["usage"] = word_value(&usage);
+        context.output.value(&facts)?;
+    } else {
+        context.output.text(&page(&sandbox, &facts, usage))?;
+    }
+    Ok(0)
+}
+
+/// Lines of a label and what it stands for, in sections.
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn section(&mut self, title: &str) {
+        self.0.push_str(&format!("\n{title}\n"));
+    }
+
+    fn line(&mut self, label: &str, value: impl AsRef<str>) {
+        self.0
+            .push_str(format!("  {label:<16} {}", printable(value.as_ref())).trim_end());
+        self.0.push('\n');
+    }
+
+    fn known(&mut self, label: &str, value: Option<String>) {
+        if let Some(value) = value {
+            self.line(label, value);
+        }
+    }
+}
+
+fn page(sandbox: &Sandbox, facts: &Value, usage: Option<Usage>) -> String {
+    let info = sandbox.info();
+    let mut page = Page(format!("{}\n", info.name));
+    describe(&mut page, info);
+    describe_spec(&mut page, info, facts);
+    describe_isolation(&mut page, sandbox.isolation());
+    if let Some(usage) = usage {
+        describe_usage(&mut page, usage);
+    }
+    page.0
+}
+
+fn describe(page: &mut Page, info: &SandboxInfo) {
+    page.line("id", info.id.as_str());
+    page.line("status", status(info.status));
+    page.line("provider", &info.provider);
+    page.line(
+        "created",
+        format!(
+            "{} ({} ago)",
+            moment(info.created_ms),
+            age(since(info.created_ms))
+        ),
+    );
+    page.line("image", info.spec.image.as_deref().unwrap_or("-"));
+    page.line("workdir", info.workdir.as_str());
+    page.known("user", info.spec.user.clone());
+    page.known("ttl", info.spec.lifecycle.ttl_ms.map(humane));
+    page.known("idle timeout", info.spec.lifecycle.idle_timeout_ms.map(humane));
+    for (key, value) in &info.spec.labels {
+        page.line("label", format!("{key}={value}"));
+    }
+    for (key, value) in &info.spec.metadata {
+        page.line("metadata", format!("{key}={value}"));
+    }
+}
+
+fn describe_spec(page: &mut Page, info: &SandboxInfo, facts: &Value) {
+    for mount in &info.spec.mounts {
+        let how = if mount.writable { "read-write" } else { "read-only" };
+        page.line(
+            "mount",
+            format!("{} on {} ({how})", mount.source.display(), mount.target),
+        );
+    }
+    for env in [&facts["spec"]["env"], &facts["spec"]["manifest"]["env"]] {
+        for (name, value) in env.as_object().into_iter().flatten() {
+            let shown = value.as_str().map(|value| format!("{name}={value}"));
+            page.line("variable", shown.unwrap_or_else(|| name.clone()));
+        }
+    }
+    for (path, content) in facts["spec"]["manifest"]["files"]
+        .as_object()
+        .into_iter()
+        .flatten()
+    {
+        page.line("file", format!("{path} ({} bytes)", content["bytes"]));
+    }
+}
+
+fn describe_isolation(page: &mut Page, isolation: &Isolation) {
+    page.section("isolation");
+    let kernel = if isolation.shares_host_kernel {
+        "shared with the host"
+    } else {
+        "its own"
+    };
+    page.line("kernel", kernel);
+    page.line("namespaces", list(&isolation.namespaces));
+    page.line(
+        "identity",
+        isolation
+            .identity
+            .map_or("host users".to_owned(), |identity| word(&identity)),
+    );
+    page.line("capabilities", list(&isolation.capabilities));
+    page.line("no new privs", yes_no(isolation.no_new_privileges));
+    let seccomp = isolation
+        .seccomp_instructions
+        .map(|count| format!("{count} instructions"));
+    page.line("seccomp", seccomp.unwrap_or_else(|| "none".to_owned()));
+    let landlock = isolation.landlock_abi.map(|abi| format!("ABI {abi}"));
+    page.line("landlock", landlock.unwrap_or_else(|| "none".to_owned()));
+    page.line("network", word(&isolation.network));
+    page.line("root read-only", yes_no(isolation.readonly_rootfs));
+    page.line("cgroup", list(&isolation.cgroup_controllers));
+    let limits = &isolation.limits;
+    page.line("memory limit", word(&limits.memory));
+    page.line("cpu limit", word(&limits.cpus));
+    page.line("process limit", word(&limits.pids));
+    page.line("disk limit", word(&limits.disk));
+}
+
+fn describe_usage(page: &mut Page, usage: Usage) {
+    page.section("usage");
+    page.known("processes", usage.processes.map(|count| count.to_string()));
+    page.known("memory", usage.memory_bytes.map(mebibytes));
+    page.known("cpu time", usage.cpu_ms.map(humane));
+    page.known("disk", usage.disk_bytes.map(mebibytes));
+    page.known("up", usage.uptime_ms.map(age));
+    page.known("idle", usage.idle_ms.map(age));
+}
+
+fn list(items: &[String]) -> String {
+    if items.is_empty() {
+        "none".to_owned()
+    } else {
+        items.join(", ")
+    }
+}
+
+fn yes_no(value: bool) -> &'static str {
+    if value { "yes" } else { "no" }
+}
+
+/// A value of an enumeration by its name on the wire.
+fn word(value: &impl Serialize) -> String {
+    word_value(value).as_str().unwrap_or_default().to_owned()
+}
+
+fn word_value(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}

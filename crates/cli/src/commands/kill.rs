@@ -1,0 +1,22 @@
+//! `eyot kill`: a signal to a started process's group, or the end of its whole tree.
+
+use serde_json::json;
+
+use crate::args::KillArgs;
+use crate::context::Context;
+use crate::errors::Failure;
+
+pub async fn run(args: &KillArgs, context: &Context) -> Result<u8, Failure> {
+    let signal = (!args.tree).then_some(args.signal);
+    context
+        .sandbox(&args.name)
+        .await?
+        .kill(args.process, signal)
+        .await?;
+    if context.output.json {
+        context
+            .output
+            .value(&json!({ "process": args.process, "signal": signal, "tree": args.tree }))?;
+    }
+    Ok(0)
+}

@@ -1,0 +1,83 @@
+//! The commands: each takes its arguments, drives a sandbox through the library, prints, and says what we exit with.
+
+mod completions;
+mod cp;
+mod create;
+mod dial;
+mod exec;
+mod glob;
+mod grep;
+mod inspect;
+mod kill;
+mod logs;
+mod ls;
+mod man;
+mod ps;
+mod read;
+mod rm;
+mod run;
+mod sh;
+mod start;
+mod wait;
+mod write;
+
+use std::future::Future;
+use std::time::Duration;
+
+use crate::args::{Cli, CliCommand};
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::logging;
+use crate::output::Output;
+
+/// How long what runs on other threads may take to clean up after an interruption.
+const CLEAN_UP: Duration = Duration::from_secs(2);
+
+/// Does what the arguments say.
+pub fn run(cli: Cli) -> Result<u8, Failure> {
+    match cli.command {
+        CliCommand::Completions(args) => completions::run(&args, Output::new(&cli.global)),
+        CliCommand::Man(args) => man::run(&args, Output::new(&cli.global)),
+        command => {
+            let context = Context::load(&cli.global)?;
+            logging::start(context.config.log.as_deref(), cli.global.verbose)?;
+            block_on(with_sandboxes(command, &context))
+        }
+    }
+}
+
+async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Failure> {
+    match command {
+        CliCommand::Run(args) => Box::pin(run::run(args, context)).await,
+        CliCommand::Create(args) => create::run(args, context).await,
+        CliCommand::Ls(args) => ls::run(&args, context).await,
+        CliCommand::Exec(args) => Box::pin(exec::run(args, context)).await,
+        CliCommand::Sh(args) => Box::pin(sh::run(args, context)).await,
+        CliCommand::Start(args) => start::run(args, context).await,
+        CliCommand::Ps(args) => ps::run(&args, context).await,
+        CliCommand::Logs(args) => logs::run(&args, context).await,
+        CliCommand::Kill(args) => kill::run(&args, context).await,
+        CliCommand::Wait(args) => wait::run(&args, context).await,
+        CliCommand::Cp(args) => Box::pin(cp::run(args, context)).await,
+        CliCommand::Read(args) => read::run(&args, context).await,
+        CliCommand::Write(args) => write::run(args, context).await,
+        CliCommand::Glob(args) => glob::run(args, context).await,
+        CliCommand::Grep(args) => grep::run(args, context).await,
+        CliCommand::Inspect(args) => inspect::run(&args, context).await,
+        CliCommand::Rm(args) => rm::run(&args, context).await,
+        CliCommand::Dial(args) => dial::run(&args, context).await,
+        CliCommand::Completions(_) | CliCommand::Man(_) => unreachable!("they need no sandboxes"),
+    }
+}
+
+/// One thread is enough, and starts fastest.
+fn block_on(work: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::host("start the event loop", error))?;
+    let result = runtime.block_on(work);
+    match result {
+        Err(Failure::Interrupted(_)) => runtime.shutdown_timeout(CLEAN_UP),
+        _ => runtime.shutdown_background(),
+    }
+    result
+}

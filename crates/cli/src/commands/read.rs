@@ -1,0 +1,49 @@
+//! `eyot read`: a file, or a part of it.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use eyot::{ByteRange, ByteStream};
+use futures_util::StreamExt;
+use serde_json::json;
+
+use crate::args::ReadArgs;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::stdio::Sink;
+
+pub async fn run(args: &ReadArgs, context: &Context) -> Result<u8, Failure> {
+    let sandbox = context.sandbox(&args.name).await?;
+    let range = ByteRange {
+        offset: args.offset,
+        limit: args.limit,
+    };
+    let mut content = sandbox.read_stream(&args.path, range).await?;
+    if context.output.json {
+        let path = sandbox.resolve_path(&args.path)?;
+        let mut value = json!({ "path": path, "offset": args.offset });
+        describe(&mut value, collect(content).await?);
+        context.output.value(&value)?;
+        return Ok(0);
+    }
+    let mut stdout = Sink::stdout()?;
+    while let Some(bytes) = content.next().await {
+        stdout.write(&mut bytes?).await?;
+    }
+    Ok(0)
+}
+
+async fn collect(mut content: ByteStream) -> Result<Vec<u8>, Failure> {
+    let mut collected = Vec::new();
+    while let Some(bytes) = content.next().await {
+        collected.extend_from_slice(&bytes?);
+    }
+    Ok(collected)
+}
+
+fn describe(value: &mut serde_json::Value, content: Vec<u8>) {
+    value["bytes"] = content.len().into();
+    match String::from_utf8(content) {
+        Ok(text) => value["content"] = text.into(),
+        Err(error) => value["content_base64"] = STANDARD.encode(error.as_bytes()).into(),
+    }
+}

@@ -1,0 +1,67 @@
+//! `eyot run`: one command in a sandbox that is destroyed whatever happens, a panic of ours included.
+
+use std::panic::{AssertUnwindSafe, resume_unwind};
+
+use eyot::{Command, Sandbox, SandboxProvider, SandboxSpec};
+use futures_util::FutureExt;
+
+use crate::args::RunArgs;
+use crate::attach::{self, Attachment};
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::output::Output;
+use crate::signals::Signals;
+
+pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
+    let spec = args.spec.to_spec(&context.config.defaults)?;
+    let attachment = Attachment {
+        command: Command::argv(args.command),
+        cwd: None,
+        env: Default::default(),
+        user: None,
+        timeout_ms: None,
+        max_output_bytes: None,
+        terminal: args.terminal,
+    };
+    // From here on a signal must not leave a sandbox behind.
+    let mut signals = Signals::listen()?;
+    let provider = context.provider()?;
+    let sandbox = create(provider.as_ref(), spec, &mut signals, context.output).await?;
+    let ran = attach::run(&sandbox, attachment, &mut signals, context.output);
+    let ran = AssertUnwindSafe(ran).catch_unwind().await;
+    if args.keep {
+        context.output.note(&format!("kept sandbox {}", sandbox.name()));
+    } else if let Err(error) = sandbox.destroy().await {
+        return Err(error
+            .context(format!("destroy sandbox `{}`", sandbox.name()))
+            .into());
+    }
+    ran.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// Makes the sandbox. A signal meanwhile lets the making come to its end, so that there is something to destroy; a
+/// second one gives up on that too and removes what the id names.
+async fn create(
+    provider: &dyn SandboxProvider,
+    mut spec: SandboxSpec,
+    signals: &mut Signals,
+    output: Output,
+) -> Result<Sandbox, Failure> {
+    let id = spec.id.get_or_insert_with(eyot::SandboxId::generate).clone();
+    let mut making = Box::pin(output.explain_a_wait(super::create::WAIT, Sandbox::create(provider, spec)));
+    let signal = tokio::select! {
+        made = &mut making => return Ok(made?),
+        signal = signals.end() => signal,
+    };
+    let made = tokio::select! {
+        made = &mut making => made.map(|sandbox| sandbox.id().clone()),
+        _ = signals.end() => Ok(id),
+    };
+    drop(making);
+    if let Ok(id) = made
+        && let Err(error) = provider.remove(id.as_str()).await
+    {
+        tracing::warn!(%error, "an interrupted sandbox was not removed");
+    }
+    Err(Failure::Interrupted(signal))
+}

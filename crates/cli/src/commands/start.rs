@@ -1,0 +1,23 @@
+//! `eyot start`: a process that goes on when we end.
+
+use eyot::{Command, StartOptions};
+
+use crate::args::{StartArgs, resolve_env};
+use crate::context::Context;
+use crate::errors::Failure;
+
+pub async fn run(args: StartArgs, context: &Context) -> Result<u8, Failure> {
+    let env = resolve_env(&args.env, |name| std::env::var(name).ok())?;
+    let sandbox = context.sandbox(&args.name).await?;
+    let options = StartOptions {
+        cwd: args.cwd,
+        env,
+        user: args.user,
+    };
+    let process = sandbox.start(Command::argv(args.command), options).await?;
+    match context.output.json {
+        true => context.output.value(&process)?,
+        false => context.output.text(&format!("{}\n", process.id))?,
+    }
+    Ok(0)
+}

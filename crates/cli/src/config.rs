@@ -1,0 +1,277 @@
+//! The configuration: `EYOT_*` variables over the user's file over the machine's. Flags are laid over it elsewhere.
+//! A key that is not known is refused: a misspelt limit must not be an absent one.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::ValueEnum;
+use eyot::SandboxSpec;
+use serde::Deserialize;
+
+use crate::args::NetworkArg;
+use crate::durations;
+use crate::errors::{Failure, USAGE};
+
+const MACHINE_FILE: &str = "/etc/eyot/config.toml";
+
+/// What can be configured. Every key may be absent.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The folder that holds the sandboxes, absolute.
+    pub state: Option<PathBuf>,
+    /// Which diagnostics go to stderr, as `EYOT_LOG` has it.
+    pub log: Option<String>,
+    /// What new sandboxes are made of unless flags or a spec say otherwise.
+    pub defaults: Defaults,
+}
+
+/// What new sandboxes are made of.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Defaults {
+    /// As `--image`.
+    pub image: Option<String>,
+    /// As `--net`.
+    pub net: Option<NetworkArg>,
+    /// As `--user`.
+    pub user: Option<String>,
+    /// As `--memory-mib`.
+    pub memory_mib: Option<u64>,
+    /// As `--cpus`.
+    pub cpus: Option<f64>,
+    /// As `--pids`.
+    pub pids: Option<u64>,
+    /// As `--disk-mib`.
+    pub disk_mib: Option<u64>,
+    /// As `--timeout`, with its unit.
+    pub timeout: Option<Span>,
+    /// As `--max-output-bytes`.
+    pub max_output_bytes: Option<u64>,
+    /// As `--max-file-bytes`.
+    pub max_file_bytes: Option<u64>,
+    /// As `--ttl`, with its unit.
+    pub ttl: Option<Span>,
+    /// As `--idle-timeout`, with its unit.
+    pub idle_timeout: Option<Span>,
+}
+
+/// A duration in milliseconds, written with its unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Span(u64);
+
+impl FromStr for Span {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        durations::parse_ms(text).map(Self)
+    }
+}
+
+impl TryFrom<String> for Span {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl Config {
+    /// The configuration of this machine, this user and this environment.
+    pub fn load() -> Result<Self, Failure> {
+        let lookup = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let mut config = Self::from_env(lookup)?;
+        for file in [user_file(lookup), Some(PathBuf::from(MACHINE_FILE))]
+            .into_iter()
+            .flatten()
+        {
+            if let Some(below) = Self::from_file(&file)? {
+                config = config.over(below);
+            }
+        }
+        Ok(config)
+    }
+
+    fn from_file(path: &Path) -> Result<Option<Self>, Failure> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if is_absent(&error) => return Ok(None),
+            Err(error) => return Err(Failure::host(format!("read `{}`", path.display()), error)),
+        };
+        Self::parse(&text).map(Some).map_err(|reason| {
+            Failure::usage(format!(
+                "the configuration `{}` is wrong: {reason}",
+                path.display()
+            ))
+        })
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        // The first line of toml's message says where, the last one what; the lines between draw it.
+        let config: Self = toml::from_str(text).map_err(|error| {
+            let line = error
+                .span()
+                .map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+            format!("line {}: {}", line.unwrap_or(1), error.message())
+        })?;
+        match config.state.as_deref().filter(|state| !state.is_absolute()) {
+            Some(state) => Err(format!("`state` must be absolute: {}", state.display())),
+            None => Ok(config),
+        }
+    }
+
+    fn from_env(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
+        let defaults = Defaults {
+            image: lookup("EYOT_IMAGE"),
+            net: lookup("EYOT_NET")
+                .map(|text| network("EYOT_NET", &text))
+                .transpose()?,
+            user: lookup("EYOT_USER"),
+            memory_mib: variable(&lookup, "EYOT_MEMORY_MIB")?,
+            cpus: variable(&lookup, "EYOT_CPUS")?,
+            pids: variable(&lookup, "EYOT_PIDS")?,
+            disk_mib: variable(&lookup, "EYOT_DISK_MIB")?,
+            timeout: variable(&lookup, "EYOT_TIMEOUT")?,
+            max_output_bytes: variable(&lookup, "EYOT_MAX_OUTPUT_BYTES")?,
+            max_file_bytes: variable(&lookup, "EYOT_MAX_FILE_BYTES")?,
+            ttl: variable(&lookup, "EYOT_TTL")?,
+            idle_timeout: variable(&lookup, "EYOT_IDLE_TIMEOUT")?,
+        };
+        // Not through clap, which would show the flag in every line of usage while its variable is set.
+        Ok(Self {
+            state: lookup("EYOT_STATE").map(PathBuf::from),
+            log: lookup("EYOT_LOG"),
+            defaults,
+        })
+    }
+
+    fn over(self, below: Self) -> Self {
+        Self {
+            state: self.state.or(below.state),
+            log: self.log.or(below.log),
+            defaults: self.defaults.over(below.defaults),
+        }
+    }
+}
+
+impl Defaults {
+    fn over(self, below: Self) -> Self {
+        Self {
+            image: self.image.or(below.image),
+            net: self.net.or(below.net),
+            user: self.user.or(below.user),
+            memory_mib: self.memory_mib.or(below.memory_mib),
+            cpus: self.cpus.or(below.cpus),
+            pids: self.pids.or(below.pids),
+            disk_mib: self.disk_mib.or(below.disk_mib),
+            timeout: self.timeout.or(below.timeout),
+            max_output_bytes: self.max_output_bytes.or(below.max_output_bytes),
+            max_file_bytes: self.max_file_bytes.or(below.max_file_bytes),
+            ttl: self.ttl.or(below.ttl),
+            idle_timeout: self.idle_timeout.or(below.idle_timeout),
+        }
+    }
+
+    /// Fills what the spec leaves open.
+    pub fn fill(&self, spec: &mut SandboxSpec, network_is_set: bool) {
+        let limits = &mut spec.limits;
+        limits.memory_mib = limits.memory_mib.or(self.memory_mib);
+        limits.cpus = limits.cpus.or(self.cpus);
+        limits.pids = limits.pids.or(self.pids);
+        limits.disk_mib = limits.disk_mib.or(self.disk_mib);
+        limits.timeout_ms = limits.timeout_ms.or(self.timeout.map(|span| span.0));
+        limits.max_output_bytes = limits.max_output_bytes.or(self.max_output_bytes);
+        limits.max_file_bytes = limits.max_file_bytes.or(self.max_file_bytes);
+        let lifecycle = &mut spec.lifecycle;
+        lifecycle.ttl_ms = lifecycle.ttl_ms.or(self.ttl.map(|span| span.0));
+        lifecycle.idle_timeout_ms = lifecycle.idle_timeout_ms.or(self.idle_timeout.map(|span| span.0));
+        spec.image = spec.image.take().or_else(|| self.image.clone());
+        spec.user = spec.user.take().or_else(|| self.user.clone());
+        if let Some(network) = self.net.filter(|_| !network_is_set) {
+            spec.network = network.into();
+        }
+    }
+}
+
+fn user_file(lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let folder = lookup("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .filter(|folder| folder.is_absolute());
+    let folder = folder.or_else(|| lookup("HOME").map(|home| Path::new(&home).join(".config")));
+    folder.map(|folder| folder.join("eyot/config.toml"))
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+fn variable<T: FromStr>(lookup: impl Fn(&str) -> Option<String>, name: &str) -> Result<Option<T>, Failure>
+where
+    T::Err: std::fmt::Display,
+{
+    let parse = |text: String| text.parse().map_err(|error| wrong_variable(name, &text, &error));
+    lookup(name).map(parse).transpose()
+}
+
+fn network(name: &str, text: &str) -> Result<NetworkArg, Failure> {
+    NetworkArg::from_str(text, false).map_err(|_| wrong_variable(name, text, &"use none, egress or host"))
+}
+
+fn wrong_variable(name: &str, text: &str, reason: &dyn std::fmt::Display) -> Failure {
+    let message = format!("the variable {name} is wrong: `{text}`: {reason}");
+    Failure::with_code(eyot::Error::new(eyot::ErrorKind::Invalid, message), USAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_key_is_refused_with_its_line() {
+        for text in ["stat = \"/x\"\n", "[defaults]\nmemory = 5\n"] {
+            let reason = Config::parse(text).unwrap_err();
+            assert!(reason.contains("unknown field"), "{reason}");
+        }
+        assert!(
+            Config::parse("[defaults]\nmemory = 5\n")
+                .unwrap_err()
+                .starts_with("line 2")
+        );
+    }
+
+    #[test]
+    fn durations_have_units_and_the_state_folder_is_absolute() {
+        let config = Config::parse("state = \"/s\"\n[defaults]\nttl = \"1h\"\nnet = \"host\"\n").unwrap();
+        assert_eq!(config.defaults.ttl, Some(Span(3_600_000)));
+        assert_eq!(config.defaults.net, Some(NetworkArg::Host));
+        assert!(Config::parse("[defaults]\nttl = \"5\"\n").is_err());
+        assert!(Config::parse("state = \"s\"\n").unwrap_err().contains("absolute"));
+    }
+
+    #[test]
+    fn a_variable_wins_over_a_file_and_a_wrong_one_is_named() {
+        let lookup = |name: &str| (name == "EYOT_PIDS").then(|| "9".to_owned());
+        let below = Config::parse("[defaults]\npids = 20\ncpus = 1.5\n").unwrap();
+        let config = Config::from_env(lookup).unwrap().over(below);
+        assert_eq!((config.defaults.pids, config.defaults.cpus), (Some(9), Some(1.5)));
+
+        let lookup = |name: &str| (name == "EYOT_TTL").then(|| "soon".to_owned());
+        let Err(Failure::Error { error, exit_code }) = Config::from_env(lookup) else {
+            panic!("refused")
+        };
+        assert!(error.to_string().contains("EYOT_TTL") && exit_code == USAGE);
+    }
+
+    #[test]
+    fn the_users_file_is_below_the_configuration_home() {
+        let home = |name: &str| (name == "HOME").then(|| "/h".to_owned());
+        assert_eq!(
+            user_file(home),
+            Some(PathBuf::from("/h/.config/eyot/config.toml"))
+        );
+        assert_eq!(user_file(|_| None), None);
+    }
+}

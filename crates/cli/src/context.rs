@@ -1,0 +1,62 @@
+//! What every command that touches sandboxes needs: the provider, the configuration, the form of the output.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use eyot::{Error, ErrorKind, Sandbox, SandboxProvider};
+
+use crate::args::GlobalArgs;
+use crate::config::Config;
+use crate::errors::Failure;
+use crate::output::Output;
+use crate::provider;
+
+/// The surroundings of one command.
+pub struct Context {
+    /// The form of what is printed.
+    pub output: Output,
+    /// What the configuration files and the environment say.
+    pub config: Config,
+    state: Option<PathBuf>,
+}
+
+impl Context {
+    /// Reads the configuration, once.
+    pub fn load(global: &GlobalArgs) -> Result<Self, Failure> {
+        let config = Config::load()?;
+        let state = global.state.as_deref().or(config.state.as_deref());
+        let state = state.map(absolute).transpose()?;
+        Ok(Self {
+            output: Output::new(global),
+            config,
+            state,
+        })
+    }
+
+    /// The provider. Opening it touches the state folder, so that is done as late as possible.
+    pub fn provider(&self) -> Result<Arc<dyn SandboxProvider>, Failure> {
+        Ok(provider::open(self.state.clone())?)
+    }
+
+    /// The living sandbox of this name or id.
+    pub async fn sandbox(&self, id_or_name: &str) -> Result<Sandbox, Failure> {
+        let provider = self.provider()?;
+        Ok(Sandbox::open(provider.as_ref(), id_or_name)
+            .await
+            .map_err(with_list_hint)?)
+    }
+}
+
+/// The folder outlives the directory that we were started in.
+fn absolute(folder: &Path) -> Result<PathBuf, Failure> {
+    let absolute = std::path::absolute(folder);
+    absolute.map_err(|error| Failure::host(format!("find the state folder `{}`", folder.display()), error))
+}
+
+/// A sandbox that is missing is most often misspelt.
+pub fn with_list_hint(error: Error) -> Error {
+    match (error.kind(), error.hint()) {
+        (ErrorKind::NotFound, None) => error.with_hint("`eyot ls` shows the sandboxes there are"),
+        _ => error,
+    }
+}

@@ -1,0 +1,119 @@
+//! Copying between host and sandboxes, as cp(1) does it: into a directory that is there the name is kept, else the
+//! destination is the new name. Everything streams. A sandbox is not trusted: what comes out of it is data, is written
+//! only beneath the destination, and what could lead out of it is left out and named.
+
+mod across;
+mod inward;
+mod outward;
+mod pack;
+mod pipe;
+mod progress;
+mod tree;
+mod unpack;
+
+use eyot::{Error, ErrorKind, Sandbox, SandboxPath};
+use serde::Serialize;
+
+use crate::errors::Failure;
+
+pub use across::across;
+pub use inward::{inward, inward_stdin};
+pub use outward::{outward, outward_stdout};
+pub use progress::{Meter, watch};
+
+/// How many entries a tree may have.
+const MAX_ENTRIES: u64 = 1_000_000;
+
+/// What came of a copy.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Copied {
+    /// Bytes of file content.
+    pub bytes: u64,
+    /// Files and symbolic links; directories are not counted.
+    pub files: u64,
+    /// What was left out, and why.
+    pub skipped: Vec<String>,
+}
+
+/// A path inside a sandbox, as it was written.
+pub struct Inside<'a> {
+    /// The sandbox.
+    pub sandbox: &'a Sandbox,
+    /// The path as it was written.
+    pub path: &'a str,
+}
+
+impl Inside<'_> {
+    /// Absolute and normalised.
+    fn resolved(&self) -> Result<SandboxPath, Error> {
+        self.sandbox.resolve_path(self.path)
+    }
+
+    /// Where something called `name` (or, without one, the content of a directory) goes when it is copied here.
+    async fn target(&self, name: Option<&str>, source_is_directory: bool) -> Result<SandboxPath, Error> {
+        let resolved = self.resolved()?;
+        match self.sandbox.stat(self.path).await {
+            Ok(stat) if stat.is_directory => match name {
+                Some(name) => resolved.resolve(&format!("./{name}")),
+                None => Ok(resolved),
+            },
+            Ok(_) if source_is_directory => Err(not_a_directory(&resolved)),
+            Ok(_) => Ok(resolved),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                match self.path.ends_with('/') && !source_is_directory {
+                    true => Err(error),
+                    false => Ok(resolved),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn not_a_directory(path: &impl std::fmt::Display) -> Error {
+    Error::new(
+        ErrorKind::NotDirectory,
+        format!("a directory can't replace the file `{path}`"),
+    )
+}
+
+/// Whether a path stands for what is in a directory rather than for the directory: `.`, `..`, `x/.`, `/`.
+fn means_content(path: &str) -> bool {
+    let last = path.rsplit('/').next().unwrap_or_default();
+    matches!(last, "." | "..") || path.bytes().all(|byte| byte == b'/')
+}
+
+fn too_large(max_bytes: u64) -> Error {
+    let message = format!("there is more than the limit of {max_bytes} bytes");
+    Error::new(ErrorKind::TooLarge, message).with_hint("--max-bytes N copies more")
+}
+
+/// What a thread of ours said, unless it panicked.
+async fn joined<T>(thread: tokio::task::JoinHandle<Result<T, Failure>>) -> Result<T, Failure> {
+    match thread.await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => Err(
+                Error::new(ErrorKind::Internal, "copy: the copying thread is gone")
+                    .with_source(error)
+                    .into(),
+            ),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dot_at_the_end_means_what_is_in_a_directory() {
+        for path in [".", "..", "a/.", "a/..", "/", "/a/."] {
+            assert!(means_content(path), "{path}");
+        }
+        for path in ["a", "a/", "/a", ".a", "a/..b"] {
+            assert!(!means_content(path), "{path}");
+        }
+    }
+}

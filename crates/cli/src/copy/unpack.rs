@@ -1,0 +1,361 @@
+//! Writes a tree that comes out of a sandbox into a directory of the host. Every name is opened beneath its parent
+//! without following a symbolic link, whether the link came with the tree or was there before, so nothing is ever written
+//! outside. Files that are in the way are replaced, directories are merged.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use eyot::{Error, ErrorKind};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, linkat, mkdirat, open, openat, statat, symlinkat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::Copied;
+use super::tree::{Entry, Kind};
+use crate::errors::Failure;
+
+const DIRECTORY: OFlags = OFlags::PATH
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+const NEW_FILE: OFlags = OFlags::WRONLY
+    .union(OFlags::CREATE)
+    .union(OFlags::EXCL)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// Writes entries below a directory.
+pub struct Unpacker {
+    root: OwnedFd,
+    /// The directory of the entry before, which most often is this one's too.
+    last: Option<(Vec<OsString>, OwnedFd)>,
+    copied: Copied,
+}
+
+impl Unpacker {
+    /// Below `root`, which is made if it is missing. It may be a symbolic link: the user named it.
+    pub fn new(root: &Path) -> Result<Self, Failure> {
+        let make = |error| Failure::host(format!("make the directory `{}`", root.display()), error);
+        match std::fs::create_dir(root) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(make(error)),
+            _ => {}
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = open(root, flags, Mode::empty()).map_err(|error| make(error.into()))?;
+        Ok(Self {
+            root,
+            last: None,
+            copied: Copied::default(),
+        })
+    }
+
+    /// Writes one entry.
+    pub fn write(&mut self, entry: &Entry, content: &mut dyn Read) -> Result<(), Failure> {
+        let Some((name, parents)) = entry.path.split_last() else {
+            return root_is_directory(entry);
+        };
+        if let Some(left_out) = entry.left_out() {
+            self.copied.skipped.push(left_out);
+            return Ok(());
+        }
+        let written = match &entry.kind {
+            Kind::Directory => self.make_directory(parents, name, entry.mode),
+            Kind::File(_) => self.make_file(parents, name, entry.mode, content),
+            Kind::Symlink(target) => self.make_symlink(parents, name, target),
+            Kind::HardLink(target) => self.make_hard_link(parents, name, target),
+            Kind::Special => Ok(()),
+        };
+        written.map_err(|error| Failure::host(format!("write `{}`", entry.shown()), error))
+    }
+
+    /// What was written.
+    pub fn finish(self) -> Copied {
+        self.copied
+    }
+
+    fn make_directory(&mut self, parents: &[OsString], name: &OsStr, mode: u32) -> io::Result<()> {
+        let parent = self.directory(parents)?;
+        // What is in it must be written, whatever the sandbox thinks of that.
+        match mkdirat(parent, name, Mode::from_raw_mode(mode | 0o700)) {
+            Ok(()) => Ok(()),
+            Err(Errno::EXIST) => openat(parent, name, DIRECTORY, Mode::empty())
+                .map(drop)
+                .map_err(not_a_link),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn make_file(
+        &mut self,
+        parents: &[OsString],
+        name: &OsStr,
+        mode: u32,
+        content: &mut dyn Read,
+    ) -> io::Result<()> {
+        let parent = self.directory(parents)?;
+        make_room(parent, name)?;
+        let mut file = File::from(openat(parent, name, NEW_FILE, Mode::from_raw_mode(mode))?);
+        self.copied.bytes += io::copy(content, &mut file)?;
+        self.copied.files += 1;
+        Ok(())
+    }
+
+    fn make_symlink(&mut self, parents: &[OsString], name: &OsStr, target: &OsStr) -> io::Result<()> {
+        let parent = self.directory(parents)?;
+        make_room(parent, name)?;
+        symlinkat(target, parent, name)?;
+        self.copied.files += 1;
+        Ok(())
+    }
+
+    fn make_hard_link(&mut self, parents: &[OsString], name: &OsStr, target: &[OsString]) -> io::Result<()> {
+        let Some((target_name, target_parents)) = target.split_last() else {
+            return Err(io::ErrorKind::IsADirectory.into());
+        };
+        let from = self.directory(target_parents)?.try_clone()?;
+        let to = self.directory(parents)?;
+        if target == [parents, &[name.to_owned()]].concat() {
+            return Ok(());
+        }
+        make_room(to, name)?;
+        linkat(from, target_name, to, name, AtFlags::empty())?;
+        self.copied.files += 1;
+        Ok(())
+    }
+
+    /// The directory of these names, made where it is missing. No name is followed if it is a symbolic link.
+    fn directory(&mut self, names: &[OsString]) -> io::Result<&OwnedFd> {
+        if names.is_empty() {
+            return Ok(&self.root);
+        }
+        if self.last.as_ref().is_none_or(|(last, _)| last != names) {
+            let mut directory = self.root.try_clone()?;
+            for name in names {
+                directory = open_or_make(&directory, name)?;
+            }
+            self.last = Some((names.to_vec(), directory));
+        }
+        Ok(self.last.as_ref().map_or(&self.root, |(_, directory)| directory))
+    }
+}
+
+fn open_or_make(parent: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
+    match openat(parent, name, DIRECTORY, Mode::empty()) {
+        Err(Errno::NOENT) => {
+            mkdirat(parent, name, Mode::from_raw_mode(0o777))?;
+            openat(parent, name, DIRECTORY, Mode::empty()).map_err(not_a_link)
+        }
+        other => other.map_err(not_a_link),
+    }
+}
+
+/// A symbolic link in the way of a directory looks to the kernel like a file.
+fn not_a_link(error: Errno) -> io::Error {
+    match error {
+        Errno::LOOP | Errno::NOTDIR => io::ErrorKind::NotADirectory.into(),
+        error => error.into(),
+    }
+}
+
+/// Removes the file or the link that is in the way.
+fn make_room(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
+            Err(io::ErrorKind::IsADirectory.into())
+        }
+        Ok(_) => Ok(unlinkat(parent, name, AtFlags::empty())?),
+    }
+}
+
+fn root_is_directory(entry: &Entry) -> Result<(), Failure> {
+    match entry.kind {
+        Kind::Directory => Ok(()),
+        _ => Err(Error::new(ErrorKind::Conflict, "what was a directory is none any more").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn entry(path: &str, kind: Kind, mode: u32) -> Entry {
+        Entry {
+            path: path
+                .split('/')
+                .filter(|name| !name.is_empty())
+                .map(OsString::from)
+                .collect(),
+            kind,
+            mode,
+        }
+    }
+
+    fn file(path: &str, content: &[u8]) -> Entry {
+        entry(path, Kind::File(content.len() as u64), 0o644)
+    }
+
+    struct Place {
+        outer: TempDir,
+        unpacker: Unpacker,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let outer = tempfile::tempdir().unwrap();
+            fs::write(outer.path().join("canary"), "alive").unwrap();
+            let unpacker = Unpacker::new(&outer.path().join("dst")).unwrap();
+            Self { outer, unpacker }
+        }
+
+        fn path(&self, path: &str) -> std::path::PathBuf {
+            self.outer.path().join(path)
+        }
+
+        fn canary(&self) -> String {
+            fs::read_to_string(self.path("canary")).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_tree_is_written_with_its_bits_and_parents_that_were_not_named() {
+        let mut place = Place::new();
+        place
+            .unpacker
+            .write(&entry("", Kind::Directory, 0o755), &mut io::empty())
+            .unwrap();
+        place
+            .unpacker
+            .write(&file("a/b/c", b"hi"), &mut &b"hi"[..])
+            .unwrap();
+        place
+            .unpacker
+            .write(&entry("x", Kind::File(1), 0o700), &mut &b"x"[..])
+            .unwrap();
+        place
+            .unpacker
+            .write(
+                &entry("l", Kind::Symlink("a/b/c".into()), 0o777),
+                &mut io::empty(),
+            )
+            .unwrap();
+        place
+            .unpacker
+            .write(&entry("h", Kind::HardLink(vec!["x".into()]), 0), &mut io::empty())
+            .unwrap();
+        place
+            .unpacker
+            .write(&entry("closed", Kind::Directory, 0o500), &mut io::empty())
+            .unwrap();
+        place
+            .unpacker
+            .write(&file("closed/in", b""), &mut io::empty())
+            .unwrap();
+        assert_eq!(fs::read_to_string(place.path("dst/l")).unwrap(), "hi");
+        assert_eq!(
+            fs::metadata(place.path("dst/x")).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
+        assert_eq!(fs::read_to_string(place.path("dst/h")).unwrap(), "x");
+        let copied = place.unpacker.finish();
+        assert_eq!((copied.bytes, copied.files, copied.skipped.len()), (3, 5, 0));
+    }
+
+    #[test]
+    fn f4_a_link_that_leads_out_is_left_out_and_named() {
+        let mut place = Place::new();
+        for target in ["/etc/passwd", "../canary", "a/../../canary"] {
+            place
+                .unpacker
+                .write(&entry("l", Kind::Symlink(target.into()), 0o777), &mut io::empty())
+                .unwrap();
+        }
+        assert!(!place.path("dst/l").exists() && !place.path("dst/l").is_symlink());
+        assert_eq!(place.unpacker.finish().skipped.len(), 3);
+    }
+
+    #[test]
+    fn f4_a_device_or_fifo_is_left_out_and_named() {
+        let mut place = Place::new();
+        place
+            .unpacker
+            .write(&entry("dev", Kind::Special, 0o666), &mut io::empty())
+            .unwrap();
+        assert!(!place.path("dst/dev").exists());
+        assert_eq!(
+            place.unpacker.finish().skipped,
+            ["dev: neither a file, a directory nor a link"]
+        );
+    }
+
+    #[test]
+    fn f4_nothing_is_written_through_a_link_that_was_there_before() {
+        let mut place = Place::new();
+        symlink(place.outer.path(), place.path("dst/out")).unwrap();
+        let refused = place
+            .unpacker
+            .write(&file("out/canary", b"dead"), &mut &b"dead"[..]);
+        assert!(
+            matches!(refused, Err(Failure::Error { error, .. }) if error.kind() == ErrorKind::NotDirectory)
+        );
+        let refused = place
+            .unpacker
+            .write(&entry("out", Kind::Directory, 0o755), &mut io::empty());
+        assert!(refused.is_err());
+        assert_eq!(place.canary(), "alive");
+    }
+
+    #[test]
+    fn f4_a_file_replaces_a_link_and_not_its_target() {
+        let mut place = Place::new();
+        symlink(place.path("canary"), place.path("dst/f")).unwrap();
+        place
+            .unpacker
+            .write(&file("f", b"new"), &mut &b"new"[..])
+            .unwrap();
+        assert_eq!(place.canary(), "alive");
+        assert_eq!(fs::read_to_string(place.path("dst/f")).unwrap(), "new");
+        assert!(!place.path("dst/f").is_symlink());
+    }
+
+    #[test]
+    fn f4_a_link_that_came_with_the_tree_is_not_followed_either() {
+        let mut place = Place::new();
+        place
+            .unpacker
+            .write(&entry("d", Kind::Directory, 0o755), &mut io::empty())
+            .unwrap();
+        place
+            .unpacker
+            .write(&entry("l", Kind::Symlink("d".into()), 0o777), &mut io::empty())
+            .unwrap();
+        assert!(place.unpacker.write(&file("l/x", b"x"), &mut &b"x"[..]).is_err());
+        let through = Kind::HardLink(vec!["l".into(), "x".into()]);
+        assert!(
+            place
+                .unpacker
+                .write(&entry("h", through, 0), &mut io::empty())
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn a_file_does_not_replace_a_directory() {
+        let mut place = Place::new();
+        fs::create_dir(place.path("dst/d")).unwrap();
+        let refused = place.unpacker.write(&file("d", b"x"), &mut &b"x"[..]);
+        assert!(
+            matches!(refused, Err(Failure::Error { error, .. }) if error.kind() == ErrorKind::IsDirectory)
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! Durations and moments as people write and read them: `500ms`, `10s`, `2m`, `1h 30m`; `2026-11-20 18:29:13`.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Milliseconds from `500ms`, `10s`, `2m`, `1h30m`, `7d`. The unit must be there; a bare number could mean anything.
+pub fn parse_ms(text: &str) -> Result<u64, String> {
+    let duration = humantime::parse_duration(text)
+        .map_err(|_| format!("`{text}` is no duration; write 500ms, 10s, 2m, 1h or 7d"))?;
+    u64::try_from(duration.as_millis()).map_err(|_| format!("`{text}` is too long"))
+}
+
+/// The largest unit alone: `3s`, `12m`, `5h`, `9d`.
+pub fn age(milliseconds: u64) -> String {
+    let seconds = milliseconds / 1000;
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// How many milliseconds ago `moment_ms` (since 1970, UTC) was; 0 if it is still to come.
+pub fn since(moment_ms: i64) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    u64::try_from(now.saturating_sub(moment_ms)).unwrap_or_default()
+}
+
+/// A moment in milliseconds since 1970 as `2026-11-20 18:29:13` (UTC).
+pub fn moment(moment_ms: i64) -> String {
+    let since_1970 = Duration::from_millis(u64::try_from(moment_ms).unwrap_or_default());
+    // The formatter refuses years beyond 9999, which a damaged state file may hold.
+    let shown = SystemTime::UNIX_EPOCH.checked_add(since_1970.min(Duration::from_secs(253_402_300_799)));
+    let text = humantime::format_rfc3339_seconds(shown.unwrap_or(UNIX_EPOCH)).to_string();
+    text.replace('T', " ").trim_end_matches('Z').to_owned()
+}
+
+/// Milliseconds as a person writes them: `1m 30s`.
+pub fn humane(milliseconds: u64) -> String {
+    humantime::format_duration(Duration::from_millis(milliseconds)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_needs_a_unit() {
+        for (text, expected) in [
+            ("500ms", 500),
+            ("10s", 10_000),
+            ("2m", 120_000),
+            ("1h30m", 5_400_000),
+            ("0s", 0),
+        ] {
+            assert_eq!(parse_ms(text), Ok(expected), "{text}");
+        }
+        for text in ["", "10", "-1s", "ten", "s", "99999999999999999999y"] {
+            assert!(parse_ms(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_age_is_shown_in_its_largest_unit() {
+        let shown: Vec<String> = [0, 59_999, 60_000, 3_599_999, 3_600_000, 172_800_000]
+            .map(age)
+            .into();
+        assert_eq!(shown, ["0s", "59s", "1m", "59m", "1h", "2d"]);
+    }
+
+    #[test]
+    fn a_moment_is_shown_in_utc_to_the_second() {
+        assert_eq!(moment(1_763_663_353_123), "2025-11-20 18:29:13");
+        assert_eq!(moment(i64::MAX), "9999-12-31 23:59:59");
+        assert_eq!(moment(-5), "1970-01-01 00:00:00");
+    }
+}

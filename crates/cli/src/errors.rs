@@ -1,0 +1,225 @@
+//! How a command fails: one sentence, a hint where there is one, and an exit code. The source chain is for `-v`.
+
+use std::error::Error as _;
+use std::io::{self, Write};
+
+use eyot::{Error, ErrorKind};
+
+use crate::args::GlobalArgs;
+use crate::output::printable;
+
+/// Exit code: the arguments or the configuration are wrong.
+pub const USAGE: u8 = 2;
+/// Exit code: Eyot could not do its part.
+pub const FAILED: u8 = 125;
+/// Exit code: the program is there and may not be executed.
+pub const NOT_EXECUTABLE: u8 = 126;
+/// Exit code: there is no such program.
+pub const COMMAND_NOT_FOUND: u8 = 127;
+/// Exit code: nobody reads our output any more, as a shell reports a death by SIGPIPE.
+const OUTPUT_CLOSED: u8 = 141;
+
+/// Why a command of this program ended early.
+#[derive(Debug)]
+pub enum Failure {
+    /// Something failed; the exit code says whose fault it is.
+    Error {
+        /// The sentence, the hint and the source chain.
+        error: Error,
+        /// What the process exits with.
+        exit_code: u8,
+    },
+    /// Nobody reads our output any more. That is no news to anybody.
+    OutputClosed,
+    /// A signal ended us; the exit code is 128 + its number.
+    Interrupted(i32),
+}
+
+impl Failure {
+    /// The arguments or the configuration are wrong.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::with_code(Error::new(ErrorKind::Invalid, message), USAGE)
+    }
+
+    /// This error with this exit code.
+    pub fn with_code(error: Error, exit_code: u8) -> Self {
+        Self::Error { error, exit_code }
+    }
+
+    /// The same failure with what the reader can do about it.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        match self {
+            Self::Error { error, exit_code } => Self::Error {
+                error: error.with_hint(hint),
+                exit_code,
+            },
+            other => other,
+        }
+    }
+
+    /// An operation on the host's own files failed: `what` is verb and object, such as `read env file .env`.
+    pub fn host(what: impl std::fmt::Display, error: io::Error) -> Self {
+        let kind = match error.kind() {
+            io::ErrorKind::NotFound => ErrorKind::NotFound,
+            io::ErrorKind::PermissionDenied => ErrorKind::Permission,
+            io::ErrorKind::AlreadyExists => ErrorKind::AlreadyExists,
+            io::ErrorKind::IsADirectory => ErrorKind::IsDirectory,
+            io::ErrorKind::NotADirectory => ErrorKind::NotDirectory,
+            _ => ErrorKind::Internal,
+        };
+        Error::new(kind, format!("{what}: {}", reason(&error)))
+            .with_source(error)
+            .into()
+    }
+
+    /// What the process exits with.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Error { exit_code, .. } => *exit_code,
+            Self::OutputClosed => OUTPUT_CLOSED,
+            Self::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(FAILED),
+        }
+    }
+}
+
+/// The system's reason without its number: `no such file or directory`.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut characters = text.chars();
+    let first = characters
+        .next()
+        .map(|first| first.to_lowercase().to_string())
+        .unwrap_or_default();
+    first + characters.as_str()
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::with_code(error, FAILED)
+    }
+}
+
+/// An error while writing our own output.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::OutputClosed,
+            _ => Self::host("write the output", error),
+        }
+    }
+}
+
+/// Says on standard error why the command failed.
+pub struct Reporter {
+    json: bool,
+    verbose: bool,
+}
+
+impl Reporter {
+    /// In the form that the arguments ask for.
+    pub fn new(global: &GlobalArgs) -> Self {
+        Self {
+            json: global.json,
+            verbose: global.verbose > 0,
+        }
+    }
+
+    /// Says it: the sentence and the hint, with `--json` one more line for programs, with `-v` the source chain.
+    pub fn report(&self, failure: &Failure) {
+        let Failure::Error { error, .. } = failure else {
+            return;
+        };
+        let text = self.render(error);
+        // Standard error may be closed; there is no third place to complain in.
+        drop(io::stderr().lock().write_all(text.as_bytes()));
+    }
+
+    fn render(&self, error: &Error) -> String {
+        let mut text = format!("eyot: {}\n", printable(&error.to_string()));
+        if let Some(hint) = error.hint() {
+            text.push_str(&format!("hint: {}\n", printable(hint)));
+        }
+        if self.verbose {
+            let mut source = error.source();
+            while let Some(cause) = source {
+                text.push_str(&format!("caused by: {}\n", printable(&cause.to_string())));
+                source = cause.source();
+            }
+        }
+        if self.json {
+            let (kind, message) = (error.kind(), error.to_string());
+            let json =
+                serde_json::json!({ "error": { "kind": kind, "message": message, "hint": error.hint() } });
+            text.push_str(&format!("{json}\n"));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error() -> Error {
+        Error::new(ErrorKind::NotFound, "open sandbox `x\u{1b}[2J`: not found")
+            .with_hint("`eyot ls` shows what there is")
+            .with_source(io::Error::other("secret path"))
+    }
+
+    #[test]
+    fn a_failure_is_one_sentence_and_a_hint_with_control_characters_made_harmless() {
+        let text = Reporter {
+            json: false,
+            verbose: false,
+        }
+        .render(&error());
+        assert_eq!(
+            text,
+            "eyot: open sandbox `x\\u{1b}[2J`: not found\nhint: `eyot ls` shows what there is\n"
+        );
+    }
+
+    #[test]
+    fn the_source_chain_is_shown_only_when_asked_for() {
+        assert!(
+            Reporter {
+                json: false,
+                verbose: true
+            }
+            .render(&error())
+            .contains("caused by: secret path\n")
+        );
+    }
+
+    #[test]
+    fn with_json_the_last_line_is_an_object_with_kind_message_and_hint() {
+        let text = Reporter {
+            json: true,
+            verbose: false,
+        }
+        .render(&error());
+        let value: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        assert_eq!(value["error"]["kind"], "not_found");
+        assert_eq!(value["error"]["hint"], "`eyot ls` shows what there is");
+    }
+
+    #[test]
+    fn a_closed_output_is_silent_and_exits_like_a_death_by_sigpipe() {
+        let failure = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!(failure.exit_code(), 141);
+    }
+
+    #[test]
+    fn a_host_error_names_the_operation_and_the_reason_without_a_number() {
+        let error = io::Error::from_raw_os_error(2);
+        let Failure::Error { error, exit_code } = Failure::host("read `a`", error) else {
+            panic!("an error")
+        };
+        assert_eq!(
+            (error.to_string().as_str(), exit_code),
+            ("read `a`: no such file or directory", FAILED)
+        );
+    }
+}

@@ -1,0 +1,40 @@
+//! Diagnostics on standard error, only when somebody asks: `EYOT_LOG` or the configuration's `log`, such as
+//! `eyot=debug,eyot_native=trace`; `-vv` means `debug` for everything of ours.
+
+use std::io;
+
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::errors::Failure;
+
+/// Turns diagnostics on if there is a filter.
+pub fn start(filter: Option<&str>, verbose: u8) -> Result<(), Failure> {
+    let targets = match (verbose, filter) {
+        (2.., _) => Targets::new().with_target("eyot", LevelFilter::DEBUG),
+        (_, Some(filter)) => parse(filter)?,
+        (_, None) => return Ok(()),
+    };
+    let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+    tracing_subscriber::registry().with(layer).with(targets).init();
+    Ok(())
+}
+
+fn parse(filter: &str) -> Result<Targets, Failure> {
+    filter.parse().map_err(|error| {
+        Failure::usage(format!("the log filter `{filter}` can't be read: {error}"))
+            .hint("write a level such as `debug`, or `eyot=debug,eyot_native=trace`")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_is_a_level_or_a_list_of_targets() {
+        assert!(parse("debug").is_ok() && parse("eyot=debug,eyot_native=trace").is_ok());
+        assert!(parse("eyot=loud").is_err());
+    }
+}

@@ -1,0 +1,162 @@
+//! Our own stdin, stdout and stderr, read and written without blocking the runtime: signals and deadlines must work
+//! while a reader is slow or nobody types. They are never made non-blocking, since whoever started us shares them;
+//! every call asks first whether it would wait.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use bytes::{Buf, Bytes};
+use eyot::{ByteStream, Error, ErrorKind};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, dup, read, write};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// What a pipe that is ready takes without waiting: `PIPE_BUF` on Linux.
+const WRITE_CHUNK: usize = 4096;
+const READ_CHUNK: usize = 64 * 1024;
+
+/// A descriptor, and how to wait for it.
+struct Pollable {
+    fd: OwnedFd,
+    interest: Interest,
+    waiting: Waiting,
+}
+
+enum Waiting {
+    /// Nobody had to wait yet.
+    NotYet,
+    /// The event loop knows it.
+    Registered(AsyncFd<OwnedFd>),
+    /// It is a file or a device that is always ready.
+    Never,
+}
+
+impl Pollable {
+    fn new(fd: impl AsFd, interest: Interest) -> io::Result<Self> {
+        Ok(Self {
+            fd: dup(fd)?,
+            interest,
+            waiting: Waiting::NotYet,
+        })
+    }
+
+    fn is_ready(&self) -> io::Result<bool> {
+        let flags = if self.interest.is_readable() {
+            PollFlags::IN
+        } else {
+            PollFlags::OUT
+        };
+        let mut asked = [PollFd::new(&self.fd, flags)];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        match poll(&mut asked, Some(&now)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits until a call would not wait. May be dropped and called again.
+    async fn ready(&mut self) -> io::Result<()> {
+        loop {
+            if self.is_ready()? {
+                return Ok(());
+            }
+            self.register()?;
+            let Waiting::Registered(registered) = &self.waiting else {
+                return Ok(());
+            };
+            let mut guard = registered.ready(self.interest).await?;
+            if self.is_ready()? {
+                return Ok(());
+            }
+            guard.clear_ready();
+        }
+    }
+
+    fn register(&mut self) -> io::Result<()> {
+        if matches!(self.waiting, Waiting::NotYet) {
+            self.waiting = register(dup(&self.fd)?, self.interest)?;
+        }
+        Ok(())
+    }
+}
+
+#[expect(
+    deprecated,
+    reason = "the replacement is unsafe for types that may change their descriptor; OwnedFd does not"
+)]
+fn register(fd: OwnedFd, interest: Interest) -> io::Result<Waiting> {
+    match AsyncFd::with_interest(fd, interest) {
+        Ok(registered) => Ok(Waiting::Registered(registered)),
+        // epoll refuses what is always ready.
+        Err(error) if error.raw_os_error() == Some(Errno::PERM.raw_os_error()) => Ok(Waiting::Never),
+        Err(error) => Err(error),
+    }
+}
+
+/// Our stdout or stderr.
+pub struct Sink(Pollable);
+
+impl Sink {
+    /// Our standard output.
+    pub fn stdout() -> io::Result<Self> {
+        Pollable::new(io::stdout(), Interest::WRITABLE).map(Self)
+    }
+
+    /// Our standard error.
+    pub fn stderr() -> io::Result<Self> {
+        Pollable::new(io::stderr(), Interest::WRITABLE).map(Self)
+    }
+
+    /// Writes all of it. When it is dropped halfway, `bytes` holds exactly what is still to be written.
+    pub async fn write(&mut self, bytes: &mut Bytes) -> io::Result<()> {
+        while !bytes.is_empty() {
+            self.0.ready().await?;
+            match write(&self.0.fd, &bytes[..bytes.len().min(WRITE_CHUNK)]) {
+                Ok(written) => bytes.advance(written),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Our standard input, to its end, as it comes.
+pub fn stdin_stream() -> io::Result<ByteStream> {
+    let stdin = Pollable::new(io::stdin(), Interest::READABLE)?;
+    let stream = futures_util::stream::unfold(stdin, |mut stdin| async move {
+        match read_some(&mut stdin).await {
+            Ok(bytes) if bytes.is_empty() => None,
+            Ok(bytes) => Some((Ok(bytes), stdin)),
+            Err(error) => Some((Err(unreadable(error)), stdin)),
+        }
+    });
+    Ok(Box::pin(stream))
+}
+
+/// The next bytes; none at the end.
+async fn read_some(stdin: &mut Pollable) -> io::Result<Bytes> {
+    let mut buffer = vec![0; READ_CHUNK];
+    loop {
+        stdin.ready().await?;
+        match read(&stdin.fd, &mut buffer) {
+            Ok(count) => {
+                buffer.truncate(count);
+                return Ok(buffer.into());
+            }
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            // The terminal was hung up.
+            Err(Errno::IO) => return Ok(Bytes::new()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn unreadable(error: io::Error) -> Error {
+    Error::new(ErrorKind::Internal, "read our standard input: it can't be read").with_source(error)
+}

@@ -1,0 +1,56 @@
+//! Our own terminal: its size, and raw mode that always ends.
+
+use std::io::{self, IsTerminal};
+
+use eyot::PtySize;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+/// Whether a person types what we read.
+pub fn stdin_is_terminal() -> bool {
+    io::stdin().is_terminal()
+}
+
+/// The size of the terminal that we read from, else of the one that we write to.
+pub fn size() -> Option<PtySize> {
+    let size = tcgetwinsize(io::stdin())
+        .or_else(|_| tcgetwinsize(io::stdout()))
+        .ok()?;
+    let known = size.ws_row > 0 && size.ws_col > 0;
+    known.then_some(PtySize {
+        rows: size.ws_row,
+        cols: size.ws_col,
+    })
+}
+
+/// What the terminal is called, for the program on the other side; only names that are safe in any program's hands.
+pub fn kind() -> Option<String> {
+    let good = |character: char| character.is_ascii_alphanumeric() || "-_.+".contains(character);
+    std::env::var("TERM")
+        .ok()
+        .filter(|term| !term.is_empty() && term.len() <= 64 && term.chars().all(good))
+}
+
+/// Every key goes to the command as it is, Ctrl-C included. Dropping it restores the terminal, in a panic too.
+pub struct RawMode {
+    before: Termios,
+}
+
+impl RawMode {
+    /// Switches the terminal that we read from.
+    pub fn enter() -> io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        tcsetattr(io::stdin(), OptionalActions::Drain, &raw)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for RawMode {
+    fn drop(&mut self) {
+        // Not after a drain: output that was stopped with Ctrl-S would hold us.
+        if let Err(error) = tcsetattr(io::stdin(), OptionalActions::Now, &self.before) {
+            tracing::debug!(%error, "the terminal is gone, and nothing is left to restore");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Flags over variables over the user's file.
+
+use super::machine::Machine;
+
+#[test]
+fn an_unknown_key_is_refused_with_the_files_name_and_line() {
+    let machine = Machine::new();
+    machine.write("home/.config/eyot/config.toml", "[defaults]\nmemory = 5\n");
+    let ran = machine.run(&["ls"]);
+    let sentence = ran.failure(2);
+    assert!(
+        sentence.contains("config.toml") && sentence.contains("line 2") && sentence.contains("memory"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn a_flag_wins_over_a_variable_and_a_variable_over_the_file() {
+    let machine = Machine::new();
+    machine.write(
+        "home/.config/eyot/config.toml",
+        "[defaults]\nttl = \"1h\"\npids = 64\ntimeout = \"9m\"\n",
+    );
+    let mut create = machine.command(&["--json", "create", "--name", "a", "--ttl", "3h"]);
+    let output = create
+        .env("EYOT_TTL", "2h")
+        .env("EYOT_PIDS", "32")
+        .output()
+        .unwrap();
+    let made: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(made["spec"]["lifecycle"]["ttl_ms"], 3 * 3_600_000);
+    assert_eq!(made["spec"]["limits"]["pids"], 32);
+    assert_eq!(made["spec"]["limits"]["timeout_ms"], 540_000);
+}
+
+#[test]
+fn the_state_folder_is_the_flags_the_variables_or_the_files() {
+    let machine = Machine::with_sandbox();
+    let other = machine.path_text("other");
+    assert_eq!(machine.run(&["--state", &other, "ls", "-q"]).success(), "");
+    machine.write("home/.config/eyot/config.toml", format!("state = \"{other}\"\n"));
+    let mut list = machine.command(&["ls", "-q"]);
+    let output = list.env_remove("EYOT_STATE").output().unwrap();
+    assert_eq!(output.stdout, b"");
+    assert_eq!(machine.run(&["ls", "-q"]).success().lines().count(), 1);
+}
+
+#[test]
+fn causes_are_shown_only_with_v() {
+    let machine = Machine::new();
+    let file = machine.write("file", "");
+    let quiet = machine.run(&["--state", &file, "ls"]);
+    quiet.failure(125);
+    let verbose = machine.run(&["-v", "--state", &file, "ls"]);
+    assert!(verbose.stderr.contains("caused by: "), "{verbose:?}");
+}

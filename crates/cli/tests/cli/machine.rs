@@ -1,0 +1,156 @@
+//! A machine for one test: an empty state folder, an empty home, nothing in the environment that the test did not put
+//! there. When it is dropped its sandboxes are removed.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+pub struct Machine {
+    folder: TempDir,
+}
+
+impl Machine {
+    pub fn new() -> Self {
+        Self {
+            folder: tempfile::Builder::new().prefix("eyot-cli-").tempdir().unwrap(),
+        }
+    }
+
+    /// A machine with a sandbox called `box`.
+    pub fn with_sandbox() -> Self {
+        let machine = Self::new();
+        machine.create("box");
+        machine
+    }
+
+    pub fn create(&self, name: &str) {
+        assert_eq!(
+            self.run(&["create", "--name", name]).success(),
+            format!("{name}\n")
+        );
+    }
+
+    /// A path on the host that only this test uses.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn path_text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        self.path_text(name)
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.path("state")
+    }
+
+    /// `eyot` with these arguments and no standard input.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_eyot"));
+        command.args(arguments).env_clear().stdin(Stdio::null());
+        command
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", self.path("home"))
+            .env("EYOT_STATE", self.state());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::from(self.command(arguments).output().unwrap())
+    }
+
+    pub fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Ran {
+        let mut child = self.spawn(self.command(arguments).stdin(Stdio::piped()));
+        let mut stdin = child.stdin.take().unwrap();
+        let input = input.to_vec();
+        // On a thread of its own: the command may answer before it has read everything, or not read at all.
+        let writing = std::thread::spawn(move || stdin.write_all(&input));
+        let output = child.wait_with_output().unwrap();
+        drop(writing.join().unwrap());
+        Ran::from(output)
+    }
+
+    /// Started, with pipes for its output.
+    pub fn spawn(&self, command: &mut Command) -> Child {
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Nothing is left: no sandbox is listed.
+    pub fn assert_empty(&self) {
+        assert_eq!(self.run(&["ls", "-q"]).success(), "");
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        if Path::new(&self.state()).exists() {
+            let removed = self.run(&["rm", "--all"]);
+            if !std::thread::panicking() {
+                removed.success();
+            }
+        }
+    }
+}
+
+/// What came of a call.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: Vec<u8>,
+    pub stderr: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        Self {
+            code: output.status.code(),
+            stdout: output.stdout,
+            stderr,
+        }
+    }
+}
+
+impl Ran {
+    pub fn text(&self) -> String {
+        String::from_utf8(self.stdout.clone()).unwrap()
+    }
+
+    /// Standard output of a call that exited with 0 and complained about nothing.
+    #[track_caller]
+    pub fn success(&self) -> String {
+        assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""), "{self:?}");
+        self.text()
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// Standard error of a call that failed with this code: one sentence, at most one hint, no backtrace.
+    #[track_caller]
+    pub fn failure(&self, code: i32) -> &str {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        let lines: Vec<&str> = self.stderr.lines().collect();
+        assert!(matches!(lines.len(), 1 | 2), "{self:?}");
+        assert!(lines[0].starts_with("eyot: "), "{self:?}");
+        assert!(
+            lines.get(1).is_none_or(|line| line.starts_with("hint: ")),
+            "{self:?}"
+        );
+        &self.stderr
+    }
+}

@@ -1,0 +1,106 @@
+//! Signals to the program, and a reader that goes away: the command is told or killed, and a throw-away sandbox never
+//! stays.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::machine::Machine;
+
+/// A `run` of a shell line that has said `ready`.
+fn ready(machine: &Machine, line: &str) -> (Child, BufReader<ChildStdout>) {
+    let mut child = machine.spawn(&mut machine.command(&["run", "--", "bash", "-c", line]));
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    stdout.read_line(&mut first).unwrap();
+    assert_eq!(first, "ready\n");
+    (child, stdout)
+}
+
+fn send(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+#[test]
+fn the_first_interrupt_is_the_commands() {
+    let machine = Machine::new();
+    let line = "trap 'echo caught; exit 7' INT; echo ready; while :; do sleep 0.05; done";
+    let (mut child, mut stdout) = ready(&machine, line);
+    send(&child, Signal::INT);
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).unwrap();
+    assert_eq!(
+        (rest.as_str(), child.wait().unwrap().code()),
+        ("caught\n", Some(7))
+    );
+    machine.assert_empty();
+}
+
+#[test]
+fn the_second_interrupt_kills_a_command_that_ignores_the_first() {
+    let machine = Machine::new();
+    let line = "trap 'echo ignored' INT; echo ready; while :; do sleep 0.05; done";
+    let (mut child, mut stdout) = ready(&machine, line);
+    send(&child, Signal::INT);
+    let mut said = String::new();
+    stdout.read_line(&mut said).unwrap();
+    assert_eq!(said, "ignored\n");
+    send(&child, Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    machine.assert_empty();
+}
+
+#[test]
+fn being_terminated_or_hung_up_destroys_the_sandbox() {
+    for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::QUIT, 131)] {
+        let machine = Machine::new();
+        let (mut child, _stdout) = ready(&machine, "trap '' TERM HUP QUIT; echo ready; sleep 100");
+        send(&child, signal);
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        machine.assert_empty();
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_command_quietly() {
+    let machine = Machine::new();
+    let mut child = machine.spawn(&mut machine.command(&["run", "--", "yes"]));
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_exact(&mut [0; 2]).unwrap();
+    drop(stdout);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(
+        (output.status.code(), output.stderr.as_slice()),
+        (Some(141), &b""[..])
+    );
+    machine.assert_empty();
+}
+
+#[test]
+fn a_reader_that_never_reads_does_not_keep_a_deadline_from_passing_or_a_signal_from_killing() {
+    let machine = Machine::new();
+    let mut child =
+        machine.spawn(&mut machine.command(&["run", "--", "sh", "-c", "echo ready >&2; exec yes"]));
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    send(&child, Signal::TERM);
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    machine.assert_empty();
+}
+
+#[test]
+fn an_interrupted_exec_leaves_its_sandbox_and_kills_its_command() {
+    let machine = Machine::with_sandbox();
+    let line = "echo ready; exec sleep 4711";
+    let mut child = machine.spawn(&mut machine.command(&["exec", "box", "--", "sh", "-c", line]));
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut String::new()).unwrap();
+    send(&child, Signal::TERM);
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    let line = "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep 4711'";
+    let left = machine.run(&["exec", "box", "--", "sh", "-c", &line.replace("4711", "471[1]")]);
+    assert_eq!(left.text(), "0\n");
+}

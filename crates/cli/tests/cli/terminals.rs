@@ -1,0 +1,174 @@
+//! Real terminals: `sh` and `exec -it` on a pseudo-terminal that the test holds the other end of.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+
+use super::machine::Machine;
+
+/// The program on a terminal.
+struct Terminal {
+    ours: File,
+    theirs: OwnedFd,
+    child: Child,
+    seen: String,
+}
+
+impl Terminal {
+    fn open(machine: &Machine, arguments: &[&str]) -> Self {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&ours).unwrap();
+        unlockpt(&ours).unwrap();
+        let path = ptsname(&ours, Vec::new()).unwrap();
+        let open = || {
+            File::options()
+                .read(true)
+                .write(true)
+                .open(path.to_str().unwrap())
+                .unwrap()
+        };
+        let theirs = open();
+        tcsetwinsize(
+            &theirs,
+            Winsize {
+                ws_row: 33,
+                ws_col: 77,
+                ws_xpixel: 0,
+                ws_ypixel: 0,
+            },
+        )
+        .unwrap();
+        let mut command = machine.command(arguments);
+        command.env("TERM", "xterm-256color");
+        command
+            .stdin(Stdio::from(open()))
+            .stdout(Stdio::from(open()))
+            .stderr(Stdio::from(open()));
+        let child = command.spawn().unwrap();
+        Self {
+            ours: ours.into(),
+            theirs: theirs.into(),
+            child,
+            seen: String::new(),
+        }
+    }
+
+    fn send(&mut self, keys: &str) {
+        self.ours.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Reads until the screen has shown `text` since the last time.
+    fn expect(&mut self, text: &str) {
+        let mut buffer = [0; 4096];
+        while !self.seen.contains(text) {
+            let count = self.ours.read(&mut buffer).unwrap_or_default();
+            assert!(
+                count > 0,
+                "the terminal closed; it showed {:?} and not {text:?}",
+                self.seen
+            );
+            self.seen.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        }
+        let end = self.seen.find(text).unwrap() + text.len();
+        self.seen.drain(..end);
+    }
+
+    fn is_cooked(&self) -> bool {
+        tcgetattr(&self.theirs)
+            .unwrap()
+            .local_modes
+            .contains(LocalModes::ICANON | LocalModes::ECHO)
+    }
+}
+
+#[test]
+fn a_shell_on_a_terminal_has_its_size_its_kind_and_its_exit_code() {
+    let machine = Machine::with_sandbox();
+    let mut terminal = Terminal::open(&machine, &["sh", "box"]);
+    terminal.send("echo $((6 * 7))-$TERM; stty size; tty\r");
+    terminal.expect("42-xterm-256color");
+    terminal.expect("33 77");
+    terminal.expect("/dev/pts/");
+    assert!(!terminal.is_cooked());
+    terminal.send("exit 5\r");
+    assert_eq!(terminal.child.wait().unwrap().code(), Some(5));
+    assert!(terminal.is_cooked());
+}
+
+#[test]
+fn ctrl_c_goes_to_what_runs_in_the_shell_and_jobs_can_be_stopped_and_resumed() {
+    let machine = Machine::with_sandbox();
+    let mut terminal = Terminal::open(&machine, &["sh", "box"]);
+    terminal.send("echo be''gin; sleep 100; echo after-$?\r");
+    terminal.expect("begin");
+    terminal.send("\x03");
+    terminal.send("echo code-$?\r");
+    terminal.expect("code-130");
+    terminal.send("sleep 0.2; echo st''opped; sleep 100\r");
+    terminal.expect("stopped");
+    terminal.send("\x1a");
+    terminal.expect("Stopped");
+    terminal.send("kill %1; wait; exit 0\r");
+    assert_eq!(terminal.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_new_size_of_our_terminal_reaches_the_one_inside() {
+    let machine = Machine::with_sandbox();
+    let mut terminal = Terminal::open(&machine, &["sh", "box"]);
+    terminal.send("trap 'stty size' WINCH; echo re''ady\r");
+    terminal.expect("ready");
+    tcsetwinsize(
+        &terminal.theirs,
+        Winsize {
+            ws_row: 20,
+            ws_col: 111,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        },
+    )
+    .unwrap();
+    // A session leader would be told by the kernel; the test is not one.
+    kill_process(Pid::from_child(&terminal.child), Signal::WINCH).unwrap();
+    terminal.send("\r\r");
+    terminal.expect("20 111");
+    terminal.send("exit\r");
+    assert_eq!(terminal.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn the_terminal_is_restored_when_a_signal_ends_us() {
+    let machine = Machine::with_sandbox();
+    let mut terminal = Terminal::open(
+        &machine,
+        &["exec", "-it", "box", "--", "sh", "-c", "echo re''ady; sleep 100"],
+    );
+    terminal.expect("ready");
+    assert!(!terminal.is_cooked());
+    kill_process(Pid::from_child(&terminal.child), Signal::TERM).unwrap();
+    assert_eq!(terminal.child.wait().unwrap().code(), Some(143));
+    assert!(terminal.is_cooked());
+}
+
+#[test]
+fn without_t_a_terminal_is_left_alone_and_not_read() {
+    let machine = Machine::with_sandbox();
+    let mut terminal = Terminal::open(
+        &machine,
+        &["exec", "box", "--", "sh", "-c", "cat; test -t 1 || echo no-tty"],
+    );
+    terminal.expect("no-tty");
+    assert_eq!(terminal.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_shell_without_a_terminal_runs_a_script_from_stdin() {
+    let machine = Machine::with_sandbox();
+    let ran = machine.run_with_input(&["sh", "box"], b"echo $((1 + 1))\nexit 3\n");
+    assert_eq!((ran.code, ran.text().as_str()), (Some(3), "2\n"));
+}

@@ -1,0 +1,211 @@
+//! A call as its caller holds it: sends its frames, takes what arrives, and cancels it when it is dropped.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use eyot::{Error, ErrorKind, Result};
+
+use super::connection::Connection;
+use super::lock;
+use super::pieces::Piece;
+use super::slot::{Leftover, Slot};
+use crate::protocol::{
+    CHANNEL_MAIN, Control, Event, HEADER_BYTES, Header, Kind, MAX_PAYLOAD_BYTES, Reply, encode,
+};
+
+/// A call that is under way or has ended. Dropping it cancels it unless it has ended.
+pub(super) struct Call {
+    line: Line,
+}
+
+/// The way to send something for a call, for those who don't own it.
+#[derive(Clone)]
+pub(super) struct Line {
+    connection: Connection,
+    number: u32,
+    slot: Arc<Slot>,
+}
+
+impl Call {
+    /// A call that was entered into its connection's table.
+    pub(super) fn new(connection: Connection, number: u32, slot: Arc<Slot>) -> Self {
+        Self {
+            line: Line {
+                connection,
+                number,
+                slot,
+            },
+        }
+    }
+
+    /// The way to send something for it.
+    pub(super) fn line(&self) -> &Line {
+        &self.line
+    }
+
+    /// Sends what begins it.
+    pub(super) async fn send_request(&self, message: &[u8]) -> Result<()> {
+        let frames = self.line.message(Kind::Request, message);
+        poll_fn(|context| {
+            self.line
+                .poll_push(context, &[&frames], || self.line.slot.mark_sent())
+        })
+        .await
+    }
+
+    /// Waits for its event; `None` when it does without.
+    pub(super) async fn event(&self) -> Result<Option<Event>> {
+        poll_fn(|context| self.line.slot.poll_event(context)).await
+    }
+
+    /// Waits for its end.
+    pub(super) async fn reply(&self) -> Result<Reply> {
+        poll_fn(|context| self.line.slot.poll_end(context)).await
+    }
+
+    /// Its end, after [`Self::poll_piece`] gave `None`.
+    pub(super) fn poll_reply(&self, context: &Context<'_>) -> Poll<Result<Reply>> {
+        self.line.slot.poll_end(context)
+    }
+
+    /// Returns when it has ended; the end can still be had.
+    pub(super) async fn ended(&self) {
+        poll_fn(|context| self.line.slot.poll_ended(context)).await;
+    }
+
+    /// The next piece that arrived; `None` when no more come. Grants the guest credit for what was taken.
+    pub(super) fn poll_piece(&self, context: &Context<'_>) -> Poll<Option<Piece>> {
+        let Some((piece, granted)) = ready!(self.line.slot.poll_piece(context)) else {
+            return Poll::Ready(None);
+        };
+        if granted > 0 {
+            self.line
+                .push_now(Kind::Credit, piece.channel, &granted.to_le_bytes());
+        }
+        Poll::Ready(Some(piece))
+    }
+
+    /// Tells the guest that nobody waits for it, and goes on waiting for its end.
+    pub(super) fn cancel(&self) {
+        self.line.push_now(Kind::Cancel, 0, &[]);
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        match self.line.slot.abandon() {
+            Leftover::Cancel => self.line.push_now(Kind::Cancel, 0, &[]),
+            Leftover::Forget => lock(&self.line.connection.shared().table).forget(self.line.number),
+            Leftover::Nothing => {}
+        }
+    }
+}
+
+impl Line {
+    fn header(&self, kind: Kind, channel: u8, length: usize) -> [u8; HEADER_BYTES] {
+        Header {
+            kind,
+            channel,
+            more: false,
+            call: self.number,
+        }
+        .to_bytes(length)
+    }
+
+    /// A message as one or several frames.
+    fn message(&self, kind: Kind, message: &[u8]) -> Vec<u8> {
+        let mut frames = Vec::with_capacity(message.len() + HEADER_BYTES);
+        let mut rest = message;
+        loop {
+            let (part, left) = rest.split_at(rest.len().min(MAX_PAYLOAD_BYTES));
+            let header = Header {
+                kind,
+                channel: 0,
+                more: !left.is_empty(),
+                call: self.number,
+            };
+            frames.extend_from_slice(&header.to_bytes(part.len()));
+            frames.extend_from_slice(part);
+            rest = left;
+            if rest.is_empty() {
+                return frames;
+            }
+        }
+    }
+
+    fn poll_push(&self, context: &Context<'_>, parts: &[&[u8]], pushed: impl FnOnce()) -> Poll<Result<()>> {
+        match ready!(self.connection.shared().outbox.poll_push(context, parts)) {
+            Ok(()) => {
+                pushed();
+                Poll::Ready(Ok(()))
+            }
+            Err(_) => Poll::Ready(Err(self.connection.error())),
+        }
+    }
+
+    fn push_now(&self, kind: Kind, channel: u8, payload: &[u8]) {
+        let shared = self.connection.shared();
+        if let Err(why) = shared
+            .outbox
+            .push_now(&[&self.header(kind, channel, payload.len()), payload])
+        {
+            shared.end_undeliverable(why);
+        }
+    }
+
+    /// Sends the beginning of `bytes` on the main channel, as much as credit and a frame allow, and says how
+    /// much that was. `None` when nobody will read any more. One sender at a time.
+    pub(super) fn poll_send(&self, context: &Context<'_>, bytes: &[u8]) -> Poll<Option<usize>> {
+        let Some(credit) = ready!(self.slot.poll_credit(context)) else {
+            return Poll::Ready(None);
+        };
+        let part = &bytes[..bytes.len().min(credit).min(MAX_PAYLOAD_BYTES)];
+        let header = self.header(Kind::Data, CHANNEL_MAIN, part.len());
+        let sent = ready!(self.poll_push(context, &[&header, part], || self.slot.use_credit(part.len())));
+        Poll::Ready(sent.ok().map(|()| part.len()))
+    }
+
+    /// Sends all of `bytes` on the main channel; `false` when nobody will read any more.
+    pub(super) async fn send(&self, mut bytes: &[u8]) -> bool {
+        while !bytes.is_empty() {
+            match poll_fn(|context| self.poll_send(context, bytes)).await {
+                Some(sent) => bytes = &bytes[sent..],
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// Says that nothing more comes on the main channel.
+    pub(super) fn send_end(&self) {
+        if self.slot.is_open() {
+            self.push_now(Kind::End, CHANNEL_MAIN, &[]);
+        }
+    }
+
+    /// Does something to the call. To one that has ended, nothing, and that is fine.
+    pub(super) async fn control(&self, control: Control) -> Result<()> {
+        let frame = self.message(Kind::Control, &encode(&control));
+        let send = |context: &mut Context<'_>| match self.slot.is_open() {
+            true => self.poll_push(context, &[&frame], || {}),
+            false => Poll::Ready(Ok(())),
+        };
+        match poll_fn(send).await {
+            // The call ended while this waited or was sent; its end says so to whoever waits for it.
+            Err(_) if !self.slot.is_open() => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// The error of whoever writes to a call that reads no more.
+    pub(super) fn not_read(&self) -> Error {
+        match self.connection.is_closed() {
+            true => self.connection.error(),
+            false => Error::new(
+                ErrorKind::Conflict,
+                "the command does not read its input any more",
+            ),
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! A connection to a guest: many calls at once over one stream, until the stream or the guest's good conduct
+//! ends.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use eyot::{CancellationToken, Error, ErrorKind, Result};
+use tokio::io::{AsyncRead, AsyncWrite, ReadHalf};
+
+use super::call::Call;
+use super::fault::{Fault, Violation};
+use super::handshake::shake_hands;
+use super::lanes::Lanes;
+use super::lock;
+use super::outbox::{Outbox, Undeliverable};
+use super::reader::read_to_end;
+use super::shape::Shape;
+use super::slot::Slot;
+use super::table::{Full, Table};
+use crate::protocol::{Decoder, MAX_MESSAGE_BYTES, Reply, Request, encode};
+
+/// How long the reader may go on after writing has failed: what the guest said last may still be on its way.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// A connection to a guest. Clones are the same connection; it ends when the last clone and the last call are
+/// dropped.
+///
+/// At most 1,000 calls are open at a time, 64 of them file calls (32 that stream out, 16 that stream in, 16
+/// others); more wait. Dropping a call cancels it.
+#[derive(Clone)]
+pub struct Connection {
+    owner: Arc<Owner>,
+}
+
+struct Owner {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.shared.end(Fault::stopped());
+    }
+}
+
+/// What the tasks and the calls of a connection share.
+pub(super) struct Shared {
+    pub(super) table: Mutex<Table>,
+    pub(super) outbox: Outbox,
+    lanes: Lanes,
+    closed: CancellationToken,
+    ending: Mutex<Ending>,
+}
+
+#[derive(Default)]
+struct Ending {
+    /// What the owner knows about it.
+    told: Option<Fault>,
+    /// What was seen on the stream.
+    seen: Option<Fault>,
+}
+
+impl Connection {
+    /// Shakes hands with the guest at the other end of `stream` and begins. Within 10 s it succeeds or fails:
+    /// `conflict` when the guest speaks another major version, `permission` when the guest does not know
+    /// `guest_nonce` or does not accept `client_nonce`, `unavailable` when it stops, keeps silent or talks
+    /// nonsense.
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime with I/O and time.
+    pub async fn open(
+        mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        client_nonce: [u8; 16],
+        guest_nonce: [u8; 16],
+    ) -> Result<Self> {
+        let decoder = shake_hands(&mut stream, client_nonce, guest_nonce).await?;
+        Ok(Self::begin(stream, decoder))
+    }
+
+    fn begin(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, decoder: Decoder) -> Self {
+        let (read, write) = tokio::io::split(stream);
+        let shared = Arc::new(Shared {
+            table: Mutex::new(Table::new()),
+            outbox: Outbox::new(write),
+            lanes: Lanes::new(),
+            closed: CancellationToken::new(),
+            ending: Mutex::new(Ending::default()),
+        });
+        tokio::spawn(read_task(Arc::clone(&shared), read, decoder));
+        tokio::spawn(write_task(Arc::clone(&shared)));
+        Self {
+            owner: Arc::new(Owner { shared }),
+        }
+    }
+
+    /// Returns once the connection has ended, whatever the reason.
+    pub fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.owner.shared.closed.clone().cancelled_owned()
+    }
+
+    /// Whether the connection has ended.
+    pub fn is_closed(&self) -> bool {
+        self.owner.shared.closed.is_cancelled()
+    }
+
+    /// From now on, calls that the connection's end settles, and calls that come after it, fail with this
+    /// kind and sentence, whatever was seen on the stream. Whoever destroys a sandbox says so here first.
+    pub fn set_closed_error(&self, kind: ErrorKind, message: impl Into<String>) {
+        lock(&self.owner.shared.ending).told = Some(Fault::new(kind, message));
+    }
+
+    /// Ends the connection; calls under way settle.
+    pub fn close(&self) {
+        self.owner.shared.end(Fault::stopped());
+    }
+
+    /// Ends the connection; unless its owner has told another reason, it ended for this one.
+    pub(super) fn close_for_good(&self, kind: ErrorKind, message: &str) {
+        lock(&self.owner.shared.ending)
+            .told
+            .get_or_insert_with(|| Fault::new(kind, message));
+        self.close();
+    }
+
+    /// Asks whether the guest is there.
+    pub async fn ping(&self) -> Result<()> {
+        self.ask(&Request::Ping).await.map(drop)
+    }
+
+    /// Tells the guest that its sandbox is complete and outlives the stream it was made with.
+    pub async fn adopt(&self) -> Result<()> {
+        self.ask(&Request::Adopt).await.map(drop)
+    }
+
+    /// Has the guest kill everything and end. A connection that ends meanwhile is a success: that was asked
+    /// for.
+    pub async fn shutdown(&self) -> Result<()> {
+        match self.ask(&Request::Shutdown).await {
+            Err(_) if self.is_closed() => Ok(()),
+            outcome => outcome.map(drop),
+        }
+    }
+
+    /// Makes a call that takes and gives no data, and returns its reply.
+    pub(super) async fn ask(&self, request: &Request) -> Result<Reply> {
+        self.call(request).await?.reply().await
+    }
+
+    /// Begins a call.
+    pub(super) async fn call(&self, request: &Request) -> Result<Call> {
+        let message = encode(request);
+        if message.len() > MAX_MESSAGE_BYTES {
+            let sentence = format!(
+                "the request has {} bytes; the limit is {MAX_MESSAGE_BYTES}",
+                message.len()
+            );
+            return Err(Error::new(ErrorKind::TooLarge, sentence));
+        }
+        let shape = Shape::of(request);
+        let Some(permits) = self.shared().lanes.enter(shape.lane).await else {
+            return Err(self.error());
+        };
+        let slot = Arc::new(Slot::new(shape, permits));
+        let number = lock(&self.shared().table).enter(&slot);
+        let call = Call::new(self.clone(), number.map_err(|full| self.refusal(full))?, slot);
+        call.send_request(&message).await?;
+        Ok(call)
+    }
+
+    /// What the tasks and the calls share.
+    pub(super) fn shared(&self) -> &Shared {
+        &self.owner.shared
+    }
+
+    /// Why no call can succeed any more.
+    pub(super) fn error(&self) -> Error {
+        let ending = lock(&self.shared().ending);
+        // Without a reason yet, writing has failed and the reader is about to see the end.
+        ending
+            .told
+            .as_ref()
+            .or(ending.seen.as_ref())
+            .unwrap_or(&Fault::stopped())
+            .error()
+    }
+
+    fn refusal(&self, full: Full) -> Error {
+        match full {
+            Full::Closed => self.error(),
+            Full::Numbers => Error::new(
+                ErrorKind::Unavailable,
+                "the connection to the sandbox has used up its call numbers",
+            ),
+        }
+    }
+}
+
+impl Shared {
+    /// The call that a frame of the guest names.
+    pub(super) fn named(&self, call: u32) -> Result<Arc<Slot>, Violation> {
+        lock(&self.table).named(call)
+    }
+
+    /// Ends the connection and settles every call; the first reason counts.
+    pub(super) fn end(&self, fault: Fault) {
+        let fault = {
+            let mut ending = lock(&self.ending);
+            let seen = ending.seen.get_or_insert(fault).clone();
+            ending.told.clone().unwrap_or(seen)
+        };
+        self.lanes.close();
+        let slots = lock(&self.table).close();
+        for slot in slots {
+            slot.fail(fault.error());
+        }
+        self.outbox.close();
+        self.closed.cancel();
+    }
+
+    /// Ends the connection because of what can't be delivered.
+    pub(super) fn end_undeliverable(&self, why: Undeliverable) {
+        match why {
+            Undeliverable::Closed => {}
+            Undeliverable::NotRead => self.end(Fault::broken("it does not read what it is sent")),
+        }
+    }
+}
+
+async fn read_task<S: AsyncRead>(shared: Arc<Shared>, stream: ReadHalf<S>, decoder: Decoder) {
+    let closed = shared.closed.clone();
+    tokio::select! {
+        fault = read_to_end(&shared, stream, decoder) => {
+            tracing::debug!(?fault, "a connection to a guest ended");
+            shared.end(fault);
+        }
+        () = closed.cancelled() => {}
+    }
+}
+
+async fn write_task(shared: Arc<Shared>) {
+    let Some(error) = shared.outbox.write_leftovers().await else {
+        return;
+    };
+    tracing::debug!(%error, "a guest can't be written to any more");
+    if tokio::time::timeout(LAST_WORDS, shared.closed.cancelled())
+        .await
+        .is_err()
+    {
+        shared.end(Fault::stopped());
+    }
+}

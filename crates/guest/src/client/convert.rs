@@ -1,0 +1,195 @@
+//! The contract's types as the wire has them, and back.
+
+use eyot::{
+    Command, DirEntry, Error, ErrorKind, ExecRequest, ExitStatus, FileStat, FileType, GlobResult, GrepMatch,
+    GrepResult, LogQuery, LogStream, Place, ProcessId, ProcessInfo, ProcessStatus, PtySize, Usage, WriteMode,
+    WriteOptions,
+};
+
+use crate::protocol::{
+    CHANNEL_STDERR, CHANNEL_STDOUT, CommandSpec, Exec, Failure, FileEntry, FileKind, GlobFound, GrepFound,
+    Location, LogRequest, ProcessRecord, Reply, StatRecord, Status, Terminal, UsageRecord, WriteHow,
+};
+
+/// The error that a guest's failure stands for.
+pub(super) fn failure_error(failure: Failure) -> Error {
+    let kind = ErrorKind::from_name(&failure.kind).unwrap_or(ErrorKind::Internal);
+    Error::new(kind, failure.message)
+}
+
+/// A reply that the call's shape should not have let through.
+pub(super) fn unexpected(reply: &Reply) -> Error {
+    Error::new(
+        ErrorKind::Internal,
+        format!("a reply of the wrong kind was let through: {reply:?}"),
+    )
+}
+
+pub(super) fn location(place: &Place) -> Location {
+    let beneath = place
+        .beneath
+        .as_ref()
+        .map(|directory| directory.as_str().to_owned());
+    Location {
+        path: place.path.as_str().to_owned(),
+        beneath,
+    }
+}
+
+pub(super) fn exec(request: ExecRequest) -> Exec {
+    let ExecRequest {
+        command,
+        cwd,
+        env,
+        user,
+        stdin,
+        pty,
+    } = request;
+    let command = match command {
+        Command::Shell(line) => CommandSpec::Shell(line),
+        Command::Argv(argv) => CommandSpec::Argv(argv),
+    };
+    let env = env.into_iter().collect();
+    Exec {
+        command,
+        cwd: location(&cwd),
+        env,
+        user,
+        stdin,
+        terminal: pty.map(terminal),
+    }
+}
+
+pub(super) fn terminal(size: PtySize) -> Terminal {
+    Terminal {
+        rows: size.rows,
+        cols: size.cols,
+    }
+}
+
+pub(super) fn exit_status(status: Status) -> ExitStatus {
+    match status {
+        Status::Exited(code) => ExitStatus::Exited(code),
+        Status::Signaled(signal) => ExitStatus::Signaled(signal),
+        Status::OutOfMemory => ExitStatus::OutOfMemory,
+    }
+}
+
+pub(super) fn process_info(record: ProcessRecord) -> ProcessInfo {
+    let ProcessRecord {
+        id,
+        pid,
+        command,
+        status,
+        started_ms,
+        ended_ms,
+    } = record;
+    let status = status.map_or(ProcessStatus::Running, |status| {
+        ProcessStatus::Ended(exit_status(status))
+    });
+    ProcessInfo {
+        id: ProcessId(id),
+        pid,
+        command,
+        status,
+        started_ms,
+        ended_ms,
+    }
+}
+
+pub(super) fn log_request(process: ProcessId, query: LogQuery) -> LogRequest {
+    let stream = query.stream.map(|stream| match stream {
+        LogStream::Stdout => CHANNEL_STDOUT,
+        LogStream::Stderr => CHANNEL_STDERR,
+    });
+    let LogQuery {
+        offset,
+        tail_bytes,
+        follow,
+        ..
+    } = query;
+    LogRequest {
+        process: process.0,
+        stream,
+        offset,
+        tail: tail_bytes,
+        follow,
+    }
+}
+
+pub(super) fn write_how(options: WriteOptions) -> WriteHow {
+    let mode = match options.mode {
+        WriteMode::Replace => 0,
+        WriteMode::Append => 1,
+        WriteMode::CreateNew => 2,
+    };
+    WriteHow {
+        mode,
+        permissions: options.permissions,
+        max_bytes: options.max_file_bytes,
+    }
+}
+
+pub(super) fn file_stat(record: StatRecord) -> FileStat {
+    FileStat {
+        is_file: record.kind == FileKind::File,
+        is_directory: record.kind == FileKind::Directory,
+        is_symbolic_link: Some(record.symlink),
+        size: Some(record.size),
+        modified_ms: Some(record.modified_ms),
+        mode: Some(record.mode),
+    }
+}
+
+pub(super) fn dir_entry(entry: FileEntry) -> DirEntry {
+    let file_type = Some(match entry.kind {
+        FileKind::File => FileType::File,
+        FileKind::Directory => FileType::Directory,
+        FileKind::Symlink => FileType::Symlink,
+        FileKind::Other => FileType::Other,
+    });
+    let (name, name_bytes) = match String::from_utf8(entry.name) {
+        Ok(name) => (name, None),
+        Err(error) => (
+            String::from_utf8_lossy(error.as_bytes()).into_owned(),
+            Some(error.into_bytes()),
+        ),
+    };
+    DirEntry {
+        name,
+        name_bytes,
+        file_type,
+        size: Some(entry.size),
+    }
+}
+
+pub(super) fn glob_result(found: GlobFound) -> GlobResult {
+    GlobResult {
+        paths: found.paths,
+        truncated: found.truncated,
+    }
+}
+
+pub(super) fn grep_result(found: GrepFound) -> GrepResult {
+    let matches = found.matches.into_iter().map(|line| GrepMatch {
+        path: line.path,
+        line_number: line.line_number,
+        line: line.line,
+        line_truncated: line.line_truncated,
+    });
+    GrepResult {
+        matches: matches.collect(),
+        truncated: found.truncated,
+    }
+}
+
+pub(super) fn usage(record: UsageRecord) -> Usage {
+    Usage {
+        processes: Some(record.processes),
+        memory_bytes: Some(record.memory_bytes),
+        cpu_ms: Some(record.cpu_ms),
+        disk_bytes: None,
+        uptime_ms: Some(record.uptime_ms),
+        idle_ms: Some(record.idle_ms),
+    }
+}

@@ -1,0 +1,283 @@
+//! A guest as a `SandboxDriver`: each method is one call.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use eyot::{
+    ByteRange, ByteStream, Capabilities, CreateDirOptions, DirEntry, ErrorKind, ExecRequest, Execution,
+    FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult, Isolation, LogChunk, LogQuery, Place,
+    ProcessId, ProcessInfo, RemoveOptions, Result, SandboxDriver, SandboxPath, Signal, TarInOptions,
+    TcpStream, Usage, WriteOptions,
+};
+use futures_util::stream::BoxStream;
+
+use super::call::Call;
+use super::connection::Connection;
+use super::convert::{
+    exec, file_stat, glob_result, grep_result, location, log_request, process_info, unexpected, usage,
+    write_how,
+};
+use super::dial::Dialled;
+use super::exec::execution;
+use super::fault::Fault;
+use super::feed::feed;
+use super::listing::{Unlisted, collect};
+use super::logs::chunks_of;
+use super::stream::bytes_of;
+use crate::protocol::{Reply, Request};
+
+/// Takes a sandbox away: what only its maker can do.
+#[async_trait]
+pub trait Destroyer: Send + Sync {
+    /// Destroys the sandbox: processes, mounts, files. Twice is fine.
+    async fn destroy(&self) -> Result<()>;
+}
+
+/// What a driver says about a sandbox and can't learn from its guest.
+pub struct GuestDriverParts {
+    /// The provider's name.
+    pub provider: String,
+    /// The working directory.
+    pub workdir: SandboxPath,
+    /// What the sandbox can do.
+    pub capabilities: Capabilities,
+    /// What holds around it.
+    pub isolation: Isolation,
+    /// How it is destroyed.
+    pub destroyer: Arc<dyn Destroyer>,
+}
+
+/// A sandbox that is served by a guest.
+pub struct GuestDriver {
+    connection: Connection,
+    parts: GuestDriverParts,
+}
+
+impl GuestDriver {
+    /// The driver of the sandbox at the other end of the connection.
+    pub fn new(connection: Connection, parts: GuestDriverParts) -> Self {
+        Self { connection, parts }
+    }
+
+    /// Its connection.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Asks whether the guest is there.
+    pub async fn ping(&self) -> Result<()> {
+        self.connection.ping().await
+    }
+
+    /// See [`Connection::adopt`].
+    pub async fn adopt(&self) -> Result<()> {
+        self.connection.adopt().await
+    }
+
+    /// See [`Connection::shutdown`].
+    pub async fn shutdown(&self) -> Result<()> {
+        self.connection.shutdown().await
+    }
+
+    /// Begins a call and waits until the guest has announced it.
+    async fn open(&self, request: Request) -> Result<Call> {
+        let call = self.connection.call(&request).await?;
+        call.event().await?;
+        Ok(call)
+    }
+
+    async fn done(&self, request: Request) -> Result<()> {
+        self.connection.ask(&request).await.map(drop)
+    }
+
+    async fn process(&self, request: Request) -> Result<ProcessInfo> {
+        match self.connection.ask(&request).await? {
+            Reply::Process(record) => Ok(process_info(record)),
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+impl fmt::Debug for GuestDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GuestDriver")
+            .field("provider", &self.parts.provider)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl SandboxDriver for GuestDriver {
+    fn provider(&self) -> &str {
+        &self.parts.provider
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.parts.capabilities
+    }
+
+    fn isolation(&self) -> &Isolation {
+        &self.parts.isolation
+    }
+
+    fn workdir(&self) -> &SandboxPath {
+        &self.parts.workdir
+    }
+
+    async fn read(&self, file: &Place, range: ByteRange) -> Result<ByteStream> {
+        self.open(Request::Read(location(file), range.offset, range.limit))
+            .await
+            .map(bytes_of)
+    }
+
+    async fn write(&self, file: &Place, content: ByteStream, options: WriteOptions) -> Result<u64> {
+        feed(
+            self.connection
+                .call(&Request::Write(location(file), write_how(options)))
+                .await?,
+            content,
+        )
+        .await
+    }
+
+    async fn stat(&self, file: &Place) -> Result<FileStat> {
+        match self.connection.ask(&Request::Stat(location(file))).await? {
+            Reply::Stat(record) => Ok(file_stat(record)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn list(&self, directory: &Place) -> Result<Vec<DirEntry>> {
+        let call = self.open(Request::List(location(directory))).await?;
+        match collect(&call).await {
+            Ok(entries) => Ok(entries),
+            Err(Unlisted::Failed(error)) => Err(error),
+            Err(Unlisted::Broken(what)) => {
+                self.connection.shared().end(Fault::broken(&what));
+                Err(self.connection.error())
+            }
+        }
+    }
+
+    async fn exists(&self, file: &Place) -> Result<bool> {
+        match self.connection.ask(&Request::Exists(location(file))).await? {
+            Reply::Bool(exists) => Ok(exists),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn create_dir(&self, directory: &Place, options: CreateDirOptions) -> Result<()> {
+        self.done(Request::CreateDir(location(directory), options.recursive))
+            .await
+    }
+
+    async fn remove(&self, file: &Place, options: RemoveOptions) -> Result<()> {
+        self.done(Request::Remove(location(file), options.recursive, options.force))
+            .await
+    }
+
+    async fn rename(&self, from: &Place, to: &Place) -> Result<()> {
+        self.done(Request::Rename(location(from), location(to))).await
+    }
+
+    async fn exec(&self, request: ExecRequest) -> Result<Execution> {
+        let stdin = request.stdin;
+        let call = self.open(Request::Exec(exec(request))).await?;
+        Ok(execution(call, stdin))
+    }
+
+    async fn destroy(&self) -> Result<()> {
+        self.parts.destroyer.destroy().await?;
+        self.connection
+            .close_for_good(ErrorKind::Destroyed, "the sandbox has been destroyed");
+        Ok(())
+    }
+
+    async fn glob(&self, options: &GlobOptions) -> Result<GlobResult> {
+        let GlobOptions {
+            pattern,
+            root,
+            hidden,
+            max_results,
+        } = options;
+        let request = Request::Glob(location(root), pattern.clone(), *hidden, *max_results);
+        match self.connection.ask(&request).await? {
+            Reply::Glob(found) => Ok(glob_result(found)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn grep(&self, options: &GrepOptions) -> Result<GrepResult> {
+        let request = Request::Grep {
+            root: location(&options.root),
+            pattern: options.pattern.clone(),
+            literal: options.literal,
+            ignore_case: options.ignore_case,
+            include: options.include.clone(),
+            max_matches: options.max_matches,
+            max_line_bytes: options.max_line_bytes,
+        };
+        match self.connection.ask(&request).await? {
+            Reply::Grep(found) => Ok(grep_result(found)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn tar_out(&self, root: &Place) -> Result<ByteStream> {
+        self.open(Request::TarOut(location(root))).await.map(bytes_of)
+    }
+
+    async fn tar_in(&self, directory: &Place, tar: ByteStream, options: TarInOptions) -> Result<u64> {
+        let request = Request::TarIn(location(directory), options.max_total_bytes, options.max_entries);
+        feed(self.connection.call(&request).await?, tar).await
+    }
+
+    async fn dial(&self, port: u16) -> Result<Box<dyn TcpStream>> {
+        let call = self.open(Request::Dial(port)).await?;
+        Ok(Box::new(Dialled::new(call)))
+    }
+
+    async fn usage(&self) -> Result<Usage> {
+        match self.connection.ask(&Request::Usage).await? {
+            Reply::Usage(record) => Ok(usage(record)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn start(&self, request: ExecRequest) -> Result<ProcessInfo> {
+        self.process(Request::Start(exec(request))).await
+    }
+
+    async fn processes(&self) -> Result<Vec<ProcessInfo>> {
+        match self.connection.ask(&Request::Processes).await? {
+            Reply::Processes(records) => Ok(records.into_iter().map(process_info).collect()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn wait(&self, process: ProcessId) -> Result<ProcessInfo> {
+        self.process(Request::Wait(process.0)).await
+    }
+
+    async fn logs(
+        &self,
+        process: ProcessId,
+        query: LogQuery,
+    ) -> Result<BoxStream<'static, Result<LogChunk>>> {
+        let call = self.connection.call(&Request::Logs(log_request(process, query))).await?;
+        // A log that has nothing yet announces nothing. Requests are taken up in their order: with the pong, a
+        // process that is not known would have been refused before.
+        tokio::select! {
+            biased;
+            event = call.event() => drop(event?),
+            pong = self.connection.ping() => pong?,
+        }
+        Ok(chunks_of(call))
+    }
+
+    async fn kill(&self, process: ProcessId, signal: Option<Signal>) -> Result<()> {
+        self.done(Request::Kill(process.0, signal.map(|signal| signal.0)))
+            .await
+    }
+}

@@ -1,0 +1,96 @@
+//! A running command: its events, its input and its control.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use async_trait::async_trait;
+use eyot::{Bytes, Execution, ExecutionControl, ExecutionEvent, ExecutionInput, PtySize, Result, Signal};
+use futures_util::Stream;
+
+use super::call::{Call, Line};
+use super::convert::{exit_status, terminal, unexpected};
+use crate::protocol::{CHANNEL_STDOUT, Control, Reply};
+
+/// The command of a call that has started.
+pub(super) fn execution(call: Call, stdin: bool) -> Execution {
+    let line = call.line().clone();
+    let input = stdin.then(|| Box::new(Input(line.clone())) as Box<dyn ExecutionInput>);
+    Execution {
+        events: Box::pin(Events { call: Some(call) }),
+        input,
+        control: Arc::new(CommandControl(line)),
+    }
+}
+
+/// What the command does. Dropping it cancels the call, which kills the command's tree.
+struct Events {
+    call: Option<Call>,
+}
+
+impl Stream for Events {
+    type Item = Result<ExecutionEvent>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(call) = &self.call else {
+            return Poll::Ready(None);
+        };
+        if let Some(piece) = ready!(call.poll_piece(context)) {
+            let bytes = Bytes::from(piece.bytes);
+            let stdout = piece.channel == CHANNEL_STDOUT;
+            let event = if stdout {
+                ExecutionEvent::Stdout(bytes)
+            } else {
+                ExecutionEvent::Stderr(bytes)
+            };
+            return Poll::Ready(Some(Ok(event)));
+        }
+        let end = ready!(call.poll_reply(context));
+        self.call = None;
+        Poll::Ready(Some(end.and_then(exit)))
+    }
+}
+
+fn exit(reply: Reply) -> Result<ExecutionEvent> {
+    match reply {
+        Reply::Exited(status) => Ok(ExecutionEvent::Exit(exit_status(status))),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// The command's standard input; its end is sent when it is dropped.
+struct Input(Line);
+
+#[async_trait]
+impl ExecutionInput for Input {
+    async fn write(&mut self, bytes: Bytes) -> Result<()> {
+        match self.0.send(&bytes).await {
+            true => Ok(()),
+            false => Err(self.0.not_read()),
+        }
+    }
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        self.0.send_end();
+    }
+}
+
+/// The command's control.
+struct CommandControl(Line);
+
+#[async_trait]
+impl ExecutionControl for CommandControl {
+    async fn kill(&self) -> Result<()> {
+        self.0.control(Control::Kill).await
+    }
+
+    async fn signal(&self, signal: Signal) -> Result<()> {
+        self.0.control(Control::Signal(signal.0)).await
+    }
+
+    async fn resize(&self, size: PtySize) -> Result<()> {
+        self.0.control(Control::Resize(terminal(size))).await
+    }
+}

@@ -1,0 +1,54 @@
+//! A stream of bytes on its way in, to a call that answers with a size: files that are written, trees that
+//! are unpacked.
+
+use eyot::{ByteStream, Bytes, Error, Result};
+use futures_util::StreamExt;
+
+use super::call::Call;
+use super::convert::unexpected;
+use crate::protocol::Reply;
+
+/// How feeding a call went.
+enum Fed {
+    /// Everything was sent.
+    All,
+    /// The call ended before.
+    CallEnded,
+    /// The content failed.
+    ContentFailed(Error),
+}
+
+/// Sends all of `content` and returns the call's size. If the content fails, the call is cancelled, and the
+/// content's error is returned once the guest has put everything back.
+pub(super) async fn feed(call: Call, mut content: ByteStream) -> Result<u64> {
+    match send_all(&call, &mut content).await {
+        Fed::All => call.line().send_end(),
+        Fed::CallEnded => {}
+        Fed::ContentFailed(error) => {
+            drop(content);
+            call.cancel();
+            call.ended().await;
+            return Err(error);
+        }
+    }
+    match call.reply().await? {
+        Reply::Size(size) => Ok(size),
+        other => Err(unexpected(&other)),
+    }
+}
+
+async fn send_all(call: &Call, content: &mut ByteStream) -> Fed {
+    loop {
+        let next: Option<Result<Bytes>> = tokio::select! {
+            biased;
+            () = call.ended() => return Fed::CallEnded,
+            next = content.next() => next,
+        };
+        match next {
+            None => return Fed::All,
+            Some(Err(error)) => return Fed::ContentFailed(error),
+            Some(Ok(bytes)) if call.line().send(&bytes).await => {}
+            Some(Ok(_)) => return Fed::CallEnded,
+        }
+    }
+}

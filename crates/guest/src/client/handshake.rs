@@ -1,0 +1,128 @@
+//! The first words of a connection: both sides say their version and prove who they are.
+
+use std::time::Duration;
+
+use eyot::{Error, ErrorKind, Result};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::convert::failure_error;
+use super::fault::Fault;
+use crate::protocol::{Decoder, Failure, Frame, Header, Hello, Kind, MAJOR, MINOR, Welcome, decode, encode};
+
+/// How long a guest may take for its first words.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Says hello and checks the welcome. Gives what the guest may have sent after it.
+pub(super) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut S,
+    client_nonce: [u8; 16],
+    guest_nonce: [u8; 16],
+) -> Result<Decoder> {
+    let late = |_| {
+        Error::new(
+            ErrorKind::Unavailable,
+            "the sandbox's guest did not answer within 10 s",
+        )
+    };
+    tokio::time::timeout(DEADLINE, greet(stream, client_nonce, guest_nonce))
+        .await
+        .map_err(late)?
+}
+
+async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut S,
+    client_nonce: [u8; 16],
+    guest_nonce: [u8; 16],
+) -> Result<Decoder> {
+    let hello = encode(&Hello {
+        major: MAJOR,
+        minor: MINOR,
+        nonce: client_nonce,
+    });
+    let header = Header {
+        kind: Kind::Hello,
+        channel: 0,
+        more: false,
+        call: 0,
+    }
+    .to_bytes(hello.len());
+    stream
+        .write_all(&[&header[..], &hello].concat())
+        .await
+        .map_err(gone)?;
+    stream.flush().await.map_err(gone)?;
+    let (frame, decoder) = first_frame(stream).await?;
+    check(&frame, guest_nonce)?;
+    Ok(decoder)
+}
+
+async fn first_frame<S: AsyncRead + Unpin>(stream: &mut S) -> Result<(Frame, Decoder)> {
+    let mut decoder = Decoder::new();
+    let mut buffer = [0; 512];
+    loop {
+        match decoder.next_frame() {
+            Ok(Some(frame)) => return Ok((frame, decoder)),
+            Ok(None) => {}
+            Err(error) => return Err(Fault::broken(&error.to_string()).error()),
+        }
+        match stream.read(&mut buffer).await.map_err(gone)? {
+            0 => {
+                return Err(Error::new(
+                    ErrorKind::Unavailable,
+                    "the sandbox stopped before its guest answered",
+                ));
+            }
+            length => decoder.push(&buffer[..length]),
+        }
+    }
+}
+
+fn gone(error: std::io::Error) -> Error {
+    Error::new(
+        ErrorKind::Unavailable,
+        "the sandbox stopped before its guest answered",
+    )
+    .with_source(error)
+}
+
+fn check(frame: &Frame, guest_nonce: [u8; 16]) -> Result<()> {
+    let broken = |what: String| Fault::broken(&what).error();
+    let Header { kind, more, call, .. } = frame.header;
+    match kind {
+        Kind::Welcome if !more && call == 0 => {
+            let welcome: Welcome = decode(&frame.payload).map_err(broken)?;
+            check_welcome(&welcome, guest_nonce)
+        }
+        Kind::Failure if !more && call == 0 => {
+            let failure: Failure = decode(&frame.payload).map_err(broken)?;
+            Err(failure_error(failure).context("the sandbox's guest refused the connection"))
+        }
+        kind => Err(broken(format!("{kind:?} where Welcome was due"))),
+    }
+}
+
+fn check_welcome(welcome: &Welcome, guest_nonce: [u8; 16]) -> Result<()> {
+    if welcome.major != MAJOR {
+        let Welcome { major, minor, .. } = welcome;
+        let message = format!(
+            "the sandbox's guest speaks protocol {major}.{minor} and this Eyot speaks {MAJOR}.{MINOR}"
+        );
+        let hint = "use the version of Eyot that made the sandbox, or create it anew";
+        return Err(Error::new(ErrorKind::Conflict, message).with_hint(hint));
+    }
+    match same(&welcome.nonce, &guest_nonce) {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorKind::Permission,
+            "whoever answered is not this sandbox's guest",
+        )),
+    }
+}
+
+/// Compares without telling by its duration where the difference is.
+fn same(one: &[u8; 16], other: &[u8; 16]) -> bool {
+    one.iter()
+        .zip(other)
+        .fold(0, |difference, (a, b)| difference | (a ^ b))
+        == 0
+}

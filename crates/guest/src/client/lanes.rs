@@ -1,0 +1,90 @@
+//! How many calls may be open at a time: fewer than the guest allows, and file calls few enough for its
+//! workers.
+//!
+//! Reading, writing and short file calls have lanes of their own. With one lane, as many copies inside the
+//! sandbox as there are places could each hold one for reading and wait for another one for writing, for
+//! ever.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::protocol::MAX_CALLS;
+
+/// Open calls of all kinds; a little below the guest's limit, so that a cancelled call that still settles is
+/// no breach.
+const OPEN: usize = MAX_CALLS - 24;
+/// Files and trees that are read at a time.
+const OUT: usize = 32;
+/// Files and trees that are written at a time.
+const IN: usize = 16;
+/// Other file calls at a time.
+const SHORT: usize = 16;
+
+/// Which limit a call falls under besides that of all calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// None.
+    Any,
+    /// It streams a file or a tree out.
+    Out,
+    /// It streams a file or a tree in.
+    In,
+    /// It is a file call without a stream that a consumer could hold up.
+    Short,
+}
+
+/// The right to have a call open, given back when the guest ends the call.
+#[derive(Debug)]
+pub(super) struct Permits {
+    _open: OwnedSemaphorePermit,
+    _lane: Option<OwnedSemaphorePermit>,
+}
+
+/// The limits of one connection.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    open: Arc<Semaphore>,
+    outward: Arc<Semaphore>,
+    inward: Arc<Semaphore>,
+    short: Arc<Semaphore>,
+}
+
+impl Lanes {
+    /// All lanes free.
+    pub(super) fn new() -> Self {
+        let places = |count| Arc::new(Semaphore::new(count));
+        Self {
+            open: places(OPEN),
+            outward: places(OUT),
+            inward: places(IN),
+            short: places(SHORT),
+        }
+    }
+
+    /// Waits for a place; `None` once the lanes are closed.
+    pub(super) async fn enter(&self, lane: Lane) -> Option<Permits> {
+        let lane = match lane {
+            Lane::Any => None,
+            Lane::Out => Some(&self.outward),
+            Lane::In => Some(&self.inward),
+            Lane::Short => Some(&self.short),
+        };
+        let lane = match lane {
+            Some(lane) => Some(Arc::clone(lane).acquire_owned().await.ok()?),
+            None => None,
+        };
+        let open = Arc::clone(&self.open).acquire_owned().await.ok()?;
+        Some(Permits {
+            _open: open,
+            _lane: lane,
+        })
+    }
+
+    /// Turns everybody away, those who wait included.
+    pub(super) fn close(&self) {
+        for lane in [&self.open, &self.outward, &self.inward, &self.short] {
+            lane.close();
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! A started process's log as a stream of chunks.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use eyot::{Bytes, LogChunk, LogStream, Result};
+use futures_util::{Stream, stream::BoxStream};
+
+use super::call::Call;
+use super::pieces::Piece;
+use crate::protocol::CHANNEL_STDOUT;
+
+/// The chunks, then the call's error if it has one.
+struct Chunks {
+    call: Option<Call>,
+}
+
+/// The chunks of a log call. Dropping the stream cancels the call.
+pub(super) fn chunks_of(call: Call) -> BoxStream<'static, Result<LogChunk>> {
+    Box::pin(Chunks { call: Some(call) })
+}
+
+impl Stream for Chunks {
+    type Item = Result<LogChunk>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(call) = &self.call else {
+            return Poll::Ready(None);
+        };
+        if let Some(piece) = ready!(call.poll_piece(context)) {
+            return Poll::Ready(Some(Ok(chunk(piece))));
+        }
+        let end = ready!(call.poll_reply(context));
+        self.call = None;
+        Poll::Ready(end.err().map(Err))
+    }
+}
+
+/// The chunk in a frame of data: its offset leads. The reader has checked that it is there.
+fn chunk(piece: Piece) -> LogChunk {
+    let mut data = Bytes::from(piece.bytes);
+    let prefix = data.split_to(data.len().min(8));
+    let offset = prefix
+        .as_ref()
+        .try_into()
+        .map(u64::from_le_bytes)
+        .unwrap_or_default();
+    let stream = if piece.channel == CHANNEL_STDOUT {
+        LogStream::Stdout
+    } else {
+        LogStream::Stderr
+    };
+    LogChunk { stream, offset, data }
+}

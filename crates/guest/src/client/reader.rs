@@ -1,0 +1,126 @@
+//! The reader task: takes what the guest sends, checks it, and delivers it to the calls. It trusts nothing,
+//! and holds no more than one frame, one read and the beginnings of messages.
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use super::assembly::Assembly;
+use super::connection::Shared;
+use super::convert::failure_error;
+use super::fault::{Fault, Violation};
+use super::lock;
+use super::slot::Slot;
+use crate::protocol::{
+    Decoder, Event, Failure, Frame, Header, Kind, MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES, decode,
+};
+
+/// How many bytes are read at a time at the most.
+const READ_BYTES: usize = 2 * MAX_FRAME_BYTES;
+
+/// Delivers until the stream ends or the guest breaks the protocol; says why it ended.
+pub(super) async fn read_to_end(
+    shared: &Arc<Shared>,
+    mut stream: impl AsyncRead + Unpin,
+    mut decoder: Decoder,
+) -> Fault {
+    let mut assembly = Assembly::default();
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        if let Err(fault) = deliver_all(shared, &mut decoder, &mut assembly) {
+            return fault;
+        }
+        match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => return Fault::stopped(),
+            Ok(length) => decoder.push(&buffer[..length]),
+        }
+    }
+}
+
+fn deliver_all(shared: &Shared, decoder: &mut Decoder, assembly: &mut Assembly) -> Result<(), Fault> {
+    while let Some(frame) = decoder
+        .next_frame()
+        .map_err(|error| Fault::broken(&error.to_string()))?
+    {
+        if frame.header.call == 0 {
+            return Err(farewell(&frame));
+        }
+        deliver(shared, frame, assembly).map_err(|Violation(what)| Fault::broken(&what))?;
+    }
+    Ok(())
+}
+
+/// What a frame of the connection itself means: the guest may only end it.
+fn farewell(frame: &Frame) -> Fault {
+    match (frame.header.kind, frame.header.more) {
+        (Kind::Failure, false) => match decode::<Failure>(&frame.payload) {
+            Ok(Failure { message, .. }) => Fault::new(
+                eyot::ErrorKind::Unavailable,
+                format!("the sandbox ended the connection: {message}"),
+            ),
+            Err(what) => Fault::broken(&what),
+        },
+        (kind, _) => Fault::broken(&format!("{kind:?} outside of a call")),
+    }
+}
+
+fn deliver(shared: &Shared, frame: Frame, assembly: &mut Assembly) -> Result<(), Violation> {
+    let Header {
+        kind,
+        channel,
+        more,
+        call,
+    } = frame.header;
+    match kind {
+        Kind::Reply | Kind::Failure | Kind::Event => deliver_message(shared, frame, assembly),
+        Kind::Data | Kind::End | Kind::Credit if more => Err(Violation::new(format!("{kind:?} in parts"))),
+        Kind::Data => shared.named(call)?.deliver_data(channel, frame.payload),
+        Kind::End if frame.payload.is_empty() => shared.named(call)?.deliver_end(channel),
+        Kind::End => Err(Violation::new("End with a payload")),
+        Kind::Credit => shared.named(call)?.deliver_credit(channel, &frame.payload),
+        Kind::Hello | Kind::Welcome | Kind::Request | Kind::Control | Kind::Cancel => Err(Violation::new(
+            format!("{kind:?} from a guest in the middle of a connection"),
+        )),
+    }
+}
+
+fn deliver_message(shared: &Shared, frame: Frame, assembly: &mut Assembly) -> Result<(), Violation> {
+    let Header { kind, call, .. } = frame.header;
+    let slot = shared.named(call)?;
+    let max_bytes = if kind == Kind::Reply {
+        slot.shape().answer.max_bytes()
+    } else {
+        MAX_PAYLOAD_BYTES
+    };
+    let Some(message) = assembly.add(frame, max_bytes)? else {
+        return Ok(());
+    };
+    match kind {
+        Kind::Event => slot.deliver_event(decode::<Event>(&message).map_err(Violation)?),
+        Kind::Failure => {
+            let failure = decode::<Failure>(&message).map_err(Violation)?;
+            end(shared, call, assembly, |slot| {
+                slot.finish(Err(failure_error(failure)))
+            })
+        }
+        _ => {
+            let reply = slot.shape().answer.decode(&message)?;
+            end(shared, call, assembly, |slot| slot.finish(Ok(reply)))
+        }
+    }
+}
+
+fn end(
+    shared: &Shared,
+    call: u32,
+    assembly: &Assembly,
+    finish: impl FnOnce(&Slot) -> Result<(), Violation>,
+) -> Result<(), Violation> {
+    if assembly.is_midway(call) {
+        return Err(Violation::new("a call that ended in the middle of a message"));
+    }
+    let slot = shared.named(call)?;
+    // A refused end leaves the call in the table, where the connection's own end finds and settles it.
+    finish(&slot)?;
+    lock(&shared.table).ended(call).map(drop)
+}

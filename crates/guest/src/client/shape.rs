@@ -1,0 +1,134 @@
+//! What a call's traffic may look like, derived from its request: the frames that its guest may send, and how
+//! much.
+
+use super::answer::Answer;
+use super::lanes::Lane;
+use crate::protocol::{CHANNEL_MAIN, CHANNEL_STDERR, CHANNEL_STDOUT, Request};
+
+/// How many channels a call has.
+pub(super) const CHANNELS: usize = 3;
+
+/// Whether and what a guest announces before it sends data and its reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Announce {
+    /// Nothing.
+    Never,
+    /// `Event::Started`, always.
+    Started,
+    /// `Event::Opened`, always.
+    Opened,
+    /// `Event::Opened`, or nothing.
+    MayOpen,
+}
+
+/// What one frame of data is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// Bytes of a stream; where a frame ends means nothing.
+    Stream,
+    /// A message of its own.
+    Whole,
+    /// Eight bytes of offset, then at least one byte.
+    Prefixed,
+}
+
+/// What a call's traffic may look like.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    /// Its reply.
+    pub(super) answer: Answer,
+    /// What is announced first.
+    pub(super) announce: Announce,
+    /// The channels on which the guest may send.
+    pub(super) channels: &'static [u8],
+    /// What a frame of data is.
+    pub(super) framing: Framing,
+    /// How many bytes of data the guest may send in all; `None`: without end.
+    pub(super) max_data: Option<u64>,
+    /// The client sends on the main channel.
+    pub(super) input: bool,
+    /// Which limit of calls at a time it falls under.
+    pub(super) lane: Lane,
+}
+
+impl Shape {
+    const fn new(answer: Answer) -> Self {
+        Self {
+            answer,
+            announce: Announce::Never,
+            channels: &[],
+            framing: Framing::Stream,
+            max_data: None,
+            input: false,
+            lane: Lane::Any,
+        }
+    }
+
+    const fn lane(self, lane: Lane) -> Self {
+        Self { lane, ..self }
+    }
+
+    const fn receives(self, announce: Announce, channels: &'static [u8], framing: Framing) -> Self {
+        Self {
+            announce,
+            channels,
+            framing,
+            ..self
+        }
+    }
+
+    /// The shape of the call that this request begins.
+    pub(super) fn of(request: &Request) -> Self {
+        const MAIN: &[u8] = &[CHANNEL_MAIN];
+        const OUTPUTS: &[u8] = &[CHANNEL_STDOUT, CHANNEL_STDERR];
+        let done = Self::new(Answer::Done);
+        match request {
+            Request::Ping | Request::Adopt | Request::Shutdown | Request::Kill(..) => done,
+            Request::Exec(exec) => {
+                let channels = if exec.terminal.is_some() {
+                    &OUTPUTS[..1]
+                } else {
+                    OUTPUTS
+                };
+                let shape = Self::new(Answer::Exited).receives(Announce::Started, channels, Framing::Stream);
+                Self {
+                    input: exec.stdin,
+                    ..shape
+                }
+            }
+            Request::Start(_) | Request::Wait(_) => Self::new(Answer::Process),
+            Request::Processes => Self::new(Answer::Processes),
+            Request::Logs(_) => done.receives(Announce::MayOpen, OUTPUTS, Framing::Prefixed),
+            Request::Read(_, _, limit) => {
+                let shape = done
+                    .receives(Announce::Opened, MAIN, Framing::Stream)
+                    .lane(Lane::Out);
+                Self {
+                    max_data: *limit,
+                    ..shape
+                }
+            }
+            Request::TarOut(_) => done
+                .receives(Announce::Opened, MAIN, Framing::Stream)
+                .lane(Lane::Out),
+            Request::Write(..) | Request::TarIn(..) => Self {
+                input: true,
+                ..Self::new(Answer::Size)
+            }
+            .lane(Lane::In),
+            Request::Stat(_) => Self::new(Answer::Stat).lane(Lane::Short),
+            Request::List(_) => done
+                .receives(Announce::Opened, MAIN, Framing::Whole)
+                .lane(Lane::Short),
+            Request::Exists(_) => Self::new(Answer::Bool).lane(Lane::Short),
+            Request::CreateDir(..) | Request::Remove(..) | Request::Rename(..) => done.lane(Lane::Short),
+            Request::Glob(_, _, _, most) => Self::new(Answer::Glob(*most)).lane(Lane::Short),
+            Request::Grep { max_matches, .. } => Self::new(Answer::Grep(*max_matches)).lane(Lane::Short),
+            Request::Dial(_) => Self {
+                input: true,
+                ..done.receives(Announce::Opened, MAIN, Framing::Stream)
+            },
+            Request::Usage => Self::new(Answer::Usage),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! New connections. A process inside the sandbox must never become a client of its own guest.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use super::connection::Connection;
+use super::guest::{Ending, Guest};
+use super::outbox::Outbox;
+use super::poll::Token;
+use super::sys;
+
+/// How many connections there may be at once.
+const MOST_CONNECTIONS: usize = 256;
+
+/// Accepts whoever waits.
+pub fn accept_all(guest: &mut Guest) {
+    loop {
+        let Some(accepted) = guest.listener.as_ref().map(|listener| listener.accept()) else {
+            return;
+        };
+        match accepted {
+            Ok((stream, _)) => admit(guest, stream),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ECONNABORTED | libc::EINTR)) => {}
+            // No descriptor is left. The listener would be ready for ever, so it rests until something is closed.
+            Err(_) => return rest(guest),
+        }
+    }
+}
+
+fn admit(guest: &mut Guest, stream: UnixStream) {
+    // From outside of this pid namespace a peer has no number in here.
+    let is_insider = guest.is_init && sys::peer_pid(stream.as_fd()).map_or(true, |pid| pid != 0);
+    if is_insider || guest.connections.len() >= MOST_CONNECTIONS {
+        return;
+    }
+    // Without room to watch it, it is closed again.
+    drop(guest.add_connection(OwnedFd::from(stream), false));
+}
+
+fn rest(guest: &mut Guest) {
+    if let Some(listener) = &guest.listener {
+        guest.listener_rests = guest.poll.remove(listener.as_fd()).is_ok();
+    }
+}
+
+impl Guest {
+    /// Serves a stream from now on.
+    pub(super) fn add_connection(&mut self, stream: OwnedFd, is_makers: bool) -> io::Result<()> {
+        let id = self.next_id();
+        let outbox = Outbox::new(stream, Arc::clone(&self.poll), Token::Connection(id))?;
+        self.connections
+            .insert(id, Connection::new(id, Arc::new(outbox), is_makers));
+        Ok(())
+    }
+
+    /// Something was closed: the listener may work again.
+    pub(super) fn wake_listener(&mut self) {
+        if let Some(listener) = self.listener.as_ref().filter(|_| self.listener_rests) {
+            self.listener_rests = self.poll.add_reader(listener.as_fd(), Token::Listener).is_err();
+        }
+    }
+
+    /// A connection is gone: nobody waits for its calls, and the commands that belong to them die.
+    pub(super) fn lose_connection(&mut self, id: u32) {
+        let Some(connection) = self.connections.remove(&id) else {
+            return;
+        };
+        connection.outbox.close();
+        for (number, call) in connection.calls {
+            self.abandon(id, number, &call);
+        }
+        if connection.is_makers && !self.adopted {
+            self.ending = Some(Ending::Over);
+        }
+        self.activity.note();
+        self.wake_listener();
+    }
+}

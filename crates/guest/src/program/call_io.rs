@@ -1,0 +1,24 @@
+//! What a file call sees of its connection: bytes out, bytes in, and whether anybody still waits. The file code knows
+//! neither frames nor threads, and a test drives it with a few vectors.
+
+use crate::protocol::Event;
+
+/// The call is over for whoever asked: cancelled, or its connection is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stopped;
+
+/// The two streams of a call, as the code that serves it sees them. Every method may block its thread.
+pub trait CallIo {
+    /// Sends bytes on the main channel; waits for credit. Splits into frames itself: up to
+    /// [`MAX_PAYLOAD_BYTES`](crate::protocol::MAX_PAYLOAD_BYTES) travel as exactly one frame.
+    fn send(&mut self, bytes: &[u8]) -> Result<(), Stopped>;
+
+    /// The next piece that arrived on the main channel; `None` at its end. Grants credit.
+    fn receive(&mut self) -> Result<Option<Vec<u8>>, Stopped>;
+
+    /// Tells the client that something happened.
+    fn event(&mut self, event: Event) -> Result<(), Stopped>;
+
+    /// Whether the call is over for whoever asked. Long loops look here now and then.
+    fn stopped(&self) -> bool;
+}

@@ -1,0 +1,301 @@
+//! A command that was started: its processes, its streams, and to whom they go.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Instant;
+
+use super::call_handle::CallHandle;
+use super::input_writer::InputWriter;
+use super::output_stream::{OutputStream, Taken};
+use super::spawn::Launched;
+use super::sys;
+use super::wire;
+use crate::protocol::{
+    CHANNEL_MAIN, Control, Event, Exec, Failure, Kind, MAX_PAYLOAD_BYTES, Reply, Status, Terminal,
+};
+
+/// To whom a command's output goes.
+#[derive(Debug)]
+pub enum Sink {
+    /// A call, which ends with the command.
+    Call(CallHandle),
+    /// The log of a started process. Until it runs, a call waits for word of that.
+    Log(u32, Option<CallHandle>),
+    /// Nobody: what is left of the command may go on writing all the same.
+    Nobody,
+}
+
+/// How far a command is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Its own process runs, or is on its way.
+    Running,
+    /// Its own process ended.
+    Ended(Status),
+    /// What it wrote last was taken and is on its way to the client.
+    Draining(Status),
+    /// It was answered for.
+    Settled,
+}
+
+/// A command.
+pub struct Command {
+    /// Its number.
+    pub id: u32,
+    /// What was asked for.
+    pub exec: Exec,
+    /// Its processes; `None` once its reaper is gone.
+    pub launched: Option<Launched>,
+    /// To whom its output goes.
+    pub sink: Sink,
+    /// Standard output and standard error; with a terminal only the first.
+    pub streams: [Option<OutputStream>; 2],
+    /// Standard input, if it is open.
+    pub input: Option<InputWriter>,
+    /// The guest's side of its terminal.
+    pub terminal: Option<OwnedFd>,
+    /// How far it is.
+    pub progress: Progress,
+    /// Its tree is being killed, and it is answered for when that is done.
+    pub being_killed: bool,
+    /// Its reaper was killed, and what escaped is being killed.
+    pub lost_reaper: bool,
+    /// Nobody waits for what it says.
+    pub muted: bool,
+    /// Until when its terminal may still say something after its end.
+    pub last_words_until: Option<Instant>,
+    announced: bool,
+    early_signals: Vec<i32>,
+    pid_of_ended: Option<i32>,
+}
+
+impl Command {
+    /// One that was just started.
+    pub fn new(
+        id: u32,
+        exec: Exec,
+        launched: Launched,
+        sink: Sink,
+        streams: [Option<OutputStream>; 2],
+    ) -> Self {
+        Self {
+            id,
+            exec,
+            launched: Some(launched),
+            sink,
+            streams,
+            input: None,
+            terminal: None,
+            progress: Progress::Running,
+            being_killed: false,
+            lost_reaper: false,
+            muted: false,
+            last_words_until: None,
+            announced: false,
+            early_signals: Vec::new(),
+            pid_of_ended: None,
+        }
+    }
+
+    /// Its own process number, once it has one.
+    pub fn pid(&self) -> Option<i32> {
+        self.pid_of_ended
+            .or_else(|| self.launched.as_ref().and_then(Launched::pid))
+    }
+
+    /// Its reaper is gone: what it was made of.
+    pub fn take_launched(&mut self) -> Option<Launched> {
+        self.pid_of_ended = self.pid();
+        self.launched.take()
+    }
+
+    /// Whether it is answered for only when its whole tree is dead, and that is not so yet.
+    pub fn awaits_death(&self) -> bool {
+        self.lost_reaper || (self.being_killed && self.launched.is_some())
+    }
+
+    /// Nobody waits for what it says any more; it goes on saying it.
+    pub fn mute(&mut self) {
+        self.muted = true;
+        self.streams
+            .iter_mut()
+            .flatten()
+            .for_each(|stream| stream.held = Vec::new());
+        self.watch_outputs();
+    }
+
+    /// Tells the client that it runs, if it does not know. Lazily: it leaves with what follows.
+    pub fn announce(&mut self) {
+        let (Sink::Call(handle), Some(pid), false) = (&self.sink, self.pid(), self.announced) else {
+            return;
+        };
+        self.announced = true;
+        let event = Event::Started(pid as u32);
+        let (outbox, call) = (handle.outbox(), handle.call);
+        outbox.append_lazily(|out| wire::push_message(out, Kind::Event, call, &event));
+    }
+
+    /// Sends what a stream has to the call, as far as the client takes it. Whether there was anything.
+    pub fn forward(&mut self, index: usize, buffer: &mut [u8]) -> bool {
+        let Sink::Call(handle) = &self.sink else {
+            return false;
+        };
+        let handle = handle.clone();
+        let Some(stream) = self.streams[index].as_mut() else {
+            return false;
+        };
+        let limit = stream.credit.min(MAX_PAYLOAD_BYTES as u64) as usize;
+        if limit == 0 || handle.is_full() {
+            stream.watch(false);
+            return false;
+        }
+        match stream.take(&mut buffer[..limit]) {
+            Taken::Bytes(count) => {
+                stream.credit -= count as u64;
+                let channel = stream.channel;
+                self.announce();
+                handle.data(channel, &[&buffer[..count]]);
+                true
+            }
+            Taken::Nothing => false,
+            Taken::End => {
+                self.streams[index] = None;
+                false
+            }
+        }
+    }
+
+    /// Reads what nobody wants, so that whoever writes it can go on.
+    pub fn discard(&mut self, index: usize, buffer: &mut [u8]) {
+        if let Some(stream) = &self.streams[index]
+            && stream.take(buffer) == Taken::End
+        {
+            self.streams[index] = None;
+        }
+    }
+
+    /// After the command's end: takes what its pipes hold right now, and no more. What the client does not take yet
+    /// is held; nothing else is read until it is gone.
+    pub fn take_last_words(&mut self) {
+        self.streams
+            .iter_mut()
+            .flatten()
+            .for_each(OutputStream::hold_what_waits);
+    }
+
+    /// Sends what is held, as far as the client takes it. Whether nothing is left.
+    pub fn send_held(&mut self) -> bool {
+        let Sink::Call(handle) = &self.sink else {
+            return true;
+        };
+        let mut all = true;
+        for stream in self.streams.iter_mut().flatten() {
+            while !stream.held.is_empty() && stream.credit > 0 && !handle.is_full() {
+                let most = (stream.credit as usize)
+                    .min(MAX_PAYLOAD_BYTES)
+                    .min(stream.held.len());
+                let piece: Vec<u8> = stream.held.drain(..most).collect();
+                stream.credit -= most as u64;
+                handle.data(stream.channel, &[&piece]);
+            }
+            all &= stream.held.is_empty();
+        }
+        all
+    }
+
+    /// Answers the call and lets go of it.
+    pub fn settle(&mut self, result: &Result<Reply, Failure>) -> Option<CallHandle> {
+        self.progress = Progress::Settled;
+        self.input = None;
+        let sink = std::mem::replace(&mut self.sink, Sink::Nobody);
+        self.watch_outputs();
+        let (Sink::Call(handle) | Sink::Log(_, Some(handle))) = sink else {
+            return None;
+        };
+        handle.answer(result);
+        Some(handle)
+    }
+
+    /// Reads its output (again).
+    pub fn watch_outputs(&mut self) {
+        self.streams
+            .iter_mut()
+            .flatten()
+            .for_each(|stream| stream.watch(true));
+    }
+
+    /// Takes what the client sent for its standard input. `false`: more than was granted.
+    pub fn accept_input(&mut self, bytes: &[u8]) -> bool {
+        let accepted = self.input.as_mut().is_none_or(|input| input.accept(bytes));
+        self.write_input();
+        accepted
+    }
+
+    /// The client sends no more input.
+    pub fn end_input(&mut self) {
+        let last = self
+            .terminal
+            .as_ref()
+            .map(|master| sys::end_of_input(master.as_fd()));
+        if let Some(input) = self.input.as_mut() {
+            input.end(last.as_slice());
+        }
+        self.write_input();
+    }
+
+    /// Writes what its standard input takes now.
+    pub fn write_input(&mut self) {
+        let Some(input) = self.input.as_mut() else { return };
+        if let (Some(bytes), Sink::Call(handle)) = (input.write(), &self.sink) {
+            handle.grant(CHANNEL_MAIN, bytes);
+        }
+        if input.is_finished() {
+            // With a terminal this closes one of several descriptors: its end was written as a byte.
+            self.input = None;
+        }
+    }
+
+    /// Sends a signal to its process group, or its terminal's foreground group.
+    pub fn signal(&mut self, signal: i32) {
+        let group = self
+            .terminal
+            .as_ref()
+            .and_then(|master| sys::foreground_group(master.as_fd()));
+        let has_started = self.launched.as_ref().is_some_and(Launched::has_started);
+        match group.or_else(|| self.pid()) {
+            Some(group) if has_started && self.progress == Progress::Running => send_to_group(group, signal),
+            _ if self.progress == Progress::Running => self.early_signals.push(signal),
+            _ => {}
+        }
+    }
+
+    /// It runs now: the signals that came too early.
+    pub fn send_early_signals(&mut self) {
+        for signal in std::mem::take(&mut self.early_signals) {
+            self.signal(signal);
+        }
+    }
+
+    /// Changes its terminal's size, if it has one.
+    pub fn resize(&self, size: Terminal) {
+        if let Some(master) = &self.terminal {
+            // A terminal whose command has ended keeps its size.
+            drop(sys::resize_terminal(master.as_fd(), size));
+        }
+    }
+
+    /// What a `Control` other than `Kill` asks for.
+    pub fn control(&mut self, control: Control) {
+        match control {
+            Control::Kill => {}
+            Control::Signal(signal) => self.signal(signal),
+            Control::Resize(size) => self.resize(size),
+        }
+    }
+}
+
+/// A group that is gone already needs no signal.
+fn send_to_group(group: i32, signal: i32) {
+    if (1..=64).contains(&signal) {
+        drop(sys::kill(-group, signal));
+    }
+}

@@ -1,0 +1,369 @@
+//! Starts commands, and settles them when they have ended.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::call_handle::CallHandle;
+use super::command::{Command, Progress, Sink};
+use super::connection::Call;
+use super::failure::internal;
+use super::guest::Guest;
+use super::input_writer::InputWriter;
+use super::output_stream::OutputStream;
+use super::poll::Token;
+use super::spawn::{Launched, Streams, identity_of, text_of};
+use super::sys;
+use super::tree_kill::{Root, TreeKill};
+use crate::protocol::{CHANNEL_STDERR, CHANNEL_STDOUT, Exec, Failure, Reply, Status};
+
+/// A command that ends sooner is not announced before its answer: both then travel together.
+const ANNOUNCE_AFTER: Duration = Duration::from_millis(1);
+/// What a command wrote to its terminal takes the kernel a moment to deliver.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// The guest's ends of a command's streams, and the command's own.
+struct Plumbing {
+    theirs: Streams,
+    input: Option<OwnedFd>,
+    outputs: [Option<OwnedFd>; 2],
+    terminal: Option<OwnedFd>,
+}
+
+impl Guest {
+    /// Runs a command for a call.
+    pub(super) fn begin_exec(&mut self, handle: CallHandle, exec: Exec) {
+        let id = self.next_id();
+        match self.start_command(id, exec, Sink::Call(handle.clone())) {
+            Ok(()) => {
+                self.open_call(&handle, Call::Command(id));
+                self.announcements
+                    .push_back((Instant::now() + ANNOUNCE_AFTER, id));
+            }
+            Err(failure) => handle.answer(&Err(failure)),
+        }
+    }
+
+    /// Starts a process that outlives the call.
+    pub(super) fn begin_start(&mut self, handle: CallHandle, mut exec: Exec) {
+        let id = self.next_id();
+        exec.stdin = false;
+        let process = self.processes.add(id, text_of(&exec.command));
+        match self.start_command(id, exec, Sink::Log(process, Some(handle.clone()))) {
+            Ok(()) => self.open_call(&handle, Call::Starting(id)),
+            Err(failure) => {
+                self.processes.forget(process);
+                handle.answer(&Err(failure));
+            }
+        }
+    }
+
+    fn start_command(&mut self, id: u32, exec: Exec, sink: Sink) -> Result<(), Failure> {
+        let identity = identity_of(&exec, &self.config)?;
+        let (uid, gid) = (identity.uid, identity.gid);
+        let plumbing = if self.config.switch_user {
+            sys::owned_by(uid, gid, || Plumbing::new(&exec))
+        } else {
+            Plumbing::new(&exec)
+        };
+        let Plumbing {
+            theirs,
+            input,
+            outputs,
+            terminal,
+        } = plumbing.map_err(|error| internal("make a command's pipes", &error))?;
+        let streams = self
+            .watch_outputs(id, outputs)
+            .map_err(|error| internal("watch a command", &error))?;
+        let report_start = matches!(sink, Sink::Log(..));
+        let launched = self
+            .spawner
+            .start(id, &exec, &self.config, theirs, report_start)?;
+        let input = input.map(|fd| InputWriter::new(fd, Arc::clone(&self.poll), Token::Input(id)));
+        self.reapers.insert(launched.reaper(), id);
+        let mut command = Command::new(id, exec, launched, sink, streams);
+        (command.input, command.terminal) = (input, terminal);
+        self.commands.insert(id, command);
+        Ok(())
+    }
+
+    fn watch_outputs(
+        &self,
+        id: u32,
+        outputs: [Option<OwnedFd>; 2],
+    ) -> std::io::Result<[Option<OutputStream>; 2]> {
+        let [stdout, stderr] = outputs;
+        let watch = |fd: Option<OwnedFd>, index: u8, channel: u8| {
+            let token = Token::Output(id, index);
+            fd.map(|fd| OutputStream::new(fd, Arc::clone(&self.poll), token, channel))
+                .transpose()
+        };
+        Ok([
+            watch(stdout, 0, CHANNEL_STDOUT)?,
+            watch(stderr, 1, CHANNEL_STDERR)?,
+        ])
+    }
+
+    /// Tells clients of commands that have been running for a moment.
+    pub(super) fn announce_due(&mut self) {
+        while let Some((at, id)) = self.announcements.front().copied() {
+            if at > Instant::now() {
+                return;
+            }
+            self.announcements.pop_front();
+            if self
+                .commands
+                .get(&id)
+                .and_then(|command| command.launched.as_ref())
+                .is_some_and(Launched::has_started)
+            {
+                self.on_started(id);
+            }
+        }
+    }
+
+    /// A command runs now, or has for a moment.
+    pub(super) fn on_started(&mut self, id: u32) {
+        let Some(command) = self.commands.get_mut(&id) else {
+            return;
+        };
+        let Some(pid) = command.pid() else { return };
+        if command.progress == Progress::Running {
+            self.spawner.raise_oom_score_of(pid);
+        }
+        command.send_early_signals();
+        match &mut command.sink {
+            Sink::Call(handle) => {
+                let handle = handle.clone();
+                command.announce();
+                // Nothing else may follow for long.
+                handle.outbox().append(|_| ());
+            }
+            Sink::Log(process, starter) => {
+                let (process, starter) = (*process, starter.take());
+                let record = self.processes.set_pid(process, pid);
+                if let (Some(handle), Some(record)) = (starter, record) {
+                    self.finish(&handle, &Ok(Reply::Process(record)));
+                }
+            }
+            Sink::Nobody => {}
+        }
+    }
+
+    /// A command could not be run.
+    pub(super) fn on_refused(&mut self, id: u32, refusal: Failure) {
+        let Some(command) = self.commands.get_mut(&id) else {
+            return;
+        };
+        if let Sink::Log(process, _) = command.sink {
+            self.processes.forget(process);
+        }
+        command.streams = [None, None];
+        if let Some(handle) = command.settle(&Err(refusal)) {
+            self.forget_call(&handle);
+        }
+    }
+
+    /// A command's own process ended.
+    pub(super) fn on_ended(&mut self, id: u32, status: Status) {
+        let Some(command) = self.commands.get_mut(&id) else {
+            return;
+        };
+        if command.progress == Progress::Running {
+            command.progress = Progress::Ended(status);
+            self.settle(id);
+        }
+    }
+
+    /// Takes what an ended command wrote last, and answers for it once the client has that. A tree that is being
+    /// killed is answered for when it is dead.
+    pub(super) fn settle(&mut self, id: u32) {
+        let Some(command) = self.commands.get_mut(&id) else {
+            return;
+        };
+        if command.awaits_death()
+            || (matches!(command.progress, Progress::Ended(_)) && self.has_last_words(id))
+        {
+            return;
+        }
+        let Some(command) = self.commands.get_mut(&id) else {
+            return;
+        };
+        if let Progress::Ended(status) = command.progress {
+            command.progress = Progress::Draining(status);
+            command.take_last_words();
+        }
+        if let Progress::Draining(status) = command.progress {
+            match command.sink {
+                Sink::Call(_) => self.settle_call(id, status),
+                Sink::Log(process, _) => self.settle_process(id, process, status),
+                Sink::Nobody => command.progress = Progress::Settled,
+            }
+        }
+    }
+
+    /// Whether a command's terminal may still say something: until its other side is closed, or a moment has passed
+    /// in which the client would have taken it.
+    fn has_last_words(&mut self, id: u32) -> bool {
+        let Some(command) = self.commands.get_mut(&id) else {
+            return false;
+        };
+        let Some(stream) = &command.streams[0] else {
+            return false;
+        };
+        if command.terminal.is_none() || command.muted {
+            return false;
+        }
+        let now = Instant::now();
+        match command.last_words_until {
+            Some(until) if now >= until => stream.credit == 0,
+            Some(_) => true,
+            None => {
+                command.last_words_until = Some(now + LAST_WORDS);
+                self.last_words.push_back((now + LAST_WORDS, id));
+                true
+            }
+        }
+    }
+
+    /// Ends the wait for what may still come from terminals.
+    pub(super) fn end_last_words(&mut self) {
+        while let Some((at, id)) = self.last_words.front().copied() {
+            if at > Instant::now() {
+                return;
+            }
+            self.last_words.pop_front();
+            self.settle(id);
+        }
+    }
+
+    fn settle_call(&mut self, id: u32, status: Status) {
+        let Some(command) = self.commands.get_mut(&id) else {
+            return;
+        };
+        command.announce();
+        if command.send_held()
+            && let Some(handle) = command.settle(&Ok(Reply::Exited(status)))
+        {
+            self.forget_call(&handle);
+            self.forget_if_gone(id);
+        }
+    }
+
+    fn settle_process(&mut self, id: u32, process: u32, status: Status) {
+        // A reaper that was killed may have had no time to say that it ran.
+        self.on_started(id);
+        let Some(command) = self.commands.get_mut(&id) else {
+            return;
+        };
+        for stream in command.streams.iter_mut().flatten() {
+            let bytes = std::mem::take(&mut stream.held);
+            if !bytes.is_empty() {
+                self.processes.append(process, stream.channel, &bytes);
+            }
+        }
+        command.progress = Progress::Settled;
+        // What it left behind goes on writing to the log.
+        command.watch_outputs();
+        let finished = self.processes.end(process, status);
+        self.finish_all(finished);
+        self.forget_if_gone(id);
+    }
+
+    /// Forgets a command of which nothing is left.
+    pub(super) fn forget_if_gone(&mut self, id: u32) {
+        let is_gone = |command: &Command| command.launched.is_none() && command.progress == Progress::Settled;
+        if self.commands.get(&id).is_some_and(is_gone) {
+            self.commands.remove(&id);
+            self.wake_listener();
+        }
+    }
+
+    /// Kills a command's whole tree.
+    pub(super) fn kill_tree(&mut self, id: u32) {
+        let Some(command) = self.commands.get_mut(&id) else {
+            return;
+        };
+        let Some(launched) = &command.launched else { return };
+        let root = Root::Reaper(launched.reaper());
+        command.being_killed = true;
+        if !self.kills.iter().any(|kill| kill.root() == root) {
+            self.kills.push(TreeKill::new(root));
+        }
+    }
+
+    /// A command whose call is gone: it dies.
+    pub(super) fn abandon_command(&mut self, id: u32) {
+        if let Some(command) = self.commands.get_mut(&id) {
+            command.sink = Sink::Nobody;
+            command.progress = Progress::Settled;
+            command.input = None;
+            command.watch_outputs();
+            self.kill_tree(id);
+            self.forget_if_gone(id);
+        }
+    }
+
+    /// A command whose call was cancelled: it is answered for when its tree is dead, whatever it had to say.
+    pub(super) fn cancel_command(&mut self, id: u32) {
+        if let Some(command) = self.commands.get_mut(&id) {
+            command.mute();
+            self.kill_tree(id);
+            self.settle(id);
+        }
+    }
+
+    /// A process whose start nobody waits for any more: it lives.
+    pub(super) fn abandon_start(&mut self, id: u32) {
+        if let Some(Command {
+            sink: Sink::Log(_, starter),
+            ..
+        }) = self.commands.get_mut(&id)
+        {
+            *starter = None;
+        }
+    }
+}
+
+impl Plumbing {
+    fn new(exec: &Exec) -> std::io::Result<Self> {
+        if let Some(size) = exec.terminal {
+            let (master, theirs) = sys::open_terminal(size)?;
+            let input = exec.stdin.then(|| master.try_clone()).transpose()?;
+            let outputs = [Some(master.try_clone()?), None];
+            let theirs = Streams {
+                stdin: None,
+                stdout: theirs,
+                stderr: None,
+            };
+            return Ok(Self {
+                theirs,
+                input,
+                outputs,
+                terminal: Some(master),
+            });
+        }
+        let (stdout_reader, stdout) = sys::pipe()?;
+        let (stderr_reader, stderr) = sys::pipe()?;
+        sys::set_nonblocking(stdout_reader.as_fd())?;
+        sys::set_nonblocking(stderr_reader.as_fd())?;
+        let (stdin, input) = if exec.stdin {
+            let (stdin, input) = sys::pipe()?;
+            sys::set_nonblocking(input.as_fd())?;
+            (Some(stdin), Some(input))
+        } else {
+            (None, None)
+        };
+        let theirs = Streams {
+            stdin,
+            stdout,
+            stderr: Some(stderr),
+        };
+        Ok(Self {
+            theirs,
+            input,
+            outputs: [Some(stdout_reader), Some(stderr_reader)],
+            terminal: None,
+        })
+    }
+}

@@ -1,0 +1,60 @@
+//! The two timers that end a sandbox: its time to live and its idle timeout. They run in the guest, so they fire with
+//! no host process alive. An idle guest is not woken before one of them may have fired.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::activity::Activity;
+use super::poll::{Poll, Token};
+use super::sys::{self, Timer};
+
+/// The time to live and the idle timeout.
+#[derive(Debug)]
+pub struct Deadlines {
+    timer: Timer,
+    activity: Arc<Activity>,
+    ttl_ms: Option<u64>,
+    idle_timeout_ms: Option<u64>,
+}
+
+impl Deadlines {
+    /// Both in milliseconds; without either, nothing is ever set.
+    pub fn new(
+        poll: &Poll,
+        activity: Arc<Activity>,
+        ttl_ms: Option<u64>,
+        idle_timeout_ms: Option<u64>,
+    ) -> io::Result<Self> {
+        let deadlines = Self {
+            timer: Timer::new()?,
+            activity,
+            ttl_ms,
+            idle_timeout_ms,
+        };
+        if let Some(next) = deadlines.next() {
+            poll.add_reader(deadlines.timer.fd(), Token::Deadline)?;
+            deadlines.timer.set(next)?;
+        }
+        Ok(deadlines)
+    }
+
+    /// The timer fired: whether the sandbox is over. `busy`: a call is being served, which is activity. Otherwise the
+    /// timer is set anew.
+    pub fn have_passed(&self, busy: bool) -> io::Result<bool> {
+        if busy {
+            self.activity.note();
+        }
+        let Some(next) = self.next() else { return Ok(false) };
+        if sys::time_since_boot() >= next {
+            return Ok(true);
+        }
+        self.timer.set(next).map(|()| false)
+    }
+
+    fn next(&self) -> Option<Duration> {
+        let end = self.ttl_ms.map(|ms| self.activity.after_start(ms));
+        let idle_end = self.idle_timeout_ms.map(|ms| self.activity.after_last(ms));
+        end.into_iter().chain(idle_end).min()
+    }
+}

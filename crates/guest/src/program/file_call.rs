@@ -1,0 +1,192 @@
+//! A file call's two ends: the main thread feeds it what arrives, a worker takes it and sends.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::call_io::{CallIo, Stopped};
+use super::outbox::Outbox;
+use super::wire;
+use crate::protocol::{CHANNEL_MAIN, Event, Failure, Kind, MAX_PAYLOAD_BYTES, Reply, WINDOW};
+
+/// Credit is granted in steps of this many bytes.
+const GRANT_BYTES: u32 = WINDOW / 4;
+
+/// A call that a worker serves.
+#[derive(Debug)]
+pub struct FileCall {
+    outbox: Arc<Outbox>,
+    call: u32,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    credit: u64,
+    inbox: VecDeque<Vec<u8>>,
+    ended: bool,
+    stopped: bool,
+    done: bool,
+    allowance: u32,
+    consumed: u32,
+}
+
+impl FileCall {
+    /// A call of that number, answered through that connection.
+    pub fn new(outbox: Arc<Outbox>, call: u32) -> Arc<Self> {
+        let state = State {
+            credit: u64::from(WINDOW),
+            inbox: VecDeque::new(),
+            ended: false,
+            stopped: false,
+            done: false,
+            allowance: WINDOW,
+            consumed: 0,
+        };
+        Arc::new(Self {
+            outbox,
+            call,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// Main thread: bytes arrived. `false`: more than was granted.
+    pub fn feed(&self, bytes: Vec<u8>) -> bool {
+        let mut state = self.lock();
+        let Some(allowance) = state.allowance.checked_sub(bytes.len() as u32) else {
+            return false;
+        };
+        state.allowance = allowance;
+        if !state.ended && !state.stopped && !bytes.is_empty() {
+            state.inbox.push_back(bytes);
+            self.changed.notify_all();
+        }
+        true
+    }
+
+    /// Main thread: no more bytes come.
+    pub fn end(&self) {
+        self.lock().ended = true;
+        self.changed.notify_all();
+    }
+
+    /// Main thread: the client takes this many bytes more.
+    pub fn grant(&self, bytes: u32) {
+        let mut state = self.lock();
+        state.credit = state.credit.saturating_add(u64::from(bytes));
+        self.changed.notify_all();
+    }
+
+    /// Main thread: nobody waits for the call any more.
+    pub fn stop(&self) {
+        let mut state = self.lock();
+        state.stopped = true;
+        state.inbox.clear();
+        drop(state);
+        self.changed.notify_all();
+        self.outbox.wake_workers();
+    }
+
+    /// Whether the answer was given.
+    pub fn is_done(&self) -> bool {
+        self.lock().done
+    }
+
+    /// Worker thread: gives the answer.
+    pub fn answer(&self, result: &Result<Reply, Failure>) {
+        self.outbox.wait_for_room(|| false);
+        // Done before the client can know: it may begin as many calls as it likes once it has the answer.
+        self.lock().done = true;
+        self.outbox.send(|out| match result {
+            Ok(reply) => wire::push_message(out, Kind::Reply, self.call, reply),
+            Err(failure) => wire::push_message(out, Kind::Failure, self.call, failure),
+        });
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.lock().stopped
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_credit(&self, bytes: usize) -> Result<(), Stopped> {
+        let mut state = self.lock();
+        while !state.stopped {
+            if let Some(rest) = state.credit.checked_sub(bytes as u64) {
+                state.credit = rest;
+                return Ok(());
+            }
+            state = self.wait(state);
+        }
+        Err(Stopped)
+    }
+
+    fn next_piece(&self) -> Result<(Option<Vec<u8>>, Option<u32>), Stopped> {
+        let mut state = self.lock();
+        loop {
+            if state.stopped {
+                return Err(Stopped);
+            }
+            if let Some(piece) = state.inbox.pop_front() {
+                state.consumed += piece.len() as u32;
+                let due = state.consumed >= GRANT_BYTES && !state.ended;
+                let grant = due.then(|| std::mem::take(&mut state.consumed));
+                state.allowance += grant.unwrap_or(0);
+                return Ok((Some(piece), grant));
+            }
+            if state.ended {
+                return Ok((None, None));
+            }
+            state = self.wait(state);
+        }
+    }
+}
+
+/// The worker's end, as the file code sees it.
+pub struct WorkerIo<'a>(pub &'a FileCall);
+
+impl CallIo for WorkerIo<'_> {
+    fn send(&mut self, bytes: &[u8]) -> Result<(), Stopped> {
+        for piece in bytes.chunks(MAX_PAYLOAD_BYTES) {
+            self.0.take_credit(piece.len())?;
+            if !self.0.outbox.wait_for_room(|| self.0.is_stopped()) {
+                return Err(Stopped);
+            }
+            self.0
+                .outbox
+                .send(|out| wire::push_data(out, self.0.call, CHANNEL_MAIN, &[piece]));
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Option<Vec<u8>>, Stopped> {
+        let (piece, grant) = self.0.next_piece()?;
+        if let Some(bytes) = grant {
+            self.0
+                .outbox
+                .send(|out| wire::push_credit(out, self.0.call, CHANNEL_MAIN, bytes));
+        }
+        Ok(piece)
+    }
+
+    fn event(&mut self, event: Event) -> Result<(), Stopped> {
+        if self.stopped() {
+            return Err(Stopped);
+        }
+        self.0
+            .outbox
+            .send(|out| wire::push_message(out, Kind::Event, self.0.call, &event));
+        Ok(())
+    }
+
+    fn stopped(&self) -> bool {
+        self.0.is_stopped() || self.0.outbox.is_closed()
+    }
+}

@@ -1,0 +1,82 @@
+//! A call's streams in memory, for the tests of this directory.
+
+use std::collections::VecDeque;
+
+use crate::program::call_io::{CallIo, Stopped};
+use crate::protocol::{Event, Location};
+
+/// What a call sent, and what it will receive.
+#[derive(Default)]
+pub struct FakeIo {
+    /// What `receive` gives, then the end.
+    pub inbox: VecDeque<Vec<u8>>,
+    /// Instead of the end, the call is over.
+    pub cut_short: bool,
+    /// Every piece that was sent.
+    pub sent: Vec<Vec<u8>>,
+    /// Every event.
+    pub events: Vec<Event>,
+    /// The call is over after this many pieces.
+    pub stop_after_sends: Option<usize>,
+    /// The call is over.
+    pub is_stopped: bool,
+}
+
+impl FakeIo {
+    /// Will receive these pieces and then the end.
+    pub fn receiving<P: Into<Vec<u8>>>(pieces: impl IntoIterator<Item = P>) -> Self {
+        Self {
+            inbox: pieces.into_iter().map(Into::into).collect(),
+            ..Self::default()
+        }
+    }
+}
+
+impl CallIo for FakeIo {
+    fn send(&mut self, bytes: &[u8]) -> Result<(), Stopped> {
+        if self.is_stopped || self.stop_after_sends == Some(self.sent.len()) {
+            return Err(Stopped);
+        }
+        self.sent.push(bytes.to_vec());
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Option<Vec<u8>>, Stopped> {
+        match self.inbox.pop_front() {
+            Some(piece) => Ok(Some(piece)),
+            None if self.cut_short => Err(Stopped),
+            None => Ok(None),
+        }
+    }
+
+    fn event(&mut self, event: Event) -> Result<(), Stopped> {
+        self.events.push(event);
+        Ok(())
+    }
+
+    fn stopped(&self) -> bool {
+        self.is_stopped
+    }
+}
+
+/// A location in the sandbox's root.
+pub fn at(path: impl AsRef<std::path::Path>) -> Location {
+    Location {
+        path: path.as_ref().to_str().expect("a path in UTF-8").to_owned(),
+        beneath: None,
+    }
+}
+
+/// A location that is held beneath a directory.
+pub fn beneath(directory: &std::path::Path, path: &str) -> Location {
+    let directory = directory.to_str().expect("a path in UTF-8").to_owned();
+    let path = if path.is_empty() {
+        directory.clone()
+    } else {
+        format!("{directory}/{path}")
+    };
+    Location {
+        path,
+        beneath: Some(directory),
+    }
+}

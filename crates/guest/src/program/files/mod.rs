@@ -1,0 +1,270 @@
+//! The file calls: blocking code that runs on a worker thread, inside the sandbox, as the workload's user.
+//!
+//! One operation, one file. [`locate`] opens paths so that no symbolic link leads out of the directory a call
+//! is held beneath; [`descent`] and [`walk`] go through trees by directory descriptor, so that a link that is
+//! swapped in while they work is never followed; [`failure`] turns the kernel's errors into the kinds of the
+//! wire. What is no file call is not served here.
+
+mod append;
+mod create_dir;
+mod descent;
+mod draft;
+mod failure;
+#[cfg(test)]
+mod fake_io;
+mod glob;
+mod glob_pattern;
+mod grep;
+mod line;
+mod list;
+mod locate;
+mod read;
+mod regular;
+mod remove;
+mod rename;
+mod stat;
+mod tar_entry;
+mod tar_in;
+mod tar_out;
+mod tree;
+mod walk;
+mod write;
+
+use crate::program::call_io::CallIo;
+use crate::protocol::{Failure, Location, Reply, Request};
+use failure::{Kind, Problem};
+
+/// Serves one file request to its end: events and content go over `io`, the answer comes back.
+///
+/// # Errors
+/// One sentence with the operation, the path as it was given, and the reason. A request that is not about
+/// files is `internal`; a caller who is gone is `cancelled`.
+pub fn serve(request: Request, io: &mut dyn CallIo) -> Result<Reply, Failure> {
+    let action = action_of(&request);
+    answer(request, io).map_err(|problem| problem.into_failure(&action))
+}
+
+fn answer(request: Request, io: &mut dyn CallIo) -> Result<Reply, Problem> {
+    match request {
+        Request::Read(file, offset, limit) => read::read(&file, offset, limit, io),
+        Request::Write(file, how) => write::write(&file, &how, io),
+        Request::Stat(file) => stat::stat(&file),
+        Request::List(directory) => list::list(&directory, io),
+        Request::Exists(file) => stat::exists(&file),
+        Request::CreateDir(directory, recursive) => create_dir::create_dir(&directory, recursive),
+        Request::Remove(file, recursive, force) => remove::remove(&file, recursive, force, io),
+        Request::Rename(from, to) => rename::rename(&from, &to),
+        Request::Glob(root, pattern, hidden, max_results) => {
+            glob::glob(&root, &pattern, hidden, max_results, io)
+        }
+        Request::Grep {
+            root,
+            pattern,
+            literal,
+            ignore_case,
+            include,
+            max_matches,
+            max_line_bytes,
+        } => {
+            let matcher = grep::Matcher::new(&pattern, literal, ignore_case, include.as_deref())?;
+            grep::grep(
+                &root,
+                matcher,
+                grep::Bounds {
+                    max_matches,
+                    max_line_bytes,
+                },
+                io,
+            )
+        }
+        Request::TarOut(root) => tar_out::tar_out(&root, io),
+        Request::TarIn(directory, max_bytes, max_entries) => {
+            tar_in::tar_in(&directory, max_bytes, max_entries, io)
+        }
+        _ => Err(Problem::new(Kind::Internal, "this call is not about files")),
+    }
+}
+
+fn action_of(request: &Request) -> String {
+    let on = |verb: &str, location: &Location| format!("{verb} `{}`", location.path);
+    match request {
+        Request::Read(file, ..) => on("read file", file),
+        Request::Write(file, _) => on("write file", file),
+        Request::Stat(file) => on("stat", file),
+        Request::List(directory) => on("list directory", directory),
+        Request::Exists(file) => on("look for", file),
+        Request::CreateDir(directory, _) => on("make directory", directory),
+        Request::Remove(file, ..) => on("remove", file),
+        Request::Rename(from, to) => format!("rename `{}` to `{}`", from.path, to.path),
+        Request::Glob(root, ..) => on("glob in", root),
+        Request::Grep { root, .. } => on("grep in", root),
+        Request::TarOut(root) => on("pack", root),
+        Request::TarIn(directory, ..) => on("unpack into", directory),
+        _ => "serve a file call".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fake_io::{FakeIo, at, beneath};
+    use super::*;
+    use crate::protocol::WriteHow;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::Path;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    const REPLACE: WriteHow = WriteHow {
+        mode: 0,
+        permissions: None,
+        max_bytes: None,
+    };
+
+    #[test]
+    fn a_failure_is_one_sentence_with_operation_path_and_reason() {
+        let location = Location {
+            path: "/no/such/file".into(),
+            beneath: None,
+        };
+        let failure = serve(Request::Read(location, 0, None), &mut FakeIo::default()).unwrap_err();
+        assert_eq!(failure.kind, "not_found");
+        assert_eq!(failure.message, "read file `/no/such/file`: does not exist");
+    }
+
+    #[test]
+    fn a_request_that_is_not_about_files_is_refused() {
+        assert_eq!(
+            serve(Request::Ping, &mut FakeIo::default()).unwrap_err().kind,
+            "internal"
+        );
+    }
+
+    /// Every call that can reach a file or a directory below `directory` through `d`.
+    fn every_call(directory: &Path) -> Vec<Request> {
+        let (file, dir) = (beneath(directory, "d/f"), beneath(directory, "d"));
+        let grep = Request::Grep {
+            root: dir.clone(),
+            pattern: "canary".into(),
+            literal: true,
+            ignore_case: false,
+            include: None,
+            max_matches: 10,
+            max_line_bytes: 100,
+        };
+        vec![
+            Request::Read(file.clone(), 0, None),
+            Request::Write(file.clone(), REPLACE),
+            Request::Write(file.clone(), WriteHow { mode: 1, ..REPLACE }),
+            Request::Write(beneath(directory, "d/new"), WriteHow { mode: 2, ..REPLACE }),
+            Request::Stat(file.clone()),
+            Request::List(dir.clone()),
+            Request::CreateDir(beneath(directory, "d/made"), true),
+            Request::Rename(file.clone(), beneath(directory, "d/g")),
+            Request::Rename(beneath(directory, "d/g"), file.clone()),
+            Request::Remove(beneath(directory, "d/made"), true, true),
+            Request::Remove(beneath(directory, "d/new"), true, true),
+            Request::Glob(dir.clone(), "**".into(), true, 10),
+            grep,
+            Request::TarOut(dir.clone()),
+        ]
+    }
+
+    /// Swaps `d` for a link to `outside` and back until it is over.
+    fn swap(directory: &Path, outside: &Path, over: &AtomicBool) {
+        let (d, link) = (directory.join("d"), directory.join("link"));
+        symlink(outside, &link).unwrap();
+        let exchange = rustix::fs::RenameFlags::EXCHANGE;
+        while !over.load(Ordering::Relaxed) {
+            rustix::fs::renameat_with(rustix::fs::CWD, &d, rustix::fs::CWD, &link, exchange).unwrap();
+        }
+    }
+
+    #[test]
+    fn f1_no_call_follows_a_link_that_is_swapped_in_while_it_runs() {
+        let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::create_dir(dir.path().join("d")).unwrap();
+        std::fs::write(dir.path().join("d/f"), "mine").unwrap();
+        std::fs::write(outside.path().join("f"), "canary").unwrap();
+        let over = AtomicBool::new(false);
+        let mut succeeded = 0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| swap(dir.path(), outside.path(), &over));
+            for request in (0..300).flat_map(|_| every_call(dir.path())) {
+                let mut io = FakeIo::receiving(["mine"]);
+                let reply = serve(request, &mut io);
+                succeeded += u32::from(reply.is_ok());
+                let sent = String::from_utf8_lossy(&io.sent.concat()).into_owned();
+                assert!(!sent.contains("canary"), "{reply:?}");
+                if let Ok(Reply::Grep(found)) = reply {
+                    assert!(found.matches.is_empty());
+                }
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        assert!(succeeded > 100, "only {succeeded} calls met the real directory");
+        let names: Vec<_> = std::fs::read_dir(outside.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name())
+            .collect();
+        assert_eq!(names, ["f"]);
+        assert_eq!(std::fs::read(outside.path().join("f")).unwrap(), b"canary");
+    }
+
+    /// Does it as a user who is not root, on a thread of its own.
+    fn as_nobody<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+        let drop_root = || {
+            let nobody = rustix::fs::Uid::from_raw(65534);
+            rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+        };
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                if rustix::process::geteuid().is_root() {
+                    drop_root();
+                }
+                work()
+            });
+            thread.join().unwrap()
+        })
+    }
+
+    #[test]
+    fn what_the_user_may_not_do_is_permission() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let set =
+            |name: &str, mode| std::fs::set_permissions(path(name), PermissionsExt::from_mode(mode)).unwrap();
+        std::fs::create_dir_all(path("closed/inner")).unwrap();
+        std::fs::write(path("closed/open-file"), "x").unwrap();
+        std::fs::write(path("secret"), "x").unwrap();
+        for (name, mode) in [
+            ("closed/open-file", 0o666),
+            ("closed", 0o555),
+            ("secret", 0),
+            ("", 0o777),
+        ] {
+            set(name, mode);
+        }
+        let refused = [
+            Request::Read(at(path("secret")), 0, None),
+            Request::Write(at(path("secret")), REPLACE),
+            Request::Write(at(path("closed/open-file")), REPLACE),
+            Request::Write(at(path("closed/new")), REPLACE),
+            Request::CreateDir(at(path("closed/new")), true),
+            Request::Remove(at(path("closed")), true, true),
+            Request::Rename(at(path("closed/open-file")), at(path("mine"))),
+            Request::TarOut(at(dir.path())),
+        ];
+        let kinds = as_nobody(|| {
+            let answer =
+                |request| serve(request, &mut FakeIo::receiving(["y"])).map_err(|failure| failure.kind);
+            let append = Request::Write(at(path("closed/open-file")), WriteHow { mode: 1, ..REPLACE });
+            assert_eq!(answer(append), Ok(Reply::Size(2)));
+            let everything = Request::Glob(at(dir.path()), "**".into(), false, 10);
+            assert!(matches!(answer(everything), Ok(Reply::Glob(found)) if found.paths.len() == 2));
+            refused.map(|request| answer(request).unwrap_err())
+        });
+        assert!(kinds.iter().all(|kind| kind == "permission"), "{kinds:?}");
+        assert!(path("closed/inner").exists());
+        set("closed", 0o755);
+        set("secret", 0o600);
+    }
+}

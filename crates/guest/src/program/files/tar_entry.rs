@@ -1,0 +1,194 @@
+//! What an entry of a tar stream asks for, checked before anything is done: pure functions over names.
+
+use std::io::Read;
+
+use tar::{Entry, EntryType};
+
+use super::failure::Problem;
+
+/// The longest path, as the kernel has it.
+const MAX_PATH_BYTES: usize = 4095;
+
+/// An entry that may be made.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Relative to the directory, without `.` or `..`; empty for the directory itself.
+    pub path: Vec<u8>,
+    /// What to make there.
+    pub make: Make,
+    /// Permission bits without set-id and sticky ones.
+    pub mode: u32,
+    /// Last modification in seconds since 1970.
+    pub modified: i64,
+}
+
+/// What to make.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Make {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link with this target, which stays inside as far as names tell.
+    Symlink(Vec<u8>),
+    /// A second name of the regular file at this path inside.
+    HardLink(Vec<u8>),
+    /// Nothing: it only describes.
+    Nothing,
+}
+
+/// What the entry asks for, or `invalid` naming it.
+pub fn plan<R: Read>(entry: &mut Entry<'_, R>) -> Result<Plan, Problem> {
+    let shown = entry.path_bytes().into_owned();
+    facts(entry).map_err(|reason| Problem::invalid(reason).at(&shown))
+}
+
+fn facts<R: Read>(entry: &mut Entry<'_, R>) -> Result<Plan, &'static str> {
+    let kind = entry.header().entry_type();
+    if kind == EntryType::XGlobalHeader {
+        return Ok(Plan {
+            path: Vec::new(),
+            make: Make::Nothing,
+            mode: 0,
+            modified: 0,
+        });
+    }
+    if has_pax_sparse(entry) {
+        return Err("is a sparse file in the pax format, which is not supported");
+    }
+    let raw = entry.path_bytes().into_owned();
+    let path = clean(&raw)?;
+    let make = match kind {
+        EntryType::Directory => Make::Directory,
+        // Archives from before there was a type for directories.
+        EntryType::Regular if raw.ends_with(b"/") => Make::Directory,
+        EntryType::Regular | EntryType::GNUSparse | EntryType::Continuous => Make::File,
+        EntryType::Symlink => Make::Symlink(symlink_target(&path, entry)?),
+        EntryType::Link => Make::HardLink(clean(&link_name(entry)?)?),
+        EntryType::Fifo => return Err("is a fifo"),
+        EntryType::Char | EntryType::Block => return Err("is a device"),
+        _ => return Err("is of an unknown type"),
+    };
+    if path.is_empty() && make != Make::Directory {
+        return Err("has no name");
+    }
+    let mode = entry
+        .header()
+        .mode()
+        .map_err(|_| "has permission bits that can't be read")?
+        & 0o777;
+    let modified = entry
+        .header()
+        .mtime()
+        .ok()
+        .and_then(|time| i64::try_from(time).ok())
+        .unwrap_or(0);
+    Ok(Plan {
+        path,
+        make,
+        mode,
+        modified,
+    })
+}
+
+fn has_pax_sparse<R: Read>(entry: &mut Entry<'_, R>) -> bool {
+    let Ok(Some(extensions)) = entry.pax_extensions() else {
+        return false;
+    };
+    extensions
+        .filter_map(Result::ok)
+        .any(|extension| extension.key_bytes().starts_with(b"GNU.sparse."))
+}
+
+fn link_name<R: Read>(entry: &Entry<'_, R>) -> Result<Vec<u8>, &'static str> {
+    match entry.link_name_bytes() {
+        Some(name) if !name.is_empty() => Ok(name.into_owned()),
+        _ => Err("is a link to nowhere"),
+    }
+}
+
+fn symlink_target<R: Read>(path: &[u8], entry: &Entry<'_, R>) -> Result<Vec<u8>, &'static str> {
+    let target = link_name(entry)?;
+    check_bytes(&target)?;
+    match stays_inside(path, &target) {
+        true => Ok(target),
+        false => Err("is a symbolic link that leaves the directory"),
+    }
+}
+
+/// The path without `.`, empty segments and a final slash; refused when it is not simply below the directory.
+fn clean(path: &[u8]) -> Result<Vec<u8>, &'static str> {
+    check_bytes(path)?;
+    if path.starts_with(b"/") {
+        return Err("has an absolute path");
+    }
+    let segments: Vec<&[u8]> = path
+        .split(|byte| *byte == b'/')
+        .filter(|part| !matches!(*part, b"" | b"."))
+        .collect();
+    if segments.contains(&&b".."[..]) {
+        return Err("has `..` in its path");
+    }
+    Ok(segments.join(&b'/'))
+}
+
+fn check_bytes(path: &[u8]) -> Result<(), &'static str> {
+    if path.contains(&0) {
+        return Err("has a NUL in its path");
+    }
+    if path.len() > MAX_PATH_BYTES {
+        return Err("has a path that is too long");
+    }
+    Ok(())
+}
+
+/// Whether a link at `path` with this target stays inside, going by names.
+fn stays_inside(path: &[u8], target: &[u8]) -> bool {
+    if target.starts_with(b"/") {
+        return false;
+    }
+    let mut depth = path.iter().filter(|byte| **byte == b'/').count();
+    for segment in target.split(|byte| *byte == b'/') {
+        match segment {
+            b"" | b"." => {}
+            b".." if depth == 0 => return false,
+            b".." => depth -= 1,
+            _ => depth += 1,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_cleaned_or_refused() {
+        assert_eq!(clean(b"./a//b/./c/"), Ok(b"a/b/c".to_vec()));
+        assert_eq!(clean(b"./"), Ok(Vec::new()));
+        assert_eq!(clean(b"a/..b/c.."), Ok(b"a/..b/c..".to_vec()));
+        for path in [&b"/a"[..], b"a/../b", b"..", b"a\0b", &[b'a'; 5000]] {
+            assert!(clean(path).is_err(), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn link_targets_stay_inside_or_not() {
+        for (path, target, inside) in [
+            ("a", "b", true),
+            ("a", "..", false),
+            ("d/a", "..", true),
+            ("d/a", "../../x", false),
+            ("d/a", "../x/../y", true),
+            ("a", "/etc/passwd", false),
+            ("a", "b/../../c", false),
+        ] {
+            assert_eq!(
+                stays_inside(path.as_bytes(), target.as_bytes()),
+                inside,
+                "{path} -> {target}"
+            );
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Writing a file as a whole: the content is complete before the name leads to it, so a reader sees the old
+//! or the new one, and a write that fails, or that nobody waits for any more, changes nothing.
+
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::append;
+use super::draft::Draft;
+use super::failure::{Kind, Problem};
+use super::locate::{Name, Target};
+use super::regular;
+use crate::program::call_io::CallIo;
+use crate::protocol::{Location, Reply, WriteHow};
+
+/// The permission bits of a new file that nobody chose others for.
+pub const DEFAULT_MODE: u32 = 0o644;
+
+/// Writes what arrives on the main channel, and answers with the file's size. Replacing needs a directory
+/// that takes a new file; links are followed to the end, but for a new file.
+pub fn write(location: &Location, how: &WriteHow, io: &mut dyn CallIo) -> Result<Reply, Problem> {
+    let target = Target::new(location)?;
+    let size = match how.mode {
+        0 => replace(&target.resolved_name()?, how, io)?,
+        1 => append::append(&target, how, io)?,
+        2 => create_new(&target.name()?, how, io)?,
+        other => {
+            return Err(Problem::invalid(format!(
+                "there is no way of writing number {other}"
+            )));
+        }
+    };
+    Ok(Reply::Size(size))
+}
+
+fn replace(name: &Name, how: &WriteHow, io: &mut dyn CallIo) -> Result<u64, Problem> {
+    let old = name.stat()?;
+    if let Some(old) = &old {
+        check_writable(name, old)?;
+    }
+    let draft = Draft::new(name).map_err(|errno| match errno {
+        Errno::ACCESS | Errno::PERM | Errno::NOENT if old.is_some() => Problem::new(
+            Kind::Permission,
+            "its directory takes no new file, so it can't be replaced as a whole",
+        ),
+        other => other.into(),
+    })?;
+    pour(io, draft.file(), how.max_bytes)?;
+    dress(draft.file(), how.permissions, old.as_ref())?;
+    draft.replace()
+}
+
+fn create_new(name: &Name, how: &WriteHow, io: &mut dyn CallIo) -> Result<u64, Problem> {
+    if name.stat()?.is_some() {
+        return Err(Errno::EXIST.into());
+    }
+    let draft = Draft::new(name)?;
+    pour(io, draft.file(), how.max_bytes)?;
+    dress(draft.file(), how.permissions, None)?;
+    draft.place_new()
+}
+
+/// Refuses what is no regular file, and one that the user may not write though its directory would allow
+/// replacing it.
+pub fn check_writable(name: &Name, stat: &Stat) -> Result<(), Problem> {
+    regular::check(stat)?;
+    match name.open(OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY, Mode::empty()) {
+        Err(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => Err(errno.into()),
+        // Anything else is no matter of permission: a program that runs can't be written to, only replaced.
+        _ => Ok(()),
+    }
+}
+
+/// Writes all that arrives; more than `most` bytes are `too_large`.
+fn pour(io: &mut dyn CallIo, file: &OwnedFd, most: Option<u64>) -> Result<(), Problem> {
+    let mut total = 0;
+    while let Some(piece) = io.receive()? {
+        total += piece.len() as u64;
+        check_size(total, most)?;
+        write_all(file, &piece)?;
+    }
+    Ok(())
+}
+
+/// Refuses a file of `size` bytes when that is more than `most`.
+pub fn check_size(size: u64, most: Option<u64>) -> Result<(), Problem> {
+    match most {
+        Some(most) if size > most => Err(Problem::too_large(most, "bytes")),
+        _ => Ok(()),
+    }
+}
+
+/// Writes all of it.
+pub fn write_all(file: impl AsFd, mut bytes: &[u8]) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        let count = rustix::io::retry_on_intr(|| rustix::io::write(&file, bytes))?;
+        bytes = &bytes[count..];
+    }
+    Ok(())
+}
+
+/// Gives the new file the bits it was asked to have, or the old one's, or the usual ones; and the old one's
+/// owner where the user may do that (root writes another's file), which is a courtesy and no promise.
+fn dress(file: &OwnedFd, permissions: Option<u32>, old: Option<&Stat>) -> Result<(), Problem> {
+    let mine = rustix::fs::fstat(file)?;
+    if let Some(old) = old.filter(|old| (old.st_uid, old.st_gid) != (mine.st_uid, mine.st_gid)) {
+        let (owner, group) = (
+            rustix::fs::Uid::from_raw(old.st_uid),
+            rustix::fs::Gid::from_raw(old.st_gid),
+        );
+        rustix::fs::fchown(file, Some(owner), Some(group)).unwrap_or_default();
+    }
+    // The set-id bits were given to the old content.
+    let kept = old.map(|old| old.st_mode & 0o777);
+    let mode = permissions
+        .map(|bits| bits & 0o7777)
+        .or(kept)
+        .unwrap_or(DEFAULT_MODE);
+    Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::files::fake_io::{FakeIo, at, beneath};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::Path;
+
+    const REPLACE: WriteHow = WriteHow {
+        mode: 0,
+        permissions: None,
+        max_bytes: None,
+    };
+    const NEW: WriteHow = WriteHow { mode: 2, ..REPLACE };
+
+    fn go(location: &Location, how: WriteHow, content: &[u8]) -> Result<Reply, Problem> {
+        write(location, &how, &mut FakeIo::receiving(content.chunks(3)))
+    }
+
+    fn names(dir: &Path) -> Vec<String> {
+        let mut names: Vec<_> = std::fs::read_dir(dir)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn a_file_is_made_and_replaced_and_keeps_its_permissions() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        assert_eq!(
+            go(&beneath(dir.path(), "a"), REPLACE, b"first"),
+            Ok(Reply::Size(5))
+        );
+        assert_eq!(mode(&path), 0o644);
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o751)).unwrap();
+        assert_eq!(go(&at(&path), REPLACE, b"2"), Ok(Reply::Size(1)));
+        assert_eq!(
+            (std::fs::read(&path).unwrap(), mode(&path)),
+            (b"2".to_vec(), 0o751)
+        );
+        go(
+            &at(&path),
+            WriteHow {
+                permissions: Some(0o600),
+                ..REPLACE
+            },
+            b"",
+        )
+        .unwrap();
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(names(dir.path()), ["a"]);
+    }
+
+    #[test]
+    fn f5_a_write_past_the_limit_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a"), "old").unwrap();
+        for how in [REPLACE, NEW] {
+            let name = if how.mode == 2 { "b" } else { "a" };
+            let how = WriteHow {
+                max_bytes: Some(4),
+                ..how
+            };
+            let problem = go(&beneath(dir.path(), name), how, b"12345").unwrap_err();
+            assert!(
+                problem.kind == Kind::TooLarge && problem.reason.contains("4 bytes"),
+                "{problem:?}"
+            );
+        }
+        assert_eq!(names(dir.path()), ["a"]);
+        assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"old");
+    }
+
+    #[test]
+    fn a_write_that_is_cut_short_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a"), "old").unwrap();
+        for (name, how) in [("a", REPLACE), ("b", REPLACE), ("c", NEW)] {
+            let mut io = FakeIo {
+                cut_short: true,
+                ..FakeIo::receiving([b"half"])
+            };
+            assert_eq!(
+                write(&beneath(dir.path(), name), &how, &mut io).unwrap_err().kind,
+                Kind::Cancelled
+            );
+        }
+        assert_eq!(names(dir.path()), ["a"]);
+    }
+
+    #[test]
+    fn what_is_in_the_way_is_named_by_its_kind() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("d")).unwrap();
+        std::fs::write(dir.path().join("f"), "").unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, dir.path().join("fifo"), Mode::RWXU).unwrap();
+        symlink("nowhere", dir.path().join("dangling")).unwrap();
+        let kind = |name: &str, how| go(&beneath(dir.path(), name), how, b"x").unwrap_err().kind;
+        assert_eq!(kind("d", REPLACE), Kind::IsDirectory);
+        assert_eq!(kind("missing/x", REPLACE), Kind::NotFound);
+        assert_eq!(kind("f/x", REPLACE), Kind::NotDirectory);
+        assert_eq!(kind("fifo", REPLACE), Kind::Invalid);
+        assert_eq!(kind("f", NEW), Kind::AlreadyExists);
+        assert_eq!(kind("d", NEW), Kind::AlreadyExists);
+        assert_eq!(kind("dangling", NEW), Kind::AlreadyExists);
+        assert_eq!(
+            go(&at("/dev/null"), REPLACE, b"x").unwrap_err().kind,
+            Kind::Invalid
+        );
+    }
+
+    #[test]
+    fn f1_a_link_inside_is_written_through_and_one_that_leads_out_is_refused() {
+        let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let canary = outside.path().join("canary");
+        std::fs::write(&canary, "old").unwrap();
+        symlink(&canary, dir.path().join("out")).unwrap();
+        symlink(outside.path(), dir.path().join("outdir")).unwrap();
+        for name in ["out", "outdir/canary", "outdir/new"] {
+            assert_eq!(
+                go(&beneath(dir.path(), name), REPLACE, b"new").unwrap_err().kind,
+                Kind::Permission
+            );
+        }
+        assert_eq!(names(outside.path()), ["canary"]);
+        assert_eq!(std::fs::read(&canary).unwrap(), b"old");
+        std::fs::create_dir(dir.path().join("sub")).unwrap();
+        symlink("sub/fresh", dir.path().join("dangling")).unwrap();
+        go(&beneath(dir.path(), "dangling"), REPLACE, b"new").unwrap();
+        assert!(dir.path().join("dangling").is_symlink());
+        assert_eq!(std::fs::read(dir.path().join("sub/fresh")).unwrap(), b"new");
+    }
+
+    #[test]
+    #[ignore = "fills the file system of TMPDIR: run it with TMPDIR on a tmpfs of its own"]
+    fn f5_a_full_disk_is_quota_and_nothing_is_half_written() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a"), "old").unwrap();
+        for how in [REPLACE, WriteHow { mode: 1, ..REPLACE }, NEW] {
+            let name = if how.mode == 2 { "b" } else { "a" };
+            let mut io = FakeIo::receiving(vec![vec![b'x'; 1 << 20]; 64]);
+            let problem = write(&beneath(dir.path(), name), &how, &mut io).unwrap_err();
+            assert_eq!(problem.kind, Kind::Quota);
+        }
+        assert_eq!(names(dir.path()), ["a"]);
+        assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"old");
+    }
+
+    #[test]
+    fn f7_of_two_writers_one_wins_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let contents = [vec![b'a'; 100_000], vec![b'b'; 100_000]];
+        std::thread::scope(|scope| {
+            for content in &contents {
+                scope.spawn(|| {
+                    for _ in 0..20 {
+                        let mut io = FakeIo::receiving(content.chunks(1000));
+                        write(&beneath(dir.path(), "f"), &REPLACE, &mut io).unwrap();
+                    }
+                });
+            }
+        });
+        assert!(contents.contains(&std::fs::read(dir.path().join("f")).unwrap()));
+        assert_eq!(names(dir.path()), ["f"]);
+    }
+
+    #[test]
+    fn of_ten_who_create_the_same_file_one_succeeds() {
+        let dir = tempfile::tempdir().unwrap();
+        let attempt = || go(&beneath(dir.path(), "f"), NEW, b"x").is_ok();
+        let winners = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..10).map(|_| scope.spawn(attempt)).collect();
+            threads
+                .into_iter()
+                .map(|t| t.join().unwrap())
+                .filter(|won| *won)
+                .count()
+        });
+        assert_eq!(winners, 1);
+        assert_eq!(names(dir.path()), ["f"]);
+    }
+}

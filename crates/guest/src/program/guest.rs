@@ -1,0 +1,240 @@
+//! The guest's one main thread: it waits for something to happen, does a little, and never waits anywhere else.
+//!
+//! What it does stands in files of its own: `accept`, `incoming`, `requests`, `commands`, `reaping`, `streams`.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::accept;
+use super::activity::Activity;
+use super::call_handle::CallHandle;
+use super::command::Command;
+use super::connection::{Call, Connection};
+use super::deadlines::Deadlines;
+use super::dial::Dial;
+use super::poll::{Poll, Ready, Token};
+use super::processes::Processes;
+use super::spawn::Spawner;
+use super::sys;
+use super::tree_kill::{self, TreeKill};
+use super::workers::Workers;
+use crate::protocol::{Failure, GuestConfig, Reply};
+
+/// How much is read at once, from anywhere.
+const BUFFER_BYTES: usize = 64 * 1024;
+/// How long the end may take before the rest is left to the kernel.
+const LAST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What the guest was given when it was made.
+pub struct Inherited {
+    /// Whoever made it.
+    pub stream: OwnedFd,
+    /// For later connections, if there may be any.
+    pub listener: Option<UnixListener>,
+    /// What it was told.
+    pub config: GuestConfig,
+    /// Readable when a child has ended.
+    pub children: OwnedFd,
+    /// The limit of open files that commands get.
+    pub open_files: [u64; 2],
+}
+
+/// Everything that the main thread knows.
+pub struct Guest {
+    pub(super) config: GuestConfig,
+    pub(super) poll: Arc<Poll>,
+    pub(super) children: OwnedFd,
+    pub(super) listener: Option<UnixListener>,
+    pub(super) listener_rests: bool,
+    pub(super) connections: HashMap<u32, Connection>,
+    pub(super) commands: HashMap<u32, Command>,
+    pub(super) reapers: HashMap<i32, u32>,
+    pub(super) processes: Processes,
+    pub(super) dials: HashMap<u32, Dial>,
+    pub(super) spawner: Spawner,
+    pub(super) kills: Vec<TreeKill>,
+    pub(super) announcements: VecDeque<(Instant, u32)>,
+    pub(super) last_words: VecDeque<(Instant, u32)>,
+    pub(super) workers: Workers,
+    pub(super) activity: Arc<Activity>,
+    pub(super) idle_before_ms: u64,
+    pub(super) deadlines: Deadlines,
+    pub(super) buffer: Vec<u8>,
+    pub(super) adopted: bool,
+    pub(super) is_init: bool,
+    pub(super) ending: Option<Ending>,
+    last_id: u32,
+}
+
+/// Why the guest ends.
+pub enum Ending {
+    /// A client asked for it and waits for the answer.
+    Asked(CallHandle),
+    /// Its time is over, or whoever made it is gone and never adopted it.
+    Over,
+}
+
+impl Guest {
+    /// Ready to serve.
+    pub fn new(inherited: Inherited) -> io::Result<Self> {
+        let Inherited {
+            stream,
+            listener,
+            config,
+            children,
+            open_files,
+        } = inherited;
+        let poll = Arc::new(Poll::new()?);
+        let activity = Arc::new(Activity::new());
+        let deadlines = Deadlines::new(
+            &poll,
+            Arc::clone(&activity),
+            config.ttl_ms,
+            config.idle_timeout_ms,
+        )?;
+        let spawner = Spawner::new(open_files)?;
+        poll.add_reader(spawner.status_fd(), Token::Status)?;
+        poll.add_reader(children.as_fd(), Token::Children)?;
+        if let Some(listener) = &listener {
+            poll.add_reader(listener.as_fd(), Token::Listener)?;
+        }
+        let mut guest = Self {
+            children,
+            listener,
+            listener_rests: false,
+            connections: HashMap::new(),
+            commands: HashMap::new(),
+            reapers: HashMap::new(),
+            processes: Processes::new(config.log_bytes),
+            dials: HashMap::new(),
+            spawner,
+            kills: Vec::new(),
+            announcements: VecDeque::new(),
+            last_words: VecDeque::new(),
+            workers: Workers::new(config.switch_user.then(|| config.user.clone())),
+            activity,
+            idle_before_ms: 0,
+            deadlines,
+            buffer: vec![0; BUFFER_BYTES],
+            adopted: false,
+            is_init: std::process::id() == 1,
+            ending: None,
+            last_id: 0,
+            config,
+            poll,
+        };
+        guest.add_connection(stream, true)?;
+        Ok(guest)
+    }
+
+    /// Serves until the sandbox ends, and leaves nothing running.
+    pub fn run(mut self) -> io::Result<()> {
+        let ending = loop {
+            if let Some(ending) = self.ending.take() {
+                break ending;
+            }
+            let events = self.poll.wait(self.wait_ms())?;
+            for (token, ready) in events {
+                self.on_event(token, ready);
+            }
+            self.on_time();
+            self.flush();
+        };
+        self.end(ending);
+        Ok(())
+    }
+
+    pub(super) fn next_id(&mut self) -> u32 {
+        self.last_id = self.last_id.wrapping_add(1);
+        self.last_id
+    }
+
+    fn on_event(&mut self, token: Token, ready: Ready) {
+        match token {
+            Token::Listener => accept::accept_all(self),
+            Token::Status => self.on_records(),
+            Token::Children => self.on_children(),
+            Token::Deadline => self.on_deadline(),
+            Token::Connection(id) => self.on_connection(id, ready),
+            Token::Output(id, index) => self.on_output(id, usize::from(index)),
+            Token::Input(id) => self.on_input(id),
+            Token::DialRead(id) => self.on_dial_readable(id),
+            Token::DialWrite(id) => self.on_dial_writable(id),
+        }
+    }
+
+    /// How long nothing needs to be done unless something happens.
+    fn wait_ms(&self) -> i32 {
+        let announcement = self.announcements.front().map(|(at, _)| *at);
+        let kill = self.kills.iter().map(TreeKill::next_step).min();
+        let last_words = self.last_words.front().map(|(at, _)| *at);
+        let next = announcement.into_iter().chain(kill).chain(last_words).min();
+        next.map_or(-1, |at| {
+            let left = at.saturating_duration_since(Instant::now());
+            left.as_micros().div_ceil(1000).min(1_000_000) as i32
+        })
+    }
+
+    fn on_time(&mut self) {
+        self.announce_due();
+        self.step_kills();
+        self.end_last_words();
+    }
+
+    fn on_deadline(&mut self) {
+        let busy = self.connections.values().any(Connection::is_busy);
+        match self.deadlines.have_passed(busy) {
+            Ok(false) => {}
+            // A timer that can't be set any more must not let the sandbox live for ever.
+            Ok(true) | Err(_) => self.ending = Some(Ending::Over),
+        }
+    }
+
+    fn flush(&self) {
+        self.connections
+            .values()
+            .for_each(|connection| connection.outbox.flush());
+    }
+
+    /// Answers a call that is over, and forgets it.
+    pub(super) fn finish(&mut self, handle: &CallHandle, result: &Result<Reply, Failure>) {
+        handle.answer(result);
+        self.forget_call(handle);
+    }
+
+    /// Forgets a call that was answered.
+    pub(super) fn forget_call(&mut self, handle: &CallHandle) {
+        self.activity.note();
+        if let Some(connection) = self.connections.get_mut(&handle.connection) {
+            connection.calls.remove(&handle.call);
+        }
+    }
+
+    /// Remembers an open call.
+    pub(super) fn open_call(&mut self, handle: &CallHandle, call: Call) {
+        if let Some(connection) = self.connections.get_mut(&handle.connection) {
+            connection.calls.insert(handle.call, call);
+        }
+    }
+
+    /// The reapers' process numbers.
+    pub(super) fn reaper_pids(&self) -> HashSet<i32> {
+        self.reapers.keys().copied().collect()
+    }
+
+    fn end(mut self, ending: Ending) {
+        if self.is_init {
+            // Everything but this process; it may find nobody.
+            drop(sys::kill(-1, libc::SIGKILL));
+        }
+        tree_kill::kill_all(LAST_PATIENCE);
+        if let Ending::Asked(handle) = ending {
+            self.finish(&handle, &Ok(Reply::Done));
+            handle.outbox().flush_finally(LAST_PATIENCE);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The end of a command's pipe or terminal that the guest reads, and how much of it the client takes.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use super::poll::{Poll, Token};
+use super::sys;
+use crate::protocol::WINDOW;
+
+/// What a read brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// So many bytes.
+    Bytes(usize),
+    /// Nothing now.
+    Nothing,
+    /// Nobody writes any more.
+    End,
+}
+
+/// One output stream of a command.
+#[derive(Debug)]
+pub struct OutputStream {
+    fd: OwnedFd,
+    poll: Arc<Poll>,
+    token: Token,
+    watched: bool,
+    /// The client's channel.
+    pub channel: u8,
+    /// How many bytes the client still takes.
+    pub credit: u64,
+    /// What was in the pipe at the command's end and the client does not take yet.
+    pub held: Vec<u8>,
+}
+
+impl OutputStream {
+    /// For a pipe or terminal that never waits, watched from now on.
+    pub fn new(fd: OwnedFd, poll: Arc<Poll>, token: Token, channel: u8) -> io::Result<Self> {
+        poll.add_reader(fd.as_fd(), token)?;
+        let credit = u64::from(WINDOW);
+        Ok(Self {
+            fd,
+            poll,
+            token,
+            watched: true,
+            channel,
+            credit,
+            held: Vec::new(),
+        })
+    }
+
+    /// Begins or stops to watch for more.
+    pub fn watch(&mut self, wanted: bool) {
+        if self.watched == wanted {
+            return;
+        }
+        let changed = if wanted {
+            self.poll.add_reader(self.fd.as_fd(), self.token)
+        } else {
+            self.poll.remove(self.fd.as_fd())
+        };
+        debug_assert!(changed.is_ok(), "watching one's own pipe: {changed:?}");
+        self.watched = wanted;
+    }
+
+    /// Reads once. A terminal whose other side is closed says EIO.
+    pub fn take(&self, buffer: &mut [u8]) -> Taken {
+        match sys::read(self.fd.as_fd(), buffer) {
+            Ok(0) => Taken::End,
+            Ok(count) => Taken::Bytes(count),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => Taken::Nothing,
+            Err(_) => Taken::End,
+        }
+    }
+
+    /// Takes what can be read right now, and no more, into what is held, and watches no longer.
+    pub fn hold_what_waits(&mut self) {
+        self.watch(false);
+        let mut end = self.held.len();
+        self.held.resize(end + sys::bytes_waiting(self.fd.as_fd()), 0);
+        while end < self.held.len() {
+            match sys::read(self.fd.as_fd(), &mut self.held[end..]) {
+                Ok(count) if count > 0 => end += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                _ => break,
+            }
+        }
+        self.held.truncate(end);
+    }
+}
+
+impl Drop for OutputStream {
+    fn drop(&mut self) {
+        // A child that is just being made may hold a copy of the descriptor, and epoll would go on with that.
+        self.watch(false);
+    }
+}

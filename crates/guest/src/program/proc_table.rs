@@ -1,0 +1,112 @@
+//! What `/proc` says of processes: who descends from whom, and what each uses.
+
+use std::fs;
+
+/// What one process uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcStat {
+    /// Its parent.
+    pub parent: i32,
+    /// Its state's letter; `Z` has ended and waits for its parent.
+    pub state: u8,
+    /// Its own processor time in clock ticks.
+    pub own_ticks: u64,
+    /// That of the children it has waited for.
+    pub reaped_ticks: u64,
+    /// Resident memory in pages.
+    pub resident_pages: u64,
+}
+
+/// The children of a process, by whichever thread they were made.
+pub fn children(pid: i32) -> Vec<i32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for thread in threads.flatten() {
+        match fs::read_to_string(thread.path().join("children")) {
+            Ok(list) => found.extend(
+                list.split_ascii_whitespace()
+                    .filter_map(|pid| pid.parse::<i32>().ok()),
+            ),
+            // A thread may have ended meanwhile. A kernel without this file has none for us either.
+            Err(_) if has_children_files() => {}
+            Err(_) => return children_by_scan(pid),
+        }
+    }
+    found
+}
+
+/// Every process below this one, each after its parent.
+pub fn descendants(pid: i32) -> Vec<i32> {
+    let mut found = children(pid);
+    let mut next = 0;
+    while let Some(pid) = found.get(next).copied() {
+        found.extend(children(pid));
+        next += 1;
+    }
+    found
+}
+
+/// What a process uses, if it is there.
+pub fn stat(pid: i32) -> Option<ProcStat> {
+    parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn has_children_files() -> bool {
+    fs::exists("/proc/thread-self/children").unwrap_or(false)
+}
+
+fn children_by_scan(pid: i32) -> Vec<i32> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pids = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|candidate| stat(*candidate).is_some_and(|stat| stat.parent == pid))
+        .collect()
+}
+
+/// The name stands in brackets and may hold anything, brackets included; what follows the last one is numbers.
+fn parse_stat(line: &[u8]) -> Option<ProcStat> {
+    let after_name = line.iter().rposition(|byte| *byte == b')')? + 1;
+    let rest = std::str::from_utf8(&line[after_name..]).ok()?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    Some(ProcStat {
+        parent: fields.get(1)?.parse().ok()?,
+        state: *fields.first()?.as_bytes().first()?,
+        own_ticks: number(11)? + number(12)?,
+        reaped_ticks: number(13)? + number(14)?,
+        resident_pages: number(21)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_does_not_confuse_the_numbers() {
+        let line = b"42 (a) b) S 7 42 42 0 -1 0 0 0 0 0 10 5 20 2 20 0 1 0 99 1000 33 18446744073709551615";
+        let expected = ProcStat {
+            parent: 7,
+            state: b'S',
+            own_ticks: 15,
+            reaped_ticks: 22,
+            resident_pages: 33,
+        };
+        assert_eq!(parse_stat(line), Some(expected));
+    }
+
+    #[test]
+    fn both_ways_of_finding_children_agree() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let (me, pid) = (std::process::id() as i32, child.id() as i32);
+        assert!(children(me).contains(&pid) && children_by_scan(me).contains(&pid));
+        assert!(descendants(me).contains(&pid));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

@@ -1,0 +1,208 @@
+//! Started processes: what is known of each, its log, and who waits for it or reads along.
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::call_handle::CallHandle;
+use super::failure::failure;
+use super::log_reader::LogReader;
+use super::log_ring::LogRing;
+use crate::protocol::{Failure, LogRequest, ProcessRecord, Reply, Status};
+
+/// How many of those that ended are remembered.
+const MOST_ENDED: usize = 64;
+
+/// A started process.
+#[derive(Debug)]
+pub struct Process {
+    /// What a client is told.
+    pub record: ProcessRecord,
+    /// The command behind it; it may be gone.
+    pub command: u32,
+    log: LogRing,
+    waiters: Vec<CallHandle>,
+    readers: Vec<LogReader>,
+}
+
+/// Every started process that is remembered.
+#[derive(Debug)]
+pub struct Processes {
+    table: BTreeMap<u32, Process>,
+    last_id: u32,
+    log_bytes: u64,
+}
+
+/// A call that came to its end.
+pub type Finished = (CallHandle, Result<Reply, Failure>);
+
+impl Processes {
+    /// None yet; each will keep so many bytes of its log.
+    pub fn new(log_bytes: u64) -> Self {
+        Self {
+            table: BTreeMap::new(),
+            last_id: 0,
+            log_bytes,
+        }
+    }
+
+    /// A process that is on its way.
+    pub fn add(&mut self, command: u32, text: String) -> u32 {
+        self.last_id += 1;
+        let id = self.last_id;
+        let record = ProcessRecord {
+            id,
+            pid: 0,
+            command: text,
+            status: None,
+            started_ms: now_ms(),
+            ended_ms: None,
+        };
+        let log = LogRing::new(self.log_bytes);
+        self.table.insert(
+            id,
+            Process {
+                record,
+                command,
+                log,
+                waiters: Vec::new(),
+                readers: Vec::new(),
+            },
+        );
+        id
+    }
+
+    /// It never ran.
+    pub fn forget(&mut self, id: u32) {
+        self.table.remove(&id);
+    }
+
+    /// It runs.
+    pub fn set_pid(&mut self, id: u32, pid: i32) -> Option<ProcessRecord> {
+        let process = self.table.get_mut(&id)?;
+        process.record.pid = pid as u32;
+        Some(process.record.clone())
+    }
+
+    /// The process with that number.
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub fn get(&mut self, id: u32) -> Result<&mut Process, Failure> {
+        self.table
+            .get_mut(&id)
+            .ok_or_else(|| failure("not_found", format!("process `p{id}` is not known")))
+    }
+
+    /// Every one that runs or is remembered, oldest first.
+    pub fn records(&self) -> Vec<ProcessRecord> {
+        self.table
+            .values()
+            .map(|process| process.record.clone())
+            .filter(|record| record.pid != 0)
+            .collect()
+    }
+
+    /// It wrote something. Who reads along gets it.
+    pub fn append(&mut self, id: u32, channel: u8, bytes: &[u8]) {
+        if let Some(process) = self.table.get_mut(&id) {
+            process.log.append(channel, bytes);
+            // None can come to its end by this.
+            process
+                .readers
+                .iter_mut()
+                .for_each(|reader| drop(reader.pump(&process.log, false)));
+        }
+    }
+
+    /// It ended. Whose calls that ends.
+    pub fn end(&mut self, id: u32, status: Status) -> Vec<Finished> {
+        let Some(process) = self.table.get_mut(&id) else {
+            return Vec::new();
+        };
+        process.record.status = Some(status);
+        process.record.ended_ms = Some(now_ms());
+        let record = &process.record;
+        let waiters = process.waiters.drain(..);
+        let mut finished: Vec<Finished> = waiters
+            .map(|handle| (handle, Ok(Reply::Process(record.clone()))))
+            .collect();
+        finished.extend(process.pump_readers());
+        self.forget_oldest_ended();
+        finished
+    }
+
+    fn forget_oldest_ended(&mut self) {
+        let ended = |process: &&Process| process.record.status.is_some();
+        if self.table.values().filter(ended).count() > MOST_ENDED {
+            // One that is still being read stays until it has been.
+            let oldest = self
+                .table
+                .values()
+                .filter(ended)
+                .find(|process| process.readers.is_empty());
+            if let Some(id) = oldest.map(|process| process.record.id) {
+                self.table.remove(&id);
+            }
+        }
+    }
+
+    /// Forgets whatever that call waited for or read.
+    pub fn drop_call(&mut self, id: u32, connection: u32, call: u32) {
+        if let Some(process) = self.table.get_mut(&id) {
+            process.waiters.retain(|handle| !handle.is(connection, call));
+            process
+                .readers
+                .retain(|reader| !reader.handle.is(connection, call));
+        }
+    }
+}
+
+impl Process {
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        self.record.status.is_some()
+    }
+
+    /// A call waits for its end.
+    pub fn wait(&mut self, handle: CallHandle) -> Option<Finished> {
+        if self.has_ended() {
+            return Some((handle, Ok(Reply::Process(self.record.clone()))));
+        }
+        self.waiters.push(handle);
+        None
+    }
+
+    /// A call reads its log.
+    pub fn read_log(&mut self, handle: CallHandle, request: &LogRequest) -> Vec<Finished> {
+        self.readers.push(LogReader::new(handle, request, &self.log));
+        self.pump_readers()
+    }
+
+    /// A reader takes more.
+    pub fn grant(&mut self, connection: u32, call: u32, channel: u8, bytes: u32) -> Vec<Finished> {
+        for reader in self
+            .readers
+            .iter_mut()
+            .filter(|reader| reader.handle.is(connection, call))
+        {
+            reader.grant(channel, bytes);
+        }
+        self.pump_readers()
+    }
+
+    /// Sends every reader what it takes. Whose calls that ends.
+    pub fn pump_readers(&mut self) -> Vec<Finished> {
+        let has_ended = self.has_ended();
+        let is_done = |reader: &mut LogReader| reader.pump(&self.log, has_ended);
+        self.readers
+            .extract_if(.., is_done)
+            .map(|reader| (reader.handle, Ok(Reply::Done)))
+            .collect()
+    }
+}
+
+fn now_ms() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as i64)
+}

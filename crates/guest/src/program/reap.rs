@@ -1,0 +1,37 @@
+//! Children that have ended, taken from the kernel exactly once each.
+
+use super::sys;
+use crate::protocol::Status;
+
+/// A child that has ended and was waited for. Only [`next_reaped`] makes one, so it proves that the process is gone.
+#[derive(Debug)]
+pub struct Reaped {
+    pid: i32,
+    wait_status: i32,
+}
+
+impl Reaped {
+    /// Which process it was.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Its exit code, or as an error the signal that killed it.
+    pub fn status(&self) -> Result<i32, i32> {
+        sys::decode_wait_status(self.wait_status)
+    }
+}
+
+/// The next child that has ended, if there is one.
+pub fn next_reaped() -> Option<Reaped> {
+    let (pid, wait_status) = sys::reap().ok()??;
+    Some(Reaped { pid, wait_status })
+}
+
+/// A wait status as the protocol has it.
+pub fn status_of(wait_status: i32) -> Status {
+    match sys::decode_wait_status(wait_status) {
+        Ok(code) => Status::Exited(code),
+        Err(signal) => Status::Signaled(signal),
+    }
+}

@@ -1,0 +1,115 @@
+//! What reapers report, and what becomes of commands when their reapers are gone.
+
+use std::os::fd::AsFd;
+use std::time::Instant;
+
+use super::command::Progress;
+use super::guest::Guest;
+use super::reap::{Reaped, next_reaped, status_of};
+use super::spawn::{RECORD_ENDED, RECORD_FAILED, RECORD_STARTED, refusal};
+use super::sys;
+use super::tree_kill::{Root, TreeKill};
+use crate::protocol::Status;
+
+impl Guest {
+    /// Reapers reported something.
+    pub(super) fn on_records(&mut self) {
+        loop {
+            let records = self.spawner.records();
+            if records.is_empty() {
+                return;
+            }
+            for record in records {
+                match record.kind {
+                    RECORD_STARTED => self.on_started(record.command),
+                    RECORD_ENDED => self.on_ended(record.command, status_of(record.value)),
+                    RECORD_FAILED => {
+                        if let Some(command) = self.commands.get(&record.command) {
+                            self.on_refused(record.command, refusal(&command.exec, &record));
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Children of the guest have ended: reapers, or what escaped from one.
+    pub(super) fn on_children(&mut self) {
+        // One signal may stand for many; what it says is found out below.
+        let mut signals = [0; 1024];
+        drop(sys::read(self.children.as_fd(), &mut signals));
+        // What a reaper had to say is older than its end.
+        self.on_records();
+        while let Some(reaped) = next_reaped() {
+            match self.reapers.remove(&reaped.pid()) {
+                Some(id) => self.on_reaper_gone(id, &reaped),
+                None => self.on_orphan_gone(&reaped),
+            }
+        }
+    }
+
+    fn on_reaper_gone(&mut self, id: u32, reaped: &Reaped) {
+        self.kills
+            .retain(|kill| kill.root() != Root::Reaper(reaped.pid()));
+        let was_killed = reaped.status().is_err();
+        if was_killed && !self.kills.iter().any(|kill| kill.root() == Root::Escaped) {
+            self.kills.push(TreeKill::new(Root::Escaped));
+        }
+        let Some(command) = self.commands.get_mut(&id) else {
+            return;
+        };
+        command.lost_reaper = was_killed;
+        if let Some(launched) = command.take_launched() {
+            self.spawner.release(launched, reaped);
+        }
+        self.settle(id);
+        self.forget_if_gone(id);
+        self.wake_listener();
+    }
+
+    /// A process that outlived its reaper ended.
+    fn on_orphan_gone(&mut self, reaped: &Reaped) {
+        let found = self
+            .commands
+            .values_mut()
+            .find(|command| command.pid() == Some(reaped.pid()));
+        if let Some(command) = found.filter(|command| command.progress == Progress::Running) {
+            let status = reaped.status().map_or_else(Status::Signaled, Status::Exited);
+            command.progress = Progress::Ended(status);
+        }
+    }
+
+    /// Goes on killing what is being killed.
+    pub(super) fn step_kills(&mut self) {
+        let now = Instant::now();
+        let (reapers, mut nobody_escaped) = (&self.reapers, false);
+        for kill in self.kills.iter_mut().filter(|kill| kill.next_step() <= now) {
+            let nobody = kill.step(|pid| reapers.contains_key(&pid));
+            nobody_escaped |= nobody && kill.root() == Root::Escaped;
+        }
+        if nobody_escaped {
+            self.kills.retain(|kill| kill.root() != Root::Escaped);
+            self.settle_those_without_reapers();
+        }
+    }
+
+    /// Commands whose reapers were killed: nothing of them is left now. One whose own status went with its reaper was
+    /// killed with it.
+    fn settle_those_without_reapers(&mut self) {
+        let lost = self.commands.values_mut().filter(|command| command.lost_reaper);
+        let ids: Vec<u32> = lost
+            .map(|command| {
+                command.lost_reaper = false;
+                if command.progress == Progress::Running {
+                    command.progress = Progress::Ended(Status::Signaled(libc::SIGKILL));
+                }
+                command.id
+            })
+            .collect();
+        for id in ids {
+            self.settle(id);
+            self.forget_if_gone(id);
+        }
+    }
+}

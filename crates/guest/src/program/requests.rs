@@ -1,0 +1,131 @@
+//! What begins a call.
+
+use std::sync::Arc;
+
+use super::call_handle::CallHandle;
+use super::connection::Call;
+use super::dial::Dial;
+use super::failure::failure;
+use super::file_call::{FileCall, WorkerIo};
+use super::files;
+use super::guest::{Ending, Guest};
+use super::processes::Finished;
+use super::usage;
+use crate::protocol::{Failure, LogRequest, Reply, Request};
+
+impl Guest {
+    /// Begins a call. Whatever it is, it is answered once, now or later.
+    pub(super) fn begin(&mut self, handle: CallHandle, request: Request) {
+        match request {
+            Request::Ping => handle.answer(&Ok(Reply::Done)),
+            Request::Adopt => handle.answer(&self.adopt(&handle)),
+            Request::Shutdown => self.ending = Some(Ending::Asked(handle)),
+            Request::Exec(exec) => self.begin_exec(handle, exec),
+            Request::Start(exec) => self.begin_start(handle, exec),
+            Request::Processes => handle.answer(&Ok(Reply::Processes(self.processes.records()))),
+            Request::Wait(process) => self.begin_wait(handle, process),
+            Request::Logs(request) => self.begin_logs(handle, &request),
+            Request::Kill(process, signal) => handle.answer(&self.kill_process(process, signal)),
+            Request::Dial(port) => self.begin_dial(handle, port),
+            Request::Usage => self.begin_usage(handle),
+            Request::Read(..)
+            | Request::Write(..)
+            | Request::Stat(_)
+            | Request::List(_)
+            | Request::Exists(_)
+            | Request::CreateDir(..)
+            | Request::Remove(..)
+            | Request::Rename(..)
+            | Request::Glob(..)
+            | Request::Grep { .. }
+            | Request::TarOut(_)
+            | Request::TarIn(..) => {
+                self.begin_work(handle, move |io| files::serve(request, io));
+            }
+        }
+    }
+
+    fn adopt(&mut self, handle: &CallHandle) -> Result<Reply, Failure> {
+        if !self
+            .connections
+            .get(&handle.connection)
+            .is_some_and(|connection| connection.is_makers)
+        {
+            return Err(failure(
+                "permission",
+                "only whoever made the sandbox can say that it is complete",
+            ));
+        }
+        self.adopted = true;
+        Ok(Reply::Done)
+    }
+
+    fn begin_wait(&mut self, handle: CallHandle, id: u32) {
+        match self.processes.get(id) {
+            Err(failure) => handle.answer(&Err(failure)),
+            Ok(process) => match process.wait(handle.clone()) {
+                Some((handle, reply)) => handle.answer(&reply),
+                None => self.open_call(&handle, Call::Wait(id)),
+            },
+        }
+    }
+
+    fn begin_logs(&mut self, handle: CallHandle, request: &LogRequest) {
+        match self.processes.get(request.process) {
+            Err(failure) => handle.answer(&Err(failure)),
+            Ok(process) => {
+                let finished = process.read_log(handle.clone(), request);
+                self.open_call(&handle, Call::Logs(request.process));
+                self.finish_all(finished);
+            }
+        }
+    }
+
+    fn begin_dial(&mut self, handle: CallHandle, port: u16) {
+        let id = self.next_id();
+        match Dial::new(handle.clone(), id, port, Arc::clone(&self.poll)) {
+            Err(failure) => handle.answer(&Err(failure)),
+            Ok(dial) => {
+                self.dials.insert(id, dial);
+                self.open_call(&handle, Call::Dial(id));
+            }
+        }
+    }
+
+    fn begin_usage(&mut self, handle: CallHandle) {
+        let (reapers, activity, idle_ms) = (
+            self.reaper_pids(),
+            Arc::clone(&self.activity),
+            self.idle_before_ms,
+        );
+        self.begin_work(handle, move |_| {
+            Ok(Reply::Usage(usage::measure(&reapers, &activity, idle_ms)))
+        });
+    }
+
+    /// Serves a call on a worker thread.
+    fn begin_work<W>(&mut self, handle: CallHandle, work: W)
+    where
+        W: FnOnce(&mut WorkerIo<'_>) -> Result<Reply, Failure> + Send + 'static,
+    {
+        let call = FileCall::new(Arc::clone(handle.outbox()), handle.call);
+        let (served, activity) = (Arc::clone(&call), Arc::clone(&self.activity));
+        // What was appended for earlier calls leaves before the worker's own frames, or together with them.
+        let job = move |ready: Result<(), Failure>| {
+            let result = ready.and_then(|()| work(&mut WorkerIo(&served)));
+            activity.note();
+            served.answer(&result);
+        };
+        match self.workers.run(Box::new(job)) {
+            Ok(()) => self.open_call(&handle, Call::File(call)),
+            Err(failure) => handle.answer(&Err(failure)),
+        }
+    }
+
+    /// Answers and forgets calls that came to their end.
+    pub(super) fn finish_all(&mut self, finished: Vec<Finished>) {
+        for (handle, result) in finished {
+            self.finish(&handle, &result);
+        }
+    }
+}

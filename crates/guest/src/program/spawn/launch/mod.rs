@@ -1,0 +1,5 @@
+//! A command's memory: what its two processes read, owned until they are gone.
+
+mod sys;
+
+pub use sys::{Launched, Recipe};

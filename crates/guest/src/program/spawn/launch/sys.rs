@@ -1,0 +1,205 @@
+//! Owns what a reaper and its child read, at fixed addresses, until both are done with it.
+
+use std::ffi::{CStr, CString, c_char};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+use super::super::reaper::{self, Candidate, Plan};
+use super::super::stacks::Stacks;
+use crate::program::reap::Reaped;
+
+/// What a command is made from.
+pub struct Recipe {
+    /// Which command this is, for the records.
+    pub command: u32,
+    /// Where the records go.
+    pub status_fd: RawFd,
+    /// Standard input, output and error.
+    pub fds: [RawFd; 3],
+    /// Those of `fds` (each once) that are closed here once the command has its own.
+    pub handed_over: Vec<OwnedFd>,
+    /// Standard input becomes the controlling terminal.
+    pub terminal: bool,
+    /// User, group and capabilities to change to.
+    pub become_user: Option<(u32, u32, u64)>,
+    /// Raise the child's own out-of-memory score.
+    pub raise_oom_score: bool,
+    /// The working directory; relative to `beneath` if that is given.
+    pub cwd: CString,
+    /// The directory that `cwd` must not leave.
+    pub beneath: Option<CString>,
+    /// `RLIMIT_NOFILE`, soft and hard.
+    pub open_files: [u64; 2],
+    /// `RLIMIT_NPROC`.
+    pub max_processes: Option<u64>,
+    /// The files to try, in order, each with the index of its arguments in `arguments`.
+    pub candidates: Vec<(CString, usize)>,
+    /// Argument vectors.
+    pub arguments: Vec<Vec<CString>>,
+    /// The shell's arguments for a file that is no program; the second is replaced by the file.
+    pub script_arguments: Option<Vec<CString>>,
+    /// The environment.
+    pub env: Vec<CString>,
+}
+
+const OOM_PATH: &CStr = c"/proc/self/oom_score_adj";
+
+struct Owned {
+    plan: Plan,
+    _recipe: Recipe,
+    _candidates: Vec<Candidate>,
+    _vectors: Vec<Vec<*const c_char>>,
+    stacks: Stacks,
+}
+
+/// A command's two processes, from the guest's side. If it is dropped without [`Launched::release`] its memory stays.
+pub struct Launched {
+    owned: NonNull<Owned>,
+    reaper: i32,
+}
+
+impl Launched {
+    /// Starts the reaper, which makes the child. `report_start`: a record says when the command runs. All signals must
+    /// be blocked in this thread.
+    pub fn start(mut recipe: Recipe, stacks: Stacks, report_start: bool) -> io::Result<Self> {
+        let handed_over = std::mem::take(&mut recipe.handed_over);
+        let owned = NonNull::from(Box::leak(own(recipe, &handed_over, stacks, report_start)));
+        // SAFETY: the box was leaked just now, so it is valid, unmoved, and freed by `free` alone.
+        let reaper_stack = unsafe { owned.as_ref() }.stacks.reaper_top();
+        // SAFETY: `owned` is freed only here, when nothing started, or by `release`, when everything has ended.
+        let started = unsafe { reaper::start(&raw mut (*owned.as_ptr()).plan, reaper_stack) };
+        match started {
+            Ok(reaper) => {
+                handed_over.into_iter().for_each(|fd| drop(fd.into_raw_fd()));
+                Ok(Self { owned, reaper })
+            }
+            Err(error) => {
+                // SAFETY: no process was made, so nobody else uses it.
+                drop(unsafe { Box::from_raw(owned.as_ptr()) });
+                Err(error)
+            }
+        }
+    }
+
+    /// The reaper's process number.
+    pub fn reaper(&self) -> i32 {
+        self.reaper
+    }
+
+    /// The command's process number, once it has one.
+    pub fn pid(&self) -> Option<i32> {
+        let pid = self.plan().pid.load(Ordering::Acquire);
+        (pid > 0).then_some(pid)
+    }
+
+    /// Whether the command runs; if it does not yet, a record will say so.
+    pub fn has_started(&self) -> bool {
+        let plan = self.plan();
+        let wanted = (reaper::STATE_PENDING, reaper::STATE_WANTED);
+        let order = (Ordering::AcqRel, Ordering::Acquire);
+        match plan.state.compare_exchange(wanted.0, wanted.1, order.0, order.1) {
+            Err(reaper::STATE_STARTED) => plan.failed_step.load(Ordering::Acquire) == 0,
+            _ => false,
+        }
+    }
+
+    /// Frees what only the reaper and its child needed, now that the reaper has ended, and gives the stacks back. If it
+    /// was killed while the child was still on its way, the child may still use them: then they stay for ever.
+    pub fn release(self, reaped: &Reaped) -> Option<Stacks> {
+        assert_eq!(reaped.pid(), self.reaper, "another process's end");
+        let plan = self.plan();
+        let is_done = plan.state.load(Ordering::Acquire) == reaper::STATE_STARTED;
+        if !is_done {
+            for fd in plan.owned_fds.into_iter().filter(|fd| *fd >= 0) {
+                // SAFETY: the reaper closes them after it set the state; it did not, and it has ended.
+                drop(unsafe { OwnedFd::from_raw_fd(fd) });
+            }
+        }
+        if !is_done && reaped.status().is_err() {
+            return None;
+        }
+        // SAFETY: the reaper has ended, and it came back from making the child, which therefore has its own memory.
+        let owned = unsafe { Box::from_raw(self.owned.as_ptr()) };
+        Some(owned.stacks)
+    }
+
+    fn plan(&self) -> &Plan {
+        // SAFETY: it is valid until `release`, which consumes `self`; what changes in it is atomic.
+        unsafe { &(*self.owned.as_ptr()).plan }
+    }
+}
+
+fn own(recipe: Recipe, handed_over: &[OwnedFd], stacks: Stacks, report_start: bool) -> Box<Owned> {
+    let mut vectors: Vec<Vec<*const c_char>> = recipe.arguments.iter().map(|list| pointers(list)).collect();
+    let mut candidates: Vec<Candidate> = Vec::with_capacity(recipe.candidates.len() + 1);
+    for (path, index) in &recipe.candidates {
+        candidates.push(Candidate {
+            path: path.as_ptr(),
+            argv: vectors[*index].as_ptr(),
+        });
+    }
+    candidates.push(Candidate {
+        path: ptr::null(),
+        argv: ptr::null(),
+    });
+    let envp = pointers(&recipe.env);
+    let mut script = recipe.script_arguments.as_deref().map(pointers);
+    let script_argv = script.as_mut().map_or(ptr::null_mut(), Vec::as_mut_ptr);
+    let (uid, gid, capabilities) = recipe.become_user.unwrap_or_default();
+    let mut owned_fds = [-1; 3];
+    owned_fds
+        .iter_mut()
+        .zip(handed_over)
+        .for_each(|(slot, fd)| *slot = fd.as_raw_fd());
+    let plan = Plan {
+        pid: AtomicI32::new(0),
+        state: AtomicU32::new(if report_start {
+            reaper::STATE_WANTED
+        } else {
+            reaper::STATE_PENDING
+        }),
+        failed_step: AtomicU32::new(0),
+        failed_errno: AtomicI32::new(0),
+        command: recipe.command,
+        status_fd: recipe.status_fd,
+        fds: recipe.fds,
+        owned_fds,
+        terminal: recipe.terminal,
+        switch_user: recipe.become_user.is_some(),
+        uid,
+        gid,
+        capabilities,
+        oom_path: if recipe.raise_oom_score {
+            OOM_PATH.as_ptr()
+        } else {
+            ptr::null()
+        },
+        cwd: recipe.cwd.as_ptr(),
+        beneath: recipe.beneath.as_ref().map_or(ptr::null(), |path| path.as_ptr()),
+        open_files: recipe.open_files,
+        processes: [recipe.max_processes.unwrap_or(u64::MAX); 2],
+        candidates: candidates.as_ptr(),
+        script_argv,
+        envp: envp.as_ptr(),
+        child_stack: stacks.child_top(),
+    };
+    vectors.push(envp);
+    vectors.extend(script);
+    Box::new(Owned {
+        plan,
+        _recipe: recipe,
+        _candidates: candidates,
+        _vectors: vectors,
+        stacks,
+    })
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    strings
+        .iter()
+        .map(|string| string.as_ptr())
+        .chain([ptr::null()])
+        .collect()
+}

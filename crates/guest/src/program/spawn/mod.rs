@@ -1,0 +1,217 @@
+//! Starts commands: a small reaper process per command, and below it the command itself.
+
+mod command_line;
+mod environment;
+mod launch;
+mod reaper;
+mod refusal;
+mod stacks;
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+pub use command_line::text_of;
+pub use launch::Launched;
+pub use reaper::{RECORD_ENDED, RECORD_FAILED, RECORD_STARTED, Record};
+pub use refusal::refusal;
+
+use super::failure::{failure, internal};
+use super::reap::Reaped;
+use super::sys;
+use crate::protocol::{Exec, Failure, GuestConfig, Identity};
+use command_line::CommandLine;
+use environment::Environment;
+use launch::Recipe;
+use stacks::Stacks;
+
+/// How many stacks are kept for the next commands.
+const MOST_SPARE_STACKS: usize = 16;
+/// How many records one read takes.
+const RECORDS_AT_ONCE: usize = 64;
+
+/// What starts commands.
+pub struct Spawner {
+    status_reader: OwnedFd,
+    status_writer: OwnedFd,
+    null: File,
+    open_files: [u64; 2],
+    shell: &'static str,
+    child_raises_oom_score: bool,
+    spare_stacks: Vec<Stacks>,
+}
+
+/// A command's standard streams.
+pub struct Streams {
+    /// Its input; `None`: it reads end of file.
+    pub stdin: Option<OwnedFd>,
+    /// Its output.
+    pub stdout: OwnedFd,
+    /// Its errors; `None` with a terminal, which is all three.
+    pub stderr: Option<OwnedFd>,
+}
+
+impl Spawner {
+    /// `open_files` is the limit that commands get.
+    pub fn new(open_files: [u64; 2]) -> io::Result<Self> {
+        let (status_reader, status_writer) = sys::pipe()?;
+        sys::set_nonblocking(status_reader.as_fd())?;
+        let shell = if Path::new("/bin/bash").exists() {
+            "/bin/bash"
+        } else {
+            "/bin/sh"
+        };
+        // Not dumpable, the guest's own files in /proc belong to root, which need not exist in here.
+        let oom_score = File::options().write(true).open("/proc/self/oom_score_adj");
+        Ok(Self {
+            status_reader,
+            status_writer,
+            null: File::options().read(true).write(true).open("/dev/null")?,
+            open_files,
+            shell,
+            child_raises_oom_score: oom_score.is_ok(),
+            spare_stacks: Vec::new(),
+        })
+    }
+
+    /// Readable when [`Spawner::records`] has something.
+    pub fn status_fd(&self) -> BorrowedFd<'_> {
+        self.status_reader.as_fd()
+    }
+
+    /// What the reapers reported since the last time.
+    pub fn records(&self) -> Vec<Record> {
+        let mut bytes = [0_u8; RECORDS_AT_ONCE * size_of::<Record>()];
+        let count = sys::read(self.status_reader.as_fd(), &mut bytes).unwrap_or(0);
+        let (records, _) = bytes[..count].as_chunks::<{ size_of::<Record>() }>();
+        records.iter().map(Record::from_bytes).collect()
+    }
+
+    /// Starts a command. What goes wrong after this point comes as a record. `report_start`: so does the start.
+    pub fn start(
+        &mut self,
+        command: u32,
+        exec: &Exec,
+        config: &GuestConfig,
+        streams: Streams,
+        report_start: bool,
+    ) -> Result<Launched, Failure> {
+        let identity = identity_of(exec, config)?;
+        let recipe = self.recipe(command, exec, config, identity, streams)?;
+        let started = self
+            .stacks()
+            .and_then(|stacks| Launched::start(recipe, stacks, report_start));
+        started.map_err(|error| internal("start a command", &error))
+    }
+
+    /// Frees a command's memory, now that its reaper has ended.
+    pub fn release(&mut self, launched: Launched, reaped: &Reaped) {
+        if let Some(stacks) = launched.release(reaped)
+            && self.spare_stacks.len() < MOST_SPARE_STACKS
+        {
+            self.spare_stacks.push(stacks);
+        }
+    }
+
+    /// Makes a command that runs what the kernel kills first when memory is short, where it could not do so itself.
+    pub fn raise_oom_score_of(&self, pid: i32) {
+        if !self.child_raises_oom_score {
+            // A courtesy to the guest; a command that has ended, or that is another user's by now, goes without.
+            drop(std::fs::write(format!("/proc/{pid}/oom_score_adj"), "500"));
+        }
+    }
+
+    fn stacks(&mut self) -> io::Result<Stacks> {
+        self.spare_stacks.pop().map_or_else(Stacks::new, Ok)
+    }
+
+    fn recipe(
+        &self,
+        command: u32,
+        exec: &Exec,
+        config: &GuestConfig,
+        identity: &Identity,
+        streams: Streams,
+    ) -> Result<Recipe, Failure> {
+        let env = Environment::new(&config.env, identity, self.shell, exec)?;
+        let CommandLine {
+            candidates,
+            arguments,
+            script_arguments,
+        } = CommandLine::new(&exec.command, env.get("PATH"))?;
+        let (cwd, beneath) = working_directory(exec)?;
+        let become_user = config
+            .switch_user
+            .then_some((identity.uid, identity.gid, identity.capabilities));
+        let out = streams.stdout.as_raw_fd();
+        let terminal = exec.terminal.is_some();
+        let stdin = streams
+            .stdin
+            .as_ref()
+            .map_or(self.null.as_raw_fd(), AsRawFd::as_raw_fd);
+        let stderr = streams.stderr.as_ref().map_or(out, AsRawFd::as_raw_fd);
+        Ok(Recipe {
+            command,
+            status_fd: self.status_writer.as_raw_fd(),
+            fds: [if terminal { out } else { stdin }, out, stderr],
+            handed_over: [streams.stdin, Some(streams.stdout), streams.stderr]
+                .into_iter()
+                .flatten()
+                .collect(),
+            terminal,
+            become_user,
+            raise_oom_score: self.child_raises_oom_score,
+            cwd,
+            beneath,
+            open_files: self.open_files,
+            max_processes: config.max_processes,
+            candidates,
+            arguments,
+            script_arguments,
+            env: env.to_strings(),
+        })
+    }
+}
+
+/// Who runs a command.
+///
+/// # Errors
+/// `unsupported` where the guest can't change users, `not_found` for a user that it was not told of.
+pub fn identity_of<'a>(exec: &Exec, config: &'a GuestConfig) -> Result<&'a Identity, Failure> {
+    let Some(name) = exec.user.as_deref().filter(|name| *name != config.user.name) else {
+        return Ok(&config.user);
+    };
+    if !config.switch_user || config.users.is_empty() {
+        let user = &config.user.name;
+        return Err(failure(
+            "unsupported",
+            format!("run as user `{name}`: this sandbox has the user `{user}` only"),
+        ));
+    }
+    let found = config.users.iter().find(|identity| identity.name == name);
+    found.ok_or_else(|| failure("not_found", format!("run as user `{name}`: no such user")))
+}
+
+fn working_directory(exec: &Exec) -> Result<(CString, Option<CString>), Failure> {
+    let path = exec.cwd.path.as_str();
+    let c_string = |text: &str| {
+        CString::new(text).map_err(|_| failure("invalid", "the working directory contains a null byte"))
+    };
+    let Some(beneath) = exec.cwd.beneath.as_deref() else {
+        return Ok((c_string(path)?, None));
+    };
+    let below = path
+        .strip_prefix(beneath.trim_end_matches('/'))
+        .filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let Some(rest) = below else {
+        let message = format!("working directory `{path}` is not below `{beneath}`");
+        return Err(failure("permission", message));
+    };
+    let relative = rest.trim_start_matches('/');
+    Ok((
+        c_string(if relative.is_empty() { "." } else { relative })?,
+        Some(c_string(beneath)?),
+    ))
+}

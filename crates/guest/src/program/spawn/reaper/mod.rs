@@ -1,0 +1,8 @@
+//! The process between the guest and a command, and the child that becomes the command.
+
+mod sys;
+
+pub use sys::{
+    Candidate, Plan, RECORD_ENDED, RECORD_FAILED, RECORD_STARTED, Record, STATE_PENDING, STATE_STARTED,
+    STATE_WANTED, STEP_BENEATH, STEP_CWD, STEP_EXEC, STEP_FORK, STEP_USER, start,
+};

@@ -1,0 +1,49 @@
+//! The guest's first steps, before it serves anybody. Each that protects it must succeed.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::net::UnixListener;
+
+use super::guest::Inherited;
+use super::sys;
+use crate::protocol::{CONFIG_FD, GuestConfig, LISTENER_FD, MAX_MESSAGE_BYTES, STREAM_FD, decode};
+
+/// Protects this process and takes over what it was given.
+pub fn start_up() -> io::Result<Inherited> {
+    sys::forbid_dumping()?;
+    sys::keep_memory_small();
+    sys::set_umask();
+    std::env::set_current_dir("/")?;
+    let children = sys::take_signals()?;
+    if std::process::id() != 1 {
+        sys::become_subreaper()?;
+    }
+    let open_files = sys::raise_open_files()?;
+    let stream = sys::take_inherited(STREAM_FD)?;
+    let listener = take_listener()?;
+    let config = read_config()?;
+    Ok(Inherited {
+        stream,
+        listener,
+        config,
+        children,
+        open_files,
+    })
+}
+
+fn take_listener() -> io::Result<Option<UnixListener>> {
+    // Without a listener there will be no later connections, and that is fine.
+    let Ok(fd) = sys::take_inherited(LISTENER_FD) else {
+        return Ok(None);
+    };
+    let listener = UnixListener::from(fd);
+    listener.set_nonblocking(true)?;
+    Ok(Some(listener))
+}
+
+fn read_config() -> io::Result<GuestConfig> {
+    let mut bytes = Vec::new();
+    let file = File::from(sys::take_inherited(CONFIG_FD)?);
+    file.take(MAX_MESSAGE_BYTES as u64).read_to_end(&mut bytes)?;
+    decode(&bytes).map_err(|reason| io::Error::new(io::ErrorKind::InvalidData, reason))
+}

@@ -1,0 +1,146 @@
+//! Bytes between clients and what runs: commands' streams, dialled ports, signals to started processes.
+
+use super::command::{Progress, Sink};
+use super::dial;
+use super::failure::failure;
+use super::guest::Guest;
+use super::output_stream::Taken;
+use crate::protocol::{Failure, Reply};
+
+impl Guest {
+    /// A command wrote something, or closed a stream.
+    pub(super) fn on_output(&mut self, id: u32, index: usize) {
+        let Some(command) = self.commands.get_mut(&id) else {
+            return;
+        };
+        match command.sink {
+            Sink::Call(_) if !command.muted => {
+                if command.forward(index, &mut self.buffer) {
+                    self.activity.note();
+                }
+            }
+            Sink::Call(_) | Sink::Nobody => command.discard(index, &mut self.buffer),
+            Sink::Log(process, _) => {
+                let Some(stream) = &command.streams[index] else {
+                    return;
+                };
+                match stream.take(&mut self.buffer) {
+                    Taken::Bytes(count) => {
+                        self.processes
+                            .append(process, stream.channel, &self.buffer[..count])
+                    }
+                    Taken::Nothing => {}
+                    Taken::End => command.streams[index] = None,
+                }
+            }
+        }
+        // A terminal that has nothing more to say holds its command's answer no longer.
+        if self
+            .commands
+            .get(&id)
+            .is_some_and(|command| command.streams[index].is_none())
+        {
+            self.settle(id);
+        }
+    }
+
+    /// A command reads its input again.
+    pub(super) fn on_input(&mut self, id: u32) {
+        if let Some(command) = self.commands.get_mut(&id) {
+            command.write_input();
+        }
+    }
+
+    /// A client takes more of a command's output.
+    pub(super) fn grant_output(&mut self, id: u32, channel: u8, bytes: u32) {
+        let Some(command) = self.commands.get_mut(&id) else {
+            return;
+        };
+        for stream in command
+            .streams
+            .iter_mut()
+            .flatten()
+            .filter(|stream| stream.channel == channel)
+        {
+            stream.credit = stream.credit.saturating_add(u64::from(bytes));
+        }
+        self.resume_command(id);
+    }
+
+    /// A command's output can go on.
+    pub(super) fn resume_command(&mut self, id: u32) {
+        let Some(command) = self.commands.get_mut(&id) else {
+            return;
+        };
+        match command.progress {
+            Progress::Draining(_) => self.settle(id),
+            Progress::Ended(_) => {
+                command.watch_outputs();
+                command.last_words_until = None;
+                self.settle(id);
+            }
+            Progress::Running | Progress::Settled => command.watch_outputs(),
+        }
+    }
+
+    /// Signals a started process's group, or kills its tree.
+    pub(super) fn kill_process(&mut self, id: u32, signal: Option<i32>) -> Result<Reply, Failure> {
+        let command = self.processes.get(id)?.command;
+        match signal {
+            None => self.kill_tree(command),
+            Some(signal) if (1..=64).contains(&signal) => {
+                if let Some(command) = self.commands.get_mut(&command) {
+                    command.signal(signal);
+                }
+            }
+            Some(signal) => return Err(failure("invalid", format!("there is no signal {signal}"))),
+        }
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn on_dial_readable(&mut self, id: u32) {
+        let Some(dial) = self.dials.get_mut(&id) else {
+            return;
+        };
+        self.activity.note();
+        let ending = dial.on_readable(&mut self.buffer);
+        self.end_dial_with(id, ending);
+    }
+
+    pub(super) fn on_dial_writable(&mut self, id: u32) {
+        let ending = self.dials.get_mut(&id).and_then(dial::Dial::on_writable);
+        self.end_dial_with(id, ending);
+    }
+
+    /// `false`: more than was granted.
+    pub(super) fn feed_dial(&mut self, id: u32, bytes: &[u8]) -> bool {
+        let Some(dial) = self.dials.get_mut(&id) else {
+            return true;
+        };
+        let Some(ending) = dial.accept(bytes) else {
+            return false;
+        };
+        self.end_dial_with(id, ending);
+        true
+    }
+
+    pub(super) fn end_dial(&mut self, id: u32) {
+        let ending = self.dials.get_mut(&id).and_then(dial::Dial::end);
+        self.end_dial_with(id, ending);
+    }
+
+    pub(super) fn grant_dial(&mut self, id: u32, bytes: u32) {
+        if let Some(dial) = self.dials.get_mut(&id) {
+            dial.grant(bytes);
+        }
+    }
+
+    fn end_dial_with(&mut self, id: u32, ending: dial::Ending) {
+        let Some(result) = ending else { return };
+        if let Some(dial) = self.dials.remove(&id) {
+            let handle = dial.handle().clone();
+            self.finish(&handle, &result);
+            self.wake_listener();
+        }
+    }
+}

@@ -1,0 +1,489 @@
+//! The system calls that std does not have, each as a safe function. What runs below the guest without libc is in
+//! `spawn/sys.rs`.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use crate::protocol::{Identity, Terminal};
+
+fn check(result: i32) -> io::Result<i32> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+/// Takes over a descriptor that whoever made the guest left open, if it is open; closed on exec from now on.
+pub fn take_inherited(fd: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: fcntl on a number that may not be open fails with EBADF and does nothing else.
+    check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) })?;
+    // SAFETY: it is open, and the protocol says that it is the guest's; it is taken once, at the start.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Makes reads and writes fail instead of waiting.
+pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: a flag of an open descriptor; these are all pipes, terminals and sockets without other status flags.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) }).map(drop)
+}
+
+/// Reads what is there, at most `buffer`'s length; 0 at the end.
+pub fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the buffer is valid for writes of its length.
+    let count = unsafe { libc::read(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+/// Writes what fits.
+pub fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: the buffer is valid for reads of its length.
+    let count = unsafe { libc::write(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+/// Receives from a socket without waiting; 0 at the end.
+pub fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+    let flags = libc::MSG_DONTWAIT;
+    // SAFETY: the buffer is valid for writes of its length.
+    let count = unsafe { libc::recv(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags) };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sends what fits into a socket without waiting.
+pub fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: the buffer is valid for reads of its length.
+    let count = unsafe { libc::send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+/// A pipe: the reading end, which never waits, and the writing end.
+pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut fds = [0; 2];
+    // SAFETY: `fds` has room for the two numbers.
+    check(unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) })?;
+    // SAFETY: the kernel just opened them for this process, and nobody else knows them.
+    Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
+}
+
+/// How many bytes wait to be read.
+pub fn bytes_waiting(fd: BorrowedFd<'_>) -> usize {
+    let mut count = 0_i32;
+    // SAFETY: FIONREAD writes one int.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::FIONREAD, &raw mut count) };
+    if result < 0 {
+        0
+    } else {
+        usize::try_from(count).unwrap_or(0)
+    }
+}
+
+/// An instance of epoll.
+#[derive(Debug)]
+pub struct Epoll(OwnedFd);
+
+/// What epoll reports of one descriptor.
+pub type EpollEvent = libc::epoll_event;
+
+impl Epoll {
+    /// A new one that watches nothing.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: the call takes no memory.
+        let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: the kernel just opened it for this process.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Begins to watch.
+    pub fn add(&self, fd: BorrowedFd<'_>, token: u64, events: i32) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, fd, token, events)
+    }
+
+    /// Changes what is watched for.
+    pub fn modify(&self, fd: BorrowedFd<'_>, token: u64, events: i32) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_MOD, fd, token, events)
+    }
+
+    /// Watches no longer.
+    pub fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
+    }
+
+    fn control(&self, operation: i32, fd: BorrowedFd<'_>, token: u64, events: i32) -> io::Result<()> {
+        let mut event = EpollEvent {
+            events: events as u32,
+            u64: token,
+        };
+        // SAFETY: both descriptors are open and `event` is read during the call only.
+        check(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), operation, fd.as_raw_fd(), &raw mut event) })
+            .map(drop)
+    }
+
+    /// Waits for events, at most `timeout_ms` (-1: for ever), and returns how many of `events` it filled.
+    pub fn wait(&self, events: &mut [EpollEvent], timeout_ms: i32) -> io::Result<usize> {
+        let (pointer, length) = (events.as_mut_ptr(), events.len() as i32);
+        // SAFETY: the kernel writes at most `length` events to valid memory.
+        match check(unsafe { libc::epoll_wait(self.0.as_raw_fd(), pointer, length, timeout_ms) }) {
+            Ok(count) => Ok(count as usize),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Blocks every signal in this thread and all that it starts, gives every ignored one but SIGPIPE its default
+/// action back, and returns a descriptor that is readable when a child has ended.
+pub fn take_signals() -> io::Result<OwnedFd> {
+    for signal in 1..32 {
+        // SAFETY: the default action (or, for SIGPIPE, none) runs no code of ours. SIGKILL and SIGSTOP are refused.
+        unsafe {
+            libc::signal(
+                signal,
+                if signal == libc::SIGPIPE {
+                    libc::SIG_IGN
+                } else {
+                    libc::SIG_DFL
+                },
+            )
+        };
+    }
+    // SAFETY: the sets are initialised by sigfillset and sigemptyset before they are used.
+    unsafe {
+        let mut all: libc::sigset_t = mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        check(libc::sigprocmask(
+            libc::SIG_SETMASK,
+            &raw const all,
+            std::ptr::null_mut(),
+        ))?;
+        let mut children: libc::sigset_t = mem::zeroed();
+        libc::sigemptyset(&raw mut children);
+        libc::sigaddset(&raw mut children, libc::SIGCHLD);
+        let fd = check(libc::signalfd(
+            -1,
+            &raw const children,
+            libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
+        ))?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// A child that ended, and its wait status; `None` when no child has. ECHILD is an error.
+pub fn reap() -> io::Result<Option<(i32, i32)>> {
+    let mut status = 0;
+    // SAFETY: `status` is valid for the call.
+    let pid = check(unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG | libc::__WALL) })?;
+    Ok((pid > 0).then_some((pid, status)))
+}
+
+/// The exit code, or the signal as an error.
+pub fn decode_wait_status(status: i32) -> Result<i32, i32> {
+    if libc::WIFSIGNALED(status) {
+        Err(libc::WTERMSIG(status))
+    } else {
+        Ok(libc::WEXITSTATUS(status))
+    }
+}
+
+/// Sends a signal to a process, or with a negative number to a group. Whether there was anybody.
+pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::kill(pid, signal) }).map(drop)
+}
+
+/// Makes this process unreadable to others of its user: no ptrace, no `/proc/<pid>/mem`, no core file.
+pub fn forbid_dumping() -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) }).map(drop)
+}
+
+/// Makes orphaned descendants children of this process.
+pub fn become_subreaper() -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
+}
+
+/// Every file and directory is made with its own permissions less group and others' writing.
+pub fn set_umask() {
+    // SAFETY: no memory is involved; the call can't fail.
+    unsafe { libc::umask(0o022) };
+}
+
+/// Keeps the allocator from reserving memory per thread.
+pub fn keep_memory_small() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: called before any other thread exists.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 2);
+    }
+}
+
+/// `RLIMIT_NOFILE`, soft and hard, as it was; it is raised to the hard limit.
+pub fn raise_open_files() -> io::Result<[u64; 2]> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is valid for the call.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
+    let raised = libc::rlimit {
+        rlim_cur: limit.rlim_max,
+        rlim_max: limit.rlim_max,
+    };
+    // SAFETY: `raised` is valid for the call.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) })?;
+    Ok([limit.rlim_cur, limit.rlim_max])
+}
+
+/// Runs `make` with this thread's file-system identity, so that what it makes belongs to that user.
+pub fn owned_by<T>(uid: u32, gid: u32, make: impl FnOnce() -> T) -> T {
+    // SAFETY: the calls change this thread alone and always return the identity that was.
+    let (old_uid, old_gid) = unsafe { (libc::setfsuid(uid), libc::setfsgid(gid)) };
+    let made = make();
+    // SAFETY: as above.
+    unsafe { (libc::setfsgid(old_gid as u32), libc::setfsuid(old_uid as u32)) };
+    made
+}
+
+/// Makes this thread, and it alone, the user: libc's own functions would change every thread.
+pub fn become_user_in_this_thread(identity: &Identity) -> io::Result<()> {
+    let (uid, gid) = (identity.uid, identity.gid);
+    let (low, high) = (identity.capabilities as u32, (identity.capabilities >> 32) as u32);
+    let header = [0x2008_0522_u32, 0];
+    let sets = [low, low, 0, high, high, 0];
+    let done = |result: libc::c_long| check(result as i32);
+    // SAFETY: the pointers are to locals with the kernel's layout that outlive the calls.
+    unsafe {
+        done(libc::syscall(libc::SYS_setgroups, 1_usize, &raw const gid))?;
+        done(libc::syscall(libc::SYS_setresgid, gid, gid, gid))?;
+        done(libc::syscall(libc::SYS_setresuid, uid, uid, uid))?;
+        done(libc::syscall(
+            libc::SYS_capset,
+            &raw const header,
+            &raw const sets,
+        ))?;
+    }
+    Ok(())
+}
+
+/// The process at the other end of a unix socket, as seen from here; 0: it is outside of this pid namespace.
+pub fn peer_pid(fd: BorrowedFd<'_>) -> io::Result<i32> {
+    let mut peer = libc::ucred {
+        pid: 0,
+        uid: 0,
+        gid: 0,
+    };
+    let mut length = size_of::<libc::ucred>() as u32;
+    let (level, option) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
+    // SAFETY: the kernel writes at most `length` bytes to `peer`.
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            level,
+            option,
+            (&raw mut peer).cast(),
+            &raw mut length,
+        )
+    };
+    check(result).map(|_| peer.pid)
+}
+
+/// Begins to connect to a port of loopback. Watch for writability, then ask [`connect_result`].
+pub fn connect_loopback(port: u16, v6: bool) -> io::Result<OwnedFd> {
+    let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: no memory is involved.
+    let fd = check(unsafe { libc::socket(family, kind, 0) })?;
+    // SAFETY: the kernel just opened it for this process.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: both addresses are plain data, for which zeroes are valid.
+    let (mut v4_address, mut v6_address): (libc::sockaddr_in, libc::sockaddr_in6) = unsafe { mem::zeroed() };
+    v4_address.sin_family = libc::AF_INET as u16;
+    v4_address.sin_port = port.to_be();
+    v4_address.sin_addr.s_addr = u32::from_ne_bytes([127, 0, 0, 1]);
+    v6_address.sin6_family = libc::AF_INET6 as u16;
+    v6_address.sin6_port = port.to_be();
+    v6_address.sin6_addr.s6_addr[15] = 1;
+    let (address, length): (*const libc::sockaddr, usize) = if v6 {
+        ((&raw const v6_address).cast(), size_of::<libc::sockaddr_in6>())
+    } else {
+        ((&raw const v4_address).cast(), size_of::<libc::sockaddr_in>())
+    };
+    // SAFETY: `address` points to `length` initialised bytes that live through the call.
+    match check(unsafe { libc::connect(socket.as_raw_fd(), address, length as u32) }) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+        _ => Ok(socket),
+    }
+}
+
+/// What came of a connect.
+pub fn connect_result(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let (mut errno, mut length) = (0_i32, size_of::<i32>() as u32);
+    let (level, option) = (libc::SOL_SOCKET, libc::SO_ERROR);
+    // SAFETY: the kernel writes at most `length` bytes to `errno`.
+    check(unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            level,
+            option,
+            (&raw mut errno).cast(),
+            &raw mut length,
+        )
+    })?;
+    if errno == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(errno))
+    }
+}
+
+/// Sends no more on a socket.
+pub fn shut_down_writing(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_WR) }).map(drop)
+}
+
+/// Neither sends nor receives any more on a socket.
+pub fn shut_down(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_RDWR) }).map(drop)
+}
+
+/// Waits until a socket takes bytes, or the patience is over.
+pub fn wait_for_room(fd: BorrowedFd<'_>, patience: Duration) {
+    let mut watched = libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events: libc::POLLOUT,
+        revents: 0,
+    };
+    // SAFETY: one pollfd that is valid for the call. Whatever it says, the next send tells more.
+    unsafe {
+        libc::poll(
+            &raw mut watched,
+            1,
+            patience.as_millis().min(1_000_000) as i32 + 1,
+        )
+    };
+}
+
+/// A new terminal of this size: the side that the guest keeps, which never waits, and the command's.
+pub fn open_terminal(size: Terminal) -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+    // SAFETY: the path is a C string.
+    let fd = check(unsafe { libc::open(c"/dev/ptmx".as_ptr(), flags | libc::O_NONBLOCK) })?;
+    // SAFETY: the kernel just opened it for this process.
+    let master = unsafe { OwnedFd::from_raw_fd(fd) };
+    let unlocked = 0_i32;
+    // SAFETY: TIOCSPTLCK reads one int.
+    check(unsafe { libc::ioctl(fd, libc::TIOCSPTLCK, &raw const unlocked) })?;
+    resize_terminal(std::os::fd::AsFd::as_fd(&master), size)?;
+    // SAFETY: TIOCGPTPEER takes open flags as a number and returns a new descriptor.
+    let peer = check(unsafe { libc::ioctl(fd, libc::TIOCGPTPEER, flags) })?;
+    // SAFETY: the kernel just opened it for this process.
+    Ok((master, unsafe { OwnedFd::from_raw_fd(peer) }))
+}
+
+/// Changes a terminal's size; its foreground group gets SIGWINCH.
+pub fn resize_terminal(master: BorrowedFd<'_>, size: Terminal) -> io::Result<()> {
+    let size = libc::winsize {
+        ws_row: size.rows,
+        ws_col: size.cols,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    // SAFETY: TIOCSWINSZ reads one winsize.
+    check(unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) }).map(drop)
+}
+
+/// The process group in a terminal's foreground, if there is one.
+pub fn foreground_group(master: BorrowedFd<'_>) -> Option<i32> {
+    let mut group = 0_i32;
+    // SAFETY: TIOCGPGRP writes one int.
+    let result = unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCGPGRP, &raw mut group) };
+    (result == 0 && group > 0).then_some(group)
+}
+
+/// The byte that a terminal takes for the end of its input.
+pub fn end_of_input(master: BorrowedFd<'_>) -> u8 {
+    // SAFETY: termios is plain data, for which zeroes are valid.
+    let mut settings: libc::termios = unsafe { mem::zeroed() };
+    // SAFETY: `settings` is valid for the call.
+    let result = unsafe { libc::tcgetattr(master.as_raw_fd(), &raw mut settings) };
+    if result == 0 { settings.c_cc[libc::VEOF] } else { 4 }
+}
+
+/// Since the machine started, the time it slept included.
+pub fn time_since_boot() -> Duration {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `now` is valid for the call, and the clock exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) };
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+/// A timer on the clock of [`time_since_boot`].
+#[derive(Debug)]
+pub struct Timer(OwnedFd);
+
+impl Timer {
+    /// One that is not set.
+    pub fn new() -> io::Result<Self> {
+        let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
+        // SAFETY: no memory is involved.
+        let fd = check(unsafe { libc::timerfd_create(libc::CLOCK_BOOTTIME, flags) })?;
+        // SAFETY: the kernel just opened it for this process.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Its descriptor, readable once the time has come.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.0)
+    }
+
+    /// Sets it; what it had to say before is forgotten.
+    pub fn set(&self, at: Duration) -> io::Result<()> {
+        // SAFETY: itimerspec is plain data, for which zeroes are valid.
+        let mut setting: libc::itimerspec = unsafe { mem::zeroed() };
+        setting.it_value.tv_sec = at.as_secs().min(i64::MAX as u64) as i64;
+        // A value of zero would switch the timer off.
+        setting.it_value.tv_nsec = i64::from(at.subsec_nanos().max(1));
+        let flags = libc::TFD_TIMER_ABSTIME;
+        // SAFETY: `setting` is valid for the call.
+        let result = unsafe {
+            libc::timerfd_settime(
+                self.0.as_raw_fd(),
+                flags,
+                &raw const setting,
+                std::ptr::null_mut(),
+            )
+        };
+        check(result).map(drop)
+    }
+}
+
+/// The processor time of every descendant that was waited for.
+pub fn cpu_of_reaped() -> Duration {
+    // SAFETY: rusage is plain data, for which zeroes are valid.
+    let mut usage: libc::rusage = unsafe { mem::zeroed() };
+    // SAFETY: `usage` is valid for the call.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
+    let of = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
+    of(usage.ru_utime) + of(usage.ru_stime)
+}
+
+/// What `/proc` counts time in, per second, and memory in, in bytes.
+pub fn proc_units() -> (u64, u64) {
+    // SAFETY: no memory is involved.
+    let (ticks, page) = unsafe {
+        (
+            libc::sysconf(libc::_SC_CLK_TCK),
+            libc::sysconf(libc::_SC_PAGESIZE),
+        )
+    };
+    (ticks.max(1) as u64, page.max(1) as u64)
+}

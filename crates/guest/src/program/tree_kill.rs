@@ -1,0 +1,148 @@
+//! Kills a command with everything it left behind, `setsid` and double-forked children included, without cgroups.
+//!
+//! All descendants of its reaper are stopped, round after round until no new one appears, and then killed together:
+//! a fork bomb that is killed one by one wins. The main thread does this in small steps between its other work, and
+//! again until the reaper has ended, which it does when it has no child left.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use super::{proc_table, sys};
+
+/// How many processes are looked at in one step.
+const STEP_PROCESSES: usize = 32;
+/// After so many rounds what was found is killed, even if new ones still appear; then it begins anew.
+const MOST_ROUNDS: u32 = 16;
+const FIRST_PAUSE: Duration = Duration::from_millis(4);
+const LONGEST_PAUSE: Duration = Duration::from_millis(256);
+
+/// Whose tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Root {
+    /// Everything below this reaper, but not itself.
+    Reaper(i32),
+    /// Everything below the guest, but not its reapers and what is below them: what escaped when its reaper was killed.
+    Escaped,
+}
+
+/// A tree that is being killed.
+#[derive(Debug)]
+pub struct TreeKill {
+    root: Root,
+    unseen: Vec<i32>,
+    found: HashSet<i32>,
+    found_more: bool,
+    rounds: u32,
+    pause: Duration,
+    next_step: Instant,
+}
+
+impl TreeKill {
+    /// Begins at once.
+    pub fn new(root: Root) -> Self {
+        let (unseen, found) = (vec![start_of(root)], HashSet::new());
+        Self {
+            root,
+            unseen,
+            found,
+            found_more: false,
+            rounds: 0,
+            pause: FIRST_PAUSE,
+            next_step: Instant::now(),
+        }
+    }
+
+    /// Whose tree it is.
+    pub fn root(&self) -> Root {
+        self.root
+    }
+
+    /// When the next step is due.
+    pub fn next_step(&self) -> Instant {
+        self.next_step
+    }
+
+    /// Does a little. `spare` names the reapers. Whether a whole look found nobody at all.
+    pub fn step(&mut self, spare: impl Fn(i32) -> bool) -> bool {
+        for _ in 0..STEP_PROCESSES {
+            let Some(parent) = self.unseen.pop() else { break };
+            for pid in proc_table::children(parent) {
+                self.stop(pid, parent, &spare);
+            }
+        }
+        if !self.unseen.is_empty() {
+            return false;
+        }
+        if self.found_more && self.rounds < MOST_ROUNDS {
+            self.look_again();
+            return false;
+        }
+        self.kill_found()
+    }
+
+    fn stop(&mut self, pid: i32, parent: i32, spare: &impl Fn(i32) -> bool) {
+        let spared = self.root == Root::Escaped && parent == start_of(self.root) && spare(pid);
+        if !spared && self.found.insert(pid) {
+            signal(pid, libc::SIGSTOP);
+            self.unseen.push(pid);
+            self.found_more = true;
+        }
+    }
+
+    fn look_again(&mut self) {
+        self.rounds += 1;
+        self.found_more = false;
+        self.unseen.push(start_of(self.root));
+        self.unseen.extend(&self.found);
+    }
+
+    fn kill_found(&mut self) -> bool {
+        let nobody = self.found.is_empty();
+        for pid in self.found.drain() {
+            signal(pid, libc::SIGKILL);
+        }
+        if let Root::Reaper(reaper) = self.root {
+            // The workload may have stopped it, where it runs as the same user; it has to reap.
+            signal(reaper, libc::SIGCONT);
+        }
+        (self.rounds, self.found_more) = (0, false);
+        self.unseen.push(start_of(self.root));
+        self.next_step = Instant::now() + self.pause;
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        nobody
+    }
+}
+
+/// Kills every descendant of the guest and waits for all of them, at most `patience`. Blocks: for the guest's end only.
+pub fn kill_all(patience: Duration) {
+    let give_up = Instant::now() + patience;
+    let mut kill = TreeKill::new(Root::Escaped);
+    loop {
+        kill.step(|_| false);
+        loop {
+            match sys::reap() {
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                // No child is left.
+                Err(_) => return,
+            }
+        }
+        if Instant::now() > give_up {
+            return;
+        }
+        std::thread::sleep(kill.next_step().saturating_duration_since(Instant::now()));
+    }
+}
+
+fn start_of(root: Root) -> i32 {
+    match root {
+        Root::Reaper(pid) => pid,
+        Root::Escaped => std::process::id() as i32,
+    }
+}
+
+/// A process that is gone already is as good as signalled; one that may not be signalled turns up again in the next
+/// round.
+fn signal(pid: i32, signal: i32) {
+    drop(sys::kill(pid, signal));
+}

@@ -1,0 +1,98 @@
+//! The maker: a process of its own that makes sandboxes, says so on its standard output, and does what it was told to.
+//! Tests start it, and end it politely or not.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use eyot::{ExecOptions, Lifecycle, Sandbox, SandboxSpec, StartOptions};
+use eyot_native::{NativeOptions, NativeProvider};
+use libtest_mimic::Failed;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+/// The maker's `main`: the state folder, what to do, and a number for it.
+pub fn main(arguments: impl Iterator<Item = String>) {
+    let arguments: Vec<String> = arguments.collect();
+    let [state, task, number] = &arguments[..] else { panic!("maker <state> <task> <number>") };
+    let number: u64 = number.parse().expect("a number");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    runtime.block_on(make(state, task, number)).expect("the maker's task");
+}
+
+async fn make(state: &str, task: &str, number: u64) -> eyot::Result<()> {
+    let provider = NativeProvider::new(NativeOptions { state: state.into(), ..NativeOptions::default() })?;
+    let lifecycle = match task {
+        "ttl" => Lifecycle { ttl_ms: Some(number), ..Lifecycle::default() },
+        "idle" => Lifecycle { idle_timeout_ms: Some(number), ..Lifecycle::default() },
+        _ => Lifecycle::default(),
+    };
+    if task == "many" {
+        return make_many(provider, number).await;
+    }
+    let sandbox = Sandbox::create(&*provider, SandboxSpec { lifecycle, ..SandboxSpec::default() }).await?;
+    println!("{}", sandbox.id());
+    if task == "exec" {
+        sandbox.write("marker", "made by another process").await?;
+        sandbox.start("sleep 1000", StartOptions::default()).await?;
+        let mut command = sandbox.exec_stream("echo up; exec sleep 2000", ExecOptions::default()).await?;
+        while let Some(event) = command.next().await {
+            if let eyot::ExecEvent::Stdout(_) = event? {
+                println!("up");
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn make_many(provider: std::sync::Arc<NativeProvider>, number: u64) -> eyot::Result<()> {
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..number {
+        let provider = provider.clone();
+        tasks.spawn(async move {
+            let sandbox = Sandbox::create(&*provider, SandboxSpec::default()).await?;
+            println!("{}", sandbox.id());
+            sandbox.exec("sleep 1000", ExecOptions::default()).await
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.expect("a task")?;
+    }
+    Ok(())
+}
+
+/// A running maker.
+pub struct Maker {
+    pub process: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Maker {
+    pub fn start(state: &Path, task: &str, number: u64) -> Result<Self, Failed> {
+        let mut process = Command::new(std::env::current_exe()?)
+            .arg("maker")
+            .arg(state)
+            .args([task, &number.to_string()])
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let stdout = process.stdout.take().ok_or("the maker has no standard output")?;
+        Ok(Self { process, lines: BufReader::new(stdout).lines() })
+    }
+
+    /// What it says next.
+    pub async fn line(&mut self) -> Result<String, Failed> {
+        let line = self.lines.next_line().await?;
+        line.ok_or_else(|| "the maker ended without a word".into())
+    }
+
+    /// Ends it as `kill -9` does, and waits for that.
+    pub async fn kill_9(&mut self) -> Result<(), Failed> {
+        Ok(self.process.kill().await?)
+    }
+
+    /// Waits for its own end.
+    pub async fn end(&mut self) -> Result<(), Failed> {
+        let status = self.process.wait().await?;
+        crate::ensure(status.success(), format!("the maker: {status}"))
+    }
+}

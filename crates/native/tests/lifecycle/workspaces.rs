@@ -1,0 +1,105 @@
+//! Persistent workspaces and mounts.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+
+use eyot::{ErrorKind, ExecOptions, Mount, Sandbox, SandboxPath, SandboxSpec, WorkspaceSpec};
+use libtest_mimic::{Failed, Trial};
+
+use crate::state::State;
+use crate::{ensure, trial};
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("a_persistent_workspace_outlives_its_sandbox_and_is_shared_by_two", shared),
+        trial("a_persistent_workspace_goes_with_its_sandbox_when_asked_to", goes_along),
+        trial("a_mount_is_read_only_unless_asked_otherwise", mounts),
+        trial("a_mount_whose_source_is_missing_is_refused_by_name", missing_mount),
+        trial("a_read_only_root_leaves_workspace_home_and_tmp_writable", readonly_root),
+    ]
+}
+
+fn persistent(destroy: bool) -> SandboxSpec {
+    let workspace = WorkspaceSpec::Persistent { id: "shared".into(), destroy_on_session_destroy: destroy };
+    SandboxSpec { workspace, ..SandboxSpec::default() }
+}
+
+async fn shared() -> Result<(), Failed> {
+    let state = State::new()?;
+    let provider = state.provider()?;
+    let first = Sandbox::create(&*provider, persistent(false)).await?;
+    first.exec("echo from the first > a; mkdir d; mv d e", ExecOptions::default()).await?;
+    let second = Sandbox::create(&*provider, persistent(false)).await?;
+    let result = second.exec("cat a; echo and the second >> a; ls -d e; stat -c %U a", ExecOptions::default()).await?;
+    ensure(result.stdout_text() == "from the first\ne\nuser\n", format!("{result:?}"))?;
+    ensure(first.read_text("a").await? == "from the first\nand the second\n", "not shared")?;
+    first.destroy().await?;
+    second.destroy().await?;
+    let third = Sandbox::create(&*provider, persistent(true)).await?;
+    ensure(third.read_text("a").await?.contains("second"), "it did not outlive its sandboxes")?;
+    third.destroy().await?;
+    state.assert_empty()
+}
+
+async fn goes_along() -> Result<(), Failed> {
+    let state = State::new()?;
+    let provider = state.provider()?;
+    let sandbox = Sandbox::create(&*provider, persistent(true)).await?;
+    sandbox.write("a", "x").await?;
+    sandbox.destroy().await?;
+    ensure(!state.path().join("workspaces/shared").exists(), "the workspace is left")
+}
+
+async fn mounts() -> Result<(), Failed> {
+    let state = State::new()?;
+    let provider = state.provider()?;
+    let folder = tempfile::tempdir()?;
+    for name in ["ro", "rw"] {
+        let path = folder.path().join(name);
+        fs::create_dir(&path)?;
+        fs::write(path.join("f"), name)?;
+        // As root, a folder of the host's user 1000 is the inner user's.
+        if rustix::process::geteuid().is_root() {
+            chown(&path, Some(1000), Some(1000))?;
+        }
+    }
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700))?;
+    let mount = |name: &str, writable| -> eyot::Result<Mount> {
+        Ok(Mount { source: folder.path().join(name), target: SandboxPath::parse(&format!("/mnt/{name}"))?, writable })
+    };
+    let spec = SandboxSpec { mounts: vec![mount("ro", false)?, mount("rw", true)?], ..SandboxSpec::default() };
+    let sandbox = Sandbox::create(&*provider, spec).await?;
+    let script = "cat /mnt/ro/f /mnt/rw/f; echo x > /mnt/ro/new || echo refused; echo y > /mnt/rw/new && echo written";
+    let result = sandbox.exec(script, ExecOptions::default()).await?;
+    ensure(result.stdout_text() == "rorwrefused\nwritten\n", format!("{result:?}"))?;
+    ensure(result.stderr_text().contains("Read-only file system"), result.stderr_text())?;
+    sandbox.destroy().await?;
+    ensure(fs::read_to_string(folder.path().join("rw/new"))? == "y\n", "what was written is not on the host")?;
+    ensure(folder.path().join("ro/f").exists(), "destroying the sandbox removed a mounted file")
+}
+
+async fn missing_mount() -> Result<(), Failed> {
+    let state = State::new()?;
+    let provider = state.provider()?;
+    let target = SandboxPath::parse("/mnt/x")?;
+    let mounts = vec![Mount { source: "/nonexistent/x".into(), target, writable: false }];
+    let error = Sandbox::create(&*provider, SandboxSpec { mounts, ..SandboxSpec::default() }).await.err();
+    let error = error.ok_or("a mount of nothing succeeded")?;
+    ensure(error.kind() == ErrorKind::Invalid && error.to_string().contains("mounts.source"), error.to_string())?;
+    state.assert_empty()
+}
+
+async fn readonly_root() -> Result<(), Failed> {
+    let state = State::new()?;
+    let provider = state.provider()?;
+    let mut spec = SandboxSpec::default();
+    spec.security.readonly_rootfs = true;
+    let sandbox = Sandbox::create(&*provider, spec).await?;
+    let script = "for d in /workspace ~ /tmp /var/tmp /dev/shm /run; do echo x > $d/x && echo $d; done; \
+                  for d in / /etc /srv /var /dev; do echo x > $d/x || echo no $d; done";
+    let result = sandbox.exec(script, ExecOptions::default()).await?;
+    let wanted = "/workspace\n/home/user\n/tmp\n/var/tmp\n/dev/shm\n/run\nno /\nno /etc\nno /srv\nno /var\nno /dev\n";
+    ensure(result.stdout_text() == wanted, format!("{result:?}"))?;
+    sandbox.destroy().await?;
+    state.assert_empty()
+}

@@ -1,0 +1,122 @@
+//! What the cases are written with: a list of them, how one ends, and checks that say what was wrong.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use eyot::Error;
+use futures_util::future::BoxFuture;
+
+use crate::world::World;
+
+/// One threat.
+pub struct Case {
+    /// The row of the threat table, and what must hold, as a sentence in snake case.
+    pub name: &'static str,
+    /// Tries it.
+    pub run: fn(Arc<World>) -> BoxFuture<'static, Check>,
+}
+
+/// Why a case did not hold.
+#[derive(Debug)]
+pub enum Failure {
+    /// It does not hold.
+    Broken(String),
+    /// It can't be tried here, and why.
+    NotHere(String),
+}
+
+/// What a case, or a part of one, comes to.
+pub type Check<T = ()> = Result<T, Failure>;
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Broken(format!("failed with {}: {error}", error.kind()))
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::Broken(format!("on the host: {error}"))
+    }
+}
+
+/// Lists the cases of a file. Each is given a `stage` of its own (a sandbox that is destroyed afterwards, without a
+/// trace), or the `world` if it makes its own.
+macro_rules! cases {
+    ($($name:ident($given:ident);)*) => {
+        pub fn cases() -> Vec<crate::check::Case> {
+            vec![$(crate::check::Case {
+                name: stringify!($name),
+                run: |world| Box::pin(cases!(@$given world, $name)),
+            }),*]
+        }
+    };
+    (@stage $world:ident, $name:ident) => { async move { $world.on_a_stage($name).await } };
+    (@world $world:ident, $name:ident) => { $name($world) };
+}
+
+/// Fails unless the condition holds; what follows says what was expected and what was found.
+macro_rules! ensure {
+    ($holds:expr, $($said:tt)+) => {
+        if !$holds {
+            let said = format!("{} ({}:{})", format_args!($($said)+), file!(), line!());
+            return Err(crate::check::Failure::Broken(said));
+        }
+    };
+}
+
+/// Fails unless both are equal.
+macro_rules! ensure_eq {
+    ($found:expr, $expected:expr) => {{
+        let (found, expected) = (&$found, &$expected);
+        crate::check::ensure!(found == expected, "{} is {found:?}, not {expected:?}", stringify!($found));
+    }};
+}
+
+/// Fails unless the result is an error of one of the kinds.
+macro_rules! ensure_fails {
+    ($result:expr, $($kind:ident)|+) => {
+        match $result {
+            Ok(_) => crate::check::ensure!(
+                false, "{} succeeded; {} was due", stringify!($result), stringify!($($kind)|+)
+            ),
+            Err(error) => crate::check::ensure!(
+                matches!(error.kind(), $(eyot::ErrorKind::$kind)|+),
+                "{} failed with {} ({error}); {} was due", stringify!($result), error.kind(), stringify!($($kind)|+)
+            ),
+        }
+    };
+}
+
+pub(crate) use {cases, ensure, ensure_eq, ensure_fails};
+
+/// Goes no further, because it can't be tried here.
+pub fn not_here<T>(reason: impl Into<String>) -> Check<T> {
+    Err(Failure::NotHere(reason.into()))
+}
+
+/// How long anything here may take before it is a hang.
+pub const HANG: Duration = Duration::from_secs(60);
+
+/// Fails unless something is done before it is obviously hanging.
+pub async fn promptly<T>(what: &str, work: impl Future<Output = T>) -> Check<T> {
+    let late = |_| Failure::Broken(format!("{what} was not done within {HANG:?}"));
+    tokio::time::timeout(HANG, work).await.map_err(late)
+}
+
+/// Waits until something holds, asking again and again; a failure says what was waited for.
+pub async fn until<F: Future<Output = Check<bool>>>(what: &str, mut holds: impl FnMut() -> F) -> Check {
+    const PATIENCE: Duration = Duration::from_secs(20);
+    let given_up = tokio::time::Instant::now() + PATIENCE;
+    while !holds().await? {
+        ensure!(tokio::time::Instant::now() < given_up, "{what} did not happen within {PATIENCE:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+/// Whether the long ones are wanted.
+pub fn slow() -> bool {
+    std::env::var_os("EYOT_SLOW").is_some_and(|value| value == "1")
+}

@@ -1,0 +1,196 @@
+//! K7: the guest itself, which is pid 1, and the helper that every command hangs from.
+
+use std::fs::{File, OpenOptions};
+
+use crate::check::{Check, cases, ensure, ensure_eq};
+use crate::facts::{note, tried, tried_io};
+use crate::sys;
+use crate::world::Stage;
+
+cases! {
+    k07_the_guests_program_and_memory_can_be_neither_read_nor_written(stage);
+    k07_the_guest_can_not_be_traced(stage);
+    k07_the_guests_limits_and_scheduling_can_not_be_changed(stage);
+    k07_the_guest_survives_every_signal(stage);
+    k07_the_guest_survives_a_signal_to_everybody(stage);
+    k07_the_guests_nonces_are_on_no_command_line_and_in_no_environment(stage);
+    k07_a_command_that_kills_or_stops_its_parent_harms_nobody_else(stage);
+}
+
+const READ: [&str; 16] = [
+    "environ", "maps", "smaps", "mem", "auxv", "exe", "cwd", "root", "io", "stack", "syscall", "pagemap", "map_files",
+    "fd", "personality", "task/1/environ",
+];
+const WRITTEN: [&str; 15] = [
+    "exe", "mem", "oom_score_adj", "oom_adj", "clear_refs", "coredump_filter", "uid_map", "gid_map", "setgroups",
+    "projid_map", "attr/current", "timerslack_ns", "sched", "autogroup", "task/1/mem",
+];
+
+/// Tries to open everything of pid 1 and of its own parent, to trace them, and to change what they may use.
+pub fn probe(_arguments: &[String]) {
+    let parent = std::os::unix::process::parent_id();
+    for (who, pid) in [("guest", 1), ("parent", parent)] {
+        let folder = format!("/proc/{pid}");
+        for name in READ {
+            let path = format!("{folder}/{name}");
+            let found = match name {
+                "exe" | "cwd" | "root" => std::fs::read_link(&path).map(drop),
+                "fd" | "map_files" => std::fs::read_dir(&path).map(drop),
+                _ => std::fs::read(&path).map(drop),
+            };
+            tried_io(format_args!("{who}_read_{name}"), found);
+        }
+        for name in WRITTEN {
+            let path = format!("{folder}/{name}");
+            let written = OpenOptions::new().write(true).open(path);
+            tried_io(format_args!("{who}_write_{name}"), written.and_then(|mut file| std::io::Write::write(&mut file, b"0")));
+        }
+        tried_io(format_args!("{who}_through_root"), File::open(format!("{folder}/root/etc/passwd")));
+        trace(who, u64::from(pid));
+    }
+    change_limits();
+}
+
+fn trace(who: &str, pid: u64) {
+    const SEIZE: u64 = 0x4206;
+    tried(format_args!("{who}_trace_attach"), sys::call(libc::SYS_ptrace, &[libc::PTRACE_ATTACH as u64, pid, 0, 0]));
+    tried(format_args!("{who}_trace_seize"), sys::call(libc::SYS_ptrace, &[SEIZE, pid, 0, 0]));
+    let mut found = [0_u8; 8];
+    let local = [sys::buffer(&mut found), 8];
+    let remote = [0x40_0000_u64, 8];
+    let (local, remote) = (local.as_ptr() as u64, remote.as_ptr() as u64);
+    let arguments = [pid, local, 1, remote, 1, 0];
+    tried(format_args!("{who}_trace_readv"), sys::call(libc::SYS_process_vm_readv, &arguments));
+    tried(format_args!("{who}_trace_writev"), sys::call(libc::SYS_process_vm_writev, &arguments));
+}
+
+fn change_limits() {
+    const HIGH: u64 = 1 << 32;
+    let zero = [0_u64; 2];
+    let zero = zero.as_ptr() as u64;
+    for (name, resource) in [("nofile", libc::RLIMIT_NOFILE), ("cpu", libc::RLIMIT_CPU), ("as", libc::RLIMIT_AS)] {
+        let resource = u64::from(resource);
+        tried(format_args!("limit_{name}"), sys::call(libc::SYS_prlimit64, &[1, resource, zero, 0]));
+        tried(format_args!("limit_high_{name}"), sys::call(libc::SYS_prlimit64, &[1 | HIGH, resource, zero, 0]));
+    }
+    let mut mask = [1_u8, 0, 0, 0, 0, 0, 0, 0];
+    let mask = sys::buffer(&mut mask);
+    let mut idle = [0_u8; 48];
+    idle[0] = 48;
+    idle[4] = libc::SCHED_IDLE as u8;
+    let idle = sys::buffer(&mut idle);
+    let calls: [(&str, i64, &[u64]); 8] = [
+        ("affinity", libc::SYS_sched_setaffinity, &[1, 8, mask]),
+        ("affinity_high", libc::SYS_sched_setaffinity, &[1 | HIGH, 8, mask]),
+        ("scheduler", libc::SYS_sched_setscheduler, &[1, libc::SCHED_IDLE as u64, zero]),
+        ("sched_attr", libc::SYS_sched_setattr, &[1, idle, 0]),
+        ("priority", libc::SYS_setpriority, &[0, 1, 19]),
+        ("priority_of_user", libc::SYS_setpriority, &[2, 0, 19]),
+        ("io_priority", libc::SYS_ioprio_set, &[1, 1, 3 << 13]),
+        ("io_priority_of_user", libc::SYS_ioprio_set, &[3, 1000, 3 << 13]),
+    ];
+    for (name, number, arguments) in calls {
+        tried(format_args!("limit_{name}"), sys::call(number, arguments));
+    }
+}
+
+/// Sends pid 1 every signal in every way.
+pub fn probe_signals(_arguments: &[String]) {
+    for signal in 1..=64 {
+        tried(format_args!("kill_{signal}"), sys::call(libc::SYS_kill, &[1, signal]));
+        tried(format_args!("tgkill_{signal}"), sys::call(libc::SYS_tgkill, &[1, 1, signal]));
+    }
+    if let Ok(guest) = sys::call(libc::SYS_pidfd_open, &[1, 0]) {
+        for signal in [libc::SIGKILL, libc::SIGSTOP, libc::SIGTERM] {
+            let sent = sys::call(libc::SYS_pidfd_send_signal, &[guest as u64, signal as u64, 0, 0]);
+            tried(format_args!("pidfd_{signal}"), sent);
+        }
+    }
+    note("done", true);
+}
+
+async fn k07_the_guests_program_and_memory_can_be_neither_read_nor_written(stage: Stage) -> Check {
+    for who in stage.everybody() {
+        let facts = stage.probe_as(who, &["guest"]).await?;
+        for of in ["guest", "parent"] {
+            facts.none_worked(&format!("{of}_read_"))?;
+            facts.none_worked(&format!("{of}_write_"))?;
+            facts.none_worked(&format!("{of}_through_"))?;
+            for name in ["mem", "environ", "exe"] {
+                facts.is(&format!("{of}_read_{name}"), "EACCES")?;
+            }
+            for name in ["mem", "exe"] {
+                facts.is(&format!("{of}_write_{name}"), "EACCES")?;
+            }
+        }
+    }
+    stage.still_works().await
+}
+
+async fn k07_the_guest_can_not_be_traced(stage: Stage) -> Check {
+    for who in stage.everybody() {
+        let facts = stage.probe_as(who, &["guest"]).await?;
+        facts.each("guest_trace_", &["EPERM"])?;
+        facts.each("parent_trace_", &["EPERM"])?;
+    }
+    stage.still_works().await
+}
+
+async fn k07_the_guests_limits_and_scheduling_can_not_be_changed(stage: Stage) -> Check {
+    for who in stage.everybody() {
+        stage.probe_as(who, &["guest"]).await?.each("limit_", &["EPERM"])?;
+    }
+    stage.still_works().await
+}
+
+async fn k07_the_guest_survives_every_signal(stage: Stage) -> Check {
+    for who in stage.everybody() {
+        stage.probe_as(who, &["signal-guest"]).await?.is("done", "true")?;
+        stage.sh_as(who, "kill -9 1; kill -STOP 1; kill -TERM 1").await?;
+        stage.still_works().await?;
+    }
+    Ok(())
+}
+
+async fn k07_the_guest_survives_a_signal_to_everybody(stage: Stage) -> Check {
+    for who in stage.everybody() {
+        for signal in ["KILL", "STOP"] {
+            let line = format!("kill -{signal} -1");
+            let options = eyot::ExecOptions { timeout_ms: Some(3_000), ..stage.options_of(who) };
+            crate::check::promptly(&line, stage.sandbox.exec(line.as_str(), options)).await??;
+            stage.still_works().await?;
+        }
+    }
+    Ok(())
+}
+
+async fn k07_the_guests_nonces_are_on_no_command_line_and_in_no_environment(stage: Stage) -> Check {
+    let line = stage.output("tr '\\0' ' ' < /proc/1/cmdline").await?;
+    ensure_eq!(line.trim(), "eyot-guest");
+    for who in stage.everybody() {
+        let environment = stage.sh_as(who, "cat /proc/1/environ").await?;
+        ensure!(!environment.success() && environment.stdout.is_empty(), "{who} reads the guest's environment");
+    }
+    let record = std::fs::read_to_string(stage.directory().join("sandbox.json"))?;
+    ensure!(record.contains("nonce"), "the record does not hold the nonces; look for them elsewhere");
+    let visible = stage.sh("env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline /proc/self/mountinfo 2>/dev/null").await?;
+    let visible = visible.stdout_text().to_lowercase();
+    ensure!(!visible.contains("nonce"), "{visible}");
+    Ok(())
+}
+
+async fn k07_a_command_that_kills_or_stops_its_parent_harms_nobody_else(stage: Stage) -> Check {
+    for who in stage.everybody() {
+        for signal in ["KILL", "STOP", "TERM", "SEGV"] {
+            let line = format!("kill -{signal} $PPID; sleep 0.2; echo done");
+            let options = eyot::ExecOptions { timeout_ms: Some(3_000), ..stage.options_of(who) };
+            // What comes of the command that does so is its own business, as long as the call ends.
+            match crate::check::promptly(&line, stage.sandbox.exec(line.as_str(), options)).await? {
+                Ok(result) => ensure!(!result.may_still_be_running, "{who} {signal}: {:?}", result.outcome),
+                Err(error) => ensure!(error.kind() != eyot::ErrorKind::Internal, "{who} {signal}: {error}"),
+            }
+            stage.still_works().await?;
+        }
+    }
+    Ok(())
+}

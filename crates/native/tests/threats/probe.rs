@@ -1,0 +1,52 @@
+//! The attacker's entry: which probe is which.
+
+use std::process::ExitCode;
+
+/// What a probe does with its arguments, inside.
+pub type Probe = fn(&[String]);
+
+/// Runs the probe that is named first with the arguments behind it.
+pub fn main(arguments: &[String]) -> ExitCode {
+    let Some((name, rest)) = arguments.split_first() else { return ExitCode::FAILURE };
+    match probes().into_iter().find(|(known, _)| known == name) {
+        Some((_, probe)) => {
+            probe(rest);
+            ExitCode::SUCCESS
+        }
+        None => {
+            eprintln!("there is no probe `{name}`");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn probes() -> Vec<(&'static str, Probe)> {
+    vec![
+        ("namespaces", crate::namespaces::probe),
+        ("mounts", crate::mounts::probe),
+        ("chroot", crate::mounts::escape_from_chroot),
+        ("sockets", crate::sockets::probe),
+        ("calls", crate::calls::probe),
+        ("foreign-calls", crate::calls::probe_foreign),
+        ("own-child", crate::calls::probe_own_child),
+        ("terminal", crate::terminal::probe),
+        ("guest", crate::guest::probe),
+        ("signal-guest", crate::guest::probe_signals),
+        ("descriptors", crate::descriptors::probe),
+        ("masked", crate::masked::probe),
+        ("sysctl", crate::masked::probe_sysctl),
+        ("cgroups", crate::cgroups::probe),
+        ("bomb", crate::bombs::probe),
+        ("many-files", crate::bombs::make_many_files),
+        ("deep", crate::bombs::make_deep_path),
+        ("privileges", crate::setuid::probe),
+        ("linger", crate::lingering::probe),
+        ("processes", crate::lingering::list_processes),
+        ("host-services", crate::host_services::probe),
+        ("leave", crate::siblings::leave),
+        ("find", crate::siblings::find),
+        ("fail-closed", crate::fail_closed::probe),
+        ("swap", crate::links::swap),
+        ("bytes", crate::flood::probe),
+    ]
+}

@@ -1,0 +1,96 @@
+//! The conformance suite: every rule of the contract as one case with a sentence for a name, run over a provider.
+//!
+//! A provider is whatever passes it. Implement [`Fixture`], and make a test target without a harness of its own
+//! (`harness = false` in `Cargo.toml`, with this crate's feature `conformance`) of one line:
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # struct MyFixture;
+//! # impl eyot::conformance::Fixture for MyFixture {
+//! #     fn provider(&self) -> Arc<dyn eyot::SandboxProvider> { unreachable!() }
+//! # }
+//! eyot::conformance_tests!(MyFixture);
+//! ```
+//!
+//! It takes the arguments of every Rust test: a part of a name, `--list`, `--test-threads`. A case that needs a
+//! [`Capability`] that the provider has not, or a program that the sandbox lacks, shows as ignored with the reason.
+//!
+//! What is held here is the contract of the handle, of [`crate::Workspace`] and of the driver. How well a sandbox is
+//! isolated is not: that depends on what a provider promises.
+
+mod check;
+mod harness;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use crate::capabilities::Capability;
+use crate::provider::SandboxProvider;
+use crate::spec::SandboxSpec;
+
+pub use harness::main;
+
+/// What a stranger supplies: their provider, and what an ordinary sandbox of theirs is made from.
+pub trait Fixture: Send + Sync + 'static {
+    /// The provider, ready to make sandboxes. Called inside a runtime, once for every sandbox; the same provider every
+    /// time, or one that sees the same sandboxes.
+    fn provider(&self) -> Arc<dyn SandboxProvider>;
+
+    /// What a sandbox is made from, quickly: the image, say. The suite fills in names, limits and manifests. By default
+    /// the default spec.
+    fn spec(&self) -> SandboxSpec {
+        SandboxSpec::default()
+    }
+}
+
+/// One rule.
+#[derive(Clone, Copy)]
+pub struct Case {
+    /// The rule, a sentence in snake case.
+    pub name: &'static str,
+    /// What a provider must be able to do for the rule to apply.
+    pub needs: &'static [Capability],
+    /// Tries it in sandboxes of its own, and removes them. An error says what did not hold.
+    pub run: fn(Arc<dyn Fixture>) -> BoxFuture<'static, Result<Verdict, String>>,
+}
+
+/// What trying a rule led to, short of a failure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds.
+    Holds,
+    /// It could not be tried here, and why.
+    NotHere(String),
+}
+
+/// Every rule, by subject.
+pub fn cases() -> Vec<Case> {
+    let subjects: [fn() -> Vec<Case>; 0] = [
+    ];
+    subjects.into_iter().flat_map(|cases| cases()).collect()
+}
+
+/// Makes the `main` of a test target with `harness = false` that holds every rule against a [`Fixture`].
+#[macro_export]
+macro_rules! conformance_tests {
+    ($fixture:expr) => {
+        fn main() -> ::std::process::ExitCode {
+            $crate::conformance::main($fixture)
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_case_has_a_name_of_its_own() {
+        let cases = cases();
+        let names: BTreeSet<&str> = cases.iter().map(|case| case.name).collect();
+        assert_eq!(names.len(), cases.len());
+    }
+}

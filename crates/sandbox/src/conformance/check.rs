@@ -1,0 +1,173 @@
+//! What the cases are written with: a sandbox that is gone afterwards, shell lines, and checks that say what was wrong
+//! instead of panicking.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Fixture, Verdict};
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::{ExecOptions, ExecResult};
+use crate::sandbox::Sandbox;
+use crate::spec::{SandboxName, SandboxSpec};
+
+/// Why a case did not hold.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The rule is broken.
+    Broken(String),
+    /// The rule can't be tried here.
+    NotHere(String),
+}
+
+/// What a case comes to.
+pub(super) type Check<T = ()> = Result<T, Failure>;
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Broken(format!("failed with {}: {error}", error.kind()))
+    }
+}
+
+/// Lists the cases of a file: each a function and what it needs. It is given a `sandbox` of its own, or the `fixture`
+/// if it makes its own.
+macro_rules! cases {
+    ($($name:ident($given:ident) needs [$($need:ident),*];)*) => {
+        pub(super) fn cases() -> Vec<super::Case> {
+            vec![$(super::Case {
+                name: stringify!($name),
+                needs: &[$(crate::capabilities::Capability::$need),*],
+                run: |fixture| Box::pin(super::check::verdict(cases!(@$given fixture, $name))),
+            }),*]
+        }
+    };
+    (@sandbox $fixture:ident, $name:ident) => { super::check::in_a_sandbox($fixture, $name) };
+    (@fixture $fixture:ident, $name:ident) => { $name($fixture) };
+}
+
+/// Fails unless the condition holds; what follows says what was expected and what was found.
+macro_rules! ensure {
+    ($holds:expr, $($said:tt)+) => {
+        if !$holds {
+            return Err(super::check::Failure::Broken(format!("{} ({}:{})", format_args!($($said)+), file!(), line!())));
+        }
+    };
+}
+
+/// Fails unless both are equal.
+macro_rules! ensure_eq {
+    ($found:expr, $expected:expr) => {{
+        let (found, expected) = (&$found, &$expected);
+        ensure!(found == expected, "{} is {found:?}, not {expected:?}", stringify!($found));
+    }};
+}
+
+/// Fails unless the result is an error of one of the kinds.
+macro_rules! ensure_fails {
+    ($result:expr, $($kind:ident)|+) => {
+        match $result {
+            Ok(_) => ensure!(false, "{} succeeded; {} was due", stringify!($result), stringify!($($kind)|+)),
+            Err(error) => ensure!(
+                matches!(error.kind(), $(crate::error::ErrorKind::$kind)|+),
+                "{} failed with {} ({error}); {} was due", stringify!($result), error.kind(), stringify!($($kind)|+)
+            ),
+        }
+    };
+}
+
+pub(super) use {cases, ensure, ensure_eq, ensure_fails};
+
+/// A case's end as the harness wants it.
+pub(super) async fn verdict(check: impl Future<Output = Check>) -> Result<Verdict, String> {
+    match check.await {
+        Ok(()) => Ok(Verdict::Holds),
+        Err(Failure::NotHere(reason)) => Ok(Verdict::NotHere(reason)),
+        Err(Failure::Broken(broken)) => Err(broken),
+    }
+}
+
+/// Tries `case` in a sandbox that is made for it, and destroyed whatever comes of it.
+pub(super) async fn in_a_sandbox<C, F>(fixture: Arc<dyn Fixture>, case: C) -> Check
+where
+    C: FnOnce(Sandbox) -> F,
+    F: Future<Output = Check>,
+{
+    let spec = fixture.spec();
+    with_spec(&*fixture, spec, case).await
+}
+
+/// The same with a spec of the case's own.
+pub(super) async fn with_spec<C, F>(fixture: &dyn Fixture, spec: SandboxSpec, case: C) -> Check
+where
+    C: FnOnce(Sandbox) -> F,
+    F: Future<Output = Check>,
+{
+    let sandbox = Disposable(Sandbox::create(&*fixture.provider(), spec).await?);
+    let checked = case(sandbox.0.clone()).await;
+    let destroyed = sandbox.0.destroy().await;
+    checked?;
+    destroyed.map_err(Failure::from)
+}
+
+/// A sandbox that is destroyed even if the case is abandoned.
+pub(super) struct Disposable(pub(super) Sandbox);
+
+impl Drop for Disposable {
+    fn drop(&mut self) {
+        let sandbox = self.0.clone();
+        tokio::spawn(async move {
+            if let Err(error) = sandbox.destroy().await {
+                tracing::warn!(%error, "a case left a sandbox behind");
+            }
+        });
+    }
+}
+
+/// A name that no other case uses.
+pub(super) fn unique_name() -> SandboxName {
+    crate::spec::SandboxId::generate().default_name()
+}
+
+/// Runs a shell line to its end.
+pub(super) async fn sh(sandbox: &Sandbox, line: &str) -> Result<ExecResult> {
+    sandbox.exec(line, ExecOptions::default()).await
+}
+
+/// Runs a shell line that must succeed, and returns what it printed, without the last line end.
+pub(super) async fn output(sandbox: &Sandbox, line: &str) -> Check<String> {
+    let result = sh(sandbox, line).await?;
+    ensure!(result.success(), "`{line}` ended with {:?}: {}", result.outcome, result.stderr_text());
+    let text = result.stdout_text();
+    Ok(text.strip_suffix('\n').map(str::to_owned).unwrap_or(text))
+}
+
+/// Goes no further where a program is missing inside.
+pub(super) async fn need_program(sandbox: &Sandbox, program: &str) -> Check {
+    match sh(sandbox, &format!("command -v {program}")).await?.success() {
+        true => Ok(()),
+        false => Err(Failure::NotHere(format!("there is no `{program}` in the sandbox"))),
+    }
+}
+
+/// Waits until something holds, asking again and again; a failure says what was waited for.
+pub(super) async fn until<F: Future<Output = Check<bool>>>(what: &str, mut holds: impl FnMut() -> F) -> Check {
+    const PATIENCE: Duration = Duration::from_secs(15);
+    let given_up = tokio::time::Instant::now() + PATIENCE;
+    while !holds().await? {
+        ensure!(tokio::time::Instant::now() < given_up, "{what} did not happen within {PATIENCE:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+/// Fails unless something is done before it is obviously hanging.
+pub(super) async fn promptly<T>(what: &str, work: impl Future<Output = T>) -> Check<T> {
+    const PROMPT: Duration = Duration::from_secs(10);
+    let late = |_| Failure::Broken(format!("{what} was not done within {PROMPT:?}"));
+    tokio::time::timeout(PROMPT, work).await.map_err(late)
+}
+
+/// Whether an error says that a sandbox is gone or does not answer.
+pub(super) fn is_gone(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Destroyed | ErrorKind::Unavailable | ErrorKind::NotFound)
+}

@@ -1,0 +1,46 @@
+//! Running the cases as tests: each by its name, in threads as any Rust test, ignored with the reason where it can't
+//! be tried.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use tokio::runtime::Runtime;
+
+use super::{Case, Fixture, Verdict, cases};
+
+/// How long one case may take: nothing here waits for longer than seconds, so this is a hang.
+const HANG: Duration = Duration::from_secs(120);
+
+/// Runs every case over a fixture, with the arguments of the process. See [`crate::conformance_tests`].
+pub fn main(fixture: impl Fixture) -> ExitCode {
+    let arguments = Arguments::from_args();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => Arc::new(runtime),
+        Err(error) => {
+            eprintln!("the tests have no runtime: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let fixture: Arc<dyn Fixture> = Arc::new(fixture);
+    let trials = cases().into_iter().map(|case| trial(case, runtime.clone(), fixture.clone())).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn trial(case: Case, runtime: Arc<Runtime>, fixture: Arc<dyn Fixture>) -> Trial {
+    Trial::ignorable_test(case.name, move || runtime.block_on(attempt(case, fixture)))
+}
+
+async fn attempt(case: Case, fixture: Arc<dyn Fixture>) -> Result<Completion, Failed> {
+    let provider = fixture.provider();
+    if let Some(missing) = case.needs.iter().find(|need| !provider.capabilities().has(**need)) {
+        return Ok(Completion::ignored_with(format!("{} has no capability {missing:?}", provider.name())));
+    }
+    match tokio::time::timeout(HANG, (case.run)(fixture)).await {
+        Ok(Ok(Verdict::Holds)) => Ok(Completion::Completed),
+        Ok(Ok(Verdict::NotHere(reason))) => Ok(Completion::ignored_with(reason)),
+        Ok(Err(broken)) => Err(broken.into()),
+        Err(_elapsed) => Err(format!("it hangs: no answer within {} seconds", HANG.as_secs()).into()),
+    }
+}

@@ -1,0 +1,196 @@
+//! How a handle comes to be: create with its manifest, open, or whichever of the two applies. A create that fails
+//! after the backend made something destroys it again.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::Sandbox;
+use super::write::Content;
+use crate::capabilities::Capability;
+use crate::error::{Error, ErrorKind, Result};
+use crate::files::{CreateDirOptions, WriteOptions};
+use crate::observer::Observer;
+use crate::path::{Place, WorkspacePath};
+use crate::provider::SandboxProvider;
+use crate::spec::SandboxSpec;
+
+/// How often a get-or-create tries again when the name appears and vanishes under it.
+const GET_OR_CREATE_TRIES: usize = 4;
+
+impl Sandbox {
+    /// Makes a sandbox from a spec, with its manifest applied. `invalid` before anything exists if the spec is wrong;
+    /// `already_exists` if the id or the name is taken, which harms nobody; any failure leaves nothing behind.
+    pub async fn create(provider: &dyn SandboxProvider, spec: SandboxSpec) -> Result<Self> {
+        Self::create_with(provider, spec, None).await
+    }
+
+    /// The same with somebody watching: the manifest's writes, then the creation, are the first that they hear of. An
+    /// error of theirs undoes the create.
+    pub async fn create_observed(
+        provider: &dyn SandboxProvider,
+        spec: SandboxSpec,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Self> {
+        Self::create_with(provider, spec, Some(observer)).await
+    }
+
+    /// Finds a living sandbox by id or name: `not_found`, or `destroyed` if it is known to have been.
+    pub async fn open(provider: &dyn SandboxProvider, id_or_name: &str) -> Result<Self> {
+        Ok(Self::new(provider.open(id_or_name).await?, None))
+    }
+
+    /// The same with somebody watching; opening itself is not an event.
+    pub async fn open_observed(
+        provider: &dyn SandboxProvider,
+        id_or_name: &str,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Self> {
+        Ok(Self::new(provider.open(id_or_name).await?, Some(observer)))
+    }
+
+    /// The sandbox of the spec's name (or id, if it has no name), and whether it was made now. A sandbox that exists is
+    /// returned as it is: the rest of the spec is for a new one. A spec with neither always makes a new one. With both, a
+    /// name that belongs to another id is `already_exists`.
+    pub async fn get_or_create(provider: &dyn SandboxProvider, spec: SandboxSpec) -> Result<(Self, bool)> {
+        spec.clone().validate()?;
+        let name = spec.name.as_ref().map(ToString::to_string);
+        let Some(key) = name.or_else(|| spec.id.as_ref().map(ToString::to_string)) else {
+            return Ok((Self::create(provider, spec).await?, true));
+        };
+        for _ in 0..GET_OR_CREATE_TRIES {
+            if let Some(found) = find(provider, &key, &spec).await? {
+                return Ok((found, false));
+            }
+            match Self::create(provider, spec.clone()).await {
+                // Somebody else was faster.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                created => return Ok((created?, true)),
+            }
+        }
+        let message = format!("get or create sandbox `{key}`: it keeps appearing and vanishing");
+        Err(Error::new(ErrorKind::Conflict, message))
+    }
+
+    async fn create_with(
+        provider: &dyn SandboxProvider,
+        spec: SandboxSpec,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Result<Self> {
+        let spec = spec.validate()?;
+        let created = provider.create(&spec).await?;
+        let unfinished = Unfinished {
+            sandbox: Self::new(created, observer),
+            armed: true,
+        };
+        match unfinished.sandbox.furnish().await {
+            Ok(()) => Ok(unfinished.finish()),
+            Err(error) => {
+                unfinished.undo().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Applies the manifest, directories first, and says that the sandbox is there.
+    async fn furnish(&self) -> Result<()> {
+        let manifest = &self.info().spec.manifest;
+        for path in &manifest.directories {
+            let place = self.manifest_place(&WorkspacePath::parse_directory(path)?)?;
+            let made = self
+                .driver()
+                .create_dir(&place, CreateDirOptions { recursive: true })
+                .await;
+            made.map_err(self.failed("create directory", path))?;
+        }
+        for (path, content) in &manifest.files {
+            self.furnish_file(&WorkspacePath::parse(path)?, content.clone())
+                .await?;
+        }
+        match self.observer() {
+            Some(observer) => observer.sandbox_created(self.event()).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn furnish_file(&self, path: &WorkspacePath, content: Bytes) -> Result<()> {
+        let place = self.manifest_place(path)?;
+        self.write_at(
+            &place,
+            path.as_str(),
+            Content::Bytes(content),
+            WriteOptions::default(),
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// A manifest's path, held beneath the working directory where the driver can: a shared, persistent workspace may
+    /// have links in it.
+    fn manifest_place(&self, path: &WorkspacePath) -> Result<Place> {
+        let place = path.place(self.cwd())?;
+        match self.capabilities().has(Capability::Beneath) {
+            true => Ok(place),
+            false => Ok(place.path.into()),
+        }
+    }
+}
+
+/// Opens `key`, or says that it is free. A name is used again after a destroy; an id never is.
+async fn find(provider: &dyn SandboxProvider, key: &str, spec: &SandboxSpec) -> Result<Option<Sandbox>> {
+    let found = match Sandbox::open(provider, key).await {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::Destroyed && spec.name.is_some() => return Ok(None),
+        found => found?,
+    };
+    match spec.id.as_ref().filter(|id| *id != found.id()) {
+        Some(_) => {
+            let message = format!(
+                "get or create sandbox `{key}`: the name belongs to {}",
+                found.id()
+            );
+            Err(Error::new(ErrorKind::AlreadyExists, message))
+        }
+        None => Ok(Some(found)),
+    }
+}
+
+/// A sandbox that nobody has yet. Dropping it armed (the caller gave up waiting) destroys the sandbox.
+struct Unfinished {
+    sandbox: Sandbox,
+    armed: bool,
+}
+
+impl Unfinished {
+    fn finish(mut self) -> Sandbox {
+        self.armed = false;
+        self.sandbox.clone()
+    }
+
+    async fn undo(mut self) {
+        undo(&self.sandbox).await;
+        self.armed = false;
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.armed {
+            return;
+        }
+        let sandbox = self.sandbox.clone();
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(async move { undo(&sandbox).await })),
+            Err(_) => {
+                tracing::warn!(sandbox = %sandbox.id(), "a sandbox was abandoned while it was being made")
+            }
+        }
+    }
+}
+
+/// Destroys without telling the observer, who was never told of a creation.
+async fn undo(sandbox: &Sandbox) {
+    if let Err(error) = sandbox.driver().destroy().await {
+        tracing::warn!(sandbox = %sandbox.id(), %error, "a sandbox whose create failed could not be destroyed");
+    }
+}

@@ -1,0 +1,206 @@
+//! Running commands. `exec` collects from the same events that `exec_stream` hands out; what can be refused is
+//! refused before anything starts, and before an observer hears of it.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use futures_util::stream;
+use std::sync::Arc;
+
+use super::run::{Launched, Run, Subject, Terms, launch, never_ran};
+use super::{ExecControl, Sandbox};
+use crate::capabilities::Capability;
+use crate::driver::{ExecRequest, ExecutionControl};
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::{Command, ExecEvent, ExecOptions, ExecResult, ExecStream, Outcome, PtySize, Signal, Stdin};
+use crate::observer::ExecStartEvent;
+use crate::path::Place;
+use crate::spec::{Limits, check_env};
+
+impl Sandbox {
+    /// Runs a command to its end. What it exits with is a result; an error means that the sandbox could not do its part:
+    /// `not_found` for a missing program or working directory, `permission` for one that may not be run, `invalid` for
+    /// what no process could have, `unsupported` for an option that this provider lacks.
+    ///
+    /// Output beyond the cap is counted and dropped, never waited for. Dropping the future kills the process tree.
+    pub async fn exec(&self, command: impl Into<Command> + Send, options: ExecOptions) -> Result<ExecResult> {
+        self.check_alive()?;
+        let cwd = self.exec_cwd(options.cwd.as_deref())?;
+        self.exec_at(command.into(), cwd, options).await
+    }
+
+    /// Runs a command and hands out its events as they come: every byte, uncapped and in order, then exactly one
+    /// [`ExecEvent::End`] with the same result as [`Sandbox::exec`]. Dropping the stream before the end kills the
+    /// process tree, and no observer hears of an end then.
+    ///
+    /// Whoever does not take events holds the command's writing up, but neither its deadline nor its cancellation. The
+    /// deadline counts until the end was taken.
+    pub async fn exec_stream(
+        &self,
+        command: impl Into<Command> + Send,
+        options: ExecOptions,
+    ) -> Result<ExecStream> {
+        self.check_alive()?;
+        let cwd = self.exec_cwd(options.cwd.as_deref())?;
+        self.exec_stream_at(command.into(), cwd, options).await
+    }
+
+    pub(crate) async fn exec_at(
+        &self,
+        command: Command,
+        cwd: Place,
+        options: ExecOptions,
+    ) -> Result<ExecResult> {
+        let mut run = match self.begin(command, cwd, options, false).await? {
+            Launched::Running(run) => run,
+            Launched::Ended(result) => return Ok(result),
+        };
+        while let Some(event) = run.next().await {
+            if let ExecEvent::End(result) = event? {
+                return Ok(result);
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Internal,
+            "a command's events stopped before its end",
+        ))
+    }
+
+    pub(crate) async fn exec_stream_at(
+        &self,
+        command: Command,
+        cwd: Place,
+        options: ExecOptions,
+    ) -> Result<ExecStream> {
+        Ok(match self.begin(command, cwd, options, true).await? {
+            Launched::Running(run) => {
+                let control = run.control().unwrap_or_else(|| Arc::new(Ended));
+                let next = async |mut run: Run| run.next().await.map(|event| (event, run));
+                ExecStream {
+                    events: Box::pin(stream::unfold(run, next)),
+                    control: ExecControl(control),
+                }
+            }
+            Launched::Ended(result) => ExecStream {
+                events: Box::pin(stream::once(async { Ok(ExecEvent::End(result)) })),
+                control: ExecControl(Arc::new(Ended)),
+            },
+        })
+    }
+
+    /// Where a command starts: exactly the sandbox's own directory, or one that is resolved against it.
+    pub(super) fn exec_cwd(&self, cwd: Option<&str>) -> Result<Place> {
+        match cwd {
+            None | Some("") => Ok(self.cwd().clone().into()),
+            Some(path) => Ok(self.resolve_path(path)?.into()),
+        }
+    }
+
+    /// The sandbox's variables with a call's own layered over them.
+    pub(super) fn exec_env(&self, env: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>> {
+        check_env("env", env)?;
+        let mut layered = self.inner.env.clone();
+        layered.extend(env.iter().map(|(name, value)| (name.clone(), value.clone())));
+        Ok(layered)
+    }
+
+    /// Refuses a command that can't be run here, whatever becomes of it.
+    pub(super) fn check_command(&self, operation: &str, command: &Command, user: Option<&str>) -> Result<()> {
+        command.validate()?;
+        let form = match command {
+            Command::Shell(_) => (Capability::Shell, "shell"),
+            Command::Argv(_) => (Capability::Argv, "argv"),
+        };
+        self.require(form.0, operation, &[form.1])?;
+        match user {
+            Some(_) => self.require(Capability::Users, operation, &["user"]),
+            None => Ok(()),
+        }
+    }
+
+    async fn begin(
+        &self,
+        command: Command,
+        cwd: Place,
+        options: ExecOptions,
+        watched: bool,
+    ) -> Result<Launched> {
+        self.check_alive()?;
+        self.check_command("exec", &command, options.user.as_deref())?;
+        if options.pty.is_some() {
+            self.require(Capability::Pty, "exec", &["pty"])?;
+        }
+        let env = self.exec_env(&options.env)?;
+        let terms = self.terms(&options, watched);
+        if let Some(outcome) = over_before_it_began(&terms) {
+            return Ok(Launched::Ended(never_ran(outcome, terms.timeout_ms)));
+        }
+        let start = ExecStartEvent {
+            sandbox: self.event().clone(),
+            command: command.clone(),
+            cwd: options.cwd,
+        };
+        let stdin = !matches!(options.stdin, Stdin::Closed);
+        let request = ExecRequest {
+            command,
+            cwd,
+            env,
+            user: options.user,
+            stdin,
+            pty: options.pty,
+        };
+        let subject = Subject {
+            sandbox: self.clone(),
+            start,
+        };
+        subject.report_start().await?;
+        let launched = launch(subject.clone(), request, options.stdin, terms).await?;
+        if let Launched::Ended(result) = &launched {
+            subject.report_end(result).await?;
+        }
+        Ok(launched)
+    }
+
+    fn terms(&self, options: &ExecOptions, watched: bool) -> Terms {
+        let limits = &self.info().spec.limits;
+        let max_output_bytes = options.max_output_bytes.or(limits.max_output_bytes);
+        Terms {
+            timeout_ms: options.timeout_ms.or(limits.timeout_ms),
+            max_output_bytes: max_output_bytes.unwrap_or(Limits::DEFAULT_MAX_OUTPUT_BYTES),
+            cancel: options.cancel.clone(),
+            watched,
+        }
+    }
+}
+
+/// Why a command need not even be started: the caller cancelled already, or gave it no time at all.
+fn over_before_it_began(terms: &Terms) -> Option<Outcome> {
+    if terms.cancel.as_ref().is_some_and(|cancel| cancel.is_cancelled()) {
+        return Some(Outcome::Cancelled);
+    }
+    (terms.timeout_ms == Some(0)).then_some(Outcome::TimedOut)
+}
+
+/// The control of a command that does not run.
+struct Ended;
+
+#[async_trait]
+impl ExecutionControl for Ended {
+    async fn kill(&self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn signal(&self, Signal(number): Signal) -> Result<()> {
+        Err(Error::new(
+            ErrorKind::NotFound,
+            format!("send signal {number}: the command does not run"),
+        ))
+    }
+
+    async fn resize(&self, PtySize { .. }: PtySize) -> Result<()> {
+        Err(Error::new(
+            ErrorKind::NotFound,
+            "resize a terminal: the command does not run",
+        ))
+    }
+}

@@ -1,0 +1,89 @@
+//! Commands whose kill was not confirmed in time: somebody waits for their end and tells the observer, once, so that
+//! nothing is lost and nobody else waits.
+
+use std::time::SystemTime;
+
+use futures_util::future::BoxFuture;
+
+use super::clock::Clock;
+use super::live::{Live, Step};
+use super::{Subject, Terms};
+use crate::driver::Execution;
+use crate::error::Result;
+use crate::exec::{ExecResult, Outcome, Stdin};
+use crate::observer::OrphanSettlement;
+
+/// When what was abandoned.
+struct Orphan {
+    subject: Subject,
+    started_at: SystemTime,
+    abandoned_at: SystemTime,
+}
+
+impl Orphan {
+    fn new(subject: &Subject, clock: &Clock) -> Self {
+        Self {
+            subject: subject.clone(),
+            started_at: clock.started_at,
+            abandoned_at: SystemTime::now(),
+        }
+    }
+
+    /// Tells the observer. Nobody is left to hear of an error, and a panic ends with this task.
+    async fn tell(self, result: Result<ExecResult>) {
+        let Some(observer) = self.subject.sandbox.observer().cloned() else {
+            return;
+        };
+        let settlement = OrphanSettlement {
+            sandbox: self.subject.start.sandbox,
+            command: self.subject.start.command,
+            started_at: self.started_at,
+            abandoned_at: self.abandoned_at,
+            settled_at: SystemTime::now(),
+            result,
+        };
+        observer.orphan_settled(settlement).await;
+    }
+}
+
+/// Waits for the end of a command that was given up.
+pub(super) fn adopt(mut live: Box<Live>) {
+    let orphan = Orphan::new(&live.subject, &live.clock);
+    tokio::spawn(async move { orphan.tell(wait(&mut live).await).await });
+}
+
+/// Waits for the start of a command that was given up, kills it, and waits for its end.
+pub(super) fn adopt_launch(
+    subject: Subject,
+    clock: Clock,
+    terms: Terms,
+    starting: BoxFuture<'static, Result<Execution>>,
+) {
+    let orphan = Orphan::new(&subject, &clock);
+    tokio::spawn(async move {
+        let result = async {
+            let mut live = Live::new(subject, clock, terms, starting.await?, Stdin::Closed)?;
+            live.stop(Outcome::Cancelled);
+            wait(&mut live).await
+        };
+        orphan.tell(result.await).await;
+    });
+}
+
+/// Tells the observer of a command that was given up and whose end is known, or will never be.
+pub(super) fn settle(live: &Live, result: Result<ExecResult>) {
+    let orphan = Orphan::new(&live.subject, &live.clock);
+    tokio::spawn(orphan.tell(result));
+}
+
+/// What really came of it, however long that takes.
+async fn wait(live: &mut Live) -> Result<ExecResult> {
+    live.be_patient();
+    loop {
+        match live.step().await {
+            Step::Event(_) | Step::Again | Step::Unconfirmed => {}
+            Step::Ended(exit) => return Ok(live.result(exit)),
+            Step::Lost(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Kills a streamed command on its deadline or cancellation even while nobody takes its events: a client that stalls
+//! must not keep a command alive.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::clock::Clock;
+use crate::driver::ExecutionControl;
+
+/// A task that waits for the moment to kill. Dropping it calls it off.
+pub(super) struct Watchdog {
+    task: AbortHandle,
+    bitten: Arc<AtomicBool>,
+}
+
+impl Watchdog {
+    /// Sets one, if there is anything to wait for.
+    pub(super) fn set(
+        clock: &Clock,
+        cancel: Option<&CancellationToken>,
+        control: &Arc<dyn ExecutionControl>,
+    ) -> Option<Self> {
+        let expiry = clock.expiry();
+        if expiry.is_none() && cancel.is_none() {
+            return None;
+        }
+        let cancel = cancel.cloned().unwrap_or_default();
+        let control = control.clone();
+        let bitten = Arc::new(AtomicBool::new(false));
+        let bite = bitten.clone();
+        let task = tokio::spawn(async move {
+            let expired = async {
+                match expiry {
+                    Some(expiry) => tokio::time::sleep_until(expiry).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = cancel.cancelled() => {}
+                () = expired => {}
+            }
+            bite.store(true, Ordering::Release);
+            if let Err(error) = control.kill().await {
+                tracing::debug!(%error, "the watchdog could not order a kill; the run will try again");
+            }
+        });
+        Some(Self {
+            task: task.abort_handle(),
+            bitten,
+        })
+    }
+
+    /// Whether it has ordered a kill.
+    pub(super) fn has_bitten(&self) -> bool {
+        self.bitten.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

@@ -1,0 +1,88 @@
+//! What only some providers can do, each refused before anything changes where it can't be done: finding files and
+//! lines, moving trees as tar streams, connections, use of resources.
+
+use super::Sandbox;
+use crate::capabilities::Capability;
+use crate::driver::{ByteStream, TcpStream};
+use crate::error::{Error, Result};
+use crate::files::TarInOptions;
+use crate::path::Place;
+use crate::process::Usage;
+use crate::search::{GlobOptions, GlobResult, GrepOptions, GrepResult};
+
+impl Sandbox {
+    /// Finds files whose path matches a pattern; a pattern that can't be read is `invalid`.
+    pub async fn glob(&self, options: &GlobOptions) -> Result<GlobResult> {
+        self.check_alive()?;
+        self.require(Capability::Glob, "glob", &[])?;
+        self.driver()
+            .glob(options)
+            .await
+            .map_err(self.failed("glob", &options.pattern))
+    }
+
+    /// Finds lines that match a pattern; a pattern that can't be read is `invalid`.
+    pub async fn grep(&self, options: &GrepOptions) -> Result<GrepResult> {
+        self.check_alive()?;
+        self.require(Capability::Grep, "grep", &[])?;
+        self.driver()
+            .grep(options)
+            .await
+            .map_err(self.failed("grep", &options.pattern))
+    }
+
+    /// A file or a tree as a tar stream; entry names begin with the last segment of the path.
+    pub async fn tar_out(&self, path: &str) -> Result<ByteStream> {
+        let place = self.place(path)?;
+        self.tar_out_at(&place, path).await
+    }
+
+    /// Unpacks a tar stream below a directory that exists, and says how many entries were made. Nothing leaves the
+    /// directory; devices are refused, setuid bits dropped.
+    pub async fn tar_in(&self, path: &str, tar: ByteStream, options: TarInOptions) -> Result<u64> {
+        let place = self.place(path)?;
+        self.tar_in_at(&place, path, tar, options).await
+    }
+
+    pub(crate) async fn tar_out_at(&self, place: &Place, shown: &str) -> Result<ByteStream> {
+        self.require(Capability::Tar, "tar_out", &[])?;
+        self.driver()
+            .tar_out(place)
+            .await
+            .map_err(self.failed("pack", shown))
+    }
+
+    pub(crate) async fn tar_in_at(
+        &self,
+        place: &Place,
+        shown: &str,
+        tar: ByteStream,
+        options: TarInOptions,
+    ) -> Result<u64> {
+        self.require(Capability::Tar, "tar_in", &[])?;
+        self.driver()
+            .tar_in(place, tar, options)
+            .await
+            .map_err(self.failed("unpack into", shown))
+    }
+
+    /// Connects to a TCP port on the sandbox's own loopback; `unavailable` if nobody listens there.
+    pub async fn dial(&self, port: u16) -> Result<Box<dyn TcpStream>> {
+        self.check_alive()?;
+        self.require(Capability::Dial, "dial", &[])?;
+        if port == 0 {
+            return Err(Error::invalid("port", "must be from 1 to 65535, not 0"));
+        }
+        self.driver()
+            .dial(port)
+            .await
+            .map_err(self.failed("connect to port", port))
+    }
+
+    /// What the sandbox uses now.
+    pub async fn usage(&self) -> Result<Usage> {
+        self.check_alive()?;
+        self.require(Capability::Usage, "usage", &[])?;
+        self.driver().usage().await
+    }
+}

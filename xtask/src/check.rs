@@ -1,0 +1,14 @@
+//! Formatting, lints, documentation, architecture.
+
+use crate::architecture;
+use crate::process::{cargo, run as run_program};
+
+const FEATURES: [&str; 3] = ["--workspace", "--features", "eyot/conformance,eyot-guest/client,eyot-guest/program"];
+
+/// The task.
+pub fn run() -> Result<(), String> {
+    architecture::check()?;
+    run_program(cargo().args(["fmt", "--all", "--check"]))?;
+    run_program(cargo().arg("clippy").args(FEATURES).args(["--all-targets", "--", "-D", "warnings"]))?;
+    run_program(cargo().arg("doc").args(FEATURES).arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))
+}

@@ -1,0 +1,33 @@
+//! What the tests need of the machine. Whatever is missing and can't be installed makes its tests show as ignored.
+
+use std::process::Command;
+
+use crate::process::{has, is_root, run};
+
+/// A program that tests run inside sandboxes, and the Debian package that has it.
+const NEEDED: [(&str, &str); 8] = [
+    ("bash", "bash"),
+    ("python3", "python3-minimal"),
+    ("git", "git"),
+    ("curl", "curl"),
+    ("perl", "perl-base"),
+    ("strace", "strace"),
+    ("gdb", "gdb"),
+    ("runuser", "util-linux"),
+];
+
+/// Installs what is missing, where apt is and this is root.
+pub fn install() -> Result<(), String> {
+    let missing: Vec<&str> = NEEDED.iter().filter(|(program, _)| !has(program)).map(|(_, package)| *package).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if !is_root() || !has("apt-get") {
+        eprintln!("xtask: not installed: {}; the tests that need them show as ignored", missing.join(" "));
+        return Ok(());
+    }
+    run(Command::new("apt-get").args(["-q", "update"]))?;
+    run(Command::new("apt-get")
+        .args(["-q", "-y", "-o", "DPkg::Lock::Timeout=300", "install", "--no-install-recommends"])
+        .args(missing))
+}

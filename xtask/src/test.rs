@@ -1,0 +1,114 @@
+//! Every test, in one build; and as root those of the sandbox once more as an ordinary user, because half of the
+//! provider (the single map, the masks) only exists there.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::packages;
+use crate::process::{cargo, has, is_root, output, run as run_program};
+
+/// Everything that has tests, in one set of features, so that nothing is built twice.
+const ARGUMENTS: [&str; 4] =
+    ["test", "--workspace", "--features", "eyot/conformance,eyot-guest/client,eyot-guest/program"];
+
+/// The user that the tests are run as a second time.
+const USER: &str = "eyot-test";
+
+/// The test programs that make sandboxes.
+const OF_SANDBOXES: [&str; 6] = ["conformance", "threats", "real_programs", "lifecycle", "fail_closed", "cli"];
+
+/// Runs the tests.
+fn run_all() -> Result<(), String> {
+    run_program(cargo().args(ARGUMENTS))?;
+    if !is_root() {
+        return Ok(());
+    }
+    match has("runuser") && has("useradd") {
+        true => as_ordinary_user(),
+        false => {
+            eprintln!("xtask: no runuser or useradd here: the sandbox tests were run as root only");
+            Ok(())
+        }
+    }
+}
+
+/// The task.
+pub fn run() -> Result<(), String> {
+    packages::install()?;
+    run_all()
+}
+
+fn as_ordinary_user() -> Result<(), String> {
+    if Command::new("id").arg(USER).output().is_ok_and(|found| !found.status.success()) {
+        run_program(Command::new("useradd").args(["--create-home", "--shell", "/bin/bash", USER]))?;
+    }
+    let folder = Copies::new()?;
+    let built = built_programs()?;
+    let eyot = built.iter().find(|built| built.name == "eyot" && !built.is_test);
+    let eyot = eyot.map(|built| folder.copy(&built.path, "eyot")).transpose()?;
+    for program in built.iter().filter(|built| built.is_test && OF_SANDBOXES.contains(&built.name.as_str())) {
+        println!("\n     Running {} as {USER}", program.name);
+        let copy = folder.copy(&program.path, &program.name)?;
+        let mut test = Command::new("runuser");
+        test.args(["-u", USER, "--"]).arg(copy).current_dir(&folder.path);
+        test.env("HOME", format!("/home/{USER}")).env_remove("XDG_STATE_HOME").env_remove("TMPDIR");
+        if let Some(eyot) = &eyot {
+            test.env("EYOT_BIN", eyot);
+        }
+        run_program(&mut test)?;
+    }
+    Ok(())
+}
+
+/// Where the ordinary user can reach the programs, wherever the repository lies.
+struct Copies {
+    path: PathBuf,
+}
+
+impl Copies {
+    fn new() -> Result<Self, String> {
+        let path = std::env::temp_dir().join(format!("eyot-xtask-{}", std::process::id()));
+        let made = fs::create_dir(&path).and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)));
+        made.map_err(|error| format!("make {}: {error}", path.display()))?;
+        Ok(Self { path })
+    }
+
+    fn copy(&self, program: &Path, name: &str) -> Result<PathBuf, String> {
+        let copy = self.path.join(name);
+        let done = fs::copy(program, &copy).and_then(|_| fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)));
+        done.map_err(|error| format!("copy {}: {error}", program.display()))?;
+        Ok(copy)
+    }
+}
+
+impl Drop for Copies {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.path) {
+            eprintln!("xtask: remove {}: {error}", self.path.display());
+        }
+    }
+}
+
+struct Built {
+    name: String,
+    path: PathBuf,
+    is_test: bool,
+}
+
+/// The programs of the build that the tests were just run from.
+fn built_programs() -> Result<Vec<Built>, String> {
+    let messages = output(cargo().args(ARGUMENTS).args(["--no-run", "--message-format=json"]))?;
+    let parsed = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    Ok(parsed.filter_map(|message| built_program(&message)).collect())
+}
+
+fn built_program(message: &Value) -> Option<Built> {
+    let path = PathBuf::from(message.get("executable")?.as_str()?);
+    let name = message.get("target")?.get("name")?.as_str()?.to_owned();
+    let is_test = message.get("profile")?.get("test")?.as_bool()?;
+    Some(Built { name, path, is_test })
+}
