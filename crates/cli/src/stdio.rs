@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use bytes::{Buf, Bytes};
 use eyot::{ByteStream, Error, ErrorKind};
+use futures_util::StreamExt;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, dup, read, write};
 use tokio::io::Interest;
@@ -136,7 +137,7 @@ pub fn stdin_stream() -> io::Result<ByteStream> {
             Err(error) => Some((Err(unreadable(error)), stdin)),
         }
     });
-    Ok(Box::pin(stream))
+    Ok(Box::pin(stream.fuse()))
 }
 
 /// The next bytes; none at the end.

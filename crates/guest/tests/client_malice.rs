@@ -417,7 +417,10 @@ fn every_call(driver: &Arc<GuestDriver>) -> Vec<BoxFuture<'static, Result<()>>> 
     let id = ProcessId(1);
     macro_rules! calls {
         ($($driver:ident => $call:expr),* $(,)?) => {
-            vec![$({ let $driver = Arc::clone(driver); Box::pin(async move { $call }) as BoxFuture<'static, _> }),*]
+            vec![$({
+                let $driver = Arc::clone(driver);
+                Box::pin(async move { $call }) as BoxFuture<'static, _>
+            }),*]
         };
     }
     calls![
@@ -437,7 +440,7 @@ fn every_call(driver: &Arc<GuestDriver>) -> Vec<BoxFuture<'static, Result<()>>> 
         d => {
             let mut tcp = d.dial(80).await?;
             let read = tcp.read_to_end(&mut Vec::new()).await;
-            read.map(drop).map_err(|error| error.into_inner().unwrap().downcast::<Error>().map(|error| *error).unwrap())
+            read.map(drop).map_err(|error| *error.into_inner().unwrap().downcast::<Error>().unwrap())
         },
         d => d.usage().await.map(drop),
         d => d.start(command()).await.map(drop),

@@ -11,7 +11,7 @@ use eyot::{Error, ErrorKind, Result, SandboxInfo, SandboxStatus, ValidSpec, Work
 use eyot_guest::protocol::{self, GuestConfig};
 
 use crate::directory::{Layout, check_mounts, make_workspace};
-use crate::image::{self, Image};
+use crate::image::{Image, ImageCache};
 use crate::isolation;
 use crate::launcher::client::{GuestDescriptors, Launcher};
 use crate::plan::{IdMap, Plan};
@@ -24,6 +24,7 @@ use crate::users::Users;
 pub(crate) struct Maker<'a> {
     pub state: &'a StateDir,
     pub launcher: &'a Launcher,
+    pub images: &'a ImageCache,
     /// For tests of failing closed: the name of a step that fails.
     pub fail_step: Option<&'a str>,
 }
@@ -55,7 +56,7 @@ impl Maker<'_> {
     pub(crate) fn make(&self, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
         let as_root = rustix::process::geteuid().is_root();
         check_mounts(spec)?;
-        let image = image::resolve(self.state, spec.spec().image.as_deref(), as_root)?;
+        let image = self.images.resolve(self.state, spec.spec().image.as_deref(), as_root)?;
         let mut unfinished = self.claim(spec, &image)?;
         let map = unfinished.claim_ids(as_root)?;
         let users = Users::of(spec, map, image.lower.as_ref())?;
@@ -156,9 +157,9 @@ impl Maker<'_> {
 }
 
 /// What would hold around a sandbox of this spec, from its plan alone: nothing is made.
-pub(crate) fn preview(state: &StateDir, spec: &ValidSpec) -> Result<eyot::Isolation> {
+pub(crate) fn preview(state: &StateDir, images: &ImageCache, spec: &ValidSpec) -> Result<eyot::Isolation> {
     let as_root = rustix::process::geteuid().is_root();
-    let image = image::resolve(state, spec.spec().image.as_deref(), as_root)?;
+    let image = images.resolve(state, spec.spec().image.as_deref(), as_root)?;
     let map = match as_root {
         true => IdMap::Range { base: block_base(1) },
         false => caller_alone(),

@@ -15,6 +15,7 @@ use eyot_guest::client::{Connection, Destroyer, GuestDriver, GuestDriverParts};
 
 use crate::create::{Maker, Unfinished, preview};
 use crate::destroy::{destroy, is_alive, sweep};
+use crate::image::ImageCache;
 use crate::launcher::client::Launcher;
 use crate::record::{GuestProcess, Record, socket_path};
 use crate::state::{StateDir, default_state_dir};
@@ -49,6 +50,7 @@ pub(crate) struct Host {
     pub(crate) state: StateDir,
     fail_step: Option<String>,
     launcher: OnceLock<Launcher>,
+    images: ImageCache,
     swept: OnceLock<()>,
 }
 
@@ -56,11 +58,12 @@ impl NativeProvider {
     /// A provider over a state folder.
     pub fn new(options: NativeOptions) -> Result<Arc<Self>> {
         let state = StateDir::open(&options.state)?;
-        let (launcher, swept) = (OnceLock::new(), OnceLock::new());
+        let (launcher, images, swept) = (OnceLock::new(), ImageCache::default(), OnceLock::new());
         let host = Arc::new(Host {
             state,
             fail_step: options.fail_step,
             launcher,
+            images,
             swept,
         });
         Ok(Arc::new(Self {
@@ -116,6 +119,7 @@ struct Owner {
 impl Destroyer for Owner {
     async fn destroy(&self) -> Result<()> {
         let (host, id, guest) = (Arc::clone(&self.host), self.id.clone(), self.guest.clone());
+        self.connection.set_closed_error(ErrorKind::Destroyed, Error::destroyed(&self.id).to_string());
         on_blocking_thread(move || destroy(&host.state, &id, guest.as_deref())).await?;
         self.connection.close();
         Ok(())
@@ -144,6 +148,7 @@ impl Host {
         Maker {
             state: &self.state,
             launcher: self.launcher()?,
+            images: &self.images,
             fail_step: self.fail_step.as_deref(),
         }
         .make(spec)
@@ -250,7 +255,7 @@ impl SandboxProvider for NativeProvider {
 
     async fn isolation(&self) -> Result<Isolation> {
         let spec = SandboxSpec::default().validate()?;
-        self.blocking(move |host| preview(&host.state, &spec)).await
+        self.blocking(move |host| preview(&host.state, &host.images, &spec)).await
     }
 
     async fn create(&self, spec: &ValidSpec) -> Result<Created> {

@@ -19,6 +19,15 @@
 //! isolated is not: that depends on what a provider promises.
 
 mod check;
+mod cancel;
+mod concurrency;
+mod deadline;
+mod environment;
+mod exec;
+mod output;
+mod sizes;
+mod stdin;
+mod tree;
 mod harness;
 
 use std::sync::Arc;
@@ -66,7 +75,16 @@ pub enum Verdict {
 
 /// Every rule, by subject.
 pub fn cases() -> Vec<Case> {
-    let subjects: [fn() -> Vec<Case>; 0] = [
+    let subjects: Vec<fn() -> Vec<Case>> = vec![
+        exec::cases,
+        environment::cases,
+        output::cases,
+        stdin::cases,
+        sizes::cases,
+        deadline::cases,
+        cancel::cases,
+        tree::cases,
+        concurrency::cases,
     ];
     subjects.into_iter().flat_map(|cases| cases()).collect()
 }

@@ -89,6 +89,9 @@ pub trait ExecutionControl: Send + Sync {
 }
 
 /// One live sandbox of a backend.
+///
+/// An error's sentence is the reason alone ("is a directory"): the handle begins it with what was to be done, to what,
+/// and in which sandbox.
 #[async_trait]
 #[doc(alias = "SandboxApi")]
 pub trait SandboxDriver: Send + Sync + 'static {
@@ -156,8 +159,10 @@ pub trait SandboxDriver: Send + Sync + 'static {
         Err(unsupported(self.provider(), "tar_out"))
     }
 
-    /// Unpacks a tar stream below a directory that exists. Nothing leaves it; devices are refused, setuid bits dropped.
-    /// Says how many entries were made.
+    /// Unpacks a tar stream below a directory that exists, and says how many entries were made. Nothing is written
+    /// outside of it, and no link is followed; devices and hard links that lead out are refused, setuid bits dropped.
+    /// Symbolic links are made wherever they lead, unless the place is held beneath a directory: then one that leads
+    /// out of the place is refused.
     async fn tar_in(&self, directory: &Place, tar: ByteStream, options: TarInOptions) -> Result<u64> {
         let (Place { .. }, TarInOptions { .. }) = (directory, options);
         drop(tar);

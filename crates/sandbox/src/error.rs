@@ -139,6 +139,11 @@ impl Error {
         self
     }
 
+    /// Whether a [`SandboxOperationUnsupported`] is behind it, whose sentence is whole.
+    pub(crate) fn is_unsupported_operation(&self) -> bool {
+        self.source.as_ref().is_some_and(|source| source.is::<SandboxOperationUnsupported>())
+    }
+
     /// What kind of failure this is.
     pub fn kind(&self) -> ErrorKind {
         self.kind

@@ -88,7 +88,7 @@ pub fn writer() -> (StreamWriter, ByteStream) {
             chunks,
             finished: false,
         },
-        Box::pin(stream),
+        Box::pin(stream.fuse()),
     )
 }
 

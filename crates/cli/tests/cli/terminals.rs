@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
@@ -64,18 +66,43 @@ impl Terminal {
 
     /// Reads until the screen has shown `text` since the last time.
     fn expect(&mut self, text: &str) {
-        let mut buffer = [0; 4096];
         while !self.seen.contains(text) {
-            let count = self.ours.read(&mut buffer).unwrap_or_default();
             assert!(
-                count > 0,
-                "the terminal closed; it showed {:?} and not {text:?}",
+                self.read_more(),
+                "the terminal showed {:?} and not {text:?}",
                 self.seen
             );
-            self.seen.push_str(&String::from_utf8_lossy(&buffer[..count]));
         }
         let end = self.seen.find(text).unwrap() + text.len();
         self.seen.drain(..end);
+    }
+
+    /// Whether something more appeared on the screen before patience ran out.
+    fn read_more(&mut self) -> bool {
+        let patience = Timespec {
+            tv_sec: 30,
+            tv_nsec: 0,
+        };
+        let mut asked = [PollFd::new(&self.ours, PollFlags::IN)];
+        if poll(&mut asked, Some(&patience)).unwrap() == 0 {
+            return false;
+        }
+        let mut buffer = [0; 4096];
+        let count = self.ours.read(&mut buffer).unwrap_or_default();
+        self.seen.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        count > 0
+    }
+
+    /// What the program exited with.
+    fn code(&mut self) -> Option<i32> {
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_secs(30) {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the program does not end; the terminal showed {:?}", self.seen);
     }
 
     fn is_cooked(&self) -> bool {
@@ -83,6 +110,14 @@ impl Terminal {
             .unwrap()
             .local_modes
             .contains(LocalModes::ICANON | LocalModes::ECHO)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // A test that failed would leave it waiting for keys.
+        drop(self.child.kill());
+        drop(self.child.wait());
     }
 }
 
@@ -96,7 +131,7 @@ fn a_shell_on_a_terminal_has_its_size_its_kind_and_its_exit_code() {
     terminal.expect("/dev/pts/");
     assert!(!terminal.is_cooked());
     terminal.send("exit 5\r");
-    assert_eq!(terminal.child.wait().unwrap().code(), Some(5));
+    assert_eq!(terminal.code(), Some(5));
     assert!(terminal.is_cooked());
 }
 
@@ -104,17 +139,22 @@ fn a_shell_on_a_terminal_has_its_size_its_kind_and_its_exit_code() {
 fn ctrl_c_goes_to_what_runs_in_the_shell_and_jobs_can_be_stopped_and_resumed() {
     let machine = Machine::with_sandbox();
     let mut terminal = Terminal::open(&machine, &["sh", "box"]);
-    terminal.send("echo be''gin; sleep 100; echo after-$?\r");
+    // One program says the word and waits, so that the key meets it and not the shell between two commands.
+    terminal.send("sh -c 'echo be\"\"gin; sleep 100'\r");
     terminal.expect("begin");
     terminal.send("\x03");
     terminal.send("echo code-$?\r");
     terminal.expect("code-130");
-    terminal.send("sleep 0.2; echo st''opped; sleep 100\r");
-    terminal.expect("stopped");
+    terminal.send("sh -c 'echo ag\"\"ain; exec sleep 100'\r");
+    terminal.expect("again");
     terminal.send("\x1a");
     terminal.expect("Stopped");
-    terminal.send("kill %1; wait; exit 0\r");
-    assert_eq!(terminal.child.wait().unwrap().code(), Some(0));
+    terminal.send("fg\r");
+    terminal.expect("sleep 100'\r\n");
+    terminal.send("\x03");
+    terminal.expect("^C");
+    terminal.send("exit 0\r");
+    assert_eq!(terminal.code(), Some(0));
 }
 
 #[test]
@@ -138,7 +178,7 @@ fn a_new_size_of_our_terminal_reaches_the_one_inside() {
     terminal.send("\r\r");
     terminal.expect("20 111");
     terminal.send("exit\r");
-    assert_eq!(terminal.child.wait().unwrap().code(), Some(0));
+    assert_eq!(terminal.code(), Some(0));
 }
 
 #[test]
@@ -151,7 +191,7 @@ fn the_terminal_is_restored_when_a_signal_ends_us() {
     terminal.expect("ready");
     assert!(!terminal.is_cooked());
     kill_process(Pid::from_child(&terminal.child), Signal::TERM).unwrap();
-    assert_eq!(terminal.child.wait().unwrap().code(), Some(143));
+    assert_eq!(terminal.code(), Some(143));
     assert!(terminal.is_cooked());
 }
 
@@ -163,7 +203,7 @@ fn without_t_a_terminal_is_left_alone_and_not_read() {
         &["exec", "box", "--", "sh", "-c", "cat; test -t 1 || echo no-tty"],
     );
     terminal.expect("no-tty");
-    assert_eq!(terminal.child.wait().unwrap().code(), Some(0));
+    assert_eq!(terminal.code(), Some(0));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What must hold for any bytes that come from a guest or a client: no panic, no more memory than a frame and the last
-//! piece, the same frames however the bytes are cut, and every message either read or refused.
+//! What must hold for any bytes that come from a guest or a client: no panic, no more memory than a frame and
+//! the last piece, the same frames however the bytes are cut, and every message either read or refused.
 //!
 //! The fuzzer and the crate's own random test run the same function.
 

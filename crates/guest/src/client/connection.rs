@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadHalf};
 
 use super::call::Call;
 use super::fault::{Fault, Violation};
+use super::frames::Frames;
 use super::handshake::shake_hands;
 use super::lanes::Lanes;
 use super::lock;
@@ -17,7 +18,7 @@ use super::reader::read_to_end;
 use super::shape::Shape;
 use super::slot::Slot;
 use super::table::{Full, Table};
-use crate::protocol::{Decoder, MAX_MESSAGE_BYTES, Reply, Request, encode};
+use crate::protocol::{MAX_MESSAGE_BYTES, Reply, Request, encode};
 
 /// How long the reader may go on after writing has failed: what the guest said last may still be on its way.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -55,8 +56,21 @@ pub(super) struct Shared {
 struct Ending {
     /// What the owner knows about it.
     told: Option<Fault>,
+    /// What the owner says that a plain end of the stream means.
+    stopped: Option<Fault>,
     /// What was seen on the stream.
     seen: Option<Fault>,
+}
+
+impl Ending {
+    /// The reason that calls are told, if there is one yet.
+    fn reason(&self) -> Option<&Fault> {
+        let seen = match &self.seen {
+            Some(seen) if seen.is_stop() => self.stopped.as_ref().or(self.seen.as_ref()),
+            other => other.as_ref(),
+        };
+        self.told.as_ref().or(seen)
+    }
 }
 
 impl Connection {
@@ -72,11 +86,11 @@ impl Connection {
         client_nonce: [u8; 16],
         guest_nonce: [u8; 16],
     ) -> Result<Self> {
-        let decoder = shake_hands(&mut stream, client_nonce, guest_nonce).await?;
-        Ok(Self::begin(stream, decoder))
+        let frames = shake_hands(&mut stream, client_nonce, guest_nonce).await?;
+        Ok(Self::begin(stream, frames))
     }
 
-    fn begin(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, decoder: Decoder) -> Self {
+    fn begin(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, frames: Frames) -> Self {
         let (read, write) = tokio::io::split(stream);
         let shared = Arc::new(Shared {
             table: Mutex::new(Table::new()),
@@ -85,7 +99,7 @@ impl Connection {
             closed: CancellationToken::new(),
             ending: Mutex::new(Ending::default()),
         });
-        tokio::spawn(read_task(Arc::clone(&shared), read, decoder));
+        tokio::spawn(read_task(Arc::clone(&shared), read, frames));
         tokio::spawn(write_task(Arc::clone(&shared)));
         Self {
             owner: Arc::new(Owner { shared }),
@@ -106,6 +120,11 @@ impl Connection {
     /// kind and sentence, whatever was seen on the stream. Whoever destroys a sandbox says so here first.
     pub fn set_closed_error(&self, kind: ErrorKind, message: impl Into<String>) {
         lock(&self.owner.shared.ending).told = Some(Fault::new(kind, message));
+    }
+
+    /// What it means when the stream ends though nobody has said why and the guest kept to the protocol.
+    pub fn set_stopped_error(&self, kind: ErrorKind, message: impl Into<String>) {
+        lock(&self.owner.shared.ending).stopped = Some(Fault::new(kind, message));
     }
 
     /// Ends the connection; calls under way settle.
@@ -175,12 +194,7 @@ impl Connection {
     pub(super) fn error(&self) -> Error {
         let ending = lock(&self.shared().ending);
         // Without a reason yet, writing has failed and the reader is about to see the end.
-        ending
-            .told
-            .as_ref()
-            .or(ending.seen.as_ref())
-            .unwrap_or(&Fault::stopped())
-            .error()
+        ending.reason().unwrap_or(&Fault::stopped()).error()
     }
 
     fn refusal(&self, full: Full) -> Error {
@@ -205,7 +219,7 @@ impl Shared {
         let fault = {
             let mut ending = lock(&self.ending);
             let seen = ending.seen.get_or_insert(fault).clone();
-            ending.told.clone().unwrap_or(seen)
+            ending.reason().cloned().unwrap_or(seen)
         };
         self.lanes.close();
         let slots = lock(&self.table).close();
@@ -225,10 +239,10 @@ impl Shared {
     }
 }
 
-async fn read_task<S: AsyncRead>(shared: Arc<Shared>, stream: ReadHalf<S>, decoder: Decoder) {
+async fn read_task<S: AsyncRead>(shared: Arc<Shared>, stream: ReadHalf<S>, frames: Frames) {
     let closed = shared.closed.clone();
     tokio::select! {
-        fault = read_to_end(&shared, stream, decoder) => {
+        fault = read_to_end(&shared, stream, frames) => {
             tracing::debug!(?fault, "a connection to a guest ended");
             shared.end(fault);
         }

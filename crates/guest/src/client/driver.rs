@@ -265,12 +265,17 @@ impl SandboxDriver for GuestDriver {
         process: ProcessId,
         query: LogQuery,
     ) -> Result<BoxStream<'static, Result<LogChunk>>> {
-        let call = self.connection.call(&Request::Logs(log_request(process, query))).await?;
-        // A log that has nothing yet announces nothing. Requests are taken up in their order: with the pong, a
-        // process that is not known would have been refused before.
+        let call = self
+            .connection
+            .call(&Request::Logs(log_request(process, query)))
+            .await?;
+        // A log that has nothing yet announces nothing. Requests are taken up in their order: with the pong,
+        // a process that is not known would have been refused before.
         tokio::select! {
             biased;
-            event = call.event() => drop(event?),
+            event = call.event() => {
+                event?;
+            }
             pong = self.connection.ping() => pong?,
         }
         Ok(chunks_of(call))

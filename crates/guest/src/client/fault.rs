@@ -12,6 +12,8 @@ pub(super) struct Fault {
     kind: ErrorKind,
     message: String,
     hint: Option<&'static str>,
+    /// The stream ended, and nobody broke the protocol.
+    is_stop: bool,
 }
 
 impl Fault {
@@ -21,12 +23,18 @@ impl Fault {
             kind,
             message: message.into(),
             hint: None,
+            is_stop: false,
         }
     }
 
     /// The stream ended.
     pub(super) fn stopped() -> Self {
-        Self::new(ErrorKind::Unavailable, STOPPED)
+        Self { is_stop: true, ..Self::new(ErrorKind::Unavailable, STOPPED) }
+    }
+
+    /// Whether the stream just ended.
+    pub(super) fn is_stop(&self) -> bool {
+        self.is_stop
     }
 
     /// The guest did what the protocol does not allow.
@@ -38,6 +46,7 @@ impl Fault {
             kind: ErrorKind::Unavailable,
             message,
             hint: Some(hint),
+            is_stop: false,
         }
     }
 

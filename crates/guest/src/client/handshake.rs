@@ -3,21 +3,23 @@
 use std::time::Duration;
 
 use eyot::{Error, ErrorKind, Result};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use super::convert::failure_error;
 use super::fault::Fault;
-use crate::protocol::{Decoder, Failure, Frame, Header, Hello, Kind, MAJOR, MINOR, Welcome, decode, encode};
+use super::frames::{Frames, NoFrame};
+use crate::protocol::{Failure, Frame, Header, Hello, Kind, MAJOR, MINOR, Welcome, decode, encode};
 
 /// How long a guest may take for its first words.
 const DEADLINE: Duration = Duration::from_secs(10);
+const GONE: &str = "the sandbox stopped before its guest answered";
 
 /// Says hello and checks the welcome. Gives what the guest may have sent after it.
 pub(super) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     client_nonce: [u8; 16],
     guest_nonce: [u8; 16],
-) -> Result<Decoder> {
+) -> Result<Frames> {
     let late = |_| {
         Error::new(
             ErrorKind::Unavailable,
@@ -33,7 +35,7 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     client_nonce: [u8; 16],
     guest_nonce: [u8; 16],
-) -> Result<Decoder> {
+) -> Result<Frames> {
     let hello = encode(&Hello {
         major: MAJOR,
         minor: MINOR,
@@ -51,38 +53,21 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
         .await
         .map_err(gone)?;
     stream.flush().await.map_err(gone)?;
-    let (frame, decoder) = first_frame(stream).await?;
-    check(&frame, guest_nonce)?;
-    Ok(decoder)
+    let mut frames = Frames::new();
+    check(&first_frame(stream, &mut frames).await?, guest_nonce)?;
+    Ok(frames)
 }
 
-async fn first_frame<S: AsyncRead + Unpin>(stream: &mut S) -> Result<(Frame, Decoder)> {
-    let mut decoder = Decoder::new();
-    let mut buffer = [0; 512];
-    loop {
-        match decoder.next_frame() {
-            Ok(Some(frame)) => return Ok((frame, decoder)),
-            Ok(None) => {}
-            Err(error) => return Err(Fault::broken(&error.to_string()).error()),
-        }
-        match stream.read(&mut buffer).await.map_err(gone)? {
-            0 => {
-                return Err(Error::new(
-                    ErrorKind::Unavailable,
-                    "the sandbox stopped before its guest answered",
-                ));
-            }
-            length => decoder.push(&buffer[..length]),
-        }
-    }
+async fn first_frame<S: AsyncRead + Unpin>(stream: &mut S, frames: &mut Frames) -> Result<Frame> {
+    frames.next(stream).await.map_err(|none| match none {
+        NoFrame::Ended => Error::new(ErrorKind::Unavailable, GONE),
+        NoFrame::Failed(error) => gone(error),
+        NoFrame::Malformed(error) => Fault::broken(&error.to_string()).error(),
+    })
 }
 
 fn gone(error: std::io::Error) -> Error {
-    Error::new(
-        ErrorKind::Unavailable,
-        "the sandbox stopped before its guest answered",
-    )
-    .with_source(error)
+    Error::new(ErrorKind::Unavailable, GONE).with_source(error)
 }
 
 fn check(frame: &Frame, guest_nonce: [u8; 16]) -> Result<()> {

@@ -16,6 +16,7 @@ mod driver;
 mod exec;
 mod fault;
 mod feed;
+mod frames;
 mod handshake;
 mod lanes;
 mod listing;

@@ -4,7 +4,7 @@
 //! Senders of requests and data wait while much is left. Frames that must not wait (credits, ends, cancels: a
 //! few bytes each) do not; a guest that lets even those pile up has stopped reading.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Mutex;
 use std::task::{Context, Poll, Waker, ready};
@@ -18,6 +18,8 @@ use super::lock;
 const HIGH_BYTES: usize = 256 * 1024;
 /// Even frames that do not wait may not pile up beyond this.
 const MAX_BYTES: usize = 24 << 20;
+/// From here on, copying bytes into the queue costs more than preparing to write them from where they are.
+const DIRECT_BYTES: usize = 4096;
 /// A queue that has grown beyond this gives its memory back when it is empty.
 const KEPT_BYTES: usize = 512 * 1024;
 
@@ -136,8 +138,11 @@ impl State {
     }
 
     fn push(&mut self, parts: &[&[u8]]) {
+        let mut written = self.write_directly(parts);
         for part in parts {
-            self.queue.extend_from_slice(part);
+            let skipped = written.min(part.len());
+            self.queue.extend_from_slice(&part[skipped..]);
+            written -= skipped;
         }
         if self.stalled {
             return;
@@ -148,6 +153,24 @@ impl State {
             && let Some(writer) = self.writer.take()
         {
             writer.wake();
+        }
+    }
+
+    /// Spares large frames the way through an empty queue. Says how many bytes the stream took.
+    fn write_directly(&mut self, parts: &[&[u8]]) -> usize {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let Some(stream) = self.stream.as_mut().filter(|stream| stream.is_write_vectored()) else {
+            return 0;
+        };
+        if length < DIRECT_BYTES || self.stalled || !self.queue.is_empty() {
+            return 0;
+        }
+        let slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+        let mut context = Context::from_waker(Waker::noop());
+        match Pin::new(stream).poll_write_vectored(&mut context, &slices) {
+            Poll::Ready(Ok(written)) => written,
+            // The queue's own attempt meets the same, and deals with it.
+            Poll::Ready(Err(_)) | Poll::Pending => 0,
         }
     }
 

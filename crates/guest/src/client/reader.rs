@@ -3,51 +3,37 @@
 
 use std::sync::Arc;
 
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::AsyncRead;
 
 use super::assembly::Assembly;
 use super::connection::Shared;
 use super::convert::failure_error;
 use super::fault::{Fault, Violation};
+use super::frames::{Frames, NoFrame};
 use super::lock;
 use super::slot::Slot;
-use crate::protocol::{
-    Decoder, Event, Failure, Frame, Header, Kind, MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES, decode,
-};
-
-/// How many bytes are read at a time at the most.
-const READ_BYTES: usize = 2 * MAX_FRAME_BYTES;
+use crate::protocol::{Event, Failure, Frame, Header, Kind, MAX_PAYLOAD_BYTES, decode};
 
 /// Delivers until the stream ends or the guest breaks the protocol; says why it ended.
 pub(super) async fn read_to_end(
     shared: &Arc<Shared>,
     mut stream: impl AsyncRead + Unpin,
-    mut decoder: Decoder,
+    mut frames: Frames,
 ) -> Fault {
     let mut assembly = Assembly::default();
-    let mut buffer = vec![0; READ_BYTES];
     loop {
-        if let Err(fault) = deliver_all(shared, &mut decoder, &mut assembly) {
-            return fault;
-        }
-        match stream.read(&mut buffer).await {
-            Ok(0) | Err(_) => return Fault::stopped(),
-            Ok(length) => decoder.push(&buffer[..length]),
-        }
-    }
-}
-
-fn deliver_all(shared: &Shared, decoder: &mut Decoder, assembly: &mut Assembly) -> Result<(), Fault> {
-    while let Some(frame) = decoder
-        .next_frame()
-        .map_err(|error| Fault::broken(&error.to_string()))?
-    {
+        let frame = match frames.next(&mut stream).await {
+            Ok(frame) => frame,
+            Err(NoFrame::Ended | NoFrame::Failed(_)) => return Fault::stopped(),
+            Err(NoFrame::Malformed(error)) => return Fault::broken(&error.to_string()),
+        };
         if frame.header.call == 0 {
-            return Err(farewell(&frame));
+            return farewell(&frame);
         }
-        deliver(shared, frame, assembly).map_err(|Violation(what)| Fault::broken(&what))?;
+        if let Err(Violation(what)) = deliver(shared, frame, &mut assembly) {
+            return Fault::broken(&what);
+        }
     }
-    Ok(())
 }
 
 /// What a frame of the connection itself means: the guest may only end it.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::call_handle::CallHandle;
 use super::command::{Command, Progress, Sink};
 use super::connection::Call;
-use super::failure::internal;
+use super::failure::{failure, internal};
 use super::guest::Guest;
 use super::input_writer::InputWriter;
 use super::output_stream::OutputStream;
@@ -18,7 +18,7 @@ use super::tree_kill::{Root, TreeKill};
 use crate::protocol::{CHANNEL_STDERR, CHANNEL_STDOUT, Exec, Failure, Reply, Status};
 
 /// A command that ends sooner is not announced before its answer: both then travel together.
-const ANNOUNCE_AFTER: Duration = Duration::from_millis(1);
+const ANNOUNCE_AFTER: Duration = Duration::from_millis(2);
 /// What a command wrote to its terminal takes the kernel a moment to deliver.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
@@ -242,8 +242,12 @@ impl Guest {
             return;
         };
         command.announce();
+        let result = match command.pid() {
+            Some(_) => Ok(Reply::Exited(status)),
+            None => Err(failure("unavailable", "the command was killed before it ran")),
+        };
         if command.send_held()
-            && let Some(handle) = command.settle(&Ok(Reply::Exited(status)))
+            && let Some(handle) = command.settle(&result)
         {
             self.forget_call(&handle);
             self.forget_if_gone(id);

@@ -36,6 +36,7 @@ struct Unsent {
     choked: bool,
     watched_for_room: bool,
     main_waits: bool,
+    waiting_workers: usize,
 }
 
 impl Unsent {
@@ -110,7 +111,9 @@ impl Outbox {
     pub fn wait_for_room(&self, stopped: impl Fn() -> bool) -> bool {
         let mut unsent = self.lock();
         while !unsent.closed && !stopped() && unsent.len() > FULL_BYTES {
+            unsent.waiting_workers += 1;
             unsent = self.room.wait(unsent).unwrap_or_else(PoisonError::into_inner);
+            unsent.waiting_workers -= 1;
         }
         !unsent.closed && !stopped()
     }
@@ -193,7 +196,8 @@ impl Outbox {
                 Err(_) => unsent.take_sent(unsent.len()),
             }
         }
-        if unsent.len() <= FULL_BYTES {
+        // Waking nobody would still be a system call.
+        if unsent.len() <= FULL_BYTES && unsent.waiting_workers > 0 {
             self.room.notify_all();
         }
         self.watch(unsent);

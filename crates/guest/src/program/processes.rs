@@ -7,7 +7,7 @@ use super::call_handle::CallHandle;
 use super::failure::failure;
 use super::log_reader::LogReader;
 use super::log_ring::LogRing;
-use crate::protocol::{Failure, LogRequest, ProcessRecord, Reply, Status};
+use crate::protocol::{Event, Failure, LogRequest, ProcessRecord, Reply, Status};
 
 /// How many of those that ended are remembered.
 const MOST_ENDED: usize = 64;
@@ -106,11 +106,10 @@ impl Processes {
     pub fn append(&mut self, id: u32, channel: u8, bytes: &[u8]) {
         if let Some(process) = self.table.get_mut(&id) {
             process.log.append(channel, bytes);
-            // None can come to its end by this.
-            process
-                .readers
-                .iter_mut()
-                .for_each(|reader| drop(reader.pump(&process.log, false)));
+            for reader in &mut process.readers {
+                let is_done = reader.pump(&process.log, false);
+                debug_assert!(!is_done, "only what follows is kept, and the process has not ended");
+            }
         }
     }
 
@@ -174,6 +173,7 @@ impl Process {
 
     /// A call reads its log.
     pub fn read_log(&mut self, handle: CallHandle, request: &LogRequest) -> Vec<Finished> {
+        handle.event(&Event::Opened(None));
         self.readers.push(LogReader::new(handle, request, &self.log));
         self.pump_readers()
     }

@@ -134,22 +134,24 @@ impl Epoll {
     }
 }
 
+const LAST_SIGNAL: i32 = 64;
+
+/// Directly, because libc keeps two signals to itself, and whoever started the guest may ignore those too. SIGKILL and
+/// SIGSTOP are refused, which changes nothing.
+fn reset_action(signal: i32) {
+    // The kernel's struct: handler, flags, restorer, mask; all zero is the default action.
+    let default_action = [0_u64; 4];
+    let (action, no_old, mask_bytes) = (&raw const default_action, std::ptr::null_mut::<u64>(), size_of::<u64>());
+    // SAFETY: `default_action` has the kernel's size and outlives the call; the default action runs no code of ours.
+    unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, action, no_old, mask_bytes) };
+}
+
 /// Blocks every signal in this thread and all that it starts, gives every ignored one but SIGPIPE its default
 /// action back, and returns a descriptor that is readable when a child has ended.
 pub fn take_signals() -> io::Result<OwnedFd> {
-    for signal in 1..32 {
-        // SAFETY: the default action (or, for SIGPIPE, none) runs no code of ours. SIGKILL and SIGSTOP are refused.
-        unsafe {
-            libc::signal(
-                signal,
-                if signal == libc::SIGPIPE {
-                    libc::SIG_IGN
-                } else {
-                    libc::SIG_DFL
-                },
-            )
-        };
-    }
+    (1..=LAST_SIGNAL).for_each(reset_action);
+    // SAFETY: ignoring a signal runs no code of ours.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     // SAFETY: the sets are initialised by sigfillset and sigemptyset before they are used.
     unsafe {
         let mut all: libc::sigset_t = mem::zeroed();

@@ -140,7 +140,8 @@ pub enum Request {
     /// Answers `Process` once it has ended.
     #[n(6)]
     Wait(#[n(0)] u32),
-    /// Sends `Data` on stdout and stderr, each payload led by its offset (eight bytes, little-endian). Answers `Done`.
+    /// `Event::Opened`, then `Data` on stdout and stderr, each payload led by its offset (eight bytes, little-endian,
+    /// which count as credit like the rest). Answers `Done`.
     #[n(7)]
     Logs(#[n(0)] LogRequest),
     /// Sends a signal to a started process's group; without one, kills its tree. Answers `Done`.
@@ -357,7 +358,7 @@ pub struct Failure {
     /// One of the error kinds, such as `not_found`.
     #[n(0)]
     pub kind: String,
-    /// One lower-case sentence without the sandbox's name.
+    /// The reason, in lower case: "is a directory". Whoever asked knows what was to be done, to what and where.
     #[n(1)]
     pub message: String,
 }

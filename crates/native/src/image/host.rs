@@ -5,7 +5,6 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use eyot::{Error, ErrorKind, Result};
 
@@ -95,15 +94,8 @@ pub(super) fn image(state: &StateDir, as_root: bool) -> Result<Image> {
     })
 }
 
-/// One build at a time in this process; another process may build at the same time.
-static BUILDING: Mutex<()> = Mutex::new(());
-
 /// Builds the skeleton aside and moves it into place; who comes second finds the first one's.
 fn build(layer: &Path, as_root: bool) -> io::Result<()> {
-    let _turn = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
-    if layer.exists() {
-        return Ok(());
-    }
     let aside = super::aside(layer);
     make_dir(&aside, 0o755)?;
     for (name, mode) in DIRECTORIES {

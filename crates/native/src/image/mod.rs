@@ -7,7 +7,8 @@ mod masks;
 mod tarball;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use eyot::{Error, ErrorKind, Result};
 
@@ -61,12 +62,38 @@ pub(crate) fn sweep(layers: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Finds an image by name: `host`, a directory, or a rootfs tarball (`.tar`, `.tar.gz`, `.tgz`).
-pub(crate) fn resolve(state: &StateDir, name: Option<&str>, as_root: bool) -> Result<Image> {
-    let name = name.unwrap_or(DEFAULT);
-    if name == DEFAULT {
-        return host::image(state, as_root);
+/// Remembers the image `host` for a few seconds: looking whether the host has changed takes some sixty system calls.
+#[derive(Debug, Default)]
+pub(crate) struct ImageCache {
+    host: Mutex<Option<(Instant, Image)>>,
+}
+
+/// How long the image `host` is believed to be what it was.
+const BELIEVED: Duration = Duration::from_secs(5);
+
+impl ImageCache {
+    /// Finds an image by name: `host`, a directory, or a rootfs tarball (`.tar`, `.tar.gz`, `.tgz`).
+    pub(crate) fn resolve(&self, state: &StateDir, name: Option<&str>, as_root: bool) -> Result<Image> {
+        match name.unwrap_or(DEFAULT) {
+            DEFAULT => self.host(state, as_root),
+            name => from_path(state, name, as_root),
+        }
     }
+
+    fn host(&self, state: &StateDir, as_root: bool) -> Result<Image> {
+        let mut cached = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((since, image)) = &*cached
+            && since.elapsed() < BELIEVED
+        {
+            return Ok(image.clone());
+        }
+        let image = host::image(state, as_root)?;
+        *cached = Some((Instant::now(), image.clone()));
+        Ok(image)
+    }
+}
+
+fn from_path(state: &StateDir, name: &str, as_root: bool) -> Result<Image> {
     let path = Path::new(name);
     if !name.contains('/') && !path.exists() {
         return Err(Error::new(ErrorKind::NotFound, format!("create sandbox: there is no image `{name}`")).with_hint(

@@ -110,7 +110,7 @@ curl -s http://127.0.0.1:8000/; kill $!"#,
     Case {
         name: "the_hosts_name_resolves_to_loopback",
         needs: &["getent"],
-        script: "getent ahostsv4 \"$(hostname)\" | head -1 | cut -d' ' -f1",
+        script: "getent hosts \"$(hostname)\" | cut -d' ' -f1",
         output: "127.0.0.1\n",
     },
 ];

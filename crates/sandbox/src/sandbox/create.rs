@@ -13,7 +13,7 @@ use crate::files::{CreateDirOptions, WriteOptions};
 use crate::observer::Observer;
 use crate::path::{Place, WorkspacePath};
 use crate::provider::SandboxProvider;
-use crate::spec::SandboxSpec;
+use crate::spec::{Manifest, SandboxSpec};
 
 /// How often a get-or-create tries again when the name appears and vanishes under it.
 const GET_OR_CREATE_TRIES: usize = 4;
@@ -83,7 +83,8 @@ impl Sandbox {
             sandbox: Self::new(created, observer),
             armed: true,
         };
-        match unfinished.sandbox.furnish().await {
+        // The caller's manifest: a provider need not keep the contents of files in what it knows of a sandbox.
+        match unfinished.sandbox.furnish(&spec.spec().manifest).await {
             Ok(()) => Ok(unfinished.finish()),
             Err(error) => {
                 unfinished.undo().await;
@@ -93,8 +94,7 @@ impl Sandbox {
     }
 
     /// Applies the manifest, directories first, and says that the sandbox is there.
-    async fn furnish(&self) -> Result<()> {
-        let manifest = &self.info().spec.manifest;
+    async fn furnish(&self, manifest: &Manifest) -> Result<()> {
         for path in &manifest.directories {
             let place = self.manifest_place(&WorkspacePath::parse_directory(path)?)?;
             let made = self

@@ -1,6 +1,8 @@
 //! What only some providers can do, each refused before anything changes where it can't be done: finding files and
 //! lines, moving trees as tar streams, connections, use of resources.
 
+use futures_util::StreamExt;
+
 use super::Sandbox;
 use crate::capabilities::Capability;
 use crate::driver::{ByteStream, TcpStream};
@@ -18,7 +20,7 @@ impl Sandbox {
         self.driver()
             .glob(options)
             .await
-            .map_err(self.failed("glob", &options.pattern))
+            .map_err(self.failed("glob", format_args!("{}` below `{}", options.pattern, options.root)))
     }
 
     /// Finds lines that match a pattern; a pattern that can't be read is `invalid`.
@@ -28,7 +30,7 @@ impl Sandbox {
         self.driver()
             .grep(options)
             .await
-            .map_err(self.failed("grep", &options.pattern))
+            .map_err(self.failed("grep", format_args!("{}` below `{}", options.pattern, options.root)))
     }
 
     /// A file or a tree as a tar stream; entry names begin with the last segment of the path.
@@ -37,8 +39,9 @@ impl Sandbox {
         self.tar_out_at(&place, path).await
     }
 
-    /// Unpacks a tar stream below a directory that exists, and says how many entries were made. Nothing leaves the
-    /// directory; devices are refused, setuid bits dropped.
+    /// Unpacks a tar stream below a directory that exists, and says how many entries were made. Nothing is written
+    /// outside of it, and no link is followed; devices and hard links that lead out are refused, setuid bits dropped.
+    /// Symbolic links are made wherever they lead.
     pub async fn tar_in(&self, path: &str, tar: ByteStream, options: TarInOptions) -> Result<u64> {
         let place = self.place(path)?;
         self.tar_in_at(&place, path, tar, options).await
@@ -46,10 +49,11 @@ impl Sandbox {
 
     pub(crate) async fn tar_out_at(&self, place: &Place, shown: &str) -> Result<ByteStream> {
         self.require(Capability::Tar, "tar_out", &[])?;
-        self.driver()
-            .tar_out(place)
-            .await
-            .map_err(self.failed("pack", shown))
+        let tar = self.driver().tar_out(place).await;
+        let tar = tar.map_err(self.failed("pack", shown))?;
+        let (sandbox, shown) = (self.clone(), shown.to_owned());
+        let named = tar.map(move |bytes| bytes.map_err(sandbox.failed("pack", &shown)));
+        Ok(named.boxed())
     }
 
     pub(crate) async fn tar_in_at(
@@ -83,6 +87,7 @@ impl Sandbox {
     pub async fn usage(&self) -> Result<Usage> {
         self.check_alive()?;
         self.require(Capability::Usage, "usage", &[])?;
-        self.driver().usage().await
+        let context = format!("measure sandbox `{}`", self.name());
+        self.driver().usage().await.map_err(|error| error.context(context))
     }
 }

@@ -145,7 +145,9 @@ fn open_or_create(name: &Name, permissions: Option<u32>) -> Result<Option<(Owned
     }
 }
 
-/// Locks the file, asking again and again: a wait inside the kernel could not be cancelled.
+/// Locks the file, asking again and again. A wait inside the kernel would be simpler, but it ends only with the
+/// lock: a program that holds one for ever (`flock -x file sleep inf`) would keep this thread, one of a limited
+/// number, and the caller's answer, whether the caller has given up or not.
 fn lock(file: &OwnedFd, io: &dyn CallIo) -> Result<(), Problem> {
     let since = Instant::now();
     let mut pause = Duration::from_micros(100);

@@ -56,7 +56,7 @@ impl Kind {
     }
 }
 
-/// A failure whose sentence still lacks the operation and the path.
+/// A failure: its kind, and the end of a sentence that whoever asked begins with the operation and the path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// What kind it is.
@@ -94,11 +94,11 @@ impl Problem {
         self
     }
 
-    /// The whole sentence, on the wire.
-    pub fn into_failure(self, action: &str) -> Failure {
+    /// The same on the wire.
+    pub fn into_failure(self) -> Failure {
         Failure {
             kind: self.kind.as_str().to_owned(),
-            message: format!("{action}: {}", self.reason),
+            message: self.reason,
         }
     }
 }

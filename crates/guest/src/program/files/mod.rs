@@ -37,11 +37,10 @@ use failure::{Kind, Problem};
 /// Serves one file request to its end: events and content go over `io`, the answer comes back.
 ///
 /// # Errors
-/// One sentence with the operation, the path as it was given, and the reason. A request that is not about
-/// files is `internal`; a caller who is gone is `cancelled`.
+/// The reason; whoever asked knows the operation and the path. A request that is not about files is `internal`;
+/// a caller who is gone is `cancelled`.
 pub fn serve(request: Request, io: &mut dyn CallIo) -> Result<Reply, Failure> {
-    let action = action_of(&request);
-    answer(request, io).map_err(|problem| problem.into_failure(&action))
+    answer(request, io).map_err(Problem::into_failure)
 }
 
 fn answer(request: Request, io: &mut dyn CallIo) -> Result<Reply, Problem> {
@@ -85,25 +84,6 @@ fn answer(request: Request, io: &mut dyn CallIo) -> Result<Reply, Problem> {
     }
 }
 
-fn action_of(request: &Request) -> String {
-    let on = |verb: &str, location: &Location| format!("{verb} `{}`", location.path);
-    match request {
-        Request::Read(file, ..) => on("read file", file),
-        Request::Write(file, _) => on("write file", file),
-        Request::Stat(file) => on("stat", file),
-        Request::List(directory) => on("list directory", directory),
-        Request::Exists(file) => on("look for", file),
-        Request::CreateDir(directory, _) => on("make directory", directory),
-        Request::Remove(file, ..) => on("remove", file),
-        Request::Rename(from, to) => format!("rename `{}` to `{}`", from.path, to.path),
-        Request::Glob(root, ..) => on("glob in", root),
-        Request::Grep { root, .. } => on("grep in", root),
-        Request::TarOut(root) => on("pack", root),
-        Request::TarIn(directory, ..) => on("unpack into", directory),
-        _ => "serve a file call".to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::fake_io::{FakeIo, at, beneath};
@@ -120,14 +100,14 @@ mod tests {
     };
 
     #[test]
-    fn a_failure_is_one_sentence_with_operation_path_and_reason() {
+    fn a_failure_is_the_reason_alone() {
         let location = Location {
             path: "/no/such/file".into(),
             beneath: None,
         };
         let failure = serve(Request::Read(location, 0, None), &mut FakeIo::default()).unwrap_err();
         assert_eq!(failure.kind, "not_found");
-        assert_eq!(failure.message, "read file `/no/such/file`: does not exist");
+        assert_eq!(failure.message, "does not exist");
     }
 
     #[test]

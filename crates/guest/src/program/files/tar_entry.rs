@@ -29,7 +29,7 @@ pub enum Make {
     File,
     /// A directory.
     Directory,
-    /// A symbolic link with this target, which stays inside as far as names tell.
+    /// A symbolic link with this target; when the directory confines, one that stays inside as far as names tell.
     Symlink(Vec<u8>),
     /// A second name of the regular file at this path inside.
     HardLink(Vec<u8>),
@@ -37,13 +37,14 @@ pub enum Make {
     Nothing,
 }
 
-/// What the entry asks for, or `invalid` naming it.
-pub fn plan<R: Read>(entry: &mut Entry<'_, R>) -> Result<Plan, Problem> {
+/// What the entry asks for, or `invalid` naming it. Unpacking follows no link, so a symbolic one may lead anywhere,
+/// as in a Python environment; unless `confined`, which promises that what is there never leads out.
+pub fn plan<R: Read>(entry: &mut Entry<'_, R>, confined: bool) -> Result<Plan, Problem> {
     let shown = entry.path_bytes().into_owned();
-    facts(entry).map_err(|reason| Problem::invalid(reason).at(&shown))
+    facts(entry, confined).map_err(|reason| Problem::invalid(reason).at(&shown))
 }
 
-fn facts<R: Read>(entry: &mut Entry<'_, R>) -> Result<Plan, &'static str> {
+fn facts<R: Read>(entry: &mut Entry<'_, R>, confined: bool) -> Result<Plan, &'static str> {
     let kind = entry.header().entry_type();
     if kind == EntryType::XGlobalHeader {
         return Ok(Plan {
@@ -63,7 +64,7 @@ fn facts<R: Read>(entry: &mut Entry<'_, R>) -> Result<Plan, &'static str> {
         // Archives from before there was a type for directories.
         EntryType::Regular if raw.ends_with(b"/") => Make::Directory,
         EntryType::Regular | EntryType::GNUSparse | EntryType::Continuous => Make::File,
-        EntryType::Symlink => Make::Symlink(symlink_target(&path, entry)?),
+        EntryType::Symlink => Make::Symlink(symlink_target(&path, entry, confined)?),
         EntryType::Link => Make::HardLink(clean(&link_name(entry)?)?),
         EntryType::Fifo => return Err("is a fifo"),
         EntryType::Char | EntryType::Block => return Err("is a device"),
@@ -107,10 +108,14 @@ fn link_name<R: Read>(entry: &Entry<'_, R>) -> Result<Vec<u8>, &'static str> {
     }
 }
 
-fn symlink_target<R: Read>(path: &[u8], entry: &Entry<'_, R>) -> Result<Vec<u8>, &'static str> {
+fn symlink_target<R: Read>(
+    path: &[u8],
+    entry: &Entry<'_, R>,
+    confined: bool,
+) -> Result<Vec<u8>, &'static str> {
     let target = link_name(entry)?;
     check_bytes(&target)?;
-    match stays_inside(path, &target) {
+    match !confined || stays_inside(path, &target) {
         true => Ok(target),
         false => Err("is a symbolic link that leaves the directory"),
     }

@@ -41,6 +41,7 @@ pub fn tar_in(
     let root = Target::new(directory)?.open(OFlags::PATH | OFlags::DIRECTORY)?;
     let mut unpacking = Unpacking {
         root,
+        confined: directory.beneath.is_some(),
         max_bytes,
         max_entries,
         bytes: 0,
@@ -66,6 +67,8 @@ pub fn tar_in(
 
 struct Unpacking {
     root: OwnedFd,
+    /// No symbolic link may be made that leads out of `root`.
+    confined: bool,
     max_bytes: u64,
     max_entries: u64,
     bytes: u64,
@@ -85,7 +88,7 @@ impl Unpacking {
                 return Ok(());
             };
             let mut entry = entry.map_err(unreadable)?;
-            let plan = plan(&mut entry)?;
+            let plan = plan(&mut entry, self.confined)?;
             allowance.set(u64::MAX);
             self.one(&plan, &mut entry)
                 .map_err(|problem| match problem.kind {
@@ -361,7 +364,7 @@ fn unreadable(error: io::Error) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::files::fake_io::{FakeIo, beneath};
+    use crate::program::files::fake_io::{FakeIo, at, beneath};
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
     use std::path::Path;
     use tar::{EntryType, Header};
@@ -530,6 +533,31 @@ mod tests {
         .unwrap();
         assert!(!dir.path().join("f").is_symlink() && !dir.path().join("there").is_symlink());
         assert_eq!(std::fs::read(outside.path().join("canary")).unwrap(), b"old");
+    }
+
+    #[test]
+    fn links_that_lead_out_are_made_where_nothing_confines_and_still_never_followed() {
+        let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let target = outside.path().to_str().unwrap();
+        let links = || {
+            Hostile::default()
+                .entry(b'2', "python", "/usr/bin/python3", b"")
+                .entry(b'2', "up", "../elsewhere", b"")
+                .entry(b'2', "out", target, b"")
+        };
+        let go = |tar: Hostile| {
+            let mut io = FakeIo::receiving([tar.into_bytes()]);
+            tar_in(&at(dir.path()), 1 << 20, 100, &mut io)
+        };
+        assert_eq!(go(links()), Ok(Reply::Size(3)));
+        assert_eq!(
+            std::fs::read_link(dir.path().join("python")).unwrap(),
+            Path::new("/usr/bin/python3")
+        );
+        assert_eq!(go(links().file("out/evil", "x")).unwrap_err().kind, Kind::Invalid);
+        let hard = links().entry(b'1', "mine", "out/evil", b"");
+        assert_eq!(go(hard).unwrap_err().kind, Kind::Invalid);
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::protocol::{CommandSpec, Failure};
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const BASHES: [&str; 2] = ["/bin/bash", "/usr/bin/bash"];
 const SH: &str = "/bin/sh";
+const LONGEST_TEXT_BYTES: usize = 4096;
 
 /// Files to try, argument vectors, and what runs a file that is no program.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,12 +34,14 @@ impl CommandLine {
     }
 }
 
-/// The command as one line of text.
+/// The command as text, cut where it gets longer than anybody reads.
 pub fn text_of(command: &CommandSpec) -> String {
-    match command {
+    let mut text = match command {
         CommandSpec::Shell(line) => line.clone(),
         CommandSpec::Argv(argv) => argv.join(" "),
-    }
+    };
+    text.truncate(text.floor_char_boundary(LONGEST_TEXT_BYTES));
+    text
 }
 
 fn shell(line: &str) -> Result<CommandLine, Failure> {

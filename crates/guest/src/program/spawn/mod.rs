@@ -187,11 +187,11 @@ pub fn identity_of<'a>(exec: &Exec, config: &'a GuestConfig) -> Result<&'a Ident
         let user = &config.user.name;
         return Err(failure(
             "unsupported",
-            format!("run as user `{name}`: this sandbox has the user `{user}` only"),
+            format!("there is no user `{name}`: this sandbox has the user `{user}` only"),
         ));
     }
     let found = config.users.iter().find(|identity| identity.name == name);
-    found.ok_or_else(|| failure("not_found", format!("run as user `{name}`: no such user")))
+    found.ok_or_else(|| failure("not_found", format!("there is no user `{name}`")))
 }
 
 fn working_directory(exec: &Exec) -> Result<(CString, Option<CString>), Failure> {

@@ -33,16 +33,9 @@ fn cwd_refusal(path: &str, errno: i32) -> Failure {
 }
 
 fn exec_refusal(command: &CommandSpec, errno: i32) -> Failure {
-    let name = match command {
-        CommandSpec::Argv(argv) => argv.first().map_or("", String::as_str),
-        CommandSpec::Shell(_) if errno == libc::ENOENT => {
-            return failure(
-                "unsupported",
-                "run shell source: this sandbox has neither bash nor sh",
-            );
-        }
-        CommandSpec::Shell(_) => "sh",
-    };
+    if matches!(command, CommandSpec::Shell(_)) && errno == libc::ENOENT {
+        return failure("unsupported", "this sandbox has neither bash nor sh");
+    }
     let (kind, reason) = match errno {
         libc::ENOENT | libc::ENOTDIR => ("not_found", "command not found".to_owned()),
         libc::EACCES | libc::EPERM | libc::EISDIR => ("permission", "permission denied".to_owned()),
@@ -50,9 +43,9 @@ fn exec_refusal(command: &CommandSpec, errno: i32) -> Failure {
         libc::ENAMETOOLONG => ("invalid", "the name is too long".to_owned()),
         libc::E2BIG => ("too_large", too_large()),
         libc::ETXTBSY => ("conflict", "the file is open for writing".to_owned()),
-        _ => return other(&format!("run `{name}`"), errno),
+        _ => return other("start the program", errno),
     };
-    failure(kind, format!("run `{name}`: {reason}"))
+    failure(kind, reason)
 }
 
 fn too_large() -> String {

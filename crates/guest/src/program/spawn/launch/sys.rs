@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
@@ -72,7 +72,7 @@ impl Launched {
         let started = unsafe { reaper::start(&raw mut (*owned.as_ptr()).plan, reaper_stack) };
         match started {
             Ok(reaper) => {
-                handed_over.into_iter().for_each(|fd| drop(fd.into_raw_fd()));
+                handed_over.into_iter().for_each(std::mem::forget);
                 Ok(Self { owned, reaper })
             }
             Err(error) => {

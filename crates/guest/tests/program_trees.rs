@@ -1,0 +1,180 @@
+//! Whole process trees: what survives a command, and what does not survive its kill.
+#![cfg(feature = "program")]
+#![allow(clippy::unwrap_used)]
+
+mod program_client;
+
+use std::time::{Duration, Instant};
+
+use eyot_guest::protocol::*;
+use program_client::*;
+
+/// Leaves a child that ignores SIGTERM, one in a session of its own, and one that was forked twice; each writes its
+/// number to the file `pids`.
+const SCATTER: &str = "
+    spawn() { sh -c 'trap \"\" TERM HUP INT; echo $$ >>pids; while :; do sleep 1; done'; }
+    spawn & setsid sh -c 'echo $$ >>pids; exec sleep 600' &
+    (setsid sh -c '(echo $$; exec sleep 600) >>pids & sh -c \"echo \\$\\$ >>pids; exec sleep 600\" &' &)
+    echo $$ >>pids; wait; sleep 600";
+
+fn scattered(guest: &mut Guest) -> (u32, Vec<u32>) {
+    let exec = guest.exec(SCATTER);
+    let call = guest.client.begin(&Request::Exec(exec));
+    (call, pids_in(&guest.path("pids"), 5))
+}
+
+fn assert_all_dead(pids: &[u32]) {
+    for pid in pids {
+        assert!(!is_alive(*pid), "{pid} of {pids:?} lives");
+    }
+}
+
+#[test]
+fn k13_a_kill_reaches_the_whole_tree_before_the_answer() {
+    let mut guest = Guest::start();
+    let (call, pids) = scattered(&mut guest);
+    guest.client.control(call, Control::Kill);
+    assert_eq!(guest.client.collect(call).unwrap().status, Status::Signaled(9));
+    assert_all_dead(&pids);
+}
+
+#[test]
+fn k13_a_cancelled_command_is_answered_for_when_its_tree_is_dead() {
+    let mut guest = Guest::start();
+    let (call, pids) = scattered(&mut guest);
+    guest.client.send(Kind::Cancel, call, 0, &[]);
+    assert_eq!(guest.client.collect(call).unwrap().status, Status::Signaled(9));
+    assert_all_dead(&pids);
+}
+
+#[test]
+fn k13_a_lost_connection_kills_its_commands_and_no_others() {
+    let mut guest = Guest::start();
+    let exec = guest.exec("echo $$ >>pids; (setsid sleep 600 & echo $! >>pids); sleep 600");
+    let mut second = guest.connect();
+    second.begin(&Request::Exec(exec));
+    let pids = pids_in(&guest.path("pids"), 2);
+    let started = second.start(guest.exec("exec sleep 600"));
+    drop(second);
+    wait_until("the tree is dead", || {
+        pids.iter().all(|pid| !is_alive(*pid)).then_some(())
+    });
+    assert!(is_alive(started.pid));
+    assert_eq!(guest.run("echo fine").stdout, "fine\n");
+}
+
+#[test]
+fn k13_a_background_child_that_holds_the_pipes_delays_nothing_and_survives() {
+    let mut guest = Guest::start();
+    let begun = Instant::now();
+    let outcome = guest.run("(while :; do echo more; sleep 0.01; done) & echo $!; exit 5");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert_eq!(outcome.status, Status::Exited(5));
+    let child: u32 = outcome.stdout.lines().find_map(|line| line.parse().ok()).unwrap();
+    // It writes on without a reader, and neither blocks nor dies of it: 64 KiB take it a while, so it writes more.
+    assert_eq!(guest.run("sleep 0.3").status, Status::Exited(0));
+    assert!(is_alive(child));
+    let flood = guest.run("(yes | head -c 10000000; echo done >flooded) & true");
+    assert_eq!(flood.status, Status::Exited(0));
+    wait_until("the flood has passed", || {
+        std::fs::read(guest.path("flooded")).ok()
+    });
+}
+
+#[test]
+fn k13_a_fork_bomb_dies() {
+    let mut guest = Guest::start();
+    let bomb = "bomb() { sleep 600 & [ $1 -gt 0 ] && { bomb $(($1 - 1)) & bomb $(($1 - 1)) & }; wait; }; \
+                echo up >>up; bomb 5";
+    let exec = guest.exec(bomb);
+    let call = guest.client.begin(&Request::Exec(exec));
+    wait_until("it goes off", || std::fs::read(guest.path("up")).ok());
+    guest.client.control(call, Control::Kill);
+    assert_eq!(guest.client.collect(call).unwrap().status, Status::Signaled(9));
+    assert_eq!(usage(&mut guest).processes, 0);
+}
+
+#[test]
+fn k13_a_reaper_that_is_killed_from_inside_saves_nobody() {
+    let mut guest = Guest::start();
+    // The shell's parent is the reaper. Whoever kills it dies with all that it left.
+    let exec = guest.exec(
+        "echo $$ >>pids; setsid sh -c 'echo $$ >>pids; exec sleep 600' & \
+         while [ $(wc -l <pids) -lt 2 ]; do sleep 0.01; done; kill -KILL $PPID; sleep 600",
+    );
+    let call = guest.client.begin(&Request::Exec(exec));
+    let pids = pids_in(&guest.path("pids"), 2);
+    assert_eq!(guest.client.collect(call).unwrap().status, Status::Signaled(9));
+    assert_all_dead(&pids);
+    assert_eq!(guest.run("echo fine").stdout, "fine\n");
+}
+
+#[test]
+fn k13_a_reaper_that_is_stopped_from_inside_still_lets_its_tree_be_killed() {
+    let mut guest = Guest::start();
+    let exec = guest.exec("echo $$ >>pids; kill -STOP $PPID; sleep 600");
+    let call = guest.client.begin(&Request::Exec(exec));
+    let pids = pids_in(&guest.path("pids"), 1);
+    guest.client.control(call, Control::Kill);
+    assert_eq!(guest.client.collect(call).unwrap().status, Status::Signaled(9));
+    assert_all_dead(&pids);
+}
+
+#[test]
+fn k7_neither_the_guest_nor_its_reapers_can_be_read_from_a_command() {
+    let mut guest = Guest::start();
+    let own = std::fs::metadata(format!("/proc/{}/mem", guest.process.id())).unwrap();
+    // Files in /proc of what is not dumpable belong to root whoever runs it.
+    assert_eq!(std::os::unix::fs::MetadataExt::uid(&own), 0);
+    let outcome = guest.run("cat /proc/$PPID/comm; ls /proc/$PPID/task | wc -l");
+    assert_eq!(outcome.stdout, "eyot-reaper\n1\n");
+}
+
+#[test]
+fn hundreds_of_commands_leave_nothing_behind_in_the_guest() {
+    let mut guest = Guest::start();
+    let descriptors = |guest: &Guest| {
+        std::fs::read_dir(format!("/proc/{}/fd", guest.process.id()))
+            .unwrap()
+            .count()
+    };
+    guest.run("true");
+    let before = wait_until("the first is gone", || {
+        (usage(&mut guest).processes == 0).then(|| descriptors(&guest))
+    });
+    for _ in 0..300 {
+        guest.run("true");
+    }
+    wait_until("all are gone", || (descriptors(&guest) <= before).then_some(()));
+    let children = format!("/proc/{0}/task/{0}/children", guest.process.id());
+    wait_until("no reaper is left", || {
+        std::fs::read_to_string(&children)
+            .unwrap()
+            .is_empty()
+            .then_some(())
+    });
+}
+
+fn usage(guest: &mut Guest) -> UsageRecord {
+    match guest.client.call(&Request::Usage) {
+        Ok(Reply::Usage(record)) => record,
+        other => panic!("{other:?} to usage"),
+    }
+}
+
+#[test]
+fn usage_counts_the_commands_and_not_the_reapers() {
+    let mut guest = Guest::start();
+    let begun = Instant::now();
+    let started = guest.client.start(guest.exec("exec sleep 600"));
+    guest.run("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done");
+    let record = wait_until("one is left", || {
+        Some(usage(&mut guest)).filter(|record| record.processes == 1)
+    });
+    assert!(record.memory_bytes > 0 && record.cpu_ms > 0, "{record:?}");
+    assert!(u128::from(record.uptime_ms) <= begun.elapsed().as_millis() + 5000);
+    assert_eq!(
+        guest.client.call(&Request::Kill(started.id, None)),
+        Ok(Reply::Done)
+    );
+}

@@ -1,0 +1,239 @@
+//! K11: using up what all share. The limit is hit inside; the host and a sibling do not notice.
+
+use std::process::Command;
+
+use eyot::{ExecOptions, Outcome, ProcessId, RemoveOptions, StartOptions};
+
+use crate::check::{Check, cases, ensure, ensure_eq, promptly, slow, until};
+use crate::facts::{Facts, errno_name, note, tried_io};
+use crate::sys;
+use crate::world::{Stage, World};
+
+cases! {
+    k11_a_bomb_of_processes_hits_the_limit_inside_and_nobody_else_notices(world);
+    k11_a_bomb_of_threads_hits_the_limit_inside_and_nobody_else_notices(world);
+    k11_a_fork_bomb_in_the_shell_ends_with_its_deadline_and_the_sandbox_works_on(world);
+    k11_a_bomb_of_descriptors_hits_the_limit_inside_and_nobody_else_notices(world);
+    k11_a_bomb_of_inotify_instances_leaves_some_for_the_host_and_a_sibling(world);
+    k11_a_bomb_of_terminals_leaves_some_for_the_host_and_a_sibling(world);
+    k11_a_sparse_file_of_100_gib_takes_no_room_and_goes_with_the_sandbox(stage);
+    k11_a_directory_of_very_many_files_is_listed_removed_and_goes_with_the_sandbox(stage);
+    k11_a_path_4000_deep_is_walked_removed_and_goes_with_the_sandbox(stage);
+}
+
+const PIDS: u64 = 64;
+
+/// Takes as many of something as there are, or a `few`; says how many there were and what ended it. Holds them until
+/// it is killed, unless they were few.
+pub fn probe(arguments: &[String]) {
+    let few = arguments.get(1).is_some_and(|word| word == "few");
+    let most = if few { 3 } else { 1_000_000 };
+    raise_own_limit();
+    let kind = arguments.first().map(String::as_str).unwrap_or_default();
+    let (count, errno) = match kind {
+        "processes" => take(most, || sys::fork(|| sys::pause()).map(i64::from)),
+        "threads" => take(most, || start_thread().map(|()| 0)),
+        "descriptors" => take(most, || sys::call(libc::SYS_dup, &[0])),
+        "inotify" => take(most, || sys::call(libc::SYS_inotify_init1, &[0])),
+        "terminals" => take(most, || {
+            let flags = (libc::O_RDWR | libc::O_NOCTTY) as u64;
+            let arguments = [libc::AT_FDCWD as u64, sys::address(c"/dev/ptmx"), flags];
+            sys::call(libc::SYS_openat, &arguments)
+        }),
+        _ => return,
+    };
+    note("count", count);
+    note("ended", errno.map_or_else(|| "enough".to_owned(), errno_name));
+    note("held", true);
+    if !few {
+        sys::pause();
+    }
+    if kind == "processes" {
+        // The few that wait for ever end with this process's own tree.
+        sys::exit(0);
+    }
+}
+
+fn take(most: u64, mut one: impl FnMut() -> Result<i64, i32>) -> (u64, Option<i32>) {
+    for count in 0..most {
+        if let Err(errno) = one() {
+            return (count, Some(errno));
+        }
+    }
+    (most, None)
+}
+
+fn start_thread() -> Result<(), i32> {
+    let builder = std::thread::Builder::new().stack_size(64 << 10);
+    match builder.spawn(|| sys::pause()) {
+        Ok(_running) => Ok(()),
+        Err(error) => Err(error.raw_os_error().unwrap_or(0)),
+    }
+}
+
+fn raise_own_limit() {
+    let mut limit = [0_u64; 2];
+    let at = limit.as_mut_ptr() as u64;
+    let nofile = u64::from(libc::RLIMIT_NOFILE);
+    if sys::call(libc::SYS_getrlimit, &[nofile, at]).is_ok() {
+        limit[0] = limit[1];
+        if let Err(errno) = sys::call(libc::SYS_setrlimit, &[nofile, limit.as_ptr() as u64]) {
+            note("raised", errno_name(errno));
+        }
+    }
+}
+
+/// Makes this many files in the folder that it is given.
+pub fn make_many_files(arguments: &[String]) {
+    let [folder, count] = arguments else { return };
+    tried_io("folder", std::fs::create_dir_all(folder));
+    let count: u64 = count.parse().unwrap_or(0);
+    for number in 0..count {
+        if let Err(error) = std::fs::File::create(format!("{folder}/{number}")) {
+            note("failed", error);
+            return;
+        }
+    }
+    note("made", count);
+}
+
+/// Makes a path of this many folders below the one that it is in.
+pub fn make_deep_path(arguments: &[String]) {
+    let depth: u64 = arguments.first().and_then(|text| text.parse().ok()).unwrap_or(0);
+    for _ in 0..depth {
+        if let Err(error) = std::fs::create_dir("d").and_then(|()| std::env::set_current_dir("d")) {
+            note("failed", error);
+            return;
+        }
+    }
+    tried_io("file", std::fs::write("bottom", "the bottom of it all"));
+    note("made", depth);
+}
+
+/// Sets a bomb off that holds what it took, and waits until there is no more to take.
+async fn set_off(stage: &Stage, kind: &str) -> Check<(ProcessId, Facts)> {
+    let line = format!("exec /attack/threats probe bomb {kind} > /workspace/bomb");
+    let process = stage.sandbox.start(line, StartOptions::default()).await?.id;
+    let said = async || match stage.sandbox.read_text("bomb").await {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == eyot::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(error),
+    };
+    until("the bomb", || async { Ok(said().await?.contains("held=true")) }).await?;
+    Ok((process, Facts::parse(&said().await?)))
+}
+
+/// Fails unless the host, and a sandbox beside this one, can still take a few.
+async fn others_have_some(world: &World, kind: &str) -> Check {
+    let sibling = world.stage().await?;
+    let facts = sibling.probe(&["bomb", kind, "few"]).await?;
+    ensure!(facts.get("ended")? == "enough", "a sibling gets no {kind} any more: {facts:?}");
+    sibling.still_works().await?;
+    sibling.end().await?;
+    let output = Command::new(std::env::current_exe()?).args(["probe", "bomb", kind, "few"]).output()?;
+    let facts = Facts::parse(&String::from_utf8_lossy(&output.stdout));
+    ensure!(facts.get("ended")? == "enough", "the host gets no {kind} any more: {facts:?}");
+    Ok(())
+}
+
+async fn bomb(world: &World, kind: &str, ended: &[&str], most: u64) -> Check {
+    let stage = world.stage_of(world.spec_with_pids(PIDS)).await?;
+    let (process, facts) = set_off(&stage, kind).await?;
+    let others = others_have_some(world, kind).await;
+    promptly("the kill", stage.sandbox.kill(process, None)).await??;
+    promptly("the end", stage.sandbox.wait(process)).await??;
+    others?;
+    ensure!(ended.contains(&facts.get("ended")?), "{kind}: {facts:?}");
+    let count = facts.number("count")?;
+    ensure!(count > 0 && count <= most, "{kind}: {count} is not in 1..={most}");
+    stage.still_works().await?;
+    stage.end().await
+}
+
+async fn k11_a_bomb_of_processes_hits_the_limit_inside_and_nobody_else_notices(
+    world: std::sync::Arc<World>,
+) -> Check {
+    bomb(&world, "processes", &["EAGAIN"], PIDS).await
+}
+
+async fn k11_a_bomb_of_threads_hits_the_limit_inside_and_nobody_else_notices(world: std::sync::Arc<World>) -> Check {
+    bomb(&world, "threads", &["EAGAIN"], PIDS).await
+}
+
+async fn k11_a_fork_bomb_in_the_shell_ends_with_its_deadline_and_the_sandbox_works_on(
+    world: std::sync::Arc<World>,
+) -> Check {
+    let stage = world.stage_of(world.spec_with_pids(PIDS)).await?;
+    let options = ExecOptions { timeout_ms: Some(2_000), ..ExecOptions::default() };
+    let sandbox = stage.sandbox.clone();
+    let bomb = tokio::spawn(async move {
+        sandbox.exec("bomb() { bomb | bomb & }; bomb; while :; do bomb; sleep 0.05; done", options).await
+    });
+    while !bomb.is_finished() {
+        // It has a result or a typed error; it does not hang, and the file calls go on as ever.
+        match promptly("a command beside the bomb", stage.sh("echo alive")).await? {
+            Ok(_) => {}
+            Err(crate::check::Failure::Broken(said)) => ensure!(said.contains("quota") || said.contains("unavailable"), "{said}"),
+            Err(other) => return Err(other),
+        }
+        promptly("a write beside the bomb", stage.sandbox.write("f", "x")).await??;
+    }
+    let result = bomb.await.map_err(std::io::Error::other)??;
+    ensure_eq!(result.outcome, Outcome::TimedOut);
+    until("the end of the bomb", || async { Ok(stage.sh("echo alive").await.is_ok_and(|result| result.success())) }).await?;
+    let left = stage.probe(&["processes"]).await?;
+    ensure!(left.number("count")? < 16, "there are still processes of the bomb: {left:?}");
+    stage.end().await
+}
+
+async fn k11_a_bomb_of_descriptors_hits_the_limit_inside_and_nobody_else_notices(
+    world: std::sync::Arc<World>,
+) -> Check {
+    bomb(&world, "descriptors", &["EMFILE"], 1 << 20).await
+}
+
+async fn k11_a_bomb_of_inotify_instances_leaves_some_for_the_host_and_a_sibling(world: std::sync::Arc<World>) -> Check {
+    bomb(&world, "inotify", &["EMFILE"], 1 << 20).await
+}
+
+async fn k11_a_bomb_of_terminals_leaves_some_for_the_host_and_a_sibling(world: std::sync::Arc<World>) -> Check {
+    bomb(&world, "terminals", &["EMFILE", "ENOSPC", "EIO", "errno28"], 1 << 20).await
+}
+
+async fn k11_a_sparse_file_of_100_gib_takes_no_room_and_goes_with_the_sandbox(stage: Stage) -> Check {
+    stage.output("truncate -s 100G sparse").await?;
+    ensure_eq!(stage.sandbox.stat("sparse").await?.size, Some(100 << 30));
+    ensure_eq!(stage.output("du -k sparse | cut -f1").await?, "0");
+    promptly("the remove", stage.sandbox.remove("sparse", RemoveOptions::default())).await??;
+    stage.output("truncate -s 100G sparse").await?;
+    Ok(())
+}
+
+async fn k11_a_directory_of_very_many_files_is_listed_removed_and_goes_with_the_sandbox(stage: Stage) -> Check {
+    let count = if slow() { 1_000_000 } else { 20_000 };
+    let made = stage.probe(&["many-files", "/workspace/first", &count.to_string()]).await?;
+    made.is("made", &count.to_string())?;
+    ensure_eq!(stage.sandbox.list("first").await?.len(), count);
+    let recursive = RemoveOptions { recursive: true, ..RemoveOptions::default() };
+    stage.sandbox.remove("first", recursive).await?;
+    ensure!(!stage.sandbox.exists("first").await?, "it is still there");
+    stage.probe(&["many-files", "/tmp/second", &count.to_string()]).await?.is("made", &count.to_string())
+}
+
+async fn k11_a_path_4000_deep_is_walked_removed_and_goes_with_the_sandbox(stage: Stage) -> Check {
+    stage.probe(&["deep", "4000"]).await?.is("file", "ok")?;
+    let glob = eyot::GlobOptions {
+        pattern: "**/bottom".to_owned(),
+        root: stage.sandbox.cwd().clone().into(),
+        hidden: false,
+        max_results: 10,
+    };
+    // Found or not (its path is longer than any path may be), it ends.
+    if let Err(error) = promptly("the glob", stage.sandbox.glob(&glob)).await? {
+        ensure!(error.kind() != eyot::ErrorKind::Internal, "{error}");
+    }
+    let recursive = RemoveOptions { recursive: true, ..RemoveOptions::default() };
+    promptly("the remove", stage.sandbox.remove("d", recursive)).await??;
+    ensure!(!stage.sandbox.exists("d").await?, "it is still there");
+    stage.probe(&["deep", "4000"]).await?.is("file", "ok")
+}

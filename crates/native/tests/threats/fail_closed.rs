@@ -1,0 +1,155 @@
+//! K16: a protection that can't be set up. Each step of the set-up is made to fail, on the host, in a process of its
+//! own whose descendants can be counted.
+
+use std::path::Path;
+use std::process::Command;
+
+use eyot::{ErrorKind, Sandbox, SandboxSpec, Security};
+use eyot_native::{NativeOptions, NativeProvider};
+
+use crate::check::{Check, cases, ensure, not_here};
+use crate::facts::{Facts, note};
+use crate::world::World;
+
+cases! {
+    k16_every_step_that_fails_ends_the_create_and_leaves_nothing(world);
+    k16_landlock_that_fails_ends_the_create_and_leaves_nothing(world);
+    k16_a_create_without_a_failing_step_succeeds_in_the_same_process(world);
+}
+
+/// The steps as the set-up names them, but for Landlock, which not every kernel has.
+const STEPS: [&str; 17] = [
+    "make mounts private",
+    "enter the sandbox's directory",
+    "bind a host path",
+    "mount the root overlay",
+    "mount /proc",
+    "mount /dev/pts",
+    "mount a tmpfs",
+    "mask a path",
+    "make a path read-only",
+    "pivot the root",
+    "make the root read-only",
+    "bring up loopback",
+    "set the host name",
+    "set no_new_privs",
+    "drop capabilities",
+    "install the seccomp filter",
+    // Depends on who runs it.
+    "",
+];
+const LANDLOCK: &str = "restrict by Landlock";
+
+fn steps() -> impl Iterator<Item = &'static str> {
+    let mapped = match rustix::process::geteuid().is_root() {
+        true => "become inner root",
+        false => "map the user",
+    };
+    STEPS.into_iter().map(move |step| if step.is_empty() { mapped } else { step })
+}
+
+/// Tries to create a sandbox with a step that fails (or none), and says what came of it and what is left.
+pub fn probe(arguments: &[String]) {
+    let Ok(folder) = tempfile::tempdir() else { return };
+    let fail_step = arguments.first().filter(|step| !step.is_empty()).cloned();
+    let options = NativeOptions { state: folder.path().join("state"), fail_step, ..NativeOptions::default() };
+    let security = Security { readonly_rootfs: true, ..Security::default() };
+    let spec = SandboxSpec { security, ..SandboxSpec::default() };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let (Ok(provider), Ok(runtime)) = (NativeProvider::new(options), runtime) else { return };
+    // Who loses their parent becomes a child of this process, and is counted.
+    if rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_err() {
+        return;
+    }
+    match runtime.block_on(Sandbox::create(&*provider, spec)) {
+        Ok(sandbox) => {
+            note("created", true);
+            note("guests", descendants());
+            note("destroyed", runtime.block_on(sandbox.destroy()).is_ok());
+        }
+        Err(error) => {
+            note("kind", error.kind());
+            note("message", &error);
+            note("is_setup", error.kind() == ErrorKind::Setup);
+        }
+    }
+    for name in ["sandboxes", "names", "blocks", "trash"] {
+        note(format_args!("left_{name}"), count(&folder.path().join("state").join(name)));
+    }
+    note("left_processes", wait_for_no_descendants());
+}
+
+fn count(folder: &Path) -> usize {
+    std::fs::read_dir(folder).map(Iterator::count).unwrap_or(usize::MAX)
+}
+
+/// How many living processes descend from this one, the launcher not counted.
+fn descendants() -> usize {
+    let mut parents = Vec::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let Some((before, after)) = stat.rsplit_once(')') else { continue };
+        let pid = before.split(' ').next().and_then(|pid| pid.parse::<u32>().ok());
+        let parent = after.split_whitespace().nth(1).and_then(|pid| pid.parse::<u32>().ok());
+        if let (Some(pid), Some(parent)) = (pid, parent) {
+            parents.push((pid, parent));
+        }
+    }
+    let mut family = vec![std::process::id()];
+    let mut seen = 0;
+    while seen < family.len() {
+        let parent = family[seen];
+        family.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+        seen += 1;
+    }
+    family.len().saturating_sub(2)
+}
+
+/// A process that was killed may still be on its way out.
+fn wait_for_no_descendants() -> usize {
+    for _ in 0..100 {
+        if descendants() == 0 {
+            return 0;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    descendants()
+}
+
+fn try_with(step: &str) -> Check<Facts> {
+    let output = Command::new(std::env::current_exe()?).args(["probe", "fail-closed", step]).output()?;
+    let facts = Facts::parse(&String::from_utf8_lossy(&output.stdout));
+    facts.each("left_", &["0"])?;
+    Ok(facts)
+}
+
+fn ensure_fails_closed(step: &str) -> Check {
+    let facts = try_with(step)?;
+    let message = facts.get("message")?;
+    ensure!(facts.get("is_setup")? == "true", "{step}: {} {message}", facts.get("kind")?);
+    ensure!(message.contains(step), "`{message}` does not name the step `{step}`");
+    Ok(())
+}
+
+async fn k16_every_step_that_fails_ends_the_create_and_leaves_nothing(_world: std::sync::Arc<World>) -> Check {
+    steps().try_for_each(ensure_fails_closed)
+}
+
+async fn k16_landlock_that_fails_ends_the_create_and_leaves_nothing(world: std::sync::Arc<World>) -> Check {
+    let stage = world.stage().await?;
+    let abi = stage.sandbox.isolation().landlock_abi;
+    stage.end().await?;
+    match abi {
+        Some(_) => ensure_fails_closed(LANDLOCK),
+        None => not_here("this kernel has no Landlock"),
+    }
+}
+
+async fn k16_a_create_without_a_failing_step_succeeds_in_the_same_process(_world: std::sync::Arc<World>) -> Check {
+    let facts = try_with("")?;
+    facts.is("created", "true")?;
+    facts.is("destroyed", "true")?;
+    // The counting counts: there was a guest.
+    ensure!(facts.number("guests")? >= 1, "{facts:?}");
+    Ok(())
+}

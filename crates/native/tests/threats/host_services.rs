@@ -1,0 +1,143 @@
+//! K14: what listens on the host.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener, UnixStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use eyot::{SandboxId, SandboxSpec};
+
+use crate::check::{Check, cases, ensure};
+use crate::facts::{note, tried_io};
+use crate::world::{Stage, World};
+
+cases! {
+    k14_services_on_the_hosts_loopback_are_out_of_reach(stage);
+    k14_abstract_sockets_of_the_host_are_out_of_reach(stage);
+    k14_a_socket_file_of_the_host_is_out_of_reach(world);
+    k14_docker_x11_and_dbus_are_not_there(stage);
+    k14_nothing_of_the_callers_environment_is_inside(stage);
+    k14_there_is_no_network_interface_but_loopback(stage);
+}
+
+/// Tries to connect to a port on every loopback address, and to an abstract socket.
+pub fn probe(arguments: &[String]) {
+    let [port, name] = arguments else { return };
+    for address in ["127.0.0.1", "127.0.0.2", "[::1]", "0.0.0.0"] {
+        let Ok(address) = format!("{address}:{port}").parse::<SocketAddr>() else { continue };
+        tried_io(format_args!("loopback_{}", address.ip()), TcpStream::connect_timeout(&address, Duration::from_secs(3)));
+    }
+    for address in ["169.254.169.254:80", "10.0.0.1:80", "192.168.0.1:80", "172.17.0.1:2375", "1.1.1.1:53"] {
+        let Ok(parsed) = address.parse::<SocketAddr>() else { continue };
+        tried_io(format_args!("outside_{address}"), TcpStream::connect_timeout(&parsed, Duration::from_secs(3)));
+    }
+    tried_io("abstract", UnixAddr::from_abstract_name(name).and_then(|address| UnixStream::connect_addr(&address)));
+    note("done", true);
+}
+
+/// Something on the host that notices who connects.
+struct Canary {
+    tcp: TcpListener,
+    local: UnixListener,
+    name: String,
+}
+
+impl Canary {
+    fn set() -> io::Result<Self> {
+        let name = SandboxId::generate().to_string();
+        let tcp = TcpListener::bind("0.0.0.0:0")?;
+        let local = UnixListener::bind_addr(&UnixAddr::from_abstract_name(&name)?)?;
+        tcp.set_nonblocking(true)?;
+        local.set_nonblocking(true)?;
+        Ok(Self { tcp, local, name })
+    }
+
+    /// The canary notices somebody at all: the host itself.
+    fn ensure_alive(&self) -> Check {
+        TcpStream::connect(("127.0.0.1", self.tcp.local_addr()?.port()))?;
+        UnixStream::connect_addr(&UnixAddr::from_abstract_name(&self.name)?)?;
+        self.tcp.set_nonblocking(false)?;
+        self.tcp.accept()?;
+        self.tcp.set_nonblocking(true)?;
+        self.local.accept()?;
+        Ok(())
+    }
+
+    fn ensure_untouched(&self) -> Check {
+        ensure!(self.tcp.accept().is_err(), "somebody connected to the host's port");
+        ensure!(self.local.accept().is_err(), "somebody connected to the host's abstract socket");
+        Ok(())
+    }
+}
+
+async fn with_a_canary(stage: &Stage, prefix: &str, expected: &[&str]) -> Check {
+    let canary = Canary::set()?;
+    canary.ensure_alive()?;
+    let port = canary.tcp.local_addr()?.port().to_string();
+    for who in stage.everybody() {
+        let facts = stage.probe_as(who, &["host-services", &port, &canary.name]).await?;
+        facts.each(prefix, expected)?;
+    }
+    canary.ensure_untouched()
+}
+
+async fn k14_services_on_the_hosts_loopback_are_out_of_reach(stage: Stage) -> Check {
+    with_a_canary(&stage, "loopback_", &["ECONNREFUSED"]).await?;
+    with_a_canary(&stage, "outside_", &["ENETUNREACH"]).await
+}
+
+async fn k14_abstract_sockets_of_the_host_are_out_of_reach(stage: Stage) -> Check {
+    // EPERM: Landlock refuses first.
+    with_a_canary(&stage, "abstract", &["ECONNREFUSED", "EPERM"]).await
+}
+
+async fn k14_a_socket_file_of_the_host_is_out_of_reach(world: Arc<World>) -> Check {
+    let stage = world.stage_of(SandboxSpec::default()).await?;
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("service.sock");
+    let _listening: UnixListener = UnixListener::bind(&path)?;
+    let found = stage.sh(&format!("ls {} {}", path.display(), stage.directory().join("guest.sock").display())).await?;
+    ensure!(!found.success() && found.stdout.is_empty(), "{}", found.stdout_text());
+    stage.end().await
+}
+
+async fn k14_docker_x11_and_dbus_are_not_there(stage: Stage) -> Check {
+    let paths = [
+        "/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock",
+        "/tmp/.X11-unix", "/run/dbus/system_bus_socket", "/run/user", "/run/systemd/private", "/run/snapd.socket",
+        "/dev/log", "/run/nscd/socket", "/run/uuidd/request",
+    ];
+    for who in stage.everybody() {
+        let line = format!("for path in {}; do [ -e $path ] && echo $path; done; true", paths.join(" "));
+        let found = stage.sh_as(who, &line).await?.stdout_text();
+        ensure!(found.is_empty(), "{who} finds {found}");
+    }
+    Ok(())
+}
+
+async fn k14_nothing_of_the_callers_environment_is_inside(stage: Stage) -> Check {
+    const KNOWN: [&str; 12] =
+        ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "LANG", "TZ", "SHLVL", "OLDPWD", "_", "TERM"];
+    ensure!(std::env::vars_os().count() > 3, "the caller has no environment that could show");
+    for who in stage.everybody() {
+        let listed = stage.sh_as(who, "env").await?.stdout_text();
+        for name in listed.lines().filter_map(|line| line.split('=').next()) {
+            ensure!(KNOWN.contains(&name), "{who} has `{name}`");
+        }
+        let path = listed.lines().find(|line| line.starts_with("PATH=")).unwrap_or_default();
+        ensure!(path.contains("/home/user/.local/bin") && !path.contains(".cargo"), "{path}");
+    }
+    Ok(())
+}
+
+async fn k14_there_is_no_network_interface_but_loopback(stage: Stage) -> Check {
+    let interfaces = stage.output("tail -n +3 /proc/net/dev | cut -d: -f1").await?;
+    ensure!(interfaces.trim() == "lo", "there are: {interfaces}");
+    let routes = stage.output("tail -n +2 /proc/net/route").await?;
+    ensure!(routes.is_empty(), "there are routes: {routes}");
+    let sockets = stage.output("cat /proc/net/unix /proc/net/tcp | grep -vc '^Num\\|local_address' || true").await?;
+    ensure!(sockets.parse::<u32>().is_ok_and(|count| count < 8), "sockets of others show: {sockets}");
+    Ok(())
+}

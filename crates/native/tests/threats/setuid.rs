@@ -1,0 +1,119 @@
+//! K12: becoming somebody with more rights.
+
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+use eyot::{Mount, SandboxPath, SandboxSpec};
+
+use crate::check::{Check, cases, ensure, ensure_eq, not_here};
+use crate::facts::{Facts, note};
+use crate::sys;
+use crate::world::{Stage, World};
+
+cases! {
+    k12_a_setuid_program_gains_nothing(stage);
+    k12_a_program_with_file_capabilities_gains_nothing(stage);
+    k12_su_and_sudo_gain_nothing(stage);
+    k12_the_user_holds_no_capability(stage);
+    k12_no_setuid_program_can_be_left_in_a_folder_of_the_host(world);
+}
+
+/// Says who it is and what it may do.
+pub fn probe(_arguments: &[String]) {
+    note("euid", sys::call(libc::SYS_geteuid, &[]).unwrap_or(-1));
+    note("egid", sys::call(libc::SYS_getegid, &[]).unwrap_or(-1));
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    for line in status.lines().filter(|line| line.starts_with("Cap") || line.starts_with("NoNewPrivs")) {
+        if let Some((name, value)) = line.split_once(':') {
+            note(name, value.trim());
+        }
+    }
+}
+
+const FOLDERS: [&str; 6] = ["/workspace", "/home/user", "/tmp", "/var/tmp", "/dev/shm", "/run"];
+
+fn ensure_nothing_gained(facts: &Facts) -> Check {
+    facts.is("euid", "1000")?;
+    facts.is("egid", "1000")?;
+    facts.is("NoNewPrivs", "1")?;
+    for set in ["CapEff", "CapPrm", "CapInh", "CapAmb"] {
+        facts.is(set, "0000000000000000")?;
+    }
+    Ok(())
+}
+
+async fn k12_a_setuid_program_gains_nothing(stage: Stage) -> Check {
+    for who in stage.everybody() {
+        for folder in FOLDERS {
+            let program = format!("{folder}/setuid-{who}");
+            let made = stage.sh_as(who, &format!("cp /attack/threats {program} && chmod 6755 {program}")).await?;
+            ensure!(made.success(), "{who}: {}", made.stderr_text());
+            let result = stage.sh(&format!("{program} probe privileges")).await?;
+            if result.success() {
+                ensure_nothing_gained(&Facts::parse(&result.stdout_text()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn k12_a_program_with_file_capabilities_gains_nothing(stage: Stage) -> Check {
+    stage.need_program("setcap").await?;
+    for who in stage.everybody() {
+        let program = format!("/workspace/capable-{who}");
+        let line = format!("cp /attack/threats {program} && setcap cap_sys_admin,cap_setuid,cap_dac_override+eip {program}");
+        stage.sh_as(who, &line).await?;
+        let result = stage.sh(&format!("{program} probe privileges")).await?;
+        if result.success() {
+            ensure_nothing_gained(&Facts::parse(&result.stdout_text()))?;
+        }
+    }
+    Ok(())
+}
+
+async fn k12_su_and_sudo_gain_nothing(stage: Stage) -> Check {
+    let mut tried = Vec::new();
+    for (program, line) in [("su", "echo | su root -c id"), ("sudo", "sudo -n id"), ("pkexec", "pkexec id"), ("newgrp", "echo | newgrp root")] {
+        if stage.need_program(program).await.is_ok() {
+            tried.push(program);
+            let result = stage.sh(line).await?;
+            ensure!(!result.stdout_text().contains("uid=0"), "{program}: {}", result.stdout_text());
+        }
+    }
+    if tried.is_empty() { not_here("there is neither `su` nor `sudo` in the sandbox") } else { Ok(()) }
+}
+
+async fn k12_the_user_holds_no_capability(stage: Stage) -> Check {
+    ensure_nothing_gained(&stage.probe(&["privileges"]).await?)?;
+    if stage.has_root() {
+        let facts = stage.probe_as("root", &["privileges"]).await?;
+        facts.is("euid", "0")?;
+        let held = u64::from_str_radix(facts.get("CapEff")?, 16).unwrap_or(u64::MAX);
+        // SYS_ADMIN, SYS_PTRACE, SYS_MODULE, SYS_RAWIO, NET_ADMIN, NET_RAW, MKNOD, SYS_RESOURCE, SYS_BOOT, SYS_TIME.
+        let dangerous = [21, 19, 16, 17, 12, 13, 27, 24, 22, 25].iter().fold(0, |mask, bit| mask | 1_u64 << bit);
+        ensure_eq!(held & dangerous, 0);
+    }
+    Ok(())
+}
+
+async fn k12_no_setuid_program_can_be_left_in_a_folder_of_the_host(world: Arc<World>) -> Check {
+    let folder = tempfile::tempdir()?;
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), permissions)?;
+    let mut spec: SandboxSpec = world.spec();
+    let target = SandboxPath::parse("/shared")?;
+    spec.mounts.push(Mount { source: folder.path().to_owned(), target, writable: true });
+    let stage = world.stage_of(spec).await?;
+    for who in stage.everybody() {
+        let program = format!("/shared/left-by-{who}");
+        stage.sh_as(who, &format!("cp /attack/threats {program} && chmod 6755 {program}")).await?;
+        stage.sh_as(who, &format!("install -m 4755 /attack/threats {program}-installed")).await?;
+    }
+    for entry in std::fs::read_dir(folder.path())? {
+        let found = entry?;
+        let (mode, uid) = (found.metadata()?.mode(), found.metadata()?.uid());
+        ensure!(mode & 0o6000 == 0, "{:?} is a setuid program of host uid {uid}, mode {mode:o}", found.file_name());
+        ensure!(uid != 0, "{:?} belongs to the host's root", found.file_name());
+    }
+    stage.end().await
+}

@@ -1,0 +1,222 @@
+//! E5: the sandbox dies in the middle of every call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use eyot::{
+    Bytes, CreateDirOptions, Error, ErrorKind, ExecOptions, GlobOptions, GrepOptions, LogQuery, Place, RemoveOptions,
+    Sandbox, SandboxPath, SandboxProvider, StartOptions, TarInOptions, WriteOptions,
+};
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, stream};
+use tokio::task::JoinHandle;
+
+use crate::check::{Check, Failure, cases, ensure, promptly};
+use crate::world::{Stage, World};
+
+cases! {
+    e05_every_pending_call_settles_when_the_sandbox_is_destroyed(world);
+    e05_every_pending_call_settles_when_somebody_else_removes_the_sandbox(world);
+    e05_every_pending_call_settles_when_the_guest_is_killed(world);
+    e05_every_call_after_the_end_is_refused_as_destroyed(world);
+    e05_destroys_at_once_all_succeed(world);
+}
+
+type Call = (&'static str, BoxFuture<'static, eyot::Result<()>>);
+
+fn place() -> Place {
+    SandboxPath::root().into()
+}
+
+fn endless() -> eyot::ByteStream {
+    stream::repeat_with(|| Ok(Bytes::from_static(&[b'x'; 16 << 10]))).then(|piece| async {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        piece
+    }).boxed()
+}
+
+/// Calls that would go on for ever, each on a clone of the handle.
+async fn endless_calls(sandbox: &Sandbox) -> Check<Vec<Call>> {
+    let process = sandbox.start("exec sleep 6000", StartOptions::default()).await?.id;
+    let grep = grep_options();
+    let each = |work: fn(Sandbox) -> BoxFuture<'static, eyot::Result<()>>| work(sandbox.clone());
+    let (waiter, logger, grepper, streamer) = (sandbox.clone(), sandbox.clone(), sandbox.clone(), sandbox.clone());
+    Ok(vec![
+        ("exec", each(|s| async move { s.exec("exec sleep 6000", ExecOptions::default()).await.map(drop) }.boxed())),
+        ("a flood", each(|s| async move { s.exec("exec yes", ExecOptions::default()).await.map(drop) }.boxed())),
+        ("exec with a deadline", each(|s| {
+            let options = ExecOptions { timeout_ms: Some(6_000_000), ..ExecOptions::default() };
+            async move { s.exec("exec sleep 6000", options).await.map(drop) }.boxed()
+        })),
+        ("exec_stream", async move { drain(&streamer).await }.boxed()),
+        ("write_stream", each(|s| {
+            async move { s.write_stream("endless", endless(), WriteOptions::default()).await.map(drop) }.boxed()
+        })),
+        ("tar_in", each(|s| {
+            let options = TarInOptions::default();
+            async move { s.tar_in("/workspace", endless_tar(), options).await.map(drop) }.boxed()
+        })),
+        ("read in a loop", each(|s| again_and_again(move || { let s = s.clone(); async move { s.read("/etc/passwd").await.map(drop) } }).boxed())),
+        ("list in a loop", each(|s| again_and_again(move || { let s = s.clone(); async move { s.list("/usr/bin").await.map(drop) } }).boxed())),
+        ("exec in a loop", each(|s| again_and_again(move || { let s = s.clone(); async move { s.exec("true", ExecOptions::default()).await.map(drop) } }).boxed())),
+        ("grep in a loop", again_and_again(move || { let (s, o) = (grepper.clone(), grep.clone()); async move { s.grep(&o).await.map(drop) } }).boxed()),
+        ("wait", async move { waiter.wait(process).await.map(drop) }.boxed()),
+        ("logs", async move { follow(&logger, process).await }.boxed()),
+    ])
+}
+
+fn grep_options() -> GrepOptions {
+    GrepOptions {
+        pattern: "needle".to_owned(),
+        literal: true,
+        ignore_case: true,
+        root: SandboxPath::parse("/usr/share").map_or_else(|_| place(), Place::from),
+        include: None,
+        max_matches: 1_000_000,
+        max_line_bytes: 500,
+    }
+}
+
+async fn again_and_again<F: Future<Output = eyot::Result<()>> + Send>(mut call: impl FnMut() -> F + Send) -> eyot::Result<()> {
+    loop {
+        call().await?;
+    }
+}
+
+async fn drain(sandbox: &Sandbox) -> eyot::Result<()> {
+    let mut events = sandbox.exec_stream("exec yes", ExecOptions::default()).await?;
+    while let Some(event) = events.next().await {
+        event?;
+    }
+    Ok(())
+}
+
+async fn follow(sandbox: &Sandbox, process: eyot::ProcessId) -> eyot::Result<()> {
+    let query = LogQuery { stream: None, offset: 0, tail_bytes: None, follow: true };
+    let mut log = sandbox.logs(process, query).await?;
+    while let Some(chunk) = log.next().await {
+        chunk?;
+    }
+    Ok(())
+}
+
+/// The beginning of a file of 8 GiB, and then its content for ever.
+fn endless_tar() -> eyot::ByteStream {
+    let mut header = [0_u8; 512];
+    header[..4].copy_from_slice(b"file");
+    header[100..108].copy_from_slice(b"0000644\0");
+    header[124..136].copy_from_slice(b"00777777777\0");
+    header[148..156].copy_from_slice(b"        ");
+    header[156] = b'0';
+    header[257..265].copy_from_slice(b"ustar\x0000");
+    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    stream::once(async move { Ok(Bytes::copy_from_slice(&header)) }).chain(endless()).boxed()
+}
+
+async fn all_under_way(stage: &Stage) -> Check<Vec<(&'static str, JoinHandle<eyot::Result<()>>)>> {
+    let calls = endless_calls(&stage.sandbox).await?;
+    let running: Vec<_> = calls.into_iter().map(|(name, call)| (name, tokio::spawn(call))).collect();
+    // Answered in between by a busy sandbox, so the calls have begun; none of them ends by itself.
+    for _ in 0..10 {
+        stage.still_works().await?;
+    }
+    for (name, call) in &running {
+        ensure!(!call.is_finished(), "`{name}` ended by itself");
+    }
+    Ok(running)
+}
+
+async fn all_settle(running: Vec<(&'static str, JoinHandle<eyot::Result<()>>)>) -> Check {
+    let mut wrong = Vec::new();
+    for (name, call) in running {
+        let settled = promptly(name, call).await?.map_err(std::io::Error::other)?;
+        match settled {
+            Err(error) if [ErrorKind::Destroyed, ErrorKind::Unavailable].contains(&error.kind()) => {}
+            Err(error) => wrong.push(format!("{name}: {} {error}", error.kind())),
+            Ok(()) => wrong.push(format!("{name}: a result")),
+        }
+    }
+    ensure!(wrong.is_empty(), "neither destroyed nor unavailable: {wrong:#?}");
+    Ok(())
+}
+
+async fn e05_every_pending_call_settles_when_the_sandbox_is_destroyed(world: Arc<World>) -> Check {
+    let stage = world.stage().await?;
+    let running = all_under_way(&stage).await?;
+    stage.end().await?;
+    all_settle(running).await
+}
+
+async fn e05_every_pending_call_settles_when_somebody_else_removes_the_sandbox(world: Arc<World>) -> Check {
+    let stage = world.stage().await?;
+    let running = all_under_way(&stage).await?;
+    promptly("the remove", world.provider().remove(stage.sandbox.id().as_str())).await??;
+    all_settle(running).await?;
+    stage.end().await
+}
+
+async fn e05_every_pending_call_settles_when_the_guest_is_killed(world: Arc<World>) -> Check {
+    let stage = world.stage().await?;
+    let running = all_under_way(&stage).await?;
+    kill_guest(&stage)?;
+    all_settle(running).await?;
+    match promptly("a call", stage.sandbox.list("/")).await? {
+        Err(error) if [ErrorKind::Destroyed, ErrorKind::Unavailable].contains(&error.kind()) => {}
+        other => return Err(Failure::Broken(format!("a call afterwards: {other:?}"))),
+    }
+    stage.end().await
+}
+
+/// Kills the guest from the host, as the kernel would when memory is short.
+fn kill_guest(stage: &Stage) -> Check {
+    let ready = std::fs::read_to_string(stage.directory().join("ready"))?;
+    let number = ready.split(|letter: char| !letter.is_ascii_digit()).find_map(|text| text.parse::<i32>().ok());
+    let pid = number.and_then(rustix::process::Pid::from_raw);
+    let Some(pid) = pid else { return Err(Failure::Broken(format!("no process number in `{ready}`"))) };
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).map_err(std::io::Error::from)?;
+    Ok(())
+}
+
+fn refused<T>(what: &str, result: eyot::Result<T>, wrong: &mut Vec<String>) {
+    match result.map_err(|error: Error| error.kind()) {
+        Err(ErrorKind::Destroyed) => {}
+        Err(kind) => wrong.push(format!("{what}: {kind}")),
+        Ok(_) => wrong.push(format!("{what}: a result")),
+    }
+}
+
+async fn e05_every_call_after_the_end_is_refused_as_destroyed(world: Arc<World>) -> Check {
+    let stage = world.stage().await?;
+    let (sandbox, mut wrong) = (stage.sandbox.clone(), Vec::new());
+    stage.end().await?;
+    let glob = GlobOptions { pattern: "*".to_owned(), root: place(), hidden: true, max_results: 1 };
+    refused("exec", sandbox.exec("true", ExecOptions::default()).await, &mut wrong);
+    refused("exec_stream", sandbox.exec_stream("true", ExecOptions::default()).await, &mut wrong);
+    refused("read", sandbox.read("f").await, &mut wrong);
+    refused("write", sandbox.write("f", "x").await, &mut wrong);
+    refused("stat", sandbox.stat("f").await, &mut wrong);
+    refused("list", sandbox.list(".").await, &mut wrong);
+    refused("exists", sandbox.exists("f").await, &mut wrong);
+    refused("create_dir", sandbox.create_dir("d", CreateDirOptions::default()).await, &mut wrong);
+    refused("remove", sandbox.remove("f", RemoveOptions::default()).await, &mut wrong);
+    refused("rename", sandbox.rename("a", "b").await, &mut wrong);
+    refused("glob", sandbox.glob(&glob).await, &mut wrong);
+    refused("grep", sandbox.grep(&grep_options()).await, &mut wrong);
+    refused("tar_out", sandbox.tar_out(".").await, &mut wrong);
+    refused("dial", sandbox.dial(80).await, &mut wrong);
+    refused("usage", sandbox.usage().await, &mut wrong);
+    refused("start", sandbox.start("true", StartOptions::default()).await, &mut wrong);
+    refused("processes", sandbox.processes().await, &mut wrong);
+    ensure!(wrong.is_empty(), "not destroyed: {wrong:?}");
+    Ok(())
+}
+
+async fn e05_destroys_at_once_all_succeed(world: Arc<World>) -> Check {
+    let stage = world.stage().await?;
+    let destroys = (0..10).map(|_| stage.sandbox.destroy());
+    for result in promptly("the destroys", futures_util::future::join_all(destroys)).await? {
+        result?;
+    }
+    stage.end().await
+}

@@ -1,0 +1,100 @@
+//! A command's variables: the sandbox's own, the spec's, the manifest's and the call's, one over the other.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Fixture;
+use super::check::{Check, cases, ensure, ensure_eq, ensure_fails, output, sh, with_spec};
+use crate::exec::{Command, ExecOptions};
+use crate::sandbox::Sandbox;
+
+cases! {
+    a_calls_variables_arrive_verbatim(sandbox) needs [Argv];
+    a_calls_variables_do_not_stick(sandbox) needs [Shell];
+    the_call_wins_over_the_manifest_and_the_manifest_over_the_spec(fixture) needs [Shell];
+    a_call_can_replace_a_basic_variable(sandbox) needs [Shell];
+    a_variable_that_no_process_can_have_is_invalid(sandbox) needs [Shell];
+    nothing_of_the_hosts_environment_is_inside(sandbox) needs [Argv];
+    home_is_a_directory_that_the_user_can_write_to(sandbox) needs [Shell];
+    variables_for_the_dynamic_loader_reach_the_command_and_nobody_else(sandbox) needs [Shell];
+}
+
+fn variables(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+fn with(pairs: &[(&str, &str)]) -> ExecOptions {
+    ExecOptions { env: variables(pairs), ..ExecOptions::default() }
+}
+
+async fn a_calls_variables_arrive_verbatim(sandbox: Sandbox) -> Check {
+    let values = ["", "a b", "'single' \"double\"", "two\nlines\n", "$HOME `id` \\", "a=b", "ü😀", " lead"];
+    for value in values {
+        let result = sandbox.exec(Command::argv(["printenv", "VALUE"]), with(&[("VALUE", value)])).await?;
+        ensure_eq!(result.stdout_text(), format!("{value}\n"));
+    }
+    let odd = sandbox.exec(Command::argv(["printenv", "a.b-c"]), with(&[("a.b-c", "x")])).await?;
+    ensure_eq!(odd.stdout_text(), "x\n");
+    Ok(())
+}
+
+async fn a_calls_variables_do_not_stick(sandbox: Sandbox) -> Check {
+    sandbox.exec("true", with(&[("STICKY", "yes")])).await?;
+    output(&sandbox, "export STICKY=yes").await?;
+    ensure_eq!(output(&sandbox, "echo ${STICKY-unset}").await?, "unset");
+    Ok(())
+}
+
+async fn the_call_wins_over_the_manifest_and_the_manifest_over_the_spec(fixture: Arc<dyn Fixture>) -> Check {
+    let mut spec = fixture.spec();
+    spec.env.extend(variables(&[("A", "spec"), ("B", "spec"), ("C", "spec")]));
+    spec.manifest.env.extend(variables(&[("B", "manifest"), ("C", "manifest")]));
+    with_spec(&*fixture, spec, async |sandbox: Sandbox| {
+        let result = sandbox.exec("echo $A $B $C", with(&[("C", "call")])).await?;
+        ensure_eq!(result.stdout_text(), "spec manifest call\n");
+        ensure_eq!(output(&sandbox, "echo $A $B $C").await?, "spec manifest manifest");
+        Ok(())
+    })
+    .await
+}
+
+async fn a_call_can_replace_a_basic_variable(sandbox: Sandbox) -> Check {
+    let result = sandbox.exec("echo $HOME", with(&[("HOME", "/tmp")])).await?;
+    ensure_eq!(result.stdout_text(), "/tmp\n");
+    Ok(())
+}
+
+async fn a_variable_that_no_process_can_have_is_invalid(sandbox: Sandbox) -> Check {
+    let long = "x".repeat(200 * 1024);
+    for (name, value) in [("", "x"), ("A=B", "x"), ("A\0B", "x"), ("A", "x\0y"), ("A", &long)] {
+        ensure_fails!(sandbox.exec("touch made", with(&[(name, value)])).await, Invalid | TooLarge);
+    }
+    ensure!(!sandbox.exists("made").await?, "a command ran all the same");
+    Ok(())
+}
+
+async fn nothing_of_the_hosts_environment_is_inside(sandbox: Sandbox) -> Check {
+    let result = sandbox.exec(Command::argv(["env"]), ExecOptions::default()).await?;
+    let inside = result.stdout_text();
+    for (name, value) in std::env::vars().filter(|(_, value)| value.len() > 8) {
+        let line = format!("{name}={value}");
+        let own = ["PATH", "LANG", "HOSTNAME", "PWD", "LC_ALL"].contains(&name.as_str());
+        ensure!(own || !inside.lines().any(|known| known == line), "`{name}` of the host is inside");
+    }
+    Ok(())
+}
+
+async fn home_is_a_directory_that_the_user_can_write_to(sandbox: Sandbox) -> Check {
+    ensure_eq!(output(&sandbox, "cd && echo kept > ~/note && cat \"$HOME/note\"").await?, "kept");
+    ensure!(!output(&sandbox, "echo $PATH").await?.is_empty(), "there is no PATH");
+    Ok(())
+}
+
+async fn variables_for_the_dynamic_loader_reach_the_command_and_nobody_else(sandbox: Sandbox) -> Check {
+    let loader = [("LD_PRELOAD", "/no/such/library.so"), ("LD_LIBRARY_PATH", "/no/such"), ("BASH_ENV", "/no/such")];
+    let result = sandbox.exec("echo $LD_PRELOAD", with(&loader)).await?;
+    ensure_eq!(result.stdout_text(), "/no/such/library.so\n");
+    sandbox.write("note", "still here").await?;
+    ensure_eq!(sh(&sandbox, "cat note; echo ${LD_PRELOAD-unset}").await?.stdout_text(), "still hereunset\n");
+    Ok(())
+}
