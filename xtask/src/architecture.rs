@@ -27,7 +27,8 @@ pub fn check() -> Result<(), String> {
 fn forbidden_dependencies() -> Result<Vec<String>, String> {
     let tree = output(cargo().args(["tree", "-q", "-p", "eyot", "-e", "normal", "--prefix", "none"]))?;
     let forbidden = ["hyper", "axum", "reqwest", "bollard", "kube", "eyot-native", "eyot-guest", "libc-"];
-    let found = tree.lines().filter_map(|line| line.split(' ').next()).filter(|name| forbidden.contains(name));
+    let found =
+        tree.lines().filter_map(|line| line.split(' ').next()).filter(|name| forbidden.contains(name));
     Ok(found.map(|name| format!("crates/sandbox depends on {name}")).collect())
 }
 
@@ -35,7 +36,8 @@ fn unsafe_outside_sys(name: &str, text: &str) -> Vec<String> {
     let allowed = name.ends_with("/sys.rs") || name.contains("/sys/");
     let is_unsafe = |line: &&str| {
         let code = line.trim_start();
-        !code.starts_with("//") && (code.contains("unsafe {") || code.contains("unsafe fn") || code.contains("unsafe impl"))
+        !code.starts_with("//")
+            && (code.contains("unsafe {") || code.contains("unsafe fn") || code.contains("unsafe impl"))
     };
     let found = text.lines().filter(is_unsafe).count();
     if allowed || found == 0 { Vec::new() } else { vec![format!("{name}: unsafe code outside of sys.rs")] }
@@ -43,12 +45,17 @@ fn unsafe_outside_sys(name: &str, text: &str) -> Vec<String> {
 
 fn dropped_results(name: &str, text: &str) -> Vec<String> {
     let dropped = text.lines().any(|line| line.trim_start().starts_with("let _ ="));
-    if dropped && name.starts_with("crates/native/src") { vec![format!("{name}: a result is dropped")] } else { Vec::new() }
+    if dropped && name.starts_with("crates/native/src") {
+        vec![format!("{name}: a result is dropped")]
+    } else {
+        Vec::new()
+    }
 }
 
 /// Every row of SECURITY.md's table names tests that exist, or the issue that it waits for.
 fn threats_without_a_test(sources: &[PathBuf]) -> Result<Vec<String>, String> {
-    let security = fs::read_to_string(root().join("SECURITY.md")).map_err(|error| format!("read SECURITY.md: {error}"))?;
+    let security = fs::read_to_string(root().join("SECURITY.md"))
+        .map_err(|error| format!("read SECURITY.md: {error}"))?;
     let mut known = String::new();
     for file in sources {
         known.push_str(&fs::read_to_string(file).unwrap_or_default());
@@ -70,7 +77,8 @@ fn threats_without_a_test(sources: &[PathBuf]) -> Result<Vec<String>, String> {
 fn is_threat_row(line: &str) -> bool {
     let Some(rest) = line.strip_prefix("| ") else { return false };
     let mut letters = rest.chars();
-    letters.next().is_some_and(|letter| "KFEN".contains(letter)) && letters.next().is_some_and(|digit| digit.is_ascii_digit())
+    letters.next().is_some_and(|letter| "KFEN".contains(letter))
+        && letters.next().is_some_and(|digit| digit.is_ascii_digit())
 }
 
 fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, String> {

@@ -18,7 +18,8 @@ const NEEDED: [(&str, &str); 8] = [
 
 /// Installs what is missing, where apt is and this is root.
 pub fn install() -> Result<(), String> {
-    let missing: Vec<&str> = NEEDED.iter().filter(|(program, _)| !has(program)).map(|(_, package)| *package).collect();
+    let missing: Vec<&str> =
+        NEEDED.iter().filter(|(program, _)| !has(program)).map(|(_, package)| *package).collect();
     if missing.is_empty() {
         return Ok(());
     }

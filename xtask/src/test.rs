@@ -19,7 +19,8 @@ const ARGUMENTS: [&str; 4] =
 const USER: &str = "eyot-test";
 
 /// The test programs that make sandboxes.
-const OF_SANDBOXES: [&str; 6] = ["conformance", "threats", "real_programs", "lifecycle", "fail_closed", "cli"];
+const OF_SANDBOXES: [&str; 6] =
+    ["conformance", "threats", "real_programs", "lifecycle", "fail_closed", "cli"];
 
 /// Runs the tests.
 fn run_all() -> Result<(), String> {
@@ -72,14 +73,16 @@ struct Copies {
 impl Copies {
     fn new() -> Result<Self, String> {
         let path = std::env::temp_dir().join(format!("eyot-xtask-{}", std::process::id()));
-        let made = fs::create_dir(&path).and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)));
+        let made = fs::create_dir(&path)
+            .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)));
         made.map_err(|error| format!("make {}: {error}", path.display()))?;
         Ok(Self { path })
     }
 
     fn copy(&self, program: &Path, name: &str) -> Result<PathBuf, String> {
         let copy = self.path.join(name);
-        let done = fs::copy(program, &copy).and_then(|_| fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)));
+        let done = fs::copy(program, &copy)
+            .and_then(|_| fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)));
         done.map_err(|error| format!("copy {}: {error}", program.display()))?;
         Ok(copy)
     }

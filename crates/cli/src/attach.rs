@@ -91,11 +91,7 @@ async fn run_to_end(
     signals: &mut Signals,
     output: Output,
 ) -> Result<Ended, Failure> {
-    let plan = plan(
-        attachment.terminal,
-        terminal::stdin_is_terminal(),
-        terminal::size(),
-    );
+    let plan = plan(attachment.terminal, terminal::stdin_is_terminal(), terminal::size());
     let cancel = CancellationToken::new();
     let cwd = attachment.cwd.clone();
     let (command, options) = request(attachment, plan, &cancel, output)?;
@@ -141,11 +137,7 @@ fn request(
         stdin,
         timeout_ms: attachment.timeout_ms,
         // What is passed on as it comes need not be kept.
-        max_output_bytes: if output.json {
-            attachment.max_output_bytes
-        } else {
-            Some(0)
-        },
+        max_output_bytes: if output.json { attachment.max_output_bytes } else { Some(0) },
         cancel: Some(cancel.clone()),
         pty: plan.pty,
     };
@@ -173,10 +165,7 @@ struct Sinks {
 
 impl Sinks {
     fn new() -> io::Result<Self> {
-        Ok(Self {
-            stdout: Sink::stdout()?,
-            stderr: Sink::stderr()?,
-        })
+        Ok(Self { stdout: Sink::stdout()?, stderr: Sink::stderr()? })
     }
 
     async fn write(&mut self, pending: &mut Pending) -> io::Result<()> {
@@ -226,10 +215,7 @@ impl Session {
                     self.pending = None;
                 }
                 Step::Event(Some(Ok(ExecEvent::End(result)))) => {
-                    return Ok(Ended {
-                        result,
-                        killed_for: self.killed_for,
-                    });
+                    return Ok(Ended { result, killed_for: self.killed_for });
                 }
                 Step::Event(Some(Ok(event))) => self.pass_on(event),
                 Step::Event(Some(Err(error))) => return Err(error.into()),
@@ -310,9 +296,7 @@ fn explain(result: &ExecResult) {
     match result.outcome {
         Outcome::TimedOut => {
             let deadline = result.timeout_ms.unwrap_or_default();
-            say(&format!(
-                "[eyot] Command timed out after {deadline} milliseconds.\n"
-            ));
+            say(&format!("[eyot] Command timed out after {deadline} milliseconds.\n"));
         }
         Outcome::OutOfMemory => say("[eyot] Command was ended by the memory limit.\n"),
         _ => {}
@@ -349,15 +333,9 @@ mod tests {
 
     #[test]
     fn a_terminal_inside_is_as_large_as_ours_or_24_by_80() {
-        let terminal = TerminalArgs {
-            interactive: true,
-            tty: true,
-        };
+        let terminal = TerminalArgs { interactive: true, tty: true };
         assert_eq!(plan(terminal, true, Some(SIZE)).pty, Some(SIZE));
-        assert_eq!(
-            plan(terminal, false, None).pty,
-            Some(PtySize { rows: 24, cols: 80 })
-        );
+        assert_eq!(plan(terminal, false, None).pty, Some(PtySize { rows: 24, cols: 80 }));
     }
 
     #[test]
@@ -372,13 +350,7 @@ mod tests {
             timeout_ms: None,
             may_still_be_running: false,
         };
-        let code = |outcome, killed_for| {
-            Ended {
-                result: result(outcome),
-                killed_for,
-            }
-            .exit_code()
-        };
+        let code = |outcome, killed_for| Ended { result: result(outcome), killed_for }.exit_code();
         assert_eq!(code(Outcome::Cancelled, Some(15)), 143);
         assert_eq!(code(Outcome::Cancelled, Some(2)), 130);
         assert_eq!(code(Outcome::Exited(3), Some(15)), 3);

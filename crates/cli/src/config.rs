@@ -81,10 +81,7 @@ impl Config {
     pub fn load() -> Result<Self, Failure> {
         let lookup = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let mut config = Self::from_env(lookup)?;
-        for file in [user_file(lookup), Some(PathBuf::from(MACHINE_FILE))]
-            .into_iter()
-            .flatten()
-        {
+        for file in [user_file(lookup), Some(PathBuf::from(MACHINE_FILE))].into_iter().flatten() {
             if let Some(below) = Self::from_file(&file)? {
                 config = config.over(below);
             }
@@ -99,19 +96,14 @@ impl Config {
             Err(error) => return Err(Failure::host(format!("read `{}`", path.display()), error)),
         };
         Self::parse(&text).map(Some).map_err(|reason| {
-            Failure::usage(format!(
-                "the configuration `{}` is wrong: {reason}",
-                path.display()
-            ))
+            Failure::usage(format!("the configuration `{}` is wrong: {reason}", path.display()))
         })
     }
 
     fn parse(text: &str) -> Result<Self, String> {
         // The first line of toml's message says where, the last one what; the lines between draw it.
         let config: Self = toml::from_str(text).map_err(|error| {
-            let line = error
-                .span()
-                .map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+            let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
             format!("line {}: {}", line.unwrap_or(1), error.message())
         })?;
         match config.state.as_deref().filter(|state| !state.is_absolute()) {
@@ -123,9 +115,7 @@ impl Config {
     fn from_env(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
         let defaults = Defaults {
             image: lookup("EYOT_IMAGE"),
-            net: lookup("EYOT_NET")
-                .map(|text| network("EYOT_NET", &text))
-                .transpose()?,
+            net: lookup("EYOT_NET").map(|text| network("EYOT_NET", &text)).transpose()?,
             user: lookup("EYOT_USER"),
             memory_mib: variable(&lookup, "EYOT_MEMORY_MIB")?,
             cpus: variable(&lookup, "EYOT_CPUS")?,
@@ -138,11 +128,7 @@ impl Config {
             idle_timeout: variable(&lookup, "EYOT_IDLE_TIMEOUT")?,
         };
         // Not through clap, which would show the flag in every line of usage while its variable is set.
-        Ok(Self {
-            state: lookup("EYOT_STATE").map(PathBuf::from),
-            log: lookup("EYOT_LOG"),
-            defaults,
-        })
+        Ok(Self { state: lookup("EYOT_STATE").map(PathBuf::from), log: lookup("EYOT_LOG"), defaults })
     }
 
     fn over(self, below: Self) -> Self {
@@ -194,18 +180,13 @@ impl Defaults {
 }
 
 fn user_file(lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    let folder = lookup("XDG_CONFIG_HOME")
-        .map(PathBuf::from)
-        .filter(|folder| folder.is_absolute());
+    let folder = lookup("XDG_CONFIG_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
     let folder = folder.or_else(|| lookup("HOME").map(|home| Path::new(&home).join(".config")));
     folder.map(|folder| folder.join("eyot/config.toml"))
 }
 
 fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 fn variable<T: FromStr>(lookup: impl Fn(&str) -> Option<String>, name: &str) -> Result<Option<T>, Failure>
@@ -235,11 +216,7 @@ mod tests {
             let reason = Config::parse(text).unwrap_err();
             assert!(reason.contains("unknown field"), "{reason}");
         }
-        assert!(
-            Config::parse("[defaults]\nmemory = 5\n")
-                .unwrap_err()
-                .starts_with("line 2")
-        );
+        assert!(Config::parse("[defaults]\nmemory = 5\n").unwrap_err().starts_with("line 2"));
     }
 
     #[test]
@@ -259,19 +236,14 @@ mod tests {
         assert_eq!((config.defaults.pids, config.defaults.cpus), (Some(9), Some(1.5)));
 
         let lookup = |name: &str| (name == "EYOT_TTL").then(|| "soon".to_owned());
-        let Err(Failure::Error { error, exit_code }) = Config::from_env(lookup) else {
-            panic!("refused")
-        };
+        let Err(Failure::Error { error, exit_code }) = Config::from_env(lookup) else { panic!("refused") };
         assert!(error.to_string().contains("EYOT_TTL") && exit_code == USAGE);
     }
 
     #[test]
     fn the_users_file_is_below_the_configuration_home() {
         let home = |name: &str| (name == "HOME").then(|| "/h".to_owned());
-        assert_eq!(
-            user_file(home),
-            Some(PathBuf::from("/h/.config/eyot/config.toml"))
-        );
+        assert_eq!(user_file(home), Some(PathBuf::from("/h/.config/eyot/config.toml")));
         assert_eq!(user_file(|_| None), None);
     }
 }

@@ -26,11 +26,7 @@ impl Context {
         let config = Config::load()?;
         let state = global.state.as_deref().or(config.state.as_deref());
         let state = state.map(absolute).transpose()?;
-        Ok(Self {
-            output: Output::new(global),
-            config,
-            state,
-        })
+        Ok(Self { output: Output::new(global), config, state })
     }
 
     /// The provider. Opening it touches the state folder, so that is done as late as possible.
@@ -41,9 +37,7 @@ impl Context {
     /// The living sandbox of this name or id.
     pub async fn sandbox(&self, id_or_name: &str) -> Result<Sandbox, Failure> {
         let provider = self.provider()?;
-        Ok(Sandbox::open(provider.as_ref(), id_or_name)
-            .await
-            .map_err(with_list_hint)?)
+        Ok(Sandbox::open(provider.as_ref(), id_or_name).await.map_err(with_list_hint)?)
     }
 }
 

@@ -47,13 +47,9 @@ mod tests {
 
     #[test]
     fn a_duration_needs_a_unit() {
-        for (text, expected) in [
-            ("500ms", 500),
-            ("10s", 10_000),
-            ("2m", 120_000),
-            ("1h30m", 5_400_000),
-            ("0s", 0),
-        ] {
+        for (text, expected) in
+            [("500ms", 500), ("10s", 10_000), ("2m", 120_000), ("1h30m", 5_400_000), ("0s", 0)]
+        {
             assert_eq!(parse_ms(text), Ok(expected), "{text}");
         }
         for text in ["", "10", "-1s", "ten", "s", "99999999999999999999y"] {
@@ -63,9 +59,7 @@ mod tests {
 
     #[test]
     fn an_age_is_shown_in_its_largest_unit() {
-        let shown: Vec<String> = [0, 59_999, 60_000, 3_599_999, 3_600_000, 172_800_000]
-            .map(age)
-            .into();
+        let shown: Vec<String> = [0, 59_999, 60_000, 3_599_999, 3_600_000, 172_800_000].map(age).into();
         assert_eq!(shown, ["0s", "59s", "1m", "59m", "1h", "2d"]);
     }
 

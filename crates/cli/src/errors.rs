@@ -50,10 +50,7 @@ impl Failure {
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         match self {
-            Self::Error { error, exit_code } => Self::Error {
-                error: error.with_hint(hint),
-                exit_code,
-            },
+            Self::Error { error, exit_code } => Self::Error { error: error.with_hint(hint), exit_code },
             other => other,
         }
     }
@@ -68,9 +65,7 @@ impl Failure {
             io::ErrorKind::NotADirectory => ErrorKind::NotDirectory,
             _ => ErrorKind::Internal,
         };
-        Error::new(kind, format!("{what}: {}", reason(&error)))
-            .with_source(error)
-            .into()
+        Error::new(kind, format!("{what}: {}", reason(&error))).with_source(error).into()
     }
 
     /// What the process exits with.
@@ -88,10 +83,7 @@ fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut characters = text.chars();
-    let first = characters
-        .next()
-        .map(|first| first.to_lowercase().to_string())
-        .unwrap_or_default();
+    let first = characters.next().map(|first| first.to_lowercase().to_string()).unwrap_or_default();
     first + characters.as_str()
 }
 
@@ -120,10 +112,7 @@ pub struct Reporter {
 impl Reporter {
     /// In the form that the arguments ask for.
     pub fn new(global: &GlobalArgs) -> Self {
-        Self {
-            json: global.json,
-            verbose: global.verbose > 0,
-        }
+        Self { json: global.json, verbose: global.verbose > 0 }
     }
 
     /// Says it: the sentence and the hint, with `--json` one more line for programs, with `-v` the source chain.
@@ -170,11 +159,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_one_sentence_and_a_hint_with_control_characters_made_harmless() {
-        let text = Reporter {
-            json: false,
-            verbose: false,
-        }
-        .render(&error());
+        let text = Reporter { json: false, verbose: false }.render(&error());
         assert_eq!(
             text,
             "eyot: open sandbox `x\\u{1b}[2J`: not found\nhint: `eyot ls` shows what there is\n"
@@ -184,22 +169,13 @@ mod tests {
     #[test]
     fn the_source_chain_is_shown_only_when_asked_for() {
         assert!(
-            Reporter {
-                json: false,
-                verbose: true
-            }
-            .render(&error())
-            .contains("caused by: secret path\n")
+            Reporter { json: false, verbose: true }.render(&error()).contains("caused by: secret path\n")
         );
     }
 
     #[test]
     fn with_json_the_last_line_is_an_object_with_kind_message_and_hint() {
-        let text = Reporter {
-            json: true,
-            verbose: false,
-        }
-        .render(&error());
+        let text = Reporter { json: true, verbose: false }.render(&error());
         let value: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
         assert_eq!(value["error"]["kind"], "not_found");
         assert_eq!(value["error"]["hint"], "`eyot ls` shows what there is");
@@ -217,9 +193,6 @@ mod tests {
         let Failure::Error { error, exit_code } = Failure::host("read `a`", error) else {
             panic!("an error")
         };
-        assert_eq!(
-            (error.to_string().as_str(), exit_code),
-            ("read `a`: no such file or directory", FAILED)
-        );
+        assert_eq!((error.to_string().as_str(), exit_code), ("read `a`: no such file or directory", FAILED));
     }
 }

@@ -24,10 +24,7 @@ pub struct Output {
 impl Output {
     /// In the form that the arguments ask for.
     pub fn new(global: &GlobalArgs) -> Self {
-        Self {
-            json: global.json,
-            quiet: global.quiet,
-        }
+        Self { json: global.json, quiet: global.quiet }
     }
 
     /// Prints text as it is.

@@ -11,10 +11,8 @@ pub fn facts(info: &SandboxInfo, show_env: bool) -> Result<Value, Failure> {
     let files = std::mem::take(&mut shown.spec.manifest.files);
     let mut value =
         serde_json::to_value(&shown).map_err(|error| Failure::host("describe the sandbox", error.into()))?;
-    let sizes: Map<String, Value> = files
-        .into_iter()
-        .map(|(path, content)| (path, json!({ "bytes": content.len() })))
-        .collect();
+    let sizes: Map<String, Value> =
+        files.into_iter().map(|(path, content)| (path, json!({ "bytes": content.len() }))).collect();
     value["spec"]["manifest"]["files"] = Value::Object(sizes);
     if !show_env {
         hide_values(&mut value["spec"]["env"]);
@@ -25,10 +23,7 @@ pub fn facts(info: &SandboxInfo, show_env: bool) -> Result<Value, Failure> {
 
 /// The facts of a live sandbox; what isolates it is what its driver says now.
 pub fn live_facts(sandbox: &Sandbox, show_env: bool) -> Result<Value, Failure> {
-    let info = SandboxInfo {
-        isolation: sandbox.isolation().clone(),
-        ..sandbox.info().clone()
-    };
+    let info = SandboxInfo { isolation: sandbox.isolation().clone(), ..sandbox.info().clone() };
     facts(&info, show_env)
 }
 
@@ -65,10 +60,7 @@ mod tests {
         let value = facts(&info(), false).unwrap();
         assert!(!value.to_string().contains("hunter2"), "{value}");
         assert_eq!(value["spec"]["env"], json!({ "TOKEN": null }));
-        assert_eq!(
-            value["spec"]["manifest"]["files"]["key.pem"],
-            json!({ "bytes": 7 })
-        );
+        assert_eq!(value["spec"]["manifest"]["files"]["key.pem"], json!({ "bytes": 7 }));
     }
 
     #[test]
@@ -76,9 +68,6 @@ mod tests {
         let value = facts(&info(), true).unwrap();
         assert_eq!(value["spec"]["env"]["TOKEN"], "hunter2");
         assert_eq!(value["spec"]["manifest"]["env"]["PASSWORD"], "hunter2");
-        assert_eq!(
-            value["spec"]["manifest"]["files"]["key.pem"],
-            json!({ "bytes": 7 })
-        );
+        assert_eq!(value["spec"]["manifest"]["files"]["key.pem"], json!({ "bytes": 7 }));
     }
 }

@@ -35,24 +35,13 @@ enum Waiting {
 
 impl Pollable {
     fn new(fd: impl AsFd, interest: Interest) -> io::Result<Self> {
-        Ok(Self {
-            fd: dup(fd)?,
-            interest,
-            waiting: Waiting::NotYet,
-        })
+        Ok(Self { fd: dup(fd)?, interest, waiting: Waiting::NotYet })
     }
 
     fn is_ready(&self) -> io::Result<bool> {
-        let flags = if self.interest.is_readable() {
-            PollFlags::IN
-        } else {
-            PollFlags::OUT
-        };
+        let flags = if self.interest.is_readable() { PollFlags::IN } else { PollFlags::OUT };
         let mut asked = [PollFd::new(&self.fd, flags)];
-        let now = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         match poll(&mut asked, Some(&now)) {
             Ok(ready) => Ok(ready > 0),
             Err(Errno::INTR) => Ok(false),

@@ -10,9 +10,7 @@ pub struct Table<const COLUMNS: usize> {
 impl<const COLUMNS: usize> Table<COLUMNS> {
     /// A table with this heading and no rows.
     pub fn new(heading: [&str; COLUMNS]) -> Self {
-        Self {
-            rows: vec![heading.map(str::to_owned)],
-        }
+        Self { rows: vec![heading.map(str::to_owned)] }
     }
 
     /// Adds a row. Control characters are spelt out: a cell may come from inside a sandbox.
@@ -22,20 +20,12 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
 
     /// The table as text, two spaces between the columns, none at a line's end.
     pub fn render(&self) -> String {
-        let width = |column: usize| {
-            self.rows
-                .iter()
-                .map(|row| row[column].chars().count())
-                .max()
-                .unwrap_or(0)
-        };
+        let width =
+            |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths: [usize; COLUMNS] = std::array::from_fn(width);
         let mut text = String::new();
         for row in &self.rows {
-            let cells = row
-                .iter()
-                .zip(widths)
-                .map(|(cell, width)| format!("{cell:width$}"));
+            let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
             text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
             text.push('\n');
         }

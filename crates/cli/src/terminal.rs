@@ -12,22 +12,15 @@ pub fn stdin_is_terminal() -> bool {
 
 /// The size of the terminal that we read from, else of the one that we write to.
 pub fn size() -> Option<PtySize> {
-    let size = tcgetwinsize(io::stdin())
-        .or_else(|_| tcgetwinsize(io::stdout()))
-        .ok()?;
+    let size = tcgetwinsize(io::stdin()).or_else(|_| tcgetwinsize(io::stdout())).ok()?;
     let known = size.ws_row > 0 && size.ws_col > 0;
-    known.then_some(PtySize {
-        rows: size.ws_row,
-        cols: size.ws_col,
-    })
+    known.then_some(PtySize { rows: size.ws_row, cols: size.ws_col })
 }
 
 /// What the terminal is called, for the program on the other side; only names that are safe in any program's hands.
 pub fn kind() -> Option<String> {
     let good = |character: char| character.is_ascii_alphanumeric() || "-_.+".contains(character);
-    std::env::var("TERM")
-        .ok()
-        .filter(|term| !term.is_empty() && term.len() <= 64 && term.chars().all(good))
+    std::env::var("TERM").ok().filter(|term| !term.is_empty() && term.len() <= 64 && term.chars().all(good))
 }
 
 /// Every key goes to the command as it is, Ctrl-C included. Dropping it restores the terminal, in a panic too.

@@ -21,38 +21,19 @@ pub fn build_static_program(name: &str, feature: &str) {
     let target_dir = shared_target_dir(&out_dir);
     let target = variable("TARGET");
     println!("cargo::rerun-if-changed={}", manifest_dir.join("src").display());
-    println!(
-        "cargo::rerun-if-changed={}",
-        manifest_dir.join("Cargo.toml").display()
-    );
+    println!("cargo::rerun-if-changed={}", manifest_dir.join("Cargo.toml").display());
 
     let mut cargo = cargo_without_the_outer_build();
     cargo
-        .args([
-            "build",
-            "--quiet",
-            "--no-default-features",
-            "--features",
-            feature,
-            "--bin",
-            name,
-        ])
+        .args(["build", "--quiet", "--no-default-features", "--features", feature, "--bin", name])
         .args(profile_arguments())
         .args(["--target", &target, "--target-dir"])
         .arg(&target_dir)
         .arg("--manifest-path")
         .arg(manifest_dir.join("Cargo.toml"))
-        .env(
-            "CARGO_ENCODED_RUSTFLAGS",
-            "-Ctarget-feature=+crt-static\u{1f}-Crelocation-model=static",
-        );
-    let status = cargo
-        .status()
-        .unwrap_or_else(|error| panic!("run cargo to build {name}: {error}"));
-    assert!(
-        status.success(),
-        "building the static program {name} failed: {status}"
-    );
+        .env("CARGO_ENCODED_RUSTFLAGS", "-Ctarget-feature=+crt-static\u{1f}-Crelocation-model=static");
+    let status = cargo.status().unwrap_or_else(|error| panic!("run cargo to build {name}: {error}"));
+    assert!(status.success(), "building the static program {name} failed: {status}");
 
     let built = target_dir.join(&target).join(PROFILE).join(name);
     std::fs::copy(&built, out_dir.join(name))

@@ -65,12 +65,7 @@ fn n6_a_message_without_end_is_cut_off() {
     let guest = Guest::start();
     let mut client = guest.connect();
     let piece = vec![0; MAX_PAYLOAD_BYTES];
-    let header = Header {
-        kind: Kind::Request,
-        channel: 0,
-        more: true,
-        call: 1,
-    };
+    let header = Header { kind: Kind::Request, channel: 0, more: true, call: 1 };
     let frame = [&header.to_bytes(piece.len())[..], &piece].concat();
     for _ in 0..=MAX_MESSAGE_BYTES / MAX_PAYLOAD_BYTES {
         if client.send_raw(&frame).is_err() {
@@ -83,10 +78,7 @@ fn n6_a_message_without_end_is_cut_off() {
 #[test]
 fn a_command_of_two_mebibytes_arrives_in_pieces() {
     let mut guest = Guest::start();
-    let exec = Exec {
-        env: vec![("BIG".into(), "x".repeat(100_000)); 1],
-        ..guest.exec("echo ${#BIG}")
-    };
+    let exec = Exec { env: vec![("BIG".into(), "x".repeat(100_000)); 1], ..guest.exec("echo ${#BIG}") };
     assert_eq!(guest.client.run(exec).stdout, "100000\n");
     let exec = guest.exec(&format!("true {}", "x".repeat(2 << 20)));
     assert_eq!(guest.client.try_run(exec).unwrap_err().kind, "too_large");
@@ -157,13 +149,7 @@ fn an_idle_guest_is_not_woken() {
     let switches = |guest: &Guest| {
         let status = std::fs::read_to_string(format!("/proc/{}/status", guest.process.id())).unwrap();
         let count = |name: &str| -> u64 {
-            status
-                .lines()
-                .find_map(|line| line.strip_prefix(name))
-                .unwrap()
-                .trim()
-                .parse()
-                .unwrap()
+            status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().parse().unwrap()
         };
         count("voluntary_ctxt_switches:")
     };
@@ -195,64 +181,29 @@ fn wait(client: &mut Client, id: u32) -> ProcessRecord {
 }
 
 fn all_of(process: u32) -> LogRequest {
-    LogRequest {
-        process,
-        stream: None,
-        offset: 0,
-        tail: None,
-        follow: false,
-    }
+    LogRequest { process, stream: None, offset: 0, tail: None, follow: false }
 }
 
 #[test]
 fn a_started_process_keeps_its_log_with_offsets_over_both_streams() {
     let mut guest = Guest::start();
-    let started = guest
-        .client
-        .start(guest.exec("echo one; sleep 0.1; echo two >&2; sleep 0.1; echo three; exit 6"));
+    let started =
+        guest.client.start(guest.exec("echo one; sleep 0.1; echo two >&2; sleep 0.1; echo three; exit 6"));
     assert!(started.pid > 0 && started.status.is_none() && started.command.starts_with("echo one"));
     let record = wait(&mut guest.client, started.id);
     assert_eq!(record.status, Some(Status::Exited(6)));
     assert!(record.ended_ms.unwrap() >= record.started_ms);
     let piece = |channel, offset, text: &str| (channel, offset, text.to_owned());
-    let (one, two) = (
-        piece(CHANNEL_STDOUT, 0, "one\n"),
-        piece(CHANNEL_STDERR, 4, "two\n"),
-    );
+    let (one, two) = (piece(CHANNEL_STDOUT, 0, "one\n"), piece(CHANNEL_STDERR, 4, "two\n"));
     let three = piece(CHANNEL_STDOUT, 8, "three\n");
     let all = all_of(started.id);
     let client = &mut guest.client;
     assert_eq!(logs(client, all), [one.clone(), two.clone(), three.clone()]);
-    assert_eq!(
-        logs(
-            client,
-            LogRequest {
-                stream: Some(CHANNEL_STDERR),
-                ..all
-            }
-        ),
-        [two]
-    );
-    assert_eq!(
-        logs(client, LogRequest { offset: 10, ..all }),
-        [piece(CHANNEL_STDOUT, 10, "ree\n")]
-    );
+    assert_eq!(logs(client, LogRequest { stream: Some(CHANNEL_STDERR), ..all }), [two]);
+    assert_eq!(logs(client, LogRequest { offset: 10, ..all }), [piece(CHANNEL_STDOUT, 10, "ree\n")]);
     assert_eq!(logs(client, LogRequest { tail: Some(6), ..all }), [three]);
-    assert_eq!(
-        logs(
-            client,
-            LogRequest {
-                offset: 99,
-                follow: true,
-                ..all
-            }
-        ),
-        []
-    );
-    assert_eq!(
-        client.call(&Request::Logs(all_of(99))).unwrap_err().kind,
-        "not_found"
-    );
+    assert_eq!(logs(client, LogRequest { offset: 99, follow: true, ..all }), []);
+    assert_eq!(client.call(&Request::Logs(all_of(99))).unwrap_err().kind, "not_found");
 }
 
 #[test]
@@ -260,13 +211,7 @@ fn a_log_is_followed_until_the_process_ends() {
     let mut guest = Guest::start();
     let exec = guest.exec("for i in 1 2 3; do echo $i; sleep 0.05; done; echo last >&2");
     let started = guest.client.start(exec);
-    let pieces = logs(
-        &mut guest.client,
-        LogRequest {
-            follow: true,
-            ..all_of(started.id)
-        },
-    );
+    let pieces = logs(&mut guest.client, LogRequest { follow: true, ..all_of(started.id) });
     let text: String = pieces.iter().map(|(_, _, text)| text.as_str()).collect();
     assert_eq!(text, "1\n2\n3\nlast\n");
 }
@@ -279,22 +224,15 @@ fn a_log_keeps_the_last_bytes_and_says_which() {
     let pieces = logs(&mut guest.client, all_of(started.id));
     let kept: usize = pieces.iter().map(|(_, _, text)| text.len()).sum();
     assert!(kept > 4000 && kept <= 10_000, "{kept}");
-    let end = pieces
-        .last()
-        .map(|(_, offset, text)| offset + text.len() as u64)
-        .unwrap();
+    let end = pieces.last().map(|(_, offset, text)| offset + text.len() as u64).unwrap();
     assert_eq!((end, pieces[0].1), (108_894, end - kept as u64));
 }
 
 #[test]
 fn started_processes_are_listed_signalled_killed_and_forgotten_when_there_are_many() {
     let mut guest = Guest::start();
-    let sleeper = guest
-        .client
-        .start(guest.exec("trap 'exit 8' TERM; while :; do sleep 0.01; done"));
-    let tree = guest
-        .client
-        .start(guest.exec("(setsid sleep 600 & echo $! >>pids); sleep 600"));
+    let sleeper = guest.client.start(guest.exec("trap 'exit 8' TERM; while :; do sleep 0.01; done"));
+    let tree = guest.client.start(guest.exec("(setsid sleep 600 & echo $! >>pids); sleep 600"));
     let pids = pids_in(&guest.path("pids"), 1);
     let client = &mut guest.client;
     assert_eq!(client.call(&Request::Kill(tree.id, None)), Ok(Reply::Done));
@@ -302,61 +240,33 @@ fn started_processes_are_listed_signalled_killed_and_forgotten_when_there_are_ma
     assert!(!is_alive(pids[0]));
     wait_until("the trap is set", || {
         assert_eq!(client.call(&Request::Kill(sleeper.id, Some(15))), Ok(Reply::Done));
-        let Ok(Reply::Processes(list)) = client.call(&Request::Processes) else {
-            panic!("no list")
-        };
+        let Ok(Reply::Processes(list)) = client.call(&Request::Processes) else { panic!("no list") };
         list.into_iter().find(|record| record.id == sleeper.id)?.status
     });
-    assert_eq!(
-        client.call(&Request::Kill(99, None)).unwrap_err().kind,
-        "not_found"
-    );
+    assert_eq!(client.call(&Request::Kill(99, None)).unwrap_err().kind, "not_found");
     for _ in 0..70 {
         let started = guest.client.start(guest.exec("true"));
         wait(&mut guest.client, started.id);
     }
-    let Ok(Reply::Processes(list)) = guest.client.call(&Request::Processes) else {
-        panic!("no list")
-    };
+    let Ok(Reply::Processes(list)) = guest.client.call(&Request::Processes) else { panic!("no list") };
     assert_eq!((list.len(), list[63].id), (64, 72));
 }
 
 #[test]
 fn a_process_that_can_not_start_is_refused_and_not_listed() {
     let mut guest = Guest::start();
-    let exec = Exec {
-        command: CommandSpec::Argv(vec!["no-such-program".into()]),
-        ..guest.exec("")
-    };
-    assert_eq!(
-        guest.client.call(&Request::Start(exec)).unwrap_err().kind,
-        "not_found"
-    );
-    assert_eq!(
-        guest.client.call(&Request::Processes),
-        Ok(Reply::Processes(Vec::new()))
-    );
-    let exec = Exec {
-        cwd: Location {
-            path: "/nowhere".into(),
-            beneath: None,
-        },
-        ..guest.exec("true")
-    };
-    assert_eq!(
-        guest.client.call(&Request::Start(exec)).unwrap_err().kind,
-        "not_found"
-    );
+    let exec = Exec { command: CommandSpec::Argv(vec!["no-such-program".into()]), ..guest.exec("") };
+    assert_eq!(guest.client.call(&Request::Start(exec)).unwrap_err().kind, "not_found");
+    assert_eq!(guest.client.call(&Request::Processes), Ok(Reply::Processes(Vec::new())));
+    let exec = Exec { cwd: Location { path: "/nowhere".into(), beneath: None }, ..guest.exec("true") };
+    assert_eq!(guest.client.call(&Request::Start(exec)).unwrap_err().kind, "not_found");
 }
 
 #[test]
 fn a_wait_and_a_follow_can_be_cancelled() {
     let mut guest = Guest::start();
     let started = guest.client.start(guest.exec("exec sleep 600"));
-    let follow = LogRequest {
-        follow: true,
-        ..all_of(started.id)
-    };
+    let follow = LogRequest { follow: true, ..all_of(started.id) };
     for request in [Request::Wait(started.id), Request::Logs(follow)] {
         let call = guest.client.begin(&request);
         guest.client.send(Kind::Cancel, call, 0, &[]);
@@ -369,17 +279,11 @@ fn a_wait_and_a_follow_can_be_cancelled() {
 fn f7_many_files_are_read_and_written_at_once_over_one_connection() {
     let mut guest = Guest::start();
     let content = vec![b'c'; 100_000];
-    let location = |guest: &Guest, index: usize| Location {
-        path: guest.path(&format!("f{index}")),
-        beneath: None,
-    };
+    let location =
+        |guest: &Guest, index: usize| Location { path: guest.path(&format!("f{index}")), beneath: None };
     let writes: Vec<u32> = (0..100)
         .map(|index| {
-            let how = WriteHow {
-                mode: 0,
-                permissions: None,
-                max_bytes: None,
-            };
+            let how = WriteHow { mode: 0, permissions: None, max_bytes: None };
             let call = guest.client.begin(&Request::Write(location(&guest, index), how));
             for piece in content.chunks(MAX_PAYLOAD_BYTES) {
                 guest.client.send(Kind::Data, call, CHANNEL_MAIN, piece);
@@ -391,21 +295,12 @@ fn f7_many_files_are_read_and_written_at_once_over_one_connection() {
     for call in writes {
         assert_eq!(guest.client.finish(call), Ok(Reply::Size(100_000)));
     }
-    let reads: Vec<u32> = (0..100)
-        .map(|index| {
-            guest
-                .client
-                .begin(&Request::Read(location(&guest, index), 0, None))
-        })
-        .collect();
+    let reads: Vec<u32> =
+        (0..100).map(|index| guest.client.begin(&Request::Read(location(&guest, index), 0, None))).collect();
     for call in reads {
         let mut bytes = 0;
         let reply = guest.client.finish_with(call, |frame| {
-            bytes += if frame.header.kind == Kind::Data {
-                frame.payload.len()
-            } else {
-                0
-            };
+            bytes += if frame.header.kind == Kind::Data { frame.payload.len() } else { 0 };
         });
         assert_eq!((reply, bytes), (Ok(Reply::Done), 100_000));
     }

@@ -56,9 +56,7 @@ fn k13_a_lost_connection_kills_its_commands_and_no_others() {
     let pids = pids_in(&guest.path("pids"), 2);
     let started = second.start(guest.exec("exec sleep 600"));
     drop(second);
-    wait_until("the tree is dead", || {
-        pids.iter().all(|pid| !is_alive(*pid)).then_some(())
-    });
+    wait_until("the tree is dead", || pids.iter().all(|pid| !is_alive(*pid)).then_some(()));
     assert!(is_alive(started.pid));
     assert_eq!(guest.run("echo fine").stdout, "fine\n");
 }
@@ -76,9 +74,7 @@ fn k13_a_background_child_that_holds_the_pipes_delays_nothing_and_survives() {
     assert!(is_alive(child));
     let flood = guest.run("(yes | head -c 10000000; echo done >flooded) & true");
     assert_eq!(flood.status, Status::Exited(0));
-    wait_until("the flood has passed", || {
-        std::fs::read(guest.path("flooded")).ok()
-    });
+    wait_until("the flood has passed", || std::fs::read(guest.path("flooded")).ok());
 }
 
 #[test]
@@ -110,6 +106,40 @@ fn k13_a_reaper_that_is_killed_from_inside_saves_nobody() {
 }
 
 #[test]
+fn k13_reapers_that_are_killed_at_any_moment_leave_no_call_unanswered() {
+    let mut guest = Guest::start();
+    let children = format!("/proc/{0}/task/{0}/children", guest.process.id());
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                let found = std::fs::read_to_string(&children).unwrap_or_default();
+                let pids = found.split_ascii_whitespace();
+                // It fails when they are gone already.
+                let kill = std::process::Command::new("kill").arg("-9").args(pids).output();
+                kill.unwrap();
+            }
+        });
+        let calls: Vec<u32> = (0..300)
+            .map(|_| {
+                let exec = guest.exec("sleep 0.02; echo survived");
+                guest.client.begin(&Request::Exec(exec))
+            })
+            .collect();
+        for call in calls {
+            match guest.client.collect(call) {
+                Ok(Outcome { status: Status::Exited(0), stdout, .. }) => assert_eq!(stdout, "survived\n"),
+                Ok(outcome) => assert_eq!(outcome.status, Status::Signaled(9)),
+                Err(failure) => assert_eq!(failure.kind, "unavailable"),
+            }
+        }
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    wait_until("nothing is left", || (usage(&mut guest).processes == 0).then_some(()));
+    assert_eq!(guest.run("echo fine").stdout, "fine\n");
+}
+
+#[test]
 fn k13_a_reaper_that_is_stopped_from_inside_still_lets_its_tree_be_killed() {
     let mut guest = Guest::start();
     let exec = guest.exec("echo $$ >>pids; kill -STOP $PPID; sleep 600");
@@ -133,26 +163,17 @@ fn k7_neither_the_guest_nor_its_reapers_can_be_read_from_a_command() {
 #[test]
 fn hundreds_of_commands_leave_nothing_behind_in_the_guest() {
     let mut guest = Guest::start();
-    let descriptors = |guest: &Guest| {
-        std::fs::read_dir(format!("/proc/{}/fd", guest.process.id()))
-            .unwrap()
-            .count()
-    };
+    let descriptors =
+        |guest: &Guest| std::fs::read_dir(format!("/proc/{}/fd", guest.process.id())).unwrap().count();
     guest.run("true");
-    let before = wait_until("the first is gone", || {
-        (usage(&mut guest).processes == 0).then(|| descriptors(&guest))
-    });
+    let before =
+        wait_until("the first is gone", || (usage(&mut guest).processes == 0).then(|| descriptors(&guest)));
     for _ in 0..300 {
         guest.run("true");
     }
     wait_until("all are gone", || (descriptors(&guest) <= before).then_some(()));
     let children = format!("/proc/{0}/task/{0}/children", guest.process.id());
-    wait_until("no reaper is left", || {
-        std::fs::read_to_string(&children)
-            .unwrap()
-            .is_empty()
-            .then_some(())
-    });
+    wait_until("no reaper is left", || std::fs::read_to_string(&children).unwrap().is_empty().then_some(()));
 }
 
 fn usage(guest: &mut Guest) -> UsageRecord {
@@ -168,13 +189,8 @@ fn usage_counts_the_commands_and_not_the_reapers() {
     let begun = Instant::now();
     let started = guest.client.start(guest.exec("exec sleep 600"));
     guest.run("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done");
-    let record = wait_until("one is left", || {
-        Some(usage(&mut guest)).filter(|record| record.processes == 1)
-    });
+    let record = wait_until("one is left", || Some(usage(&mut guest)).filter(|record| record.processes == 1));
     assert!(record.memory_bytes > 0 && record.cpu_ms > 0, "{record:?}");
     assert!(u128::from(record.uptime_ms) <= begun.elapsed().as_millis() + 5000);
-    assert_eq!(
-        guest.client.call(&Request::Kill(started.id, None)),
-        Ok(Reply::Done)
-    );
+    assert_eq!(guest.client.call(&Request::Kill(started.id, None)), Ok(Reply::Done));
 }

@@ -114,7 +114,17 @@ impl Bench {
     fn programs(&mut self, state: &Path) {
         if has("bwrap") {
             let since = Instant::now();
-            quietly(Command::new("bwrap").args(["--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "/bin/true"]));
+            quietly(Command::new("bwrap").args([
+                "--unshare-all",
+                "--ro-bind",
+                "/",
+                "/",
+                "--proc",
+                "/proc",
+                "--dev",
+                "/dev",
+                "/bin/true",
+            ]));
             self.note(BWRAP, None, since);
         }
         if let Some(eyot) = std::env::var_os("EYOT_BIN").map(PathBuf::from) {
@@ -154,7 +164,8 @@ fn print(items: &mut [Item]) {
     for item in items.iter() {
         let median = quantile(&item.times, 0.5);
         let baseline = item.against.and_then(|name| items.iter().find(|other| other.name == name));
-        let ratio = baseline.map(|other| format!("{:.2}", median / quantile(&other.times, 0.5))).unwrap_or_default();
+        let ratio =
+            baseline.map(|other| format!("{:.2}", median / quantile(&other.times, 0.5))).unwrap_or_default();
         let (min, high) = (item.times[0], quantile(&item.times, 0.95));
         let against = item.against.filter(|_| baseline.is_some()).unwrap_or_default();
         println!("| {} | {min:.0} | {median:.0} | {high:.0} | {ratio} | {against} |", item.name);

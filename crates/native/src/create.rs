@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use eyot::{Error, ErrorKind, Result, SandboxInfo, SandboxStatus, ValidSpec, WorkspaceSpec};
+use eyot::{Error, ErrorKind, Result, SandboxId, SandboxInfo, SandboxStatus, ValidSpec, WorkspaceSpec};
 use eyot_guest::protocol::{self, GuestConfig};
 
 use crate::directory::{Layout, check_mounts, make_workspace};
@@ -37,17 +37,18 @@ pub(crate) struct Unfinished {
     claimed_name: bool,
     guest: Option<(GuestProcess, OwnedFd)>,
     finished: bool,
-    _lock: Option<Lock>,
+    _lock: Lock,
+}
+
+fn taken(what: &str) -> Error {
+    Error::new(ErrorKind::AlreadyExists, format!("create sandbox: {what} is in use"))
 }
 
 /// A path's inner failure as the create's.
 fn failed(what: &'static str) -> impl Fn(io::Error) -> Error {
     move |error| {
-        Error::new(
-            ErrorKind::Setup,
-            format!("create sandbox: {what}: {}", crate::sentence(&error)),
-        )
-        .with_source(error)
+        Error::new(ErrorKind::Setup, format!("create sandbox: {what}: {}", crate::sentence(&error)))
+            .with_source(error)
     }
 }
 
@@ -60,45 +61,21 @@ impl Maker<'_> {
         let mut unfinished = self.claim(spec, &image)?;
         let map = unfinished.claim_ids(as_root)?;
         let users = Users::of(spec, map, image.lower.as_ref())?;
-        Layout {
-            directory: &unfinished.directory,
-            spec,
-            image: &image,
-            users: &users,
-            map,
-        }
-        .make()
-        .map_err(failed("prepare its directory"))?;
+        Layout { directory: &unfinished.directory, spec, image: &image, users: &users, map }
+            .make()
+            .map_err(failed("prepare its directory"))?;
         let plan = self.plan(spec, map, &image, &unfinished.directory)?;
         unfinished.record.info.isolation = isolation::of_plan(&plan, spec);
         isolation::check_required(spec, &unfinished.record.info.isolation)?;
-        unfinished
-            .record
-            .write(&unfinished.directory)
-            .map_err(failed("write its record"))?;
+        unfinished.record.write(&unfinished.directory).map_err(failed("write its record"))?;
         let stream = unfinished.launch(self.launcher, &plan, spec, &users)?;
         Ok((unfinished, stream))
     }
 
     /// Takes the id and the name.
     fn claim(&self, spec: &ValidSpec, image: &Image) -> Result<Unfinished> {
-        let directory = self.state.sandbox(spec.id());
-        let taken = |what: &str| {
-            Error::new(
-                ErrorKind::AlreadyExists,
-                format!("create sandbox: {what} is in use"),
-            )
-        };
-        if self.state.trash(spec.id()).exists() {
-            return Err(taken(&format!("id `{}`", spec.id())));
-        }
-        match std::fs::create_dir(&directory) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(taken(&format!("id `{}`", spec.id())));
-            }
-            other => other.map_err(failed("make its directory"))?,
-        }
         let record = new_record(spec, image)?;
+        let (directory, lock) = self.claim_id(spec.id())?;
         let state = self.state.clone();
         let mut unfinished = Unfinished {
             state,
@@ -107,14 +84,9 @@ impl Maker<'_> {
             claimed_name: false,
             guest: None,
             finished: false,
-            _lock: None,
+            _lock: lock,
         };
-        unfinished._lock = Some(Lock::create(&unfinished.directory).map_err(failed("lock its directory"))?);
-        if !self
-            .state
-            .take_name(spec.name(), spec.id())
-            .map_err(failed("take its name"))?
-        {
+        if !self.state.take_name(spec.name(), spec.id()).map_err(failed("take its name"))? {
             let error = taken(&format!("name `{}`", spec.name()));
             return Err(
                 error.with_hint("use another name, or `get_or_create` if the one that is there will do")
@@ -122,6 +94,24 @@ impl Maker<'_> {
         }
         unfinished.claimed_name = true;
         Ok(unfinished)
+    }
+
+    /// Makes the sandbox's directory, locked.
+    fn claim_id(&self, id: &SandboxId) -> Result<(PathBuf, Lock)> {
+        let directory = self.state.sandbox(id);
+        let _together =
+            self.state.gate(rustix::fs::FlockOperation::LockShared).map_err(failed("pass the gate"))?;
+        if self.state.trash(id).exists() {
+            return Err(taken(&format!("id `{id}`")));
+        }
+        match std::fs::create_dir(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(taken(&format!("id `{id}`")));
+            }
+            other => other.map_err(failed("make its directory"))?,
+        }
+        let lock = Lock::create(&directory).map_err(failed("lock its directory"))?;
+        Ok((directory, lock))
     }
 
     fn plan(&self, spec: &ValidSpec, map: IdMap, image: &Image, directory: &std::path::Path) -> Result<Plan> {
@@ -133,20 +123,11 @@ impl Maker<'_> {
                 Some(path.to_string_lossy().into_owned())
             }
         };
-        let directory = directory
-            .to_str()
-            .ok_or_else(|| Error::invalid("state", "must be a path in UTF-8"))?;
+        let directory =
+            directory.to_str().ok_or_else(|| Error::invalid("state", "must be a path in UTF-8"))?;
         let landlock_abi = crate::sys::landlock_abi();
         let workspace = workspace.as_deref();
-        let setup = Setup {
-            spec,
-            map,
-            image,
-            directory,
-            workspace,
-            landlock_abi,
-            fail_at: None,
-        };
+        let setup = Setup { spec, map, image, directory, workspace, landlock_abi, fail_at: None };
         let mut plan = setup.plan();
         if let Some(name) = self.fail_step {
             let index = plan.steps.iter().position(|step| step.name() == name);
@@ -165,23 +146,13 @@ pub(crate) fn preview(state: &StateDir, images: &ImageCache, spec: &ValidSpec) -
         false => caller_alone(),
     };
     let landlock_abi = crate::sys::landlock_abi();
-    let setup = Setup {
-        spec,
-        map,
-        image: &image,
-        directory: "",
-        workspace: None,
-        landlock_abi,
-        fail_at: None,
-    };
+    let setup =
+        Setup { spec, map, image: &image, directory: "", workspace: None, landlock_abi, fail_at: None };
     Ok(isolation::of_plan(&setup.plan(), spec))
 }
 
 fn caller_alone() -> IdMap {
-    IdMap::Single {
-        uid: rustix::process::geteuid().as_raw(),
-        gid: rustix::process::getegid().as_raw(),
-    }
+    IdMap::Single { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() }
 }
 
 fn new_record(spec: &ValidSpec, image: &Image) -> Result<Record> {
@@ -205,13 +176,7 @@ fn new_record(spec: &ValidSpec, image: &Image) -> Result<Record> {
         isolation: isolation::unknown(),
     };
     let boot_id = boot_id().map_err(failed("read the boot id"))?;
-    Ok(Record {
-        info,
-        client_nonce: nonces[0],
-        guest_nonce: nonces[1],
-        boot_id,
-        block: None,
-    })
+    Ok(Record { info, client_nonce: nonces[0], guest_nonce: nonces[1], boot_id, block: None })
 }
 
 fn now_ms() -> i64 {
@@ -231,21 +196,12 @@ impl Unfinished {
             return Ok(caller_alone());
         }
         let first_try = u32::from_le_bytes([0, 1, 2, 3].map(|index| self.record.client_nonce[index]));
-        let block = self
-            .state
-            .take_block(&self.record.info.id, first_try)
-            .map_err(failed("take a range of ids"))?;
-        let none_left = || {
-            Error::new(
-                ErrorKind::Quota,
-                "create sandbox: every range of host ids is in use",
-            )
-        };
+        let block =
+            self.state.take_block(&self.record.info.id, first_try).map_err(failed("take a range of ids"))?;
+        let none_left = || Error::new(ErrorKind::Quota, "create sandbox: every range of host ids is in use");
         let block = block.ok_or_else(none_left)?;
         self.record.block = Some(block);
-        Ok(IdMap::Range {
-            base: block_base(block),
-        })
+        Ok(IdMap::Range { base: block_base(block) })
     }
 
     fn launch(
@@ -256,17 +212,12 @@ impl Unfinished {
         users: &Users,
     ) -> Result<UnixStream> {
         let (ours, theirs) = UnixStream::pair().map_err(failed("make the guest's stream"))?;
-        ours.set_nonblocking(true)
-            .map_err(failed("make the guest's stream"))?;
+        ours.set_nonblocking(true).map_err(failed("make the guest's stream"))?;
         let (_directory, path) = socket_path(&self.directory).map_err(failed("make the guest's socket"))?;
         let listener = UnixListener::bind(path).map_err(failed("make the guest's socket"))?;
         let config = guest_config(&self.record, spec, users, plan.map);
         let config = pipe_with(&protocol::encode(&config)).map_err(failed("hand over the configuration"))?;
-        let descriptors = GuestDescriptors {
-            stream: theirs.into(),
-            listener: listener.into(),
-            config,
-        };
+        let descriptors = GuestDescriptors { stream: theirs.into(), listener: listener.into(), config };
         let (pid, pidfd) = launcher.launch(plan, &descriptors)?;
         // Held by pidfd even if its start time can't be read: the drop of `self` then kills it.
         let process = GuestProcess::of(pid);
@@ -283,13 +234,10 @@ impl Unfinished {
     /// Notes that the sandbox is complete but for its adoption.
     pub(crate) fn mark_ready(&self) -> Result<()> {
         match &self.guest {
-            Some((process, _)) => process
-                .mark_ready(&self.directory)
-                .map_err(failed("note that it is ready")),
-            None => Err(Error::new(
-                ErrorKind::Internal,
-                "create sandbox: there is no guest to note",
-            )),
+            Some((process, _)) => {
+                process.mark_ready(&self.directory).map_err(failed("note that it is ready"))
+            }
+            None => Err(Error::new(ErrorKind::Internal, "create sandbox: there is no guest to note")),
         }
     }
 
@@ -335,14 +283,9 @@ const LOG_BYTES: u64 = 1 << 20;
 fn guest_config(record: &Record, spec: &ValidSpec, users: &Users, map: IdMap) -> GuestConfig {
     let lifecycle = &spec.spec().lifecycle;
     let deadline = |deadline: Option<u64>| deadline.filter(|_| lifecycle.auto_destroy);
-    let mut env: Vec<(String, String)> = BASIC_ENV
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect();
-    env.push((
-        "PATH".to_owned(),
-        format!("{}/.local/bin:{SYSTEM_PATH}", users.default.home),
-    ));
+    let mut env: Vec<(String, String)> =
+        BASIC_ENV.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    env.push(("PATH".to_owned(), format!("{}/.local/bin:{SYSTEM_PATH}", users.default.home)));
     GuestConfig {
         client_nonce: record.client_nonce,
         guest_nonce: record.guest_nonce,

@@ -16,11 +16,8 @@ use crate::state::StateDir;
 /// Destroys a sandbox. `false`: it had been destroyed before.
 pub(crate) fn destroy(state: &StateDir, id: &SandboxId, guest: Option<&OwnedFd>) -> Result<bool> {
     let failed = |error: io::Error| {
-        Error::new(
-            ErrorKind::Internal,
-            format!("destroy sandbox `{id}`: {}", crate::sentence(&error)),
-        )
-        .with_source(error)
+        Error::new(ErrorKind::Internal, format!("destroy sandbox `{id}`: {}", crate::sentence(&error)))
+            .with_source(error)
     };
     match std::fs::rename(state.sandbox(id), state.trash(id)) {
         Ok(()) => {}
@@ -47,11 +44,7 @@ fn empty_trash(state: &StateDir, id: &SandboxId, guest: Option<&OwnedFd>) -> io:
     if let Some(block) = record.block {
         state.release_block(block, id)?;
     }
-    if let WorkspaceSpec::Persistent {
-        id,
-        destroy_on_session_destroy: true,
-    } = &record.info.spec.workspace
-    {
+    if let WorkspaceSpec::Persistent { id, destroy_on_session_destroy: true } = &record.info.spec.workspace {
         remove_tree(&state.workspace(id))?;
     }
     Ok(())
@@ -85,7 +78,7 @@ pub(crate) fn sweep(state: &StateDir) -> io::Result<()> {
     }
     for id in state.ids("sandboxes")? {
         let directory = state.sandbox(&id);
-        if is_abandoned(&directory) {
+        if is_abandoned(state, &directory) {
             log_failure(&id, destroy(state, &id, None).map(drop).map_err(io::Error::other));
         }
     }
@@ -99,8 +92,8 @@ fn log_failure(id: &SandboxId, result: io::Result<()>) {
 }
 
 /// Whether a sandbox's directory is left over. The lock says that nobody is making it; the guest that nobody uses it.
-fn is_abandoned(directory: &Path) -> bool {
-    let Ok(Some(_lock)) = Lock::try_take(directory) else {
+fn is_abandoned(state: &StateDir, directory: &Path) -> bool {
+    let Ok(Some(_lock)) = Lock::try_take(state, directory) else {
         return false;
     };
     match GuestProcess::read(directory) {

@@ -42,11 +42,7 @@ impl Layout<'_> {
         if !self.image.is_skeleton {
             self.make_mount_points()?;
         }
-        self.spec
-            .spec()
-            .mounts
-            .iter()
-            .try_for_each(|mount| self.make_target(&mount.source, &mount.target))
+        self.spec.spec().mounts.iter().try_for_each(|mount| self.make_target(&mount.source, &mount.target))
     }
 
     /// Makes a directory that belongs to the inner user, unless the image has it.
@@ -154,10 +150,7 @@ pub(crate) fn check_mounts(spec: &ValidSpec) -> Result<()> {
     for mount in &spec.spec().mounts {
         let source = &mount.source;
         let found = fs::metadata(source).map_err(|error| {
-            Error::invalid(
-                "mounts.source",
-                format!("`{}`: {}", source.display(), crate::sentence(&error)),
-            )
+            Error::invalid("mounts.source", format!("`{}`: {}", source.display(), crate::sentence(&error)))
         })?;
         if source.to_str().is_none() {
             return Err(Error::invalid("mounts.source", "must be a path in UTF-8"));
@@ -168,10 +161,7 @@ pub(crate) fn check_mounts(spec: &ValidSpec) -> Result<()> {
         }
         let persistent = matches!(spec.spec().workspace, WorkspaceSpec::Persistent { .. });
         if persistent && mount.target.strip_prefix(spec.workdir()).is_some() {
-            return Err(Error::invalid(
-                "mounts.target",
-                "must not be in a persistent workspace",
-            ));
+            return Err(Error::invalid("mounts.target", "must not be in a persistent workspace"));
         }
         if mount.target.as_str().starts_with("/usr") && !Path::new(mount.target.as_str()).exists() {
             return Err(Error::invalid(

@@ -11,9 +11,8 @@ use crate::setup::RANGE_CAPABILITIES;
 
 /// The protections of a plan.
 pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec) -> Isolation {
-    let mut namespaces: Vec<String> = ["user", "mount", "pid", "ipc", "uts", "cgroup"]
-        .map(str::to_owned)
-        .to_vec();
+    let mut namespaces: Vec<String> =
+        ["user", "mount", "pid", "ipc", "uts", "cgroup"].map(str::to_owned).to_vec();
     if plan.own_network {
         namespaces.push("network".to_owned());
     }
@@ -27,28 +26,18 @@ pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec) -> Isolation {
         _ => None,
     };
     let range = matches!(plan.map, IdMap::Range { .. });
-    let capabilities = RANGE_CAPABILITIES
-        .iter()
-        .filter(|_| range)
-        .map(|(name, _)| (*name).to_owned())
-        .collect();
+    let capabilities =
+        RANGE_CAPABILITIES.iter().filter(|_| range).map(|(name, _)| (*name).to_owned()).collect();
     Isolation {
         namespaces,
-        identity: Some(if range {
-            IdentityMap::Range
-        } else {
-            IdentityMap::Single
-        }),
+        identity: Some(if range { IdentityMap::Range } else { IdentityMap::Single }),
         no_new_privileges: plan.steps.contains(&Step::NoNewPrivileges),
         capabilities,
         seccomp_instructions: find(&seccomp),
         landlock_abi: find(&landlock),
         network: spec.spec().network,
         readonly_rootfs: plan.steps.contains(&Step::ReadOnlyRoot),
-        limits: LimitsEnforced {
-            pids: Enforcement::Rlimit,
-            ..NO_LIMITS
-        },
+        limits: LimitsEnforced { pids: Enforcement::Rlimit, ..NO_LIMITS },
         ..unknown()
     }
 }

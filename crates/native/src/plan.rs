@@ -255,24 +255,11 @@ mod tests {
     #[test]
     fn a_filter_survives_packing() {
         let filter = [
-            Instruction {
-                code: 0x15,
-                jt: 255,
-                jf: 1,
-                k: u32::MAX,
-            },
-            Instruction {
-                code: 6,
-                jt: 0,
-                jf: 0,
-                k: 7,
-            },
+            Instruction { code: 0x15, jt: 255, jf: 1, k: u32::MAX },
+            Instruction { code: 6, jt: 0, jf: 0, k: 7 },
         ];
         let back = unpack_filter(&pack_filter(&filter));
-        assert_eq!(
-            (back[0].code, back[0].jt, back[0].jf, back[0].k),
-            (0x15, 255, 1, u32::MAX)
-        );
+        assert_eq!((back[0].code, back[0].jt, back[0].jf, back[0].k), (0x15, 255, 1, u32::MAX));
         assert_eq!((back[1].code, back[1].k), (6, 7));
     }
 }

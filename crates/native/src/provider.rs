@@ -32,10 +32,7 @@ pub struct NativeOptions {
 
 impl Default for NativeOptions {
     fn default() -> Self {
-        Self {
-            state: default_state_dir(),
-            fail_step: None,
-        }
+        Self { state: default_state_dir(), fail_step: None }
     }
 }
 
@@ -59,17 +56,8 @@ impl NativeProvider {
     pub fn new(options: NativeOptions) -> Result<Arc<Self>> {
         let state = StateDir::open(&options.state)?;
         let (launcher, images, swept) = (OnceLock::new(), ImageCache::default(), OnceLock::new());
-        let host = Arc::new(Host {
-            state,
-            fail_step: options.fail_step,
-            launcher,
-            images,
-            swept,
-        });
-        Ok(Arc::new(Self {
-            host,
-            capabilities: capabilities(),
-        }))
+        let host = Arc::new(Host { state, fail_step: options.fail_step, launcher, images, swept });
+        Ok(Arc::new(Self { host, capabilities: capabilities() }))
     }
 
     async fn blocking<T: Send + 'static>(
@@ -83,10 +71,7 @@ impl NativeProvider {
     fn created(&self, connection: Connection, record: Record, guest: Option<OwnedFd>) -> Created {
         // A guest does not come back, so whoever loses it has lost the sandbox.
         let name = record.info.name.clone();
-        connection.set_closed_error(
-            ErrorKind::Destroyed,
-            format!("sandbox `{name}` has been destroyed"),
-        );
+        connection.set_closed_error(ErrorKind::Destroyed, format!("sandbox `{name}` has been destroyed"));
         let owner = Owner {
             host: Arc::clone(&self.host),
             id: record.info.id.clone(),
@@ -100,10 +85,7 @@ impl NativeProvider {
             isolation: record.info.isolation.clone(),
             destroyer: Arc::new(owner),
         };
-        Created {
-            info: record.info,
-            driver: Arc::new(GuestDriver::new(connection, parts)),
-        }
+        Created { info: record.info, driver: Arc::new(GuestDriver::new(connection, parts)) }
     }
 }
 
@@ -167,12 +149,9 @@ impl Host {
         };
         let id = match SandboxId::parse(id_or_name) {
             Ok(id) => Some(id),
-            Err(_) => SandboxName::parse(id_or_name)
-                .ok()
-                .and_then(|name| self.state.id_of_name(&name)),
+            Err(_) => SandboxName::parse(id_or_name).ok().and_then(|name| self.state.id_of_name(&name)),
         };
-        id.filter(|id| self.state.sandbox(id).exists())
-            .ok_or_else(not_found)
+        id.filter(|id| self.state.sandbox(id).exists()).ok_or_else(not_found)
     }
 
     /// The record of a sandbox that can be used.
@@ -185,12 +164,10 @@ impl Host {
             (Some(record), SandboxStatus::Dead) if record.may_have_expired() => {
                 Err(Error::destroyed(id_or_name).with_hint("its deadline (ttl or idle) has passed"))
             }
-            (Some(_), SandboxStatus::Dead) => Err(unavailable(format!(
-                "sandbox `{id_or_name}` has no processes any more"
-            ))
-            .with_hint(format!(
-                "the host may have been restarted; remove it: eyot rm {id_or_name}"
-            ))),
+            (Some(_), SandboxStatus::Dead) => {
+                Err(unavailable(format!("sandbox `{id_or_name}` has no processes any more"))
+                    .with_hint(format!("the host may have been restarted; remove it: eyot rm {id_or_name}")))
+            }
             _ => Err(unavailable(format!("sandbox `{id_or_name}` is still being made"))),
         }
     }
@@ -214,28 +191,18 @@ impl Host {
     fn list(&self) -> Result<Vec<SandboxInfo>> {
         self.sweep();
         let ids = self.state.ids("sandboxes").map_err(|error| {
-            Error::new(
-                ErrorKind::Internal,
-                "list sandboxes: read the state folder: failed",
-            )
-            .with_source(error)
+            Error::new(ErrorKind::Internal, "list sandboxes: read the state folder: failed")
+                .with_source(error)
         })?;
-        Ok(ids
-            .iter()
-            .filter_map(|id| self.look_at(id).0)
-            .map(|record| record.info)
-            .collect())
+        Ok(ids.iter().filter_map(|id| self.look_at(id).0).map(|record| record.info).collect())
     }
 }
 
 async fn connect(host: &Host, record: &Record) -> Result<Connection> {
     let directory = host.state.sandbox(&record.info.id);
     let lost = |error: std::io::Error| match directory.exists() {
-        true => Error::new(
-            ErrorKind::Unavailable,
-            format!("sandbox `{}` does not answer", record.info.name),
-        )
-        .with_source(error),
+        true => Error::new(ErrorKind::Unavailable, format!("sandbox `{}` does not answer", record.info.name))
+            .with_source(error),
         false => Error::destroyed(&record.info.name),
     };
     let (_open, path) = socket_path(&directory).map_err(lost)?;
@@ -335,10 +302,7 @@ fn refuse_what_native_cannot(spec: &ValidSpec) -> Result<()> {
     let refuse =
         |option: &str| Err(SandboxOperationUnsupported::new("create", crate::NAME, &[option]).into());
     let security = &spec.spec().security;
-    let drops_all = security
-        .drop_capabilities
-        .iter()
-        .any(|name| name.eq_ignore_ascii_case("all"));
+    let drops_all = security.drop_capabilities.iter().any(|name| name.eq_ignore_ascii_case("all"));
     match spec.spec().network {
         _ if !security.no_new_privileges => refuse("security.no_new_privileges: false"),
         _ if !drops_all => refuse("security.drop_capabilities without ALL"),

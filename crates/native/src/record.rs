@@ -11,6 +11,8 @@ use eyot::SandboxInfo;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
+use crate::state::StateDir;
+
 /// What a later process needs to use or to remove the sandbox. Holds secrets: the file's mode is 0600.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
@@ -56,9 +58,7 @@ impl Record {
 
 /// Which boot of the host this is.
 pub(crate) fn boot_id() -> io::Result<String> {
-    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?
-        .trim()
-        .to_owned())
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
 }
 
 /// A guest's process, told apart from any later one of the same number by its start time.
@@ -71,18 +71,12 @@ pub(crate) struct GuestProcess {
 impl GuestProcess {
     /// The process that has this number now.
     pub(crate) fn of(pid: i32) -> io::Result<Self> {
-        Ok(Self {
-            pid,
-            start_ticks: start_ticks(pid)?,
-        })
+        Ok(Self { pid, start_ticks: start_ticks(pid)? })
     }
 
     /// Notes in the sandbox's directory that it is complete, and that this is its guest.
     pub(crate) fn mark_ready(self, directory: &Path) -> io::Result<()> {
-        fs::write(
-            directory.join(READY),
-            format!("{} {}\n", self.pid, self.start_ticks),
-        )
+        fs::write(directory.join(READY), format!("{} {}\n", self.pid, self.start_ticks))
     }
 
     /// The guest of a completed sandbox; `None` if it was never completed.
@@ -94,9 +88,7 @@ impl GuestProcess {
         let mut words = text.split_whitespace();
         let pid = words.next().and_then(|word| word.parse().ok());
         let start_ticks = words.next().and_then(|word| word.parse().ok());
-        Ok(pid
-            .zip(start_ticks)
-            .map(|(pid, start_ticks)| Self { pid, start_ticks }))
+        Ok(pid.zip(start_ticks).map(|(pid, start_ticks)| Self { pid, start_ticks }))
     }
 
     /// A descriptor of the process, if it still is the same one.
@@ -109,9 +101,7 @@ impl GuestProcess {
             other => other?,
         };
         // Looked at after the open: the number can't have gone to another process since.
-        Ok(start_ticks(self.pid)
-            .is_ok_and(|ticks| ticks == self.start_ticks)
-            .then_some(pidfd))
+        Ok(start_ticks(self.pid).is_ok_and(|ticks| ticks == self.start_ticks).then_some(pidfd))
     }
 }
 
@@ -119,10 +109,7 @@ impl GuestProcess {
 fn start_ticks(pid: i32) -> io::Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let after_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
-    let field = after_name
-        .split_whitespace()
-        .nth(19)
-        .and_then(|field| field.parse().ok());
+    let field = after_name.split_whitespace().nth(19).and_then(|field| field.parse().ok());
     field.ok_or_else(|| io::Error::other("a /proc/<pid>/stat of an unknown form"))
 }
 
@@ -150,19 +137,17 @@ pub(crate) struct Lock {
 impl Lock {
     /// Makes the lock of a new sandbox and takes it.
     pub(crate) fn create(directory: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(directory.join(LOCK))?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(directory.join(LOCK))?;
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         Ok(Self { _file: file })
     }
 
-    /// Takes the lock of a sandbox that somebody began; `None` while its maker lives, or has only just begun.
-    pub(crate) fn try_take(directory: &Path) -> io::Result<Option<Self>> {
+    /// Takes the lock of a sandbox that somebody began; `None` while its maker lives.
+    pub(crate) fn try_take(state: &StateDir, directory: &Path) -> io::Result<Option<Self>> {
         let file = match File::open(directory.join(LOCK)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return lock_late(directory),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Self::take_missing(state, directory);
+            }
             other => other?,
         };
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -171,25 +156,24 @@ impl Lock {
             Err(error) => Err(error.into()),
         }
     }
-}
 
-/// A directory without a lock is either a moment old or was left by a maker that died between two system calls.
-fn lock_late(directory: &Path) -> io::Result<Option<Lock>> {
-    let age = fs::metadata(directory)?.modified()?.elapsed().unwrap_or_default();
-    if age < std::time::Duration::from_secs(10) {
-        return Ok(None);
+    /// A directory without a lock is about to get one, or its maker died between two system calls. Nobody is between
+    /// the two while the gate is held alone.
+    fn take_missing(state: &StateDir, directory: &Path) -> io::Result<Option<Self>> {
+        let _alone = state.gate(FlockOperation::LockExclusive)?;
+        match Self::create(directory) {
+            Ok(lock) => Ok(Some(lock)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+            Err(error) => Err(error),
+        }
     }
-    Lock::create(directory).map(Some)
 }
 
 /// The path of the guest's socket, short enough for a socket address however deep the state folder lies: through a
 /// descriptor of the directory, which must be kept open meanwhile.
 pub(crate) fn socket_path(directory: &Path) -> io::Result<(OwnedFd, String)> {
-    let directory = rustix::fs::open(
-        directory,
-        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?;
+    let directory =
+        rustix::fs::open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let path = format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd());
     Ok((directory, path))
 }
@@ -202,25 +186,28 @@ mod tests {
     fn a_process_is_not_taken_for_a_later_one_of_the_same_number() {
         let own = GuestProcess::of(std::process::id() as i32).unwrap();
         assert!(own.open().unwrap().is_some());
-        let other = GuestProcess {
-            start_ticks: own.start_ticks + 1,
-            ..own
-        };
+        let other = GuestProcess { start_ticks: own.start_ticks + 1, ..own };
         assert!(other.open().unwrap().is_none());
+    }
+
+    fn state() -> (tempfile::TempDir, StateDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(&dir.path().join("state")).unwrap();
+        (dir, state)
     }
 
     #[test]
     fn a_sandbox_that_is_being_made_is_locked_and_an_abandoned_one_is_not() {
-        let dir = tempfile::tempdir().unwrap();
+        let (dir, state) = state();
         let lock = Lock::create(dir.path()).unwrap();
-        assert!(Lock::try_take(dir.path()).unwrap().is_none());
+        assert!(Lock::try_take(&state, dir.path()).unwrap().is_none());
         drop(lock);
-        assert!(Lock::try_take(dir.path()).unwrap().is_some());
+        assert!(Lock::try_take(&state, dir.path()).unwrap().is_some());
     }
 
     #[test]
-    fn a_directory_that_is_a_moment_old_and_has_no_lock_yet_is_left_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        assert!(Lock::try_take(dir.path()).unwrap().is_none());
+    fn a_directory_whose_maker_died_before_it_locked_it_is_taken() {
+        let (dir, state) = state();
+        assert!(Lock::try_take(&state, dir.path()).unwrap().is_some());
     }
 }

@@ -39,9 +39,7 @@ pub(crate) const RANGE_CAPABILITIES: [(&str, u32); 12] = [
 
 /// [`RANGE_CAPABILITIES`] as a mask.
 pub(crate) fn range_capability_mask() -> u64 {
-    RANGE_CAPABILITIES
-        .iter()
-        .fold(0, |mask, (_, bit)| mask | 1 << bit)
+    RANGE_CAPABILITIES.iter().fold(0, |mask, (_, bit)| mask | 1 << bit)
 }
 
 /// The device nodes that a sandbox has.
@@ -85,12 +83,7 @@ impl Setup<'_> {
         }
         steps.push(Step::HostName(self.spec.name().to_string()));
         steps.extend(self.confinement());
-        Plan {
-            map: self.map,
-            own_network,
-            steps,
-            fail_at: self.fail_at,
-        }
+        Plan { map: self.map, own_network, steps, fail_at: self.fail_at }
     }
 
     fn is_range(&self) -> bool {
@@ -108,10 +101,7 @@ impl Setup<'_> {
             steps.push(Step::BecomeInnerRoot);
         }
         steps.push(self.bind(&self.image.lower, "lower", true, true));
-        steps.push(Step::Overlay {
-            lower: vec!["lower".to_owned()],
-            target: ROOT.to_owned(),
-        });
+        steps.push(Step::Overlay { lower: vec!["lower".to_owned()], target: ROOT.to_owned() });
         for (source, target) in &self.image.binds {
             steps.push(self.bind(source, &inside(target), true, false));
         }
@@ -121,16 +111,8 @@ impl Setup<'_> {
 
     fn proc(&self) -> Vec<Step> {
         let mut steps = vec![Step::Proc(inside("/proc"))];
-        steps.extend(
-            MASKED
-                .iter()
-                .map(|name| Step::Mask(inside(&format!("/proc/{name}")))),
-        );
-        steps.extend(
-            READ_ONLY
-                .iter()
-                .map(|name| Step::ReadOnly(inside(&format!("/proc/{name}")))),
-        );
+        steps.extend(MASKED.iter().map(|name| Step::Mask(inside(&format!("/proc/{name}")))));
+        steps.extend(READ_ONLY.iter().map(|name| Step::ReadOnly(inside(&format!("/proc/{name}")))));
         steps
     }
 
@@ -138,14 +120,8 @@ impl Setup<'_> {
         let device = |name: &&str| {
             let path = format!("/dev/{name}");
             let target = inside(&path);
-            let fixed = Bind {
-                source: path,
-                target,
-                recursive: false,
-                readonly: false,
-                device: true,
-                ..PLAIN
-            };
+            let fixed =
+                Bind { source: path, target, recursive: false, readonly: false, device: true, ..PLAIN };
             Step::Bind(fixed)
         };
         let mut steps: Vec<Step> = DEVICES.iter().map(device).collect();
@@ -157,11 +133,7 @@ impl Setup<'_> {
             size_mib: (memory_mib / 2).max(1),
             mode: 0o1777,
         });
-        steps.push(Step::Tmpfs {
-            target: inside("/run"),
-            size_mib: 64,
-            mode: 0o1777,
-        });
+        steps.push(Step::Tmpfs { target: inside("/run"), size_mib: 64, mode: 0o1777 });
         steps
     }
 
@@ -170,16 +142,8 @@ impl Setup<'_> {
         let mut steps = Vec::new();
         let workdir = inside(self.spec.workdir().as_str());
         if self.spec.spec().security.readonly_rootfs {
-            for path in ["/home/user", "/tmp", "/var/tmp"]
-                .map(inside)
-                .into_iter()
-                .chain([workdir.clone()])
-            {
-                steps.push(Step::Bind(Bind {
-                    source: path.clone(),
-                    target: path,
-                    ..PLAIN
-                }));
+            for path in ["/home/user", "/tmp", "/var/tmp"].map(inside).into_iter().chain([workdir.clone()]) {
+                steps.push(Step::Bind(Bind { source: path.clone(), target: path, ..PLAIN }));
             }
         }
         if let Some(workspace) = self.workspace {
@@ -195,11 +159,7 @@ impl Setup<'_> {
     }
 
     fn runs_as_root(&self) -> bool {
-        self.spec
-            .spec()
-            .user
-            .as_deref()
-            .is_some_and(|user| user != "user" && user != "1000")
+        self.spec.spec().user.as_deref().is_some_and(|user| user != "user" && user != "1000")
     }
 
     fn bind(&self, source: &str, target: &str, readonly: bool, idmapped: bool) -> Step {
@@ -220,13 +180,8 @@ impl Setup<'_> {
     fn confinement(&self) -> Vec<Step> {
         let range = self.is_range();
         let keep = if range { range_capability_mask() } else { 0 };
-        let mut steps = vec![
-            Step::NoNewPrivileges,
-            Step::Capabilities {
-                keep,
-                become_id: range.then_some(GUEST_ID),
-            },
-        ];
+        let mut steps =
+            vec![Step::NoNewPrivileges, Step::Capabilities { keep, become_id: range.then_some(GUEST_ID) }];
         if self.landlock_abi >= 2 {
             steps.push(Step::Landlock(self.landlock_abi));
         }
@@ -255,15 +210,7 @@ fn inside(path: &str) -> String {
 
 /// The directories that the plan mounts onto, and so must exist in the image or above it.
 pub(crate) fn mount_points(spec: &ValidSpec) -> Vec<SandboxPath> {
-    let fixed = [
-        "/proc",
-        "/dev/pts",
-        "/dev/shm",
-        "/run",
-        "/tmp",
-        "/var/tmp",
-        "/home/user",
-    ];
+    let fixed = ["/proc", "/dev/pts", "/dev/shm", "/run", "/tmp", "/var/tmp", "/home/user"];
     let fixed = fixed.iter().filter_map(|path| SandboxPath::parse(path).ok());
     fixed.chain([spec.workdir().clone()]).collect()
 }

@@ -7,6 +7,7 @@
 //! blocks/<n>        a symbolic link whose text is the id: that range of host ids is taken
 //! workspaces/<id>/  persistent workspaces
 //! layers/           unpacked images
+//! gate              a lock between a sandbox's `mkdir` and its own lock
 //! trash/<id>/       destroyed sandboxes until their files are gone
 //! ```
 
@@ -16,6 +17,7 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
 use eyot::{Error, ErrorKind, Result, SandboxId, SandboxName};
+use rustix::fs::FlockOperation;
 
 /// The state folder when nobody names one: `/var/lib/eyot` for root, else `$XDG_STATE_HOME/eyot` or
 /// `~/.local/state/eyot`.
@@ -23,11 +25,7 @@ pub fn default_state_dir() -> PathBuf {
     if rustix::process::geteuid().is_root() {
         return PathBuf::from("/var/lib/eyot");
     }
-    let absolute = |name: &str| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state_home =
         absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
     state_home.unwrap_or_else(std::env::temp_dir).join("eyot")
@@ -84,15 +82,20 @@ impl StateDir {
         self.root.join("workspaces").join(id)
     }
 
+    /// Held together by whoever makes a sandbox's directory and its lock, and alone by who must know that nobody is
+    /// between the two.
+    pub(crate) fn gate(&self, how: FlockOperation) -> io::Result<fs::File> {
+        let gate =
+            fs::OpenOptions::new().write(true).create(true).truncate(false).open(self.root.join("gate"))?;
+        rustix::fs::flock(&gate, how)?;
+        Ok(gate)
+    }
+
     /// The ids in `sandboxes/` or `trash/`.
     pub(crate) fn ids(&self, folder: &str) -> io::Result<Vec<SandboxId>> {
         let mut ids = Vec::new();
         for entry in fs::read_dir(self.root.join(folder))? {
-            if let Some(id) = entry?
-                .file_name()
-                .to_str()
-                .and_then(|name| SandboxId::parse(name).ok())
-            {
+            if let Some(id) = entry?.file_name().to_str().and_then(|name| SandboxId::parse(name).ok()) {
                 ids.push(id);
             }
         }
@@ -156,10 +159,7 @@ impl StateDir {
     /// Removes a stale claim without taking away one that somebody made in the meantime: it is moved aside, and only
     /// the mover of that very link removes it.
     fn drop_stale(&self, claim: &Path) -> io::Result<bool> {
-        let aside = self
-            .root
-            .join("trash")
-            .join(format!("claim-{}", SandboxId::generate()));
+        let aside = self.root.join("trash").join(format!("claim-{}", SandboxId::generate()));
         match fs::rename(claim, &aside) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
             other => other?,
@@ -211,9 +211,7 @@ const NFS_MAGIC: i64 = 0x6969;
 const OVERLAYFS_MAGIC: i64 = 0x794c_7630;
 
 fn refuse_unfit_file_system(root: &Path) -> Result<()> {
-    let kind = rustix::fs::statfs(root)
-        .map(|found| found.f_type as i64)
-        .unwrap_or_default();
+    let kind = rustix::fs::statfs(root).map(|found| found.f_type as i64).unwrap_or_default();
     let name = match kind {
         NFS_MAGIC => "NFS",
         OVERLAYFS_MAGIC => "overlayfs",
@@ -257,10 +255,7 @@ mod tests {
         let (first, second) = (SandboxId::generate(), SandboxId::generate());
         make_dir(&state.sandbox(&first), 0o700).unwrap();
         make_dir(&state.sandbox(&second), 0o700).unwrap();
-        let blocks = [
-            state.take_block(&first, 7).unwrap(),
-            state.take_block(&second, 7).unwrap(),
-        ];
+        let blocks = [state.take_block(&first, 7).unwrap(), state.take_block(&second, 7).unwrap()];
         assert_eq!(blocks, [Some(8), Some(9)]);
     }
 

@@ -19,11 +19,7 @@ compile_error!(
 
 /// A result of a raw system call, as `io::Result`.
 fn check(result: i64) -> io::Result<i64> {
-    if result == -1 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result)
-    }
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 /// `path` as a C string; a NUL in it is an invalid argument.
@@ -69,10 +65,7 @@ pub struct Gate {
 impl Gate {
     /// A closed gate with nobody inside.
     pub const fn new() -> Self {
-        Self {
-            open: AtomicU32::new(0),
-            inside: AtomicU32::new(1),
-        }
+        Self { open: AtomicU32::new(0), inside: AtomicU32::new(1) }
     }
 
     /// Lets the child go on.
@@ -103,15 +96,7 @@ impl Gate {
 /// One futex operation. Its result does not matter: every caller checks the word again.
 fn futex(word: &AtomicU32, operation: i32, value: u32) {
     // SAFETY: `word` is a live, aligned u32, and the timeout is null (none).
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            operation,
-            value,
-            std::ptr::null::<c_void>(),
-        )
-    };
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, std::ptr::null::<c_void>()) };
 }
 
 /// A stack for a child, with its own mapping.
@@ -240,12 +225,7 @@ pub fn take_tree(source: &str, recursive: bool) -> io::Result<OwnedFd> {
 /// Maps the ids of a detached mount through a user namespace: ids on disk are that namespace's ids.
 pub fn map_tree_ids(tree: &OwnedFd, user_namespace: &OwnedFd) -> io::Result<()> {
     let userns_fd = user_namespace.as_raw_fd() as u64;
-    let attr = MountAttr {
-        attr_set: MOUNT_ATTR_IDMAP,
-        attr_clr: 0,
-        propagation: 0,
-        userns_fd,
-    };
+    let attr = MountAttr { attr_set: MOUNT_ATTR_IDMAP, attr_clr: 0, propagation: 0, userns_fd };
     mount_setattr(tree.as_raw_fd(), "", libc::AT_EMPTY_PATH as u32, &attr)
 }
 
@@ -293,17 +273,10 @@ pub fn unshare_files() -> io::Result<()> {
 
 /// One `mount(2)`.
 pub fn mount(source: &str, target: &str, fs: &str, flags: u64, data: &str) -> io::Result<()> {
-    let (source, target, fs, data) = (
-        c_string(source)?,
-        c_string(target)?,
-        c_string(fs)?,
-        c_string(data)?,
-    );
+    let (source, target, fs, data) = (c_string(source)?, c_string(target)?, c_string(fs)?, c_string(data)?);
     let data = data.as_ptr().cast();
     // SAFETY: all four are valid C strings that live beyond the call.
-    check(i64::from(unsafe {
-        libc::mount(source.as_ptr(), target.as_ptr(), fs.as_ptr(), flags, data)
-    }))?;
+    check(i64::from(unsafe { libc::mount(source.as_ptr(), target.as_ptr(), fs.as_ptr(), flags, data) }))?;
     Ok(())
 }
 
@@ -328,12 +301,7 @@ pub fn hold_mount(target: &str, hold: Hold) -> io::Result<()> {
         propagation: 0,
         userns_fd: 0,
     };
-    mount_setattr(
-        libc::AT_FDCWD,
-        target,
-        if hold.recursive { AT_RECURSIVE } else { 0 },
-        &attr,
-    )
+    mount_setattr(libc::AT_FDCWD, target, if hold.recursive { AT_RECURSIVE } else { 0 }, &attr)
 }
 
 /// Attaches what [`take_tree`] took.
@@ -342,16 +310,7 @@ pub fn attach_tree(tree: RawFd, target: &str) -> io::Result<()> {
     let at = libc::AT_FDCWD;
     let flags = MOVE_MOUNT_F_EMPTY_PATH;
     // SAFETY: both strings are valid and outlive the call.
-    check(unsafe {
-        libc::syscall(
-            libc::SYS_move_mount,
-            tree,
-            c"".as_ptr(),
-            at,
-            target.as_ptr(),
-            flags,
-        )
-    })?;
+    check(unsafe { libc::syscall(libc::SYS_move_mount, tree, c"".as_ptr(), at, target.as_ptr(), flags) })?;
     Ok(())
 }
 
@@ -362,38 +321,28 @@ pub fn pivot_root(new_root: &str) -> io::Result<()> {
     // SAFETY: valid C strings. Old and new root being the same stacks the old one on top, and the umount lets it go.
     check(unsafe { libc::syscall(libc::SYS_pivot_root, here.as_ptr(), here.as_ptr()) })?;
     // SAFETY: a valid C string.
-    check(i64::from(unsafe {
-        libc::umount2(here.as_ptr(), libc::MNT_DETACH)
-    }))?;
+    check(i64::from(unsafe { libc::umount2(here.as_ptr(), libc::MNT_DETACH) }))?;
     rustix::process::chdir("/")?;
     Ok(())
 }
 
 /// Brings up `lo` in the child's network namespace.
 pub fn loopback_up() -> io::Result<()> {
-    let socket = rustix::net::socket(
-        rustix::net::AddressFamily::INET,
-        rustix::net::SocketType::DGRAM,
-        None,
-    )?;
+    let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)?;
     // SAFETY: ifreq is plain data for which zeroes are valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     request.ifr_name[0] = b'l' as libc::c_char;
     request.ifr_name[1] = b'o' as libc::c_char;
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
     // SAFETY: the socket is open and the request a live ifreq, as this ioctl wants it.
-    check(i64::from(unsafe {
-        libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request)
-    }))?;
+    check(i64::from(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) }))?;
     Ok(())
 }
 
 /// Sets the host name of the child's own namespace.
 pub fn set_host_name(name: &str) -> io::Result<()> {
     // SAFETY: a pointer to that many live bytes.
-    check(i64::from(unsafe {
-        libc::sethostname(name.as_ptr().cast(), name.len())
-    }))?;
+    check(i64::from(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) }))?;
     Ok(())
 }
 
@@ -411,11 +360,7 @@ pub fn set_no_new_privileges() -> io::Result<()> {
 pub fn become_id(id: u32) -> io::Result<()> {
     // SAFETY: no pointers but an empty list. The raw calls change this process alone, which has one thread.
     unsafe {
-        check(libc::syscall(
-            libc::SYS_setgroups,
-            0,
-            std::ptr::null::<libc::gid_t>(),
-        ))?;
+        check(libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()))?;
         check(libc::syscall(libc::SYS_setresgid, id, id, id))?;
         check(libc::syscall(libc::SYS_setresuid, id, id, id))?;
     }
@@ -451,10 +396,7 @@ pub fn hold_capabilities(keep: u64) -> io::Result<()> {
         version: u32,
         pid: i32,
     }
-    let header = Header {
-        version: 0x2008_0522,
-        pid: 0,
-    };
+    let header = Header { version: 0x2008_0522, pid: 0 };
     let (low, high) = (keep as u32, (keep >> 32) as u32);
     let data: [[u32; 3]; 2] = [[low, low, low], [high, high, high]];
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0)?;
@@ -471,14 +413,8 @@ pub fn landlock_abi() -> u32 {
     const CREATE_RULESET_VERSION: u32 = 1;
     let none = std::ptr::null::<c_void>();
     // SAFETY: with this flag the kernel reads no memory and returns a number.
-    let abi = unsafe {
-        libc::syscall(
-            libc::SYS_landlock_create_ruleset,
-            none,
-            0usize,
-            CREATE_RULESET_VERSION,
-        )
-    };
+    let abi =
+        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0usize, CREATE_RULESET_VERSION) };
     u32::try_from(abi).unwrap_or(0)
 }
 
@@ -505,31 +441,17 @@ pub fn restrict_by_landlock(ruleset: &Ruleset, attr_bytes: usize, allowed: u64) 
     let attr_bytes = attr_bytes.min(size_of::<Ruleset>());
     // SAFETY: `ruleset` is live and at least `attr_bytes` long.
     let fd = check(unsafe {
-        libc::syscall(
-            libc::SYS_landlock_create_ruleset,
-            &raw const *ruleset,
-            attr_bytes,
-            0,
-        )
+        libc::syscall(libc::SYS_landlock_create_ruleset, &raw const *ruleset, attr_bytes, 0)
     })?;
     // SAFETY: the kernel just returned this descriptor and nobody else owns it.
     let rules = unsafe { OwnedFd::from_raw_fd(fd as RawFd) };
     let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
     let root = rustix::fs::open("/", flags, rustix::fs::Mode::empty())?;
-    let rule = PathBeneath {
-        allowed,
-        parent_fd: root.as_raw_fd(),
-    };
+    let rule = PathBeneath { allowed, parent_fd: root.as_raw_fd() };
     let path_beneath = 1;
     // SAFETY: the ruleset is open, the rule a live struct of the type that is named.
     check(unsafe {
-        libc::syscall(
-            libc::SYS_landlock_add_rule,
-            rules.as_raw_fd(),
-            path_beneath,
-            &raw const rule,
-            0,
-        )
+        libc::syscall(libc::SYS_landlock_add_rule, rules.as_raw_fd(), path_beneath, &raw const rule, 0)
     })?;
     // SAFETY: no pointers.
     check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) })?;
@@ -544,10 +466,7 @@ pub fn install_seccomp(filter: &[Instruction]) -> io::Result<()> {
         filter: *const Instruction,
     }
     let length = u16::try_from(filter.len()).map_err(|_| io::Error::from_raw_os_error(libc::E2BIG))?;
-    let program = Program {
-        length,
-        filter: filter.as_ptr(),
-    };
+    let program = Program { length, filter: filter.as_ptr() };
     let mode_filter = 1;
     // SAFETY: the program points to `length` live instructions, laid out as the kernel's sock_filter (repr(C)).
     check(unsafe { libc::syscall(libc::SYS_seccomp, mode_filter, 0, &raw const program) })?;
@@ -594,14 +513,7 @@ fn exec_fd(program: RawFd) -> io::Result<std::convert::Infallible> {
     let flags = libc::AT_EMPTY_PATH;
     // SAFETY: both lists end with null and their strings are static.
     check(unsafe {
-        libc::syscall(
-            libc::SYS_execveat,
-            program,
-            c"".as_ptr(),
-            argv.as_ptr(),
-            envp.as_ptr(),
-            flags,
-        )
+        libc::syscall(libc::SYS_execveat, program, c"".as_ptr(), argv.as_ptr(), envp.as_ptr(), flags)
     })?;
     unreachable!("execveat returned without an error")
 }

@@ -29,24 +29,14 @@ impl Users {
         let passwd = std::fs::read_to_string(lower.join("etc/passwd")).unwrap_or_default();
         let known = parse(&passwd);
         let missing = !known.iter().any(|user| user.uid == USER_ID);
-        let default = known
-            .iter()
-            .find(|user| user.uid == USER_ID)
-            .cloned()
-            .unwrap_or_else(user);
+        let default = known.iter().find(|user| user.uid == USER_ID).cloned().unwrap_or_else(user);
         let wanted = spec.spec().user.as_deref();
         match map {
             IdMap::Single { .. } => match wanted {
-                None => Ok(Self {
-                    default,
-                    others: Vec::new(),
-                    missing,
-                }),
-                Some(name) if name == default.name || name == "1000" => Ok(Self {
-                    default,
-                    others: Vec::new(),
-                    missing,
-                }),
+                None => Ok(Self { default, others: Vec::new(), missing }),
+                Some(name) if name == default.name || name == "1000" => {
+                    Ok(Self { default, others: Vec::new(), missing })
+                }
                 Some(name) => Err(Error::invalid(
                     "user",
                     format!(
@@ -61,11 +51,7 @@ impl Users {
                     Some(name) => find(&others, name)
                         .ok_or_else(|| Error::invalid("user", format!("is not in the image: `{name}`")))?,
                 };
-                Ok(Self {
-                    default,
-                    others,
-                    missing,
-                })
+                Ok(Self { default, others, missing })
             }
         }
     }
@@ -77,13 +63,7 @@ pub(crate) const PASSWD_LINE: &str = "user:x:1000:1000:user:/home/user:/bin/sh\n
 pub(crate) const GROUP_LINE: &str = "user:x:1000:\n";
 
 fn user() -> Identity {
-    Identity {
-        name: "user".into(),
-        uid: USER_ID,
-        gid: USER_ID,
-        home: "/home/user".into(),
-        capabilities: 0,
-    }
+    Identity { name: "user".into(), uid: USER_ID, gid: USER_ID, home: "/home/user".into(), capabilities: 0 }
 }
 
 fn with_root(mut known: Vec<Identity>, default: &Identity) -> Vec<Identity> {
@@ -93,13 +73,7 @@ fn with_root(mut known: Vec<Identity>, default: &Identity) -> Vec<Identity> {
     if !known.iter().any(|user| user.uid == 0) {
         known.insert(
             0,
-            Identity {
-                name: "root".into(),
-                uid: 0,
-                gid: 0,
-                home: "/root".into(),
-                capabilities: 0,
-            },
+            Identity { name: "root".into(), uid: 0, gid: 0, home: "/root".into(), capabilities: 0 },
         );
     }
     for user in known.iter_mut().filter(|user| user.uid == 0) {
@@ -111,9 +85,7 @@ fn with_root(mut known: Vec<Identity>, default: &Identity) -> Vec<Identity> {
 
 fn find(users: &[Identity], name: &str) -> Option<Identity> {
     let by_name = users.iter().find(|user| user.name == name);
-    by_name
-        .or_else(|| users.iter().find(|user| user.uid.to_string() == name))
-        .cloned()
+    by_name.or_else(|| users.iter().find(|user| user.uid.to_string() == name)).cloned()
 }
 
 /// The users of a `passwd` file, the first of each name, without the guest's own id.
@@ -129,13 +101,7 @@ fn parse(passwd: &str) -> Vec<Identity> {
         };
         let usable = uid < crate::plan::GUEST_ID && gid < crate::plan::RANGE_LEN && home.starts_with('/');
         if usable && !name.is_empty() {
-            let identity = Identity {
-                name: name.into(),
-                uid,
-                gid,
-                home: home.into(),
-                capabilities: 0,
-            };
+            let identity = Identity { name: name.into(), uid, gid, home: home.into(), capabilities: 0 };
             users.entry(name.to_owned()).or_insert((line_number, identity));
         }
     }
@@ -153,9 +119,6 @@ mod tests {
         let users = parse(
             "root:x:0:0::/root:/bin/sh\nbad\nnode:x:1000:1000::/home/node:/bin/bash\nx:x:99999:1::/:/\n",
         );
-        assert_eq!(
-            users.iter().map(|user| user.name.as_str()).collect::<Vec<_>>(),
-            ["root", "node"]
-        );
+        assert_eq!(users.iter().map(|user| user.name.as_str()).collect::<Vec<_>>(), ["root", "node"]);
     }
 }

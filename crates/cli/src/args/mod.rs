@@ -12,7 +12,7 @@ mod values;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
 
 pub use exec::{ExecArgs, RunArgs, ShArgs, TerminalArgs};
 pub use files::{CpArgs, GlobArgs, GrepArgs, ReadArgs, WriteArgs};
@@ -37,7 +37,7 @@ Configuration, the first that says something counts: flags, EYOT_* variables,
 /// Computers for AI agents: private Linux sandboxes in about a millisecond.
 #[derive(Debug, Parser)]
 #[command(name = "eyot", version, after_help = EXAMPLES, max_term_width = 100)]
-#[command(subcommand_required = true, arg_required_else_help = true)]
+#[command(subcommand_required = true, arg_required_else_help = true, disable_help_subcommand = true)]
 pub struct Cli {
     /// What holds for every command.
     #[command(flatten)]
@@ -65,52 +65,70 @@ pub struct GlobalArgs {
     pub verbose: u8,
 }
 
-/// What to do.
-#[derive(Debug, Subcommand)]
-#[command(disable_help_subcommand = true)]
-pub enum CliCommand {
-    /// Run one command in a throw-away sandbox
-    Run(RunArgs),
-    /// Make a sandbox that stays
-    Create(CreateArgs),
-    /// List the sandboxes
-    #[command(visible_alias = "list")]
-    Ls(LsArgs),
-    /// Run a command in a sandbox
-    Exec(ExecArgs),
-    /// Open a shell in a sandbox
-    #[command(visible_alias = "shell")]
-    Sh(ShArgs),
-    /// Start a process in a sandbox and leave it running
-    Start(StartArgs),
-    /// List the started processes of a sandbox
-    Ps(PsArgs),
-    /// Print what a started process wrote
-    Logs(LogsArgs),
-    /// Send a signal to a started process
-    Kill(KillArgs),
-    /// Wait for a started process to end
-    Wait(WaitArgs),
-    /// Copy files and trees into, out of and between sandboxes
-    Cp(CpArgs),
-    /// Print a file of a sandbox
-    Read(ReadArgs),
-    /// Write a file in a sandbox
-    Write(WriteArgs),
-    /// Find files by pattern
-    Glob(GlobArgs),
-    /// Find lines by pattern
-    Grep(GrepArgs),
-    /// Show what is known of a sandbox and what isolates it
-    Inspect(InspectArgs),
-    /// Destroy sandboxes
-    Rm(RmArgs),
-    /// Connect stdin and stdout to a TCP port in a sandbox
-    Dial(DialArgs),
-    /// Print a completion script for a shell
-    Completions(CompletionsArgs),
-    /// Print the man page
-    Man(ManArgs),
+/// The table of commands. Written out rather than derived, so that the flags of a command are put together only when it
+/// is the one that was called: all of them together cost as much time as a whole sandbox's start should.
+macro_rules! commands {
+    ($($variant:ident($args:ty), $name:literal $(| $alias:literal)?, $about:literal;)*) => {
+        /// What to do.
+        #[derive(Debug)]
+        pub enum CliCommand {
+            $(#[doc = $about] $variant($args),)*
+        }
+
+        impl Subcommand for CliCommand {
+            fn augment_subcommands(program: Command) -> Command {
+                program$(.subcommand(
+                    Command::new($name).about($about)$(.visible_alias($alias))?
+                        .defer(|command| <$args>::augment_args(command).about($about)),
+                ))*
+            }
+
+            fn augment_subcommands_for_update(program: Command) -> Command {
+                Self::augment_subcommands(program)
+            }
+
+            fn has_subcommand(name: &str) -> bool {
+                matches!(name, $($name)|*)
+            }
+        }
+
+        impl FromArgMatches for CliCommand {
+            fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+                match matches.subcommand() {
+                    $(Some(($name, matches)) => <$args>::from_arg_matches(matches).map(Self::$variant),)*
+                    _ => Err(clap::Error::new(clap::error::ErrorKind::MissingSubcommand)),
+                }
+            }
+
+            fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+                *self = Self::from_arg_matches(matches)?;
+                Ok(())
+            }
+        }
+    };
+}
+
+commands! {
+    Run(RunArgs), "run", "Run one command in a throw-away sandbox";
+    Create(CreateArgs), "create", "Make a sandbox that stays";
+    Ls(LsArgs), "ls" | "list", "List the sandboxes";
+    Exec(ExecArgs), "exec", "Run a command in a sandbox";
+    Sh(ShArgs), "sh" | "shell", "Open a shell in a sandbox";
+    Start(StartArgs), "start", "Start a process in a sandbox and leave it running";
+    Ps(PsArgs), "ps", "List the started processes of a sandbox";
+    Logs(LogsArgs), "logs", "Print what a started process wrote";
+    Kill(KillArgs), "kill", "Send a signal to a started process";
+    Wait(WaitArgs), "wait", "Wait for a started process to end";
+    Cp(CpArgs), "cp", "Copy files and trees into, out of and between sandboxes";
+    Read(ReadArgs), "read", "Print a file of a sandbox";
+    Write(WriteArgs), "write", "Write a file in a sandbox";
+    Glob(GlobArgs), "glob", "Find files by pattern";
+    Grep(GrepArgs), "grep", "Find lines by pattern";
+    Inspect(InspectArgs), "inspect", "Show what is known of a sandbox and what isolates it";
+    Rm(RmArgs), "rm", "Destroy sandboxes";
+    Dial(DialArgs), "dial", "Connect stdin and stdout to a TCP port in a sandbox";
+    Completions(CompletionsArgs), "completions", "Print a completion script for a shell";
+    Man(ManArgs), "man", "Print the man page";
 }
 
 #[cfg(test)]
@@ -124,21 +142,24 @@ mod tests {
     }
 
     #[test]
+    fn a_global_flag_counts_before_and_after_the_commands_name() {
+        for arguments in [["eyot", "--json", "ls"], ["eyot", "ls", "--json"]] {
+            assert!(Cli::try_parse_from(arguments).unwrap().global.json, "{arguments:?}");
+        }
+    }
+
+    #[test]
     fn everything_after_the_commands_first_word_belongs_to_the_command() {
         let cli = Cli::try_parse_from(["eyot", "run", "--net", "none", "ls", "-la", "--json"]).unwrap();
         assert!(!cli.global.json);
-        let CliCommand::Run(run) = cli.command else {
-            panic!("run")
-        };
+        let CliCommand::Run(run) = cli.command else { panic!("run") };
         assert_eq!(run.command, ["ls", "-la", "--json"]);
     }
 
     #[test]
     fn a_line_with_spaces_is_one_word_and_not_a_shell_line() {
         let cli = Cli::try_parse_from(["eyot", "run", "echo hi"]).unwrap();
-        let CliCommand::Run(run) = cli.command else {
-            panic!("run")
-        };
+        let CliCommand::Run(run) = cli.command else { panic!("run") };
         assert_eq!(run.command, ["echo hi"]);
     }
 
@@ -151,9 +172,7 @@ mod tests {
     #[test]
     fn it_is_two_flags_for_exec() {
         let cli = Cli::try_parse_from(["eyot", "exec", "-it", "box", "--", "vi", "-R"]).unwrap();
-        let CliCommand::Exec(exec) = cli.command else {
-            panic!("exec")
-        };
+        let CliCommand::Exec(exec) = cli.command else { panic!("exec") };
         assert!(exec.terminal.interactive && exec.terminal.tty);
         assert_eq!(
             (exec.name.as_str(), exec.command.as_slice()),

@@ -34,15 +34,10 @@ impl Side {
 
     fn sandbox(text: &str, name: &str, path: &str) -> Result<Self, String> {
         if SandboxName::parse(name).is_err() && SandboxId::parse(name).is_err() {
-            return Err(format!(
-                "`{name}` is no sandbox's name; write ./{text} for a file of the host"
-            ));
+            return Err(format!("`{name}` is no sandbox's name; write ./{text} for a file of the host"));
         }
         let path = if path.is_empty() { "." } else { path };
-        Ok(Self::Sandbox {
-            name: name.to_owned(),
-            path: path.to_owned(),
-        })
+        Ok(Self::Sandbox { name: name.to_owned(), path: path.to_owned() })
     }
 }
 
@@ -61,10 +56,7 @@ mod tests {
     use super::*;
 
     fn sandbox(name: &str, path: &str) -> Result<Side, String> {
-        Ok(Side::Sandbox {
-            name: name.to_owned(),
-            path: path.to_owned(),
-        })
+        Ok(Side::Sandbox { name: name.to_owned(), path: path.to_owned() })
     }
 
     #[test]

@@ -108,12 +108,7 @@ pub struct SpecArgs {
 impl SpecArgs {
     /// The spec: the file, the flags over it, `defaults` where neither says anything.
     pub fn to_spec(&self, defaults: &Defaults) -> Result<SandboxSpec, Failure> {
-        let file = self
-            .spec
-            .as_deref()
-            .map(read_spec)
-            .transpose()?
-            .unwrap_or_default();
+        let file = self.spec.as_deref().map(read_spec).transpose()?.unwrap_or_default();
         let mut spec = file.spec;
         let network_is_set = file.names_network || self.net.is_some();
         self.set_what_it_is(&mut spec);
@@ -121,9 +116,7 @@ impl SpecArgs {
         spec.env.extend(self.environment()?);
         self.add_manifest(&mut spec)?;
         defaults.fill(&mut spec, network_is_set);
-        spec.clone()
-            .validate()
-            .map_err(|error| Failure::with_code(error, crate::errors::USAGE))?;
+        spec.clone().validate().map_err(|error| Failure::with_code(error, crate::errors::USAGE))?;
         Ok(spec)
     }
 
@@ -138,10 +131,7 @@ impl SpecArgs {
         }
         if let Some(id) = &self.workspace {
             let destroy_on_session_destroy = self.destroy_workspace;
-            spec.workspace = WorkspaceSpec::Persistent {
-                id: id.clone(),
-                destroy_on_session_destroy,
-            };
+            spec.workspace = WorkspaceSpec::Persistent { id: id.clone(), destroy_on_session_destroy };
         }
         spec.mounts.extend(self.mount.iter().cloned());
         spec.labels.extend(self.label.iter().cloned());
@@ -206,10 +196,7 @@ fn read_spec(path: &Path) -> Result<SpecFile, Failure> {
     let wrong = |error: serde_json::Error| Failure::usage(format!("the spec `{shown}` is wrong: {error}"));
     let spec = serde_json::from_str(&text).map_err(wrong)?;
     let value: serde_json::Value = serde_json::from_str(&text).map_err(wrong)?;
-    Ok(SpecFile {
-        spec,
-        names_network: value.get("network").is_some(),
-    })
+    Ok(SpecFile { spec, names_network: value.get("network").is_some() })
 }
 
 fn parse_name(text: &str) -> Result<SandboxName, String> {
@@ -241,10 +228,7 @@ mod tests {
 
     fn spec(arguments: &[&str], defaults: &Defaults) -> Result<SandboxSpec, Failure> {
         let arguments = [&["x"], arguments].concat();
-        Flags::try_parse_from(arguments)
-            .expect("arguments that parse")
-            .spec
-            .to_spec(defaults)
+        Flags::try_parse_from(arguments).expect("arguments that parse").spec.to_spec(defaults)
     }
 
     #[test]
@@ -279,11 +263,7 @@ mod tests {
     #[test]
     fn flags_win_over_the_file_and_the_file_over_the_configuration() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
-        write!(
-            file,
-            r#"{{"image":"file","network":"none","limits":{{"pids":20}}}}"#
-        )
-        .unwrap();
+        write!(file, r#"{{"image":"file","network":"none","limits":{{"pids":20}}}}"#).unwrap();
         let defaults = Defaults {
             image: Some("config".to_owned()),
             net: Some(NetworkArg::Host),

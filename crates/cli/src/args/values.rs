@@ -67,10 +67,8 @@ pub fn resolve_env(
 
 fn inherited(name: &str, lookup: impl Fn(&str) -> Option<String>) -> Result<String, Failure> {
     lookup(name).ok_or_else(|| {
-        Failure::usage(format!(
-            "the variable `{name}` has no value here that could be passed on"
-        ))
-        .hint(format!("write {name}=VALUE, or export it first"))
+        Failure::usage(format!("the variable `{name}` has no value here that could be passed on"))
+            .hint(format!("write {name}=VALUE, or export it first"))
     })
 }
 
@@ -96,17 +94,12 @@ pub fn parse_mount(text: &str) -> Result<Mount, String> {
         return Err("must be SRC:DST or SRC:DST:rw".to_owned());
     };
     let target = SandboxPath::parse(target).map_err(|error| error.to_string())?;
-    Ok(Mount {
-        source: absolute(Path::new(source))?,
-        target,
-        writable,
-    })
+    Ok(Mount { source: absolute(Path::new(source))?, target, writable })
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, String> {
     // Folders that are named from here are meant as they are now, `..` and symbolic links included.
-    path.canonicalize()
-        .map_err(|error| format!("source {}: {error}", path.display()))
+    path.canonicalize().map_err(|error| format!("source {}: {error}", path.display()))
 }
 
 /// `K=V`.
@@ -129,9 +122,7 @@ pub fn parse_file(text: &str) -> Result<(String, PathBuf), String> {
 
 /// Permission bits in octal, without setuid, setgid and sticky.
 pub fn parse_mode(text: &str) -> Result<u32, String> {
-    let mode = u32::from_str_radix(text.trim_start_matches("0o"), 8)
-        .ok()
-        .filter(|mode| *mode <= 0o777);
+    let mode = u32::from_str_radix(text.trim_start_matches("0o"), 8).ok().filter(|mode| *mode <= 0o777);
     mode.ok_or_else(|| format!("must be octal permission bits such as 644 or 755, not `{text}`"))
 }
 
@@ -202,10 +193,7 @@ mod tests {
 
     #[test]
     fn a_protection_is_named_with_either_dash() {
-        assert_eq!(
-            parse_requirement("identity-range"),
-            Ok(Requirement::IdentityRange)
-        );
+        assert_eq!(parse_requirement("identity-range"), Ok(Requirement::IdentityRange));
         assert_eq!(parse_requirement("own_kernel"), Ok(Requirement::OwnKernel));
         assert!(parse_requirement("luck").unwrap_err().contains("seccomp"));
     }

@@ -10,21 +10,12 @@ use crate::output::Output;
 use crate::signals::Signals;
 
 pub async fn run(args: CpArgs, context: &Context) -> Result<u8, Failure> {
-    let CpArgs {
-        source,
-        destination,
-        max_bytes,
-    } = args;
+    let CpArgs { source, destination, max_bytes } = args;
     check(&source, &destination, context.output)?;
     let (from, to) = (open(&source, context).await?, open(&destination, context).await?);
     let meter = Meter::default();
     let mut signals = Signals::listen()?;
-    let work = copy(
-        (&source, from.as_ref()),
-        (&destination, to.as_ref()),
-        max_bytes,
-        &meter,
-    );
+    let work = copy((&source, from.as_ref()), (&destination, to.as_ref()), max_bytes, &meter);
     let copied = tokio::select! {
         copied = watch(context.output, &meter, work) => copied,
         signal = signals.end() => return Err(Failure::Interrupted(signal)),
@@ -42,9 +33,7 @@ fn check(source: &Side, destination: &Side, output: Output) -> Result<(), Failur
         );
     }
     if output.json && *destination == Side::Stdio {
-        return Err(Failure::usage(
-            "stdout can't hold both the file and a result in JSON",
-        ));
+        return Err(Failure::usage("stdout can't hold both the file and a result in JSON"));
     }
     Ok(())
 }
@@ -83,10 +72,9 @@ fn inside<'a>((side, sandbox): OpenSide<'a>) -> Option<Inside<'a>> {
 
 fn name_the_sides(failure: Failure, source: &Side, destination: &Side) -> Failure {
     match failure {
-        Failure::Error { error, exit_code } => Failure::with_code(
-            error.context(format!("copy {source} to {destination}")),
-            exit_code,
-        ),
+        Failure::Error { error, exit_code } => {
+            Failure::with_code(error.context(format!("copy {source} to {destination}")), exit_code)
+        }
         other => other,
     }
 }

@@ -20,17 +20,10 @@ pub async fn run(args: GlobArgs, context: &Context) -> Result<u8, Failure> {
         context.output.value(&found)?;
         return Ok(0);
     }
-    let lines: String = found
-        .paths
-        .iter()
-        .map(|path| format!("{}\n", for_stdout(path)))
-        .collect();
+    let lines: String = found.paths.iter().map(|path| format!("{}\n", for_stdout(path))).collect();
     context.output.text(&lines)?;
     if found.truncated {
-        context.output.note(&format!(
-            "there are more than {} paths; --max shows more",
-            options.max_results
-        ));
+        context.output.note(&format!("there are more than {} paths; --max shows more", options.max_results));
     }
     Ok(0)
 }

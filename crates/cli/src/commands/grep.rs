@@ -38,9 +38,7 @@ fn print(found: &GrepResult, max: u32, context: &Context) -> Result<(), Failure>
     }
     context.output.text(&lines)?;
     if found.truncated {
-        context
-            .output
-            .note(&format!("there are more than {max} matches; --max shows more"));
+        context.output.note(&format!("there are more than {max} matches; --max shows more"));
     }
     Ok(())
 }

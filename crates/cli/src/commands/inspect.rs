@@ -37,8 +37,7 @@ impl Page {
     }
 
     fn line(&mut self, label: &str, value: impl AsRef<str>) {
-        self.0
-            .push_str(format!("  {label:<16} {}", printable(value.as_ref())).trim_end());
+        self.0.push_str(format!("  {label:<16} {}", printable(value.as_ref())).trim_end());
         self.0.push('\n');
     }
 
@@ -65,14 +64,7 @@ fn describe(page: &mut Page, info: &SandboxInfo) {
     page.line("id", info.id.as_str());
     page.line("status", status(info.status));
     page.line("provider", &info.provider);
-    page.line(
-        "created",
-        format!(
-            "{} ({} ago)",
-            moment(info.created_ms),
-            age(since(info.created_ms))
-        ),
-    );
+    page.line("created", format!("{} ({} ago)", moment(info.created_ms), age(since(info.created_ms))));
     page.line("image", info.spec.image.as_deref().unwrap_or("-"));
     page.line("workdir", info.workdir.as_str());
     page.known("user", info.spec.user.clone());
@@ -89,10 +81,7 @@ fn describe(page: &mut Page, info: &SandboxInfo) {
 fn describe_spec(page: &mut Page, info: &SandboxInfo, facts: &Value) {
     for mount in &info.spec.mounts {
         let how = if mount.writable { "read-write" } else { "read-only" };
-        page.line(
-            "mount",
-            format!("{} on {} ({how})", mount.source.display(), mount.target),
-        );
+        page.line("mount", format!("{} on {} ({how})", mount.source.display(), mount.target));
     }
     for env in [&facts["spec"]["env"], &facts["spec"]["manifest"]["env"]] {
         for (name, value) in env.as_object().into_iter().flatten() {
@@ -100,35 +89,20 @@ fn describe_spec(page: &mut Page, info: &SandboxInfo, facts: &Value) {
             page.line("variable", shown.unwrap_or_else(|| name.clone()));
         }
     }
-    for (path, content) in facts["spec"]["manifest"]["files"]
-        .as_object()
-        .into_iter()
-        .flatten()
-    {
+    for (path, content) in facts["spec"]["manifest"]["files"].as_object().into_iter().flatten() {
         page.line("file", format!("{path} ({} bytes)", content["bytes"]));
     }
 }
 
 fn describe_isolation(page: &mut Page, isolation: &Isolation) {
     page.section("isolation");
-    let kernel = if isolation.shares_host_kernel {
-        "shared with the host"
-    } else {
-        "its own"
-    };
+    let kernel = if isolation.shares_host_kernel { "shared with the host" } else { "its own" };
     page.line("kernel", kernel);
     page.line("namespaces", list(&isolation.namespaces));
-    page.line(
-        "identity",
-        isolation
-            .identity
-            .map_or("host users".to_owned(), |identity| word(&identity)),
-    );
+    page.line("identity", isolation.identity.map_or("host users".to_owned(), |identity| word(&identity)));
     page.line("capabilities", list(&isolation.capabilities));
     page.line("no new privs", yes_no(isolation.no_new_privileges));
-    let seccomp = isolation
-        .seccomp_instructions
-        .map(|count| format!("{count} instructions"));
+    let seccomp = isolation.seccomp_instructions.map(|count| format!("{count} instructions"));
     page.line("seccomp", seccomp.unwrap_or_else(|| "none".to_owned()));
     let landlock = isolation.landlock_abi.map(|abi| format!("ABI {abi}"));
     page.line("landlock", landlock.unwrap_or_else(|| "none".to_owned()));
@@ -153,11 +127,7 @@ fn describe_usage(page: &mut Page, usage: Usage) {
 }
 
 fn list(items: &[String]) -> String {
-    if items.is_empty() {
-        "none".to_owned()
-    } else {
-        items.join(", ")
-    }
+    if items.is_empty() { "none".to_owned() } else { items.join(", ") }
 }
 
 fn yes_no(value: bool) -> &'static str {

@@ -8,15 +8,9 @@ use crate::errors::Failure;
 
 pub async fn run(args: &KillArgs, context: &Context) -> Result<u8, Failure> {
     let signal = (!args.tree).then_some(args.signal);
-    context
-        .sandbox(&args.name)
-        .await?
-        .kill(args.process, signal)
-        .await?;
+    context.sandbox(&args.name).await?.kill(args.process, signal).await?;
     if context.output.json {
-        context
-            .output
-            .value(&json!({ "process": args.process, "signal": signal, "tree": args.tree }))?;
+        context.output.value(&json!({ "process": args.process, "signal": signal, "tree": args.tree }))?;
     }
     Ok(0)
 }

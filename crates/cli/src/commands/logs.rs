@@ -12,12 +12,8 @@ use crate::stdio::Sink;
 
 pub async fn run(args: &LogsArgs, context: &Context) -> Result<u8, Failure> {
     let sandbox = context.sandbox(&args.name).await?;
-    let query = LogQuery {
-        stream: stream(args),
-        offset: args.offset,
-        tail_bytes: args.tail,
-        follow: args.follow,
-    };
+    let query =
+        LogQuery { stream: stream(args), offset: args.offset, tail_bytes: args.tail, follow: args.follow };
     let mut chunks = sandbox.logs(args.process, query).await?;
     let (mut stdout, mut stderr) = (Sink::stdout()?, Sink::stderr()?);
     while let Some(chunk) = chunks.next().await {
@@ -42,8 +38,5 @@ fn stream(args: &LogsArgs) -> Option<LogStream> {
 /// One object a line, also on a terminal: a log is a sequence.
 fn print_json(chunk: &LogChunk, output: Output) -> Result<(), Failure> {
     let data = String::from_utf8_lossy(&chunk.data);
-    output.text(&format!(
-        "{}\n",
-        json!({ "stream": chunk.stream, "offset": chunk.offset, "data": data })
-    ))
+    output.text(&format!("{}\n", json!({ "stream": chunk.stream, "offset": chunk.offset, "data": data })))
 }

@@ -14,10 +14,8 @@ pub async fn run(args: &LsArgs, context: &Context) -> Result<u8, Failure> {
     sandboxes.retain(|info| args.label.iter().all(|label| has_label(info, label)));
     match (context.output.json, context.output.quiet) {
         (true, _) => {
-            let facts: Result<Vec<_>, _> = sandboxes
-                .iter()
-                .map(|info| redaction::facts(info, false))
-                .collect();
+            let facts: Result<Vec<_>, _> =
+                sandboxes.iter().map(|info| redaction::facts(info, false)).collect();
             context.output.value(&facts?)?;
         }
         (false, true) => context.output.text(&ids(&sandboxes))?,

@@ -34,16 +34,11 @@ fn write_all(program: &Command, folder: &Path) -> Result<(), Failure> {
 }
 
 fn title(command: &Command) -> String {
-    command
-        .get_bin_name()
-        .unwrap_or_else(|| command.get_name())
-        .replace(' ', "-")
+    command.get_bin_name().unwrap_or_else(|| command.get_name()).replace(' ', "-")
 }
 
 fn page(command: &Command) -> Result<Vec<u8>, Failure> {
     let mut page = Vec::new();
-    Man::new(command.clone())
-        .title(title(command))
-        .render(&mut page)?;
+    Man::new(command.clone()).title(title(command)).render(&mut page)?;
     Ok(page)
 }

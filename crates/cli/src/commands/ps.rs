@@ -13,10 +13,7 @@ pub async fn run(args: &PsArgs, context: &Context) -> Result<u8, Failure> {
     match (context.output.json, context.output.quiet) {
         (true, _) => context.output.value(&processes)?,
         (false, true) => {
-            let ids: String = processes
-                .iter()
-                .map(|process| format!("{}\n", process.id))
-                .collect();
+            let ids: String = processes.iter().map(|process| format!("{}\n", process.id)).collect();
             context.output.text(&ids)?;
         }
         (false, false) => context.output.text(&table(&processes))?,

@@ -10,12 +10,7 @@ use crate::errors::Failure;
 pub async fn run(args: &RmArgs, context: &Context) -> Result<u8, Failure> {
     let provider = context.provider()?;
     let names = match args.all {
-        true => provider
-            .list()
-            .await?
-            .into_iter()
-            .map(|info| info.id.to_string())
-            .collect(),
+        true => provider.list().await?.into_iter().map(|info| info.id.to_string()).collect(),
         false => args.names.clone(),
     };
     // With --all somebody else may have been faster, which is as good.

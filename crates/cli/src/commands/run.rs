@@ -32,9 +32,7 @@ pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
     if args.keep {
         context.output.note(&format!("kept sandbox {}", sandbox.name()));
     } else if let Err(error) = sandbox.destroy().await {
-        return Err(error
-            .context(format!("destroy sandbox `{}`", sandbox.name()))
-            .into());
+        return Err(error.context(format!("destroy sandbox `{}`", sandbox.name())).into());
     }
     ran.unwrap_or_else(|panic| resume_unwind(panic))
 }

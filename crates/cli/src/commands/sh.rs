@@ -12,9 +12,7 @@ use crate::terminal;
 pub async fn run(args: ShArgs, context: &Context) -> Result<u8, Failure> {
     // The shell's terminal shows what happens; a JSON object could only come when it is over.
     if context.output.json && terminal::stdin_is_terminal() {
-        return Err(Failure::usage(
-            "a shell on a terminal has no result to print as JSON",
-        ));
+        return Err(Failure::usage("a shell on a terminal has no result to print as JSON"));
     }
     let sandbox = context.sandbox(&args.name).await?;
     let mut signals = Signals::listen()?;
@@ -42,10 +40,7 @@ async fn shell(
         // A person is not a command that forgot to end.
         timeout_ms: Some(eyot::Limits::MAX),
         max_output_bytes: None,
-        terminal: TerminalArgs {
-            interactive: true,
-            tty,
-        },
+        terminal: TerminalArgs { interactive: true, tty },
     };
     attach::run(sandbox, attachment, signals, context.output).await
 }

@@ -10,11 +10,7 @@ use crate::stdio::stdin_stream;
 
 pub async fn run(args: WriteArgs, context: &Context) -> Result<u8, Failure> {
     let sandbox = context.sandbox(&args.name).await?;
-    let options = WriteOptions {
-        mode: mode(&args),
-        permissions: args.mode,
-        ..WriteOptions::default()
-    };
+    let options = WriteOptions { mode: mode(&args), permissions: args.mode, ..WriteOptions::default() };
     let content: ByteStream = match args.content {
         Some(text) => Box::pin(futures_util::stream::once(async { Ok(Bytes::from(text)) })),
         None => stdin_stream()?,

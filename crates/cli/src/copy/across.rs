@@ -55,17 +55,9 @@ async fn file(
     meter.expect(size);
     let content = meter.count(from.sandbox.read_stream(from.path, ByteRange::default()).await?);
     let permissions = stat.mode.map(|mode| mode & 0o777);
-    let options = WriteOptions {
-        permissions,
-        max_file_bytes: Some(max_bytes),
-        ..WriteOptions::default()
-    };
+    let options = WriteOptions { permissions, max_file_bytes: Some(max_bytes), ..WriteOptions::default() };
     to.sandbox.write_stream(target.as_str(), content, options).await?;
-    Ok(Copied {
-        bytes: meter.bytes(),
-        files: 1,
-        skipped: Vec::new(),
-    })
+    Ok(Copied { bytes: meter.bytes(), files: 1, skipped: Vec::new() })
 }
 
 async fn tree(
@@ -76,18 +68,13 @@ async fn tree(
     max_bytes: u64,
     meter: &Meter,
 ) -> Result<Copied, Failure> {
-    to.sandbox
-        .create_dir(target.as_str(), CreateDirOptions { recursive: true })
-        .await?;
+    to.sandbox.create_dir(target.as_str(), CreateDirOptions { recursive: true }).await?;
     let tar = meter.count(from.sandbox.tar_out(source.as_str()).await?);
     let (feeder, reader) = pipe::reader();
     let (writer, rewritten) = pipe::writer();
     let root = source.file_name().to_owned();
     let rewriting = tokio::task::spawn_blocking(move || rewrite(reader, writer, &root, max_bytes));
-    let options = TarInOptions {
-        max_total_bytes: max_bytes,
-        max_entries: MAX_ENTRIES,
-    };
+    let options = TarInOptions { max_total_bytes: max_bytes, max_entries: MAX_ENTRIES };
     let unpacking = to.sandbox.tar_in(target.as_str(), rewritten, options);
     let (fed, rewritten, unpacked) = tokio::join!(feeder.feed(tar), joined(rewriting), unpacking);
     fed?;

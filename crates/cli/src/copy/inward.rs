@@ -29,21 +29,12 @@ pub async fn inward(source: &Path, to: Inside<'_>, max_bytes: u64, meter: &Meter
 pub async fn inward_stdin(to: Inside<'_>, max_bytes: u64, meter: &Meter) -> Result<Copied, Failure> {
     if to.sandbox.stat(to.path).await.is_ok_and(|stat| stat.is_directory) {
         let message = format!("`{}` is a directory", to.path);
-        return Err(Error::new(ErrorKind::IsDirectory, message)
-            .with_hint("name a file in it")
-            .into());
+        return Err(Error::new(ErrorKind::IsDirectory, message).with_hint("name a file in it").into());
     }
     let content = meter.count(stdin_stream()?);
-    let options = WriteOptions {
-        max_file_bytes: Some(max_bytes),
-        ..WriteOptions::default()
-    };
+    let options = WriteOptions { max_file_bytes: Some(max_bytes), ..WriteOptions::default() };
     to.sandbox.write_stream(to.path, content, options).await?;
-    Ok(Copied {
-        bytes: meter.bytes(),
-        files: 1,
-        skipped: Vec::new(),
-    })
+    Ok(Copied { bytes: meter.bytes(), files: 1, skipped: Vec::new() })
 }
 
 /// What the source is called; `None` if its content is meant.
@@ -53,12 +44,8 @@ fn name(source: &Path) -> Result<Option<&str>, Error> {
         return Ok(None);
     }
     let name = source.file_name().and_then(|name| name.to_str());
-    let unnamed = || {
-        Error::new(
-            ErrorKind::Invalid,
-            format!("the name of `{}` is not UTF-8", source.display()),
-        )
-    };
+    let unnamed =
+        || Error::new(ErrorKind::Invalid, format!("the name of `{}` is not UTF-8", source.display()));
     name.map(Some).ok_or_else(unnamed)
 }
 
@@ -81,21 +68,10 @@ async fn file(
     let (writer, content) = pipe::writer();
     let source = source.to_owned();
     let reading = tokio::task::spawn_blocking(move || read_file(&source, writer));
-    let options = WriteOptions {
-        permissions,
-        max_file_bytes: Some(max_bytes),
-        ..WriteOptions::default()
-    };
-    let written = to
-        .sandbox
-        .write_stream(target.as_str(), meter.count(content), options)
-        .await;
+    let options = WriteOptions { permissions, max_file_bytes: Some(max_bytes), ..WriteOptions::default() };
+    let written = to.sandbox.write_stream(target.as_str(), meter.count(content), options).await;
     settle(reading, written).await?;
-    Ok(Copied {
-        bytes: meter.bytes(),
-        files: 1,
-        skipped: Vec::new(),
-    })
+    Ok(Copied { bytes: meter.bytes(), files: 1, skipped: Vec::new() })
 }
 
 fn read_file(source: &Path, mut writer: StreamWriter) -> Result<(), Failure> {
@@ -119,16 +95,11 @@ async fn tree(
     max_bytes: u64,
     meter: &Meter,
 ) -> Result<Copied, Failure> {
-    to.sandbox
-        .create_dir(target.as_str(), CreateDirOptions { recursive: true })
-        .await?;
+    to.sandbox.create_dir(target.as_str(), CreateDirOptions { recursive: true }).await?;
     let (writer, tar) = pipe::writer();
     let (source, meter) = (source.to_owned(), meter.clone());
     let packing = tokio::task::spawn_blocking(move || pack_into(source, writer, &meter));
-    let options = TarInOptions {
-        max_total_bytes: max_bytes,
-        max_entries: MAX_ENTRIES,
-    };
+    let options = TarInOptions { max_total_bytes: max_bytes, max_entries: MAX_ENTRIES };
     let unpacked = to.sandbox.tar_in(target.as_str(), tar, options).await;
     settle(packing, unpacked).await
 }

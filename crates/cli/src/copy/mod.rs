@@ -71,10 +71,7 @@ impl Inside<'_> {
 }
 
 fn not_a_directory(path: &impl std::fmt::Display) -> Error {
-    Error::new(
-        ErrorKind::NotDirectory,
-        format!("a directory can't replace the file `{path}`"),
-    )
+    Error::new(ErrorKind::NotDirectory, format!("a directory can't replace the file `{path}`"))
 }
 
 /// Whether a path stands for what is in a directory rather than for the directory: `.`, `..`, `x/.`, `/`.
@@ -94,11 +91,9 @@ async fn joined<T>(thread: tokio::task::JoinHandle<Result<T, Failure>>) -> Resul
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(error) => Err(
-                Error::new(ErrorKind::Internal, "copy: the copying thread is gone")
-                    .with_source(error)
-                    .into(),
-            ),
+            Err(error) => Err(Error::new(ErrorKind::Internal, "copy: the copying thread is gone")
+                .with_source(error)
+                .into()),
         },
     }
 }

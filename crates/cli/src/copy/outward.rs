@@ -37,9 +37,7 @@ pub async fn outward_stdout(from: Inside<'_>, max_bytes: u64, meter: &Meter) -> 
     let stat = from.sandbox.stat(from.path).await?;
     if stat.is_directory {
         let error = Error::new(ErrorKind::IsDirectory, format!("`{}` is a directory", from.path));
-        return Err(error
-            .with_hint("copy it to a directory, or use `eyot exec NAME -- tar c PATH`")
-            .into());
+        return Err(error.with_hint("copy it to a directory, or use `eyot exec NAME -- tar c PATH`").into());
     }
     let mut content = content(&from, &stat, max_bytes, meter).await?;
     let mut stdout = Sink::stdout()?;
@@ -48,11 +46,7 @@ pub async fn outward_stdout(from: Inside<'_>, max_bytes: u64, meter: &Meter) -> 
         check_size(meter, max_bytes)?;
         stdout.write(&mut bytes).await?;
     }
-    Ok(Copied {
-        bytes: meter.bytes(),
-        files: 1,
-        skipped: Vec::new(),
-    })
+    Ok(Copied { bytes: meter.bytes(), files: 1, skipped: Vec::new() })
 }
 
 /// Where something called `name` (or, without one, the content of a directory) goes when it is copied to `destination`.
@@ -112,11 +106,7 @@ async fn file(
         file.write_all(&bytes).map_err(failed)?;
     }
     place.finish(file).map_err(failed)?;
-    Ok(Copied {
-        bytes: meter.bytes(),
-        files: 1,
-        skipped: Vec::new(),
-    })
+    Ok(Copied { bytes: meter.bytes(), files: 1, skipped: Vec::new() })
 }
 
 /// Where a file is to be, and what is known of the one that is there.
@@ -128,10 +118,9 @@ struct Place {
 impl Place {
     fn find(target: &Path) -> io::Result<Self> {
         match fs::symlink_metadata(target) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self {
-                path: target.to_owned(),
-                permissions: None,
-            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(Self { path: target.to_owned(), permissions: None })
+            }
             Err(error) => Err(error),
             Ok(found) if found.is_symlink() => Self::of(target.canonicalize()?),
             Ok(_) => Self::of(target.to_owned()),
@@ -141,14 +130,9 @@ impl Place {
     fn of(path: PathBuf) -> io::Result<Self> {
         let found = fs::metadata(&path)?;
         match found.is_file() {
-            true => Ok(Self {
-                path,
-                permissions: Some(found.permissions()),
-            }),
+            true => Ok(Self { path, permissions: Some(found.permissions()) }),
             false if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-            false => Err(io::Error::other(
-                "it is no regular file; copy to `-` and redirect that",
-            )),
+            false => Err(io::Error::other("it is no regular file; copy to `-` and redirect that")),
         }
     }
 
@@ -156,10 +140,7 @@ impl Place {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let permissions = Permissions::from_mode(mode.unwrap_or(0o644) & 0o777);
         let mut builder = tempfile::Builder::new();
-        builder
-            .prefix(".eyot-")
-            .permissions(permissions)
-            .tempfile_in(folder.unwrap_or(Path::new(".")))
+        builder.prefix(".eyot-").permissions(permissions).tempfile_in(folder.unwrap_or(Path::new(".")))
     }
 
     fn finish(self, file: NamedTempFile) -> io::Result<()> {
@@ -181,9 +162,7 @@ async fn tree(from: &Inside<'_>, target: PathBuf, max_bytes: u64, meter: &Meter)
     let (feeder, reader) = pipe::reader();
     let unpacking = tokio::task::spawn_blocking(move || {
         let mut unpacker = Unpacker::new(&target)?;
-        read_tree(reader, &root, max_bytes, |entry, content| {
-            unpacker.write(&entry, content)
-        })?;
+        read_tree(reader, &root, max_bytes, |entry, content| unpacker.write(&entry, content))?;
         Ok(unpacker.finish())
     });
     let (fed, unpacked) = tokio::join!(feeder.feed(meter.count(tar)), joined(unpacking));
@@ -201,10 +180,7 @@ mod tests {
     fn into_a_directory_the_name_is_kept_and_elsewhere_the_destination_is_the_name() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("new");
-        assert_eq!(
-            target(folder.path(), Some("a"), false).unwrap(),
-            folder.path().join("a")
-        );
+        assert_eq!(target(folder.path(), Some("a"), false).unwrap(), folder.path().join("a"));
         assert_eq!(target(folder.path(), None, true).unwrap(), folder.path());
         assert_eq!(target(&missing, Some("a"), true).unwrap(), missing);
         assert!(target(&folder.path().join("new/"), Some("a"), false).is_err());

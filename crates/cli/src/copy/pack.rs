@@ -18,11 +18,7 @@ const USER_ID: u64 = 1000;
 
 /// Writes everything below `root` as a tar stream with names relative to it.
 pub fn pack(root: &Path, stream: impl Write, meter: &Meter) -> Result<Copied, Failure> {
-    let mut packer = Packer {
-        tar: Builder::new(stream),
-        copied: Copied::default(),
-        meter,
-    };
+    let mut packer = Packer { tar: Builder::new(stream), copied: Copied::default(), meter };
     let mut folders = vec![PathBuf::new()];
     while let Some(folder) = folders.pop() {
         for path in children(root, &folder)? {
@@ -41,17 +37,13 @@ pub fn pack(root: &Path, stream: impl Write, meter: &Meter) -> Result<Copied, Fa
 fn children(root: &Path, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let read = || -> io::Result<Vec<PathBuf>> {
         let entries = fs::read_dir(root.join(folder))?;
-        let mut children = entries
-            .map(|entry| Ok(folder.join(entry?.file_name())))
-            .collect::<io::Result<Vec<_>>>()?;
+        let mut children =
+            entries.map(|entry| Ok(folder.join(entry?.file_name()))).collect::<io::Result<Vec<_>>>()?;
         children.sort();
         Ok(children)
     };
     read().map_err(|error| {
-        Failure::host(
-            format!("read the directory `{}`", root.join(folder).display()),
-            error,
-        )
+        Failure::host(format!("read the directory `{}`", root.join(folder).display()), error)
     })
 }
 
@@ -71,10 +63,9 @@ impl<W: Write> Packer<'_, W> {
             let mut header = header(&metadata, EntryType::Directory, 0);
             self.tar.append_data(&mut header, path, io::empty())?;
         } else if kind.is_symlink() && !stays_inside(path, &fs::read_link(&full)?) {
-            self.copied.skipped.push(format!(
-                "{}: a symbolic link that leads out of the tree",
-                path.display()
-            ));
+            self.copied
+                .skipped
+                .push(format!("{}: a symbolic link that leads out of the tree", path.display()));
         } else if kind.is_symlink() {
             let mut header = header(&metadata, EntryType::Symlink, 0);
             self.tar.append_link(&mut header, path, fs::read_link(&full)?)?;
@@ -82,11 +73,7 @@ impl<W: Write> Packer<'_, W> {
         } else if kind.is_file() {
             self.add_file(&full, path)?;
         } else {
-            let what = if kind.is_socket() || kind.is_fifo() {
-                "a socket or a FIFO"
-            } else {
-                "a device"
-            };
+            let what = if kind.is_socket() || kind.is_fifo() { "a socket or a FIFO" } else { "a device" };
             self.copied.skipped.push(format!("{}: {what}", path.display()));
         }
         Ok(kind.is_dir())
@@ -101,11 +88,7 @@ impl<W: Write> Packer<'_, W> {
             return Err(io::Error::other("it changed while it was copied"));
         }
         let mut header = header(&metadata, EntryType::Regular, metadata.len());
-        let content = Exactly {
-            file,
-            left: metadata.len(),
-            meter: self.meter,
-        };
+        let content = Exactly { file, left: metadata.len(), meter: self.meter };
         self.tar.append_data(&mut header, path, content)?;
         self.copied.files += 1;
         self.copied.bytes += metadata.len();
@@ -172,10 +155,7 @@ mod tests {
         assert_eq!((copied.bytes, copied.files, meter.bytes()), (2, 2, 2));
         assert_eq!(
             copied.skipped,
-            [
-                "out: a symbolic link that leads out of the tree",
-                "socket: a socket or a FIFO"
-            ]
+            ["out: a symbolic link that leads out of the tree", "socket: a socket or a FIFO"]
         );
 
         let mut seen = Vec::new();

@@ -28,14 +28,7 @@ pub fn reader() -> (Feeder, StreamReader) {
     let (chunks, received) = channel(BUFFERS);
     // A message on this one says that the end is the stream's own and not a feeder that was given up.
     let (ended, has_ended) = channel(1);
-    (
-        Feeder { chunks, ended },
-        StreamReader {
-            chunks: received,
-            current: Bytes::new(),
-            ended: has_ended,
-        },
-    )
+    (Feeder { chunks, ended }, StreamReader { chunks: received, current: Bytes::new(), ended: has_ended })
 }
 
 impl Feeder {
@@ -83,13 +76,7 @@ pub fn writer() -> (StreamWriter, ByteStream) {
     let stream = futures_util::stream::unfold(received, |mut received: Receiver<_>| async move {
         received.recv().await.map(|chunk| (chunk, received))
     });
-    (
-        StreamWriter {
-            chunks,
-            finished: false,
-        },
-        Box::pin(stream.fuse()),
-    )
+    (StreamWriter { chunks, finished: false }, Box::pin(stream.fuse()))
 }
 
 impl StreamWriter {
@@ -102,8 +89,7 @@ impl StreamWriter {
 impl Write for StreamWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let sent = self.chunks.blocking_send(Ok(Bytes::copy_from_slice(bytes)));
-        sent.map(|()| bytes.len())
-            .map_err(|_| io::ErrorKind::BrokenPipe.into())
+        sent.map(|()| bytes.len()).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -149,16 +135,8 @@ mod tests {
         let (feeder, mut reader) = reader();
         let broken = Error::new(ErrorKind::Unavailable, "gone");
         let thread = tokio::task::spawn_blocking(move || reader.read_to_end(&mut Vec::new()));
-        assert!(
-            feeder
-                .feed(stream(vec![Ok(Bytes::from_static(b"x")), Err(broken)]))
-                .await
-                .is_err()
-        );
-        assert_eq!(
-            thread.await.unwrap().unwrap_err().kind(),
-            io::ErrorKind::UnexpectedEof
-        );
+        assert!(feeder.feed(stream(vec![Ok(Bytes::from_static(b"x")), Err(broken)])).await.is_err());
+        assert_eq!(thread.await.unwrap().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 
     #[tokio::test]

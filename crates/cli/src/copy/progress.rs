@@ -76,10 +76,7 @@ pub async fn watch<T>(output: Output, meter: &Meter, work: impl Future<Output = 
 fn bar(total: u64) -> ProgressBar {
     let (bar, template) = match total {
         0 => (ProgressBar::new_spinner(), "{spinner} {bytes} {bytes_per_sec}"),
-        total => (
-            ProgressBar::new(total),
-            "{bytes}/{total_bytes} {wide_bar} {bytes_per_sec} {eta}",
-        ),
+        total => (ProgressBar::new(total), "{bytes}/{total_bytes} {wide_bar} {bytes_per_sec} {eta}"),
     };
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),

@@ -45,11 +45,7 @@ pub enum Kind {
 impl Entry {
     /// The path as text, for messages.
     pub fn shown(&self) -> String {
-        self.path
-            .iter()
-            .collect::<PathBuf>()
-            .to_string_lossy()
-            .into_owned()
+        self.path.iter().collect::<PathBuf>().to_string_lossy().into_owned()
     }
 
     /// Why it is not copied, if it is not, with its path.
@@ -58,10 +54,7 @@ impl Entry {
         let why = match &self.kind {
             Kind::Special => "neither a file, a directory nor a link".to_owned(),
             Kind::Symlink(target) if !link_stays_inside(target, parents) => {
-                format!(
-                    "a symbolic link that leads out of the tree, to {}",
-                    target.display()
-                )
+                format!("a symbolic link that leads out of the tree, to {}", target.display())
             }
             _ => return None,
         };
@@ -167,11 +160,7 @@ fn parse<R: Read>(raw: &tar::Entry<'_, R>, long: LongNames, root: &str) -> Resul
         EntryType::Link => Kind::HardLink(names(&link(), root)?),
         _ => Kind::Special,
     };
-    Ok(Entry {
-        path: names(&name, root)?,
-        kind,
-        mode: header.mode().map_err(broken)? & 0o777,
-    })
+    Ok(Entry { path: names(&name, root)?, kind, mode: header.mode().map_err(broken)? & 0o777 })
 }
 
 /// The names below the root. A guest of ours never sends any other path, so a stream with one is not read any further.
@@ -183,9 +172,7 @@ fn names(path: &[u8], root: &str) -> Result<Vec<OsString>, Failure> {
     if path.contains(&0) {
         return refuse("a null byte in a name");
     }
-    let mut names = path
-        .split(|byte| *byte == b'/')
-        .filter(|name| !name.is_empty() && *name != b".");
+    let mut names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".");
     if names.clone().any(|name| name == b"..") {
         return refuse("a path with `..`");
     }
@@ -198,18 +185,12 @@ fn names(path: &[u8], root: &str) -> Result<Vec<OsString>, Failure> {
 }
 
 fn refused(what: &str, path: &str) -> Failure {
-    let place = if path.is_empty() {
-        String::new()
-    } else {
-        format!(": `{path}`")
-    };
+    let place = if path.is_empty() { String::new() } else { format!(": `{path}`") };
     Error::new(ErrorKind::Permission, format!("the sandbox sent {what}{place}")).into()
 }
 
 fn broken(error: io::Error) -> Failure {
-    Error::new(ErrorKind::Unavailable, "what the sandbox sent can't be read")
-        .with_source(error)
-        .into()
+    Error::new(ErrorKind::Unavailable, "what the sandbox sent can't be read").with_source(error).into()
 }
 
 /// Whether a symbolic link in a directory `depth` below the root stays within the tree. Only `..` at the beginning count
@@ -219,10 +200,8 @@ pub fn link_stays_inside(target: &OsStr, depth: usize) -> bool {
     if target.is_empty() || target.first() == Some(&b'/') {
         return false;
     }
-    let names: Vec<&[u8]> = target
-        .split(|byte| *byte == b'/')
-        .filter(|name| !name.is_empty() && *name != b".")
-        .collect();
+    let names: Vec<&[u8]> =
+        target.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".").collect();
     let ups = names.iter().take_while(|name| **name == b"..").count();
     ups <= depth && !names[ups..].contains(&&b".."[..])
 }
@@ -287,14 +266,7 @@ mod tests {
         ]);
         let seen = read(&bytes, 1000).unwrap();
         assert_eq!(seen[0].0.path, Vec::<OsString>::new());
-        assert_eq!(
-            seen[1].0,
-            Entry {
-                path: vec!["a".into(), "b".into()],
-                kind: Kind::File(2),
-                mode: 0o755
-            }
-        );
+        assert_eq!(seen[1].0, Entry { path: vec!["a".into(), "b".into()], kind: Kind::File(2), mode: 0o755 });
         assert_eq!(seen[1].1, b"hi");
         assert_eq!(seen[2].0.kind, Kind::Symlink("a/b".into()));
         assert_eq!(seen[3].0.kind, Kind::HardLink(vec!["a".into(), "b".into()]));
@@ -303,10 +275,7 @@ mod tests {
     #[test]
     fn f4_absolute_paths_dots_and_foreign_roots_are_refused_and_named() {
         for path in ["/etc/passwd", "root/../../x", "..", "other/x", "root/a/.."] {
-            assert!(
-                refusal(&[(EntryType::Regular, path, "", b"")]).contains(path),
-                "{path}"
-            );
+            assert!(refusal(&[(EntryType::Regular, path, "", b"")]).contains(path), "{path}");
         }
         assert!(refusal(&[(EntryType::Link, "root/h", "/etc/shadow", b"")]).contains("/etc/shadow"));
     }
@@ -314,15 +283,10 @@ mod tests {
     #[test]
     fn f4_a_pax_path_is_checked_like_any_other_and_a_pax_size_is_refused() {
         let path = b"26 path=root/../../etc/pw\n";
-        let bad_path = [
-            (EntryType::XHeader, "x", "", &path[..]),
-            (EntryType::Regular, "root/x", "", b""),
-        ];
+        let bad_path = [(EntryType::XHeader, "x", "", &path[..]), (EntryType::Regular, "root/x", "", b"")];
         assert!(refusal(&bad_path).contains("`..`"));
-        let size = [
-            (EntryType::XHeader, "x", "", &b"10 size=5\n"[..]),
-            (EntryType::Regular, "root/x", "", b""),
-        ];
+        let size =
+            [(EntryType::XHeader, "x", "", &b"10 size=5\n"[..]), (EntryType::Regular, "root/x", "", b"")];
         assert!(refusal(&size).contains("size"));
     }
 
@@ -333,9 +297,7 @@ mod tests {
         bytes.extend_from_slice(
             with_path(header(EntryType::GNULongName, 5 << 30), "././@LongLink", "").as_bytes(),
         );
-        let Err(Failure::Error { error, .. }) = read(&bytes, 1000) else {
-            panic!("refused")
-        };
+        let Err(Failure::Error { error, .. }) = read(&bytes, 1000) else { panic!("refused") };
         assert!(error.to_string().contains("too long"), "{error}");
     }
 
@@ -353,12 +315,8 @@ mod tests {
     fn long_names_are_read() {
         let name = format!("root/{}", "n".repeat(200));
         let mut builder = Builder::new(Vec::new());
-        builder
-            .append_data(&mut header(EntryType::Regular, 0), &name, io::empty())
-            .unwrap();
-        builder
-            .append_link(&mut header(EntryType::Symlink, 0), "root/l", "t".repeat(300))
-            .unwrap();
+        builder.append_data(&mut header(EntryType::Regular, 0), &name, io::empty()).unwrap();
+        builder.append_link(&mut header(EntryType::Symlink, 0), "root/l", "t".repeat(300)).unwrap();
         let seen = read(&builder.into_inner().unwrap(), 1000).unwrap();
         assert_eq!(seen[0].0.path, [OsString::from("n".repeat(200))]);
         assert_eq!(seen[1].0.kind, Kind::Symlink("t".repeat(300).into()));
@@ -366,24 +324,13 @@ mod tests {
 
     #[test]
     fn f4_a_link_stays_inside_only_if_its_dots_come_first_and_do_not_reach_above_the_root() {
-        for (target, depth) in [
-            ("a", 0),
-            ("./a/b", 0),
-            ("../a", 1),
-            ("../../a/b", 2),
-            ("..", 1),
-            ("a..b", 0),
-        ] {
+        for (target, depth) in [("a", 0), ("./a/b", 0), ("../a", 1), ("../../a/b", 2), ("..", 1), ("a..b", 0)]
+        {
             assert!(link_stays_inside(OsStr::new(target), depth), "{target}");
         }
-        for (target, depth) in [
-            ("/etc", 3),
-            ("..", 0),
-            ("../../a", 1),
-            ("a/..", 1),
-            ("a/../../b", 2),
-            ("", 0),
-        ] {
+        for (target, depth) in
+            [("/etc", 3), ("..", 0), ("../../a", 1), ("a/..", 1), ("a/../../b", 2), ("", 0)]
+        {
             assert!(!link_stays_inside(OsStr::new(target), depth), "{target}");
         }
     }

@@ -18,15 +18,10 @@ use super::Copied;
 use super::tree::{Entry, Kind};
 use crate::errors::Failure;
 
-const DIRECTORY: OFlags = OFlags::PATH
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
-const NEW_FILE: OFlags = OFlags::WRONLY
-    .union(OFlags::CREATE)
-    .union(OFlags::EXCL)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
+const DIRECTORY: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const NEW_FILE: OFlags =
+    OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Writes entries below a directory.
 pub struct Unpacker {
@@ -46,11 +41,7 @@ impl Unpacker {
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = open(root, flags, Mode::empty()).map_err(|error| make(error.into()))?;
-        Ok(Self {
-            root,
-            last: None,
-            copied: Copied::default(),
-        })
+        Ok(Self { root, last: None, copied: Copied::default() })
     }
 
     /// Writes one entry.
@@ -82,9 +73,7 @@ impl Unpacker {
         // What is in it must be written, whatever the sandbox thinks of that.
         match mkdirat(parent, name, Mode::from_raw_mode(mode | 0o700)) {
             Ok(()) => Ok(()),
-            Err(Errno::EXIST) => openat(parent, name, DIRECTORY, Mode::empty())
-                .map(drop)
-                .map_err(not_a_link),
+            Err(Errno::EXIST) => openat(parent, name, DIRECTORY, Mode::empty()).map(drop).map_err(not_a_link),
             Err(error) => Err(error.into()),
         }
     }
@@ -191,11 +180,7 @@ mod tests {
 
     fn entry(path: &str, kind: Kind, mode: u32) -> Entry {
         Entry {
-            path: path
-                .split('/')
-                .filter(|name| !name.is_empty())
-                .map(OsString::from)
-                .collect(),
+            path: path.split('/').filter(|name| !name.is_empty()).map(OsString::from).collect(),
             kind,
             mode,
         }
@@ -230,42 +215,15 @@ mod tests {
     #[test]
     fn a_tree_is_written_with_its_bits_and_parents_that_were_not_named() {
         let mut place = Place::new();
-        place
-            .unpacker
-            .write(&entry("", Kind::Directory, 0o755), &mut io::empty())
-            .unwrap();
-        place
-            .unpacker
-            .write(&file("a/b/c", b"hi"), &mut &b"hi"[..])
-            .unwrap();
-        place
-            .unpacker
-            .write(&entry("x", Kind::File(1), 0o700), &mut &b"x"[..])
-            .unwrap();
-        place
-            .unpacker
-            .write(
-                &entry("l", Kind::Symlink("a/b/c".into()), 0o777),
-                &mut io::empty(),
-            )
-            .unwrap();
-        place
-            .unpacker
-            .write(&entry("h", Kind::HardLink(vec!["x".into()]), 0), &mut io::empty())
-            .unwrap();
-        place
-            .unpacker
-            .write(&entry("closed", Kind::Directory, 0o500), &mut io::empty())
-            .unwrap();
-        place
-            .unpacker
-            .write(&file("closed/in", b""), &mut io::empty())
-            .unwrap();
+        place.unpacker.write(&entry("", Kind::Directory, 0o755), &mut io::empty()).unwrap();
+        place.unpacker.write(&file("a/b/c", b"hi"), &mut &b"hi"[..]).unwrap();
+        place.unpacker.write(&entry("x", Kind::File(1), 0o700), &mut &b"x"[..]).unwrap();
+        place.unpacker.write(&entry("l", Kind::Symlink("a/b/c".into()), 0o777), &mut io::empty()).unwrap();
+        place.unpacker.write(&entry("h", Kind::HardLink(vec!["x".into()]), 0), &mut io::empty()).unwrap();
+        place.unpacker.write(&entry("closed", Kind::Directory, 0o500), &mut io::empty()).unwrap();
+        place.unpacker.write(&file("closed/in", b""), &mut io::empty()).unwrap();
         assert_eq!(fs::read_to_string(place.path("dst/l")).unwrap(), "hi");
-        assert_eq!(
-            fs::metadata(place.path("dst/x")).unwrap().permissions().mode() & 0o777,
-            0o700
-        );
+        assert_eq!(fs::metadata(place.path("dst/x")).unwrap().permissions().mode() & 0o777, 0o700);
         assert_eq!(fs::read_to_string(place.path("dst/h")).unwrap(), "x");
         let copied = place.unpacker.finish();
         assert_eq!((copied.bytes, copied.files, copied.skipped.len()), (3, 5, 0));
@@ -275,10 +233,7 @@ mod tests {
     fn f4_a_link_that_leads_out_is_left_out_and_named() {
         let mut place = Place::new();
         for target in ["/etc/passwd", "../canary", "a/../../canary"] {
-            place
-                .unpacker
-                .write(&entry("l", Kind::Symlink(target.into()), 0o777), &mut io::empty())
-                .unwrap();
+            place.unpacker.write(&entry("l", Kind::Symlink(target.into()), 0o777), &mut io::empty()).unwrap();
         }
         assert!(!place.path("dst/l").exists() && !place.path("dst/l").is_symlink());
         assert_eq!(place.unpacker.finish().skipped.len(), 3);
@@ -287,30 +242,20 @@ mod tests {
     #[test]
     fn f4_a_device_or_fifo_is_left_out_and_named() {
         let mut place = Place::new();
-        place
-            .unpacker
-            .write(&entry("dev", Kind::Special, 0o666), &mut io::empty())
-            .unwrap();
+        place.unpacker.write(&entry("dev", Kind::Special, 0o666), &mut io::empty()).unwrap();
         assert!(!place.path("dst/dev").exists());
-        assert_eq!(
-            place.unpacker.finish().skipped,
-            ["dev: neither a file, a directory nor a link"]
-        );
+        assert_eq!(place.unpacker.finish().skipped, ["dev: neither a file, a directory nor a link"]);
     }
 
     #[test]
     fn f4_nothing_is_written_through_a_link_that_was_there_before() {
         let mut place = Place::new();
         symlink(place.outer.path(), place.path("dst/out")).unwrap();
-        let refused = place
-            .unpacker
-            .write(&file("out/canary", b"dead"), &mut &b"dead"[..]);
+        let refused = place.unpacker.write(&file("out/canary", b"dead"), &mut &b"dead"[..]);
         assert!(
             matches!(refused, Err(Failure::Error { error, .. }) if error.kind() == ErrorKind::NotDirectory)
         );
-        let refused = place
-            .unpacker
-            .write(&entry("out", Kind::Directory, 0o755), &mut io::empty());
+        let refused = place.unpacker.write(&entry("out", Kind::Directory, 0o755), &mut io::empty());
         assert!(refused.is_err());
         assert_eq!(place.canary(), "alive");
     }
@@ -319,10 +264,7 @@ mod tests {
     fn f4_a_file_replaces_a_link_and_not_its_target() {
         let mut place = Place::new();
         symlink(place.path("canary"), place.path("dst/f")).unwrap();
-        place
-            .unpacker
-            .write(&file("f", b"new"), &mut &b"new"[..])
-            .unwrap();
+        place.unpacker.write(&file("f", b"new"), &mut &b"new"[..]).unwrap();
         assert_eq!(place.canary(), "alive");
         assert_eq!(fs::read_to_string(place.path("dst/f")).unwrap(), "new");
         assert!(!place.path("dst/f").is_symlink());
@@ -331,22 +273,11 @@ mod tests {
     #[test]
     fn f4_a_link_that_came_with_the_tree_is_not_followed_either() {
         let mut place = Place::new();
-        place
-            .unpacker
-            .write(&entry("d", Kind::Directory, 0o755), &mut io::empty())
-            .unwrap();
-        place
-            .unpacker
-            .write(&entry("l", Kind::Symlink("d".into()), 0o777), &mut io::empty())
-            .unwrap();
+        place.unpacker.write(&entry("d", Kind::Directory, 0o755), &mut io::empty()).unwrap();
+        place.unpacker.write(&entry("l", Kind::Symlink("d".into()), 0o777), &mut io::empty()).unwrap();
         assert!(place.unpacker.write(&file("l/x", b"x"), &mut &b"x"[..]).is_err());
         let through = Kind::HardLink(vec!["l".into(), "x".into()]);
-        assert!(
-            place
-                .unpacker
-                .write(&entry("h", through, 0), &mut io::empty())
-                .is_err()
-        );
+        assert!(place.unpacker.write(&entry("h", through, 0), &mut io::empty()).is_err());
     }
 
     #[test]

@@ -17,16 +17,9 @@ fn an_unknown_key_is_refused_with_the_files_name_and_line() {
 #[test]
 fn a_flag_wins_over_a_variable_and_a_variable_over_the_file() {
     let machine = Machine::new();
-    machine.write(
-        "home/.config/eyot/config.toml",
-        "[defaults]\nttl = \"1h\"\npids = 64\ntimeout = \"9m\"\n",
-    );
+    machine.write("home/.config/eyot/config.toml", "[defaults]\nttl = \"1h\"\npids = 64\ntimeout = \"9m\"\n");
     let mut create = machine.command(&["--json", "create", "--name", "a", "--ttl", "3h"]);
-    let output = create
-        .env("EYOT_TTL", "2h")
-        .env("EYOT_PIDS", "32")
-        .output()
-        .unwrap();
+    let output = create.env("EYOT_TTL", "2h").env("EYOT_PIDS", "32").output().unwrap();
     let made: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(made["spec"]["lifecycle"]["ttl_ms"], 3 * 3_600_000);
     assert_eq!(made["spec"]["limits"]["pids"], 32);

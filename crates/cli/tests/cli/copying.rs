@@ -11,10 +11,7 @@ fn plant(machine: &Machine, root: &str) -> String {
     machine.write(&format!("{root}/a/one.txt"), "one");
     machine.write(&format!("{root}/a/b/two.bin"), vec![7; 200_000]);
     machine.write(&format!("{root}/{}", "n".repeat(180)), "long");
-    machine.write(
-        &format!("{root}/.git/config"),
-        "[core]\n\tfsmonitor = touch /tmp/owned\n",
-    );
+    machine.write(&format!("{root}/.git/config"), "[core]\n\tfsmonitor = touch /tmp/owned\n");
     fs::create_dir(machine.path(root).join("empty")).unwrap();
     symlink("a/one.txt", machine.path(root).join("link")).unwrap();
     let script = machine.write(&format!("{root}/run.sh"), "#!/bin/sh\n");
@@ -24,15 +21,8 @@ fn plant(machine: &Machine, root: &str) -> String {
 
 #[track_caller]
 fn assert_same_tree(left: &str, right: &str) {
-    let output = Command::new("diff")
-        .args(["-r", "--no-dereference", left, right])
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stdout)
-    );
+    let output = Command::new("diff").args(["-r", "--no-dereference", left, right]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
 #[test]
@@ -43,10 +33,7 @@ fn a_tree_goes_in_and_comes_out_the_same() {
     let out = machine.path_text("out");
     assert_eq!(machine.run(&["cp", "box:copy", &out]).success(), "");
     assert_same_tree(&tree, &out);
-    let bits = fs::metadata(machine.path("out/run.sh"))
-        .unwrap()
-        .permissions()
-        .mode();
+    let bits = fs::metadata(machine.path("out/run.sh")).unwrap().permissions().mode();
     assert_eq!(bits & 0o777, 0o755);
 }
 
@@ -62,9 +49,7 @@ fn into_a_directory_the_name_is_kept_and_a_dot_means_what_is_in_it() {
     let into = machine.path_text("into");
     machine.run(&["cp", "box:tree", &into]).success();
     assert_same_tree(&tree, &machine.path_text("into/tree"));
-    machine
-        .run(&["cp", "box:tree/.", &machine.path_text("content")])
-        .success();
+    machine.run(&["cp", "box:tree/.", &machine.path_text("content")]).success();
     assert_same_tree(&tree, &machine.path_text("content"));
 }
 
@@ -74,17 +59,9 @@ fn a_file_goes_in_and_out_with_its_bits() {
     let file = machine.write("f.sh", "#!/bin/sh\necho ran\n");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
     let copied = machine.run(&["--json", "cp", &file, "box:deep/g.sh"]).json();
-    assert_eq!(
-        (copied["bytes"].as_u64(), copied["files"].as_u64()),
-        (Some(19), Some(1))
-    );
-    assert_eq!(
-        machine.run(&["exec", "box", "--", "./deep/g.sh"]).success(),
-        "ran\n"
-    );
-    machine
-        .run(&["cp", "box:deep/g.sh", &machine.path_text("h.sh")])
-        .success();
+    assert_eq!((copied["bytes"].as_u64(), copied["files"].as_u64()), (Some(19), Some(1)));
+    assert_eq!(machine.run(&["exec", "box", "--", "./deep/g.sh"]).success(), "ran\n");
+    machine.run(&["cp", "box:deep/g.sh", &machine.path_text("h.sh")]).success();
     let copy = machine.path("h.sh");
     assert_eq!(fs::read(&copy).unwrap(), fs::read(&file).unwrap());
     assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o755);
@@ -93,9 +70,7 @@ fn a_file_goes_in_and_out_with_its_bits() {
 #[test]
 fn a_dash_is_stdin_and_stdout() {
     let machine = Machine::with_sandbox();
-    machine
-        .run_with_input(&["cp", "-", "box:from-stdin"], b"\0piped\xff")
-        .success();
+    machine.run_with_input(&["cp", "-", "box:from-stdin"], b"\0piped\xff").success();
     assert_eq!(machine.run(&["cp", "box:from-stdin", "-"]).stdout, b"\0piped\xff");
     machine.run(&["cp", "box:/tmp", "-"]).failure(125);
     machine.run(&["cp", "-", "box:/tmp"]).failure(125);
@@ -108,9 +83,7 @@ fn files_and_trees_go_from_sandbox_to_sandbox() {
     let tree = plant(&machine, "tree");
     machine.run(&["cp", &tree, "box:tree"]).success();
     machine.run(&["cp", "box:tree", "other:renamed"]).success();
-    machine
-        .run(&["cp", "other:renamed", &machine.path_text("out")])
-        .success();
+    machine.run(&["cp", "other:renamed", &machine.path_text("out")]).success();
     assert_same_tree(&tree, &machine.path_text("out"));
     machine.run(&["cp", "box:tree/a/one.txt", "other:/tmp"]).success();
     assert_eq!(machine.run(&["read", "other", "/tmp/one.txt"]).success(), "one");
@@ -120,12 +93,7 @@ fn files_and_trees_go_from_sandbox_to_sandbox() {
 #[test]
 fn sides_that_make_no_sense_are_refused_with_a_hint() {
     let machine = Machine::new();
-    assert!(
-        machine
-            .run(&["cp", "a", "b"])
-            .failure(2)
-            .contains("hint: write NAME:PATH")
-    );
+    assert!(machine.run(&["cp", "a", "b"]).failure(2).contains("hint: write NAME:PATH"));
     assert_eq!(machine.run(&["cp", "UPPER:x", "b"]).code, Some(2));
 }
 
@@ -134,17 +102,10 @@ fn a_directory_that_is_missing_is_named() {
     let machine = Machine::with_sandbox();
     machine.run(&["write", "box", "f", "--content", "x"]).success();
     assert!(
-        machine
-            .run(&["cp", "box:f", &machine.path_text("no/where/f")])
-            .failure(125)
-            .contains("no/where")
+        machine.run(&["cp", "box:f", &machine.path_text("no/where/f")]).failure(125).contains("no/where")
     );
-    machine
-        .run(&["cp", "box:nope", &machine.path_text("f")])
-        .failure(125);
-    machine
-        .run(&["cp", &machine.path_text("nope"), "box:f"])
-        .failure(125);
+    machine.run(&["cp", "box:nope", &machine.path_text("f")]).failure(125);
+    machine.run(&["cp", &machine.path_text("nope"), "box:f"]).failure(125);
 }
 
 #[test]
@@ -155,10 +116,8 @@ fn f4_links_that_lead_out_and_fifos_are_left_out_named_and_a_failure() {
     let ran = machine.run(&["cp", "box:t", &machine.path_text("out")]);
     assert_eq!(ran.code, Some(125));
     assert!(ran.stderr.contains("abs") && ran.stderr.contains("up"), "{ran:?}");
-    let mut names: Vec<_> = fs::read_dir(machine.path("out"))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
+    let mut names: Vec<_> =
+        fs::read_dir(machine.path("out")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, ["f", "good"]);
 }
@@ -169,19 +128,8 @@ fn f4_nothing_is_written_through_a_link_of_the_host_that_is_in_the_way() {
     machine.write("canary/f", "alive");
     fs::create_dir(machine.path("out")).unwrap();
     symlink(machine.path("canary"), machine.path("out/d")).unwrap();
-    machine
-        .run(&[
-            "exec",
-            "box",
-            "--",
-            "sh",
-            "-c",
-            "mkdir -p t/d && echo dead > t/d/f",
-        ])
-        .success();
-    machine
-        .run(&["cp", "box:t/.", &machine.path_text("out")])
-        .failure(125);
+    machine.run(&["exec", "box", "--", "sh", "-c", "mkdir -p t/d && echo dead > t/d/f"]).success();
+    machine.run(&["cp", "box:t/.", &machine.path_text("out")]).failure(125);
     assert_eq!(fs::read_to_string(machine.path("canary/f")).unwrap(), "alive");
 }
 
@@ -189,26 +137,12 @@ fn f4_nothing_is_written_through_a_link_of_the_host_that_is_in_the_way() {
 fn f4_setuid_bits_stay_behind() {
     let machine = Machine::with_sandbox();
     machine
-        .run(&[
-            "exec",
-            "box",
-            "--",
-            "sh",
-            "-c",
-            "mkdir t && cp /bin/true t/x && chmod 6755 t/x",
-        ])
+        .run(&["exec", "box", "--", "sh", "-c", "mkdir t && cp /bin/true t/x && chmod 6755 t/x"])
         .success();
-    machine
-        .run(&["cp", "box:t", &machine.path_text("tree")])
-        .success();
-    machine
-        .run(&["cp", "box:t/x", &machine.path_text("file")])
-        .success();
+    machine.run(&["cp", "box:t", &machine.path_text("tree")]).success();
+    machine.run(&["cp", "box:t/x", &machine.path_text("file")]).success();
     for path in ["tree/x", "file"] {
-        assert_eq!(
-            fs::metadata(machine.path(path)).unwrap().permissions().mode() & 0o7777,
-            0o755
-        );
+        assert_eq!(fs::metadata(machine.path(path)).unwrap().permissions().mode() & 0o7777, 0o755);
     }
 }
 
@@ -230,9 +164,7 @@ fn n8_what_a_host_tool_would_run_is_copied_as_data() {
 fn f5_more_than_the_limit_is_refused_and_nothing_half_written_takes_the_files_place() {
     let machine = Machine::with_sandbox();
     machine.write("kept", "old");
-    machine
-        .run(&["exec", "box", "--", "truncate", "-s", "100G", "huge"])
-        .success();
+    machine.run(&["exec", "box", "--", "truncate", "-s", "100G", "huge"]).success();
     let refused = machine.run(&["cp", "box:huge", &machine.path_text("kept")]);
     assert!(refused.failure(125).contains("--max-bytes"), "{refused:?}");
     assert_eq!(fs::read_to_string(machine.path("kept")).unwrap(), "old");

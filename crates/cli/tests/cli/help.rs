@@ -28,9 +28,7 @@ const COMMANDS: [&str; 20] = [
 /// The names in the list of commands of `eyot --help`.
 fn listed(help: &str) -> Vec<&str> {
     let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    list.take_while(|line| !line.is_empty())
-        .filter_map(|line| line.split_whitespace().next())
-        .collect()
+    list.take_while(|line| !line.is_empty()).filter_map(|line| line.split_whitespace().next()).collect()
 }
 
 #[test]
@@ -40,14 +38,9 @@ fn every_command_is_listed_and_its_help_has_an_example_of_it() {
     assert_eq!(listed(&help), COMMANDS);
     for command in COMMANDS {
         let help = machine.run(&[command, "--help"]).success();
-        let examples = help
-            .split("Examples:\n")
-            .nth(1)
-            .unwrap_or_else(|| panic!("{command} has no examples"));
-        assert!(
-            examples.contains(&format!("eyot {command}")),
-            "{command}: {examples}"
-        );
+        let examples =
+            help.split("Examples:\n").nth(1).unwrap_or_else(|| panic!("{command} has no examples"));
+        assert!(examples.contains(&format!("eyot {command}")), "{command}: {examples}");
         assert!(
             help.lines().all(|line| line.chars().count() <= 100),
             "{command} has a line that is too long"
@@ -60,10 +53,7 @@ fn help_and_completions_touch_neither_state_nor_configuration() {
     let machine = Machine::new();
     machine.write("home/.config/eyot/config.toml", "wrong = true\n");
     for shell in ["bash", "zsh", "fish"] {
-        assert!(
-            machine.run(&["completions", shell]).success().contains("inspect"),
-            "{shell}"
-        );
+        assert!(machine.run(&["completions", shell]).success().contains("inspect"), "{shell}");
     }
     assert!(machine.run(&["man"]).success().contains(".TH eyot 1"));
     assert!(machine.run(&["man", "run"]).success().contains("Examples:"));
@@ -74,14 +64,9 @@ fn help_and_completions_touch_neither_state_nor_configuration() {
 fn a_man_page_is_written_for_every_command() {
     let machine = Machine::new();
     std::fs::create_dir(machine.path("man1")).unwrap();
-    machine
-        .run(&["man", "--dir", &machine.path_text("man1")])
-        .success();
+    machine.run(&["man", "--dir", &machine.path_text("man1")]).success();
     for command in COMMANDS {
-        assert!(
-            machine.path(&format!("man1/eyot-{command}.1")).exists(),
-            "{command}"
-        );
+        assert!(machine.path(&format!("man1/eyot-{command}.1")).exists(), "{command}");
     }
     machine.run(&["man", "nonsense"]).failure(2);
 }

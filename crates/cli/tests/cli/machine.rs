@@ -13,9 +13,7 @@ pub struct Machine {
 
 impl Machine {
     pub fn new() -> Self {
-        Self {
-            folder: tempfile::Builder::new().prefix("eyot-cli-").tempdir().unwrap(),
-        }
+        Self { folder: tempfile::Builder::new().prefix("eyot-cli-").tempdir().unwrap() }
     }
 
     /// A machine with a sandbox called `box`.
@@ -26,10 +24,7 @@ impl Machine {
     }
 
     pub fn create(&self, name: &str) {
-        assert_eq!(
-            self.run(&["create", "--name", name]).success(),
-            format!("{name}\n")
-        );
+        assert_eq!(self.run(&["create", "--name", name]).success(), format!("{name}\n"));
     }
 
     /// A path on the host that only this test uses.
@@ -56,10 +51,7 @@ impl Machine {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_eyot"));
         command.args(arguments).env_clear().stdin(Stdio::null());
-        command
-            .env("PATH", "/usr/bin:/bin")
-            .env("HOME", self.path("home"))
-            .env("EYOT_STATE", self.state());
+        command.env("PATH", "/usr/bin:/bin").env("HOME", self.path("home")).env("EYOT_STATE", self.state());
         command
     }
 
@@ -80,11 +72,7 @@ impl Machine {
 
     /// Started, with pipes for its output.
     pub fn spawn(&self, command: &mut Command) -> Child {
-        command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     /// Nothing is left: no sandbox is listed.
@@ -115,11 +103,7 @@ pub struct Ran {
 impl From<Output> for Ran {
     fn from(output: Output) -> Self {
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        Self {
-            code: output.status.code(),
-            stdout: output.stdout,
-            stderr,
-        }
+        Self { code: output.status.code(), stdout: output.stdout, stderr }
     }
 }
 
@@ -147,10 +131,7 @@ impl Ran {
         let lines: Vec<&str> = self.stderr.lines().collect();
         assert!(matches!(lines.len(), 1 | 2), "{self:?}");
         assert!(lines[0].starts_with("eyot: "), "{self:?}");
-        assert!(
-            lines.get(1).is_none_or(|line| line.starts_with("hint: ")),
-            "{self:?}"
-        );
+        assert!(lines.get(1).is_none_or(|line| line.starts_with("hint: ")), "{self:?}");
         &self.stderr
     }
 }

@@ -1,4 +1,5 @@
 //! The real program against the real provider, each test with a state folder and a home of its own.
+#![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
 
 mod configuration;
 mod copying;

@@ -6,44 +6,28 @@ use super::machine::Machine;
 fn a_started_process_outlives_the_call_and_its_log_is_kept_by_stream() {
     let machine = Machine::with_sandbox();
     let line = "echo out; echo err >&2; sleep 0.2; echo end; exit 6";
-    assert_eq!(
-        machine.run(&["start", "box", "--", "sh", "-c", line]).success(),
-        "p1\n"
-    );
+    assert_eq!(machine.run(&["start", "box", "--", "sh", "-c", line]).success(), "p1\n");
     let followed = machine.run(&["logs", "-f", "box", "p1"]);
     assert_eq!(
         (followed.code, followed.text().as_str(), followed.stderr.as_str()),
         (Some(0), "out\nend\n", "err\n")
     );
     assert_eq!(machine.run(&["wait", "box", "p1"]).code, Some(6));
-    assert_eq!(
-        machine
-            .run(&["logs", "--stdout", "--tail", "4", "box", "p1"])
-            .success(),
-        "end\n"
-    );
+    assert_eq!(machine.run(&["logs", "--stdout", "--tail", "4", "box", "p1"]).success(), "end\n");
     let listed = machine.run(&["ps", "box"]).success();
-    assert!(
-        listed.starts_with("ID ") && listed.contains("exited 6"),
-        "{listed}"
-    );
+    assert!(listed.starts_with("ID ") && listed.contains("exited 6"), "{listed}");
     assert_eq!(machine.run(&["ps", "-q", "box"]).success(), "p1\n");
 }
 
 #[test]
 fn json_describes_processes_and_chunks_of_their_logs() {
     let machine = Machine::with_sandbox();
-    let started = machine
-        .run(&["--json", "start", "box", "--", "echo", "hi"])
-        .json();
+    let started = machine.run(&["--json", "start", "box", "--", "echo", "hi"]).json();
     assert_eq!(started["id"], "p1");
     machine.run(&["wait", "box", "p1"]).success();
     let log = machine.run(&["--json", "logs", "-f", "box", "p1"]).success();
     let chunk: serde_json::Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
-    assert_eq!(
-        (chunk["stream"].as_str(), chunk["data"].as_str()),
-        (Some("stdout"), Some("hi\n"))
-    );
+    assert_eq!((chunk["stream"].as_str(), chunk["data"].as_str()), (Some("stdout"), Some("hi\n")));
     assert_eq!(machine.run(&["--json", "ps", "box"]).json()[0]["id"], "p1");
 }
 

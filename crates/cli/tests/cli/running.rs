@@ -9,10 +9,7 @@ use super::machine::Machine;
 fn a_command_runs_in_a_throw_away_sandbox_and_its_exit_code_is_ours() {
     let machine = Machine::new();
     let ran = machine.run(&["run", "--", "sh", "-c", "echo out; echo err >&2; exit 3"]);
-    assert_eq!(
-        (ran.code, ran.text().as_str(), ran.stderr.as_str()),
-        (Some(3), "out\n", "err\n")
-    );
+    assert_eq!((ran.code, ran.text().as_str(), ran.stderr.as_str()), (Some(3), "out\n", "err\n"));
     machine.assert_empty();
 }
 
@@ -22,12 +19,7 @@ fn bytes_are_passed_on_untouched_both_ways() {
     let bytes: Vec<u8> = (0..3_000_000u32).map(|index| (index * 7 % 256) as u8).collect();
     let ran = machine.run_with_input(&["run", "--", "cat"], &bytes);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
-    assert!(
-        ran.stdout == bytes,
-        "{} of {} bytes",
-        ran.stdout.len(),
-        bytes.len()
-    );
+    assert!(ran.stdout == bytes, "{} of {} bytes", ran.stdout.len(), bytes.len());
 }
 
 #[test]
@@ -58,10 +50,7 @@ fn a_deadline_exits_with_124_and_says_so() {
 #[test]
 fn a_signal_exits_with_128_and_its_number() {
     let machine = Machine::new();
-    assert_eq!(
-        machine.run(&["run", "--", "sh", "-c", "kill -9 $$"]).code,
-        Some(137)
-    );
+    assert_eq!(machine.run(&["run", "--", "sh", "-c", "kill -9 $$"]).code, Some(137));
 }
 
 #[test]
@@ -83,9 +72,7 @@ fn what_is_wrong_with_the_arguments_exits_with_2_and_makes_nothing() {
     let machine = Machine::new();
     assert_eq!(machine.run(&["run"]).code, Some(2));
     assert_eq!(machine.run(&["run", "--imagine", "--", "true"]).code, Some(2));
-    machine
-        .run(&["run", "--memory-mib", "1", "--", "true"])
-        .failure(2);
+    machine.run(&["run", "--memory-mib", "1", "--", "true"]).failure(2);
     assert!(!machine.state().exists());
 }
 
@@ -93,11 +80,7 @@ fn what_is_wrong_with_the_arguments_exits_with_2_and_makes_nothing() {
 fn nothing_of_our_environment_is_inside_unless_it_is_named() {
     let machine = Machine::new();
     let mut command = machine.command(&["run", "-e", "GIVEN", "-e", "SET=a=b", "--", "env"]);
-    let output = command
-        .env("GIVEN", "yes")
-        .env("SECRET", "hunter2")
-        .output()
-        .unwrap();
+    let output = command.env("GIVEN", "yes").env("SECRET", "hunter2").output().unwrap();
     let env = String::from_utf8(output.stdout).unwrap();
     assert!(env.contains("GIVEN=yes\n") && env.contains("SET=a=b\n"), "{env}");
     assert!(!env.contains("hunter2"), "{env}");
@@ -109,15 +92,7 @@ fn a_mount_is_read_only_unless_it_says_rw() {
     machine.write("shared/file", "content");
     let shared = machine.path_text("shared");
     let line = "cat /mnt/in/file && echo new > /mnt/in/new";
-    let read_only = machine.run(&[
-        "run",
-        "--mount",
-        &format!("{shared}:/mnt/in"),
-        "--",
-        "sh",
-        "-c",
-        line,
-    ]);
+    let read_only = machine.run(&["run", "--mount", &format!("{shared}:/mnt/in"), "--", "sh", "-c", line]);
     assert_eq!(read_only.text(), "content");
     assert_ne!(read_only.code, Some(0));
     assert!(!machine.path("shared/new").exists());
@@ -126,24 +101,11 @@ fn a_mount_is_read_only_unless_it_says_rw() {
 #[test]
 fn json_is_one_object_with_the_flat_result_and_the_sandbox() {
     let machine = Machine::new();
-    let ran = machine.run(&[
-        "run",
-        "--json",
-        "--",
-        "sh",
-        "-c",
-        "echo out; echo err >&2; exit 4",
-    ]);
+    let ran = machine.run(&["run", "--json", "--", "sh", "-c", "echo out; echo err >&2; exit 4"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(4), ""));
     let result = ran.json();
-    assert_eq!(
-        (result["stdout"].as_str(), result["stderr"].as_str()),
-        (Some("out\n"), Some("err\n"))
-    );
-    assert_eq!(
-        (result["exit_code"].as_i64(), result["timed_out"].as_bool()),
-        (Some(4), Some(false))
-    );
+    assert_eq!((result["stdout"].as_str(), result["stderr"].as_str()), (Some("out\n"), Some("err\n")));
+    assert_eq!((result["exit_code"].as_i64(), result["timed_out"].as_bool()), (Some(4), Some(false)));
     assert!(result["sandbox_id"].as_str().unwrap().starts_with("sb_"));
 }
 
@@ -162,74 +124,31 @@ fn keep_keeps_the_sandbox_and_names_it() {
     let ran = machine.run(&["run", "--keep", "--name", "kept", "--", "true"]);
     assert_eq!(ran.code, Some(0));
     assert!(ran.stderr.contains("kept"), "{ran:?}");
-    assert_eq!(
-        machine.run(&["exec", "kept", "--", "echo", "here"]).success(),
-        "here\n"
-    );
+    assert_eq!(machine.run(&["exec", "kept", "--", "echo", "here"]).success(), "here\n");
 }
 
 #[test]
 fn exec_runs_in_a_sandbox_that_is_there_with_its_own_directory_variables_and_deadline() {
     let machine = Machine::with_sandbox();
-    assert_eq!(
-        machine.run(&["exec", "box", "--", "pwd"]).success(),
-        "/workspace\n"
-    );
-    assert_eq!(
-        machine
-            .run(&["exec", "--cwd", "/tmp", "box", "--", "pwd"])
-            .success(),
-        "/tmp\n"
-    );
-    let ran = machine.run(&[
-        "exec",
-        "-e",
-        "A=1",
-        "box",
-        "--",
-        "sh",
-        "-c",
-        "echo $A > kept; cat kept",
-    ]);
+    assert_eq!(machine.run(&["exec", "box", "--", "pwd"]).success(), "/workspace\n");
+    assert_eq!(machine.run(&["exec", "--cwd", "/tmp", "box", "--", "pwd"]).success(), "/tmp\n");
+    let ran = machine.run(&["exec", "-e", "A=1", "box", "--", "sh", "-c", "echo $A > kept; cat kept"]);
     assert_eq!(ran.success(), "1\n");
     assert_eq!(machine.run(&["exec", "box", "cat", "kept"]).success(), "1\n");
-    assert_eq!(
-        machine
-            .run(&["exec", "--timeout", "100ms", "box", "--", "sleep", "9"])
-            .code,
-        Some(124)
-    );
+    assert_eq!(machine.run(&["exec", "--timeout", "100ms", "box", "--", "sleep", "9"]).code, Some(124));
 }
 
 #[test]
 fn a_missing_sandbox_or_working_directory_is_ours_and_a_missing_program_the_commands() {
     let machine = Machine::with_sandbox();
-    assert!(
-        machine
-            .run(&["exec", "nobody", "--", "true"])
-            .failure(125)
-            .contains("hint: ")
-    );
-    machine
-        .run(&["exec", "--cwd", "/no/where", "box", "--", "true"])
-        .failure(125);
-    machine
-        .run(&["exec", "box", "--", "no-such-program"])
-        .failure(127);
+    assert!(machine.run(&["exec", "nobody", "--", "true"]).failure(125).contains("hint: "));
+    machine.run(&["exec", "--cwd", "/no/where", "box", "--", "true"]).failure(125);
+    machine.run(&["exec", "box", "--", "no-such-program"]).failure(127);
 }
 
 #[test]
 fn a_background_child_does_not_hold_up_the_end() {
     let machine = Machine::with_sandbox();
-    let ran = machine.run(&[
-        "exec",
-        "--timeout",
-        "20s",
-        "box",
-        "--",
-        "sh",
-        "-c",
-        "sleep 30 & echo done",
-    ]);
+    let ran = machine.run(&["exec", "--timeout", "20s", "box", "--", "sh", "-c", "sleep 30 & echo done"]);
     assert_eq!(ran.success(), "done\n");
 }

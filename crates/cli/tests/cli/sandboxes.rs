@@ -5,12 +5,7 @@ use super::machine::Machine;
 #[test]
 fn a_sandbox_is_made_listed_and_removed() {
     let machine = Machine::new();
-    assert_eq!(
-        machine
-            .run(&["create", "--name", "a", "--label", "team=x"])
-            .success(),
-        "a\n"
-    );
+    assert_eq!(machine.run(&["create", "--name", "a", "--label", "team=x"]).success(), "a\n");
     machine.create("b");
     let listed = machine.run(&["ls"]).success();
     let lines: Vec<&str> = listed.lines().collect();
@@ -19,14 +14,7 @@ fn a_sandbox_is_made_listed_and_removed() {
         lines[0].starts_with("NAME") && lines[1].starts_with("a ") && lines[1].contains("running"),
         "{listed}"
     );
-    assert_eq!(
-        machine
-            .run(&["ls", "-q", "--label", "team=x"])
-            .success()
-            .lines()
-            .count(),
-        1
-    );
+    assert_eq!(machine.run(&["ls", "-q", "--label", "team=x"]).success().lines().count(), 1);
     assert_eq!(machine.run(&["ls", "--json"]).json()[1]["name"], "b");
     machine.run(&["rm", "a", "b"]).success();
     machine.assert_empty();
@@ -36,31 +24,17 @@ fn a_sandbox_is_made_listed_and_removed() {
 fn a_name_that_is_taken_is_refused_and_its_holder_unharmed() {
     let machine = Machine::with_sandbox();
     machine.run(&["create", "--name", "box"]).failure(125);
-    assert_eq!(
-        machine.run(&["exec", "box", "--", "echo", "alive"]).success(),
-        "alive\n"
-    );
+    assert_eq!(machine.run(&["exec", "box", "--", "echo", "alive"]).success(), "alive\n");
 }
 
 #[test]
 fn create_with_json_says_everything_but_secrets() {
     let machine = Machine::new();
     let file = machine.write("key.pem", "hunter2");
-    let arguments = [
-        "--json",
-        "create",
-        "--name",
-        "a",
-        "-e",
-        "TOKEN=hunter2",
-        "--file",
-        &format!("key={file}"),
-    ];
+    let arguments =
+        ["--json", "create", "--name", "a", "-e", "TOKEN=hunter2", "--file", &format!("key={file}")];
     let made = machine.run(&arguments).json();
-    assert_eq!(
-        (made["name"].as_str(), made["status"].as_str()),
-        (Some("a"), Some("running"))
-    );
+    assert_eq!((made["name"].as_str(), made["status"].as_str()), (Some("a"), Some("running")));
     assert!(!made.to_string().contains("hunter2"), "{made}");
     assert_eq!(machine.run(&["read", "a", "key"]).success(), "hunter2");
 }
@@ -68,48 +42,23 @@ fn create_with_json_says_everything_but_secrets() {
 #[test]
 fn n7_inspect_shows_isolation_and_names_of_variables_but_no_values() {
     let machine = Machine::new();
-    machine
-        .run(&["create", "--name", "a", "-e", "TOKEN=hunter2", "--ttl", "1h"])
-        .success();
+    machine.run(&["create", "--name", "a", "-e", "TOKEN=hunter2", "--ttl", "1h"]).success();
     let page = machine.run(&["inspect", "a"]).success();
-    for part in [
-        "isolation",
-        "namespaces",
-        "seccomp",
-        "network",
-        "TOKEN",
-        "1h",
-        "usage",
-    ] {
+    for part in ["isolation", "namespaces", "seccomp", "network", "TOKEN", "1h", "usage"] {
         assert!(page.contains(part), "{part} is missing in\n{page}");
     }
     assert!(!page.contains("hunter2"), "{page}");
     let facts = machine.run(&["--json", "inspect", "a"]).json();
-    assert!(
-        facts["isolation"]["namespaces"]
-            .as_array()
-            .is_some_and(|names| !names.is_empty()),
-        "{facts}"
-    );
+    assert!(facts["isolation"]["namespaces"].as_array().is_some_and(|names| !names.is_empty()), "{facts}");
     assert!(!facts.to_string().contains("hunter2"));
-    assert!(
-        machine
-            .run(&["inspect", "--show-env", "a"])
-            .success()
-            .contains("TOKEN=hunter2")
-    );
+    assert!(machine.run(&["inspect", "--show-env", "a"]).success().contains("TOKEN=hunter2"));
     assert!(!machine.run(&["ls", "--json"]).success().contains("hunter2"));
 }
 
 #[test]
 fn removing_goes_on_after_a_failure_and_force_forgives_what_is_missing() {
     let machine = Machine::with_sandbox();
-    assert!(
-        machine
-            .run(&["rm", "nobody", "box"])
-            .failure(125)
-            .contains("nobody")
-    );
+    assert!(machine.run(&["rm", "nobody", "box"]).failure(125).contains("nobody"));
     machine.assert_empty();
     machine.run(&["rm", "-f", "nobody"]).success();
     machine.run(&["rm", "--all"]).success();
@@ -125,18 +74,11 @@ fn dial_connects_stdin_and_stdout_to_a_port_inside() {
                   data = b''\n\
                   while chunk := c.recv(65536): data += chunk\n\
                   c.sendall(data[::-1]); c.close()";
-    machine
-        .run(&["start", "box", "--", "python3", "-c", server])
-        .success();
+    machine.run(&["start", "box", "--", "python3", "-c", server]).success();
     // A probe would take the only connection, so wait for the word.
     while machine.run(&["logs", "box", "p1"]).text() != "ready\n" {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    assert_eq!(
-        machine
-            .run_with_input(&["dial", "box", "8000"], b"hello")
-            .success(),
-        "olleh"
-    );
+    assert_eq!(machine.run_with_input(&["dial", "box", "8000"], b"hello").success(), "olleh");
     machine.run(&["dial", "box", "8001"]).failure(125);
 }

@@ -30,10 +30,7 @@ fn the_first_interrupt_is_the_commands() {
     send(&child, Signal::INT);
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).unwrap();
-    assert_eq!(
-        (rest.as_str(), child.wait().unwrap().code()),
-        ("caught\n", Some(7))
-    );
+    assert_eq!((rest.as_str(), child.wait().unwrap().code()), ("caught\n", Some(7)));
     machine.assert_empty();
 }
 
@@ -70,10 +67,7 @@ fn a_reader_that_goes_away_ends_the_command_quietly() {
     stdout.read_exact(&mut [0; 2]).unwrap();
     drop(stdout);
     let output = child.wait_with_output().unwrap();
-    assert_eq!(
-        (output.status.code(), output.stderr.as_slice()),
-        (Some(141), &b""[..])
-    );
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(141), &b""[..]));
     machine.assert_empty();
 }
 

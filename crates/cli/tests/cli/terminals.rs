@@ -27,37 +27,14 @@ impl Terminal {
         grantpt(&ours).unwrap();
         unlockpt(&ours).unwrap();
         let path = ptsname(&ours, Vec::new()).unwrap();
-        let open = || {
-            File::options()
-                .read(true)
-                .write(true)
-                .open(path.to_str().unwrap())
-                .unwrap()
-        };
+        let open = || File::options().read(true).write(true).open(path.to_str().unwrap()).unwrap();
         let theirs = open();
-        tcsetwinsize(
-            &theirs,
-            Winsize {
-                ws_row: 33,
-                ws_col: 77,
-                ws_xpixel: 0,
-                ws_ypixel: 0,
-            },
-        )
-        .unwrap();
+        tcsetwinsize(&theirs, Winsize { ws_row: 33, ws_col: 77, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
         let mut command = machine.command(arguments);
         command.env("TERM", "xterm-256color");
-        command
-            .stdin(Stdio::from(open()))
-            .stdout(Stdio::from(open()))
-            .stderr(Stdio::from(open()));
+        command.stdin(Stdio::from(open())).stdout(Stdio::from(open())).stderr(Stdio::from(open()));
         let child = command.spawn().unwrap();
-        Self {
-            ours: ours.into(),
-            theirs: theirs.into(),
-            child,
-            seen: String::new(),
-        }
+        Self { ours: ours.into(), theirs: theirs.into(), child, seen: String::new() }
     }
 
     fn send(&mut self, keys: &str) {
@@ -67,11 +44,7 @@ impl Terminal {
     /// Reads until the screen has shown `text` since the last time.
     fn expect(&mut self, text: &str) {
         while !self.seen.contains(text) {
-            assert!(
-                self.read_more(),
-                "the terminal showed {:?} and not {text:?}",
-                self.seen
-            );
+            assert!(self.read_more(), "the terminal showed {:?} and not {text:?}", self.seen);
         }
         let end = self.seen.find(text).unwrap() + text.len();
         self.seen.drain(..end);
@@ -79,10 +52,7 @@ impl Terminal {
 
     /// Whether something more appeared on the screen before patience ran out.
     fn read_more(&mut self) -> bool {
-        let patience = Timespec {
-            tv_sec: 30,
-            tv_nsec: 0,
-        };
+        let patience = Timespec { tv_sec: 30, tv_nsec: 0 };
         let mut asked = [PollFd::new(&self.ours, PollFlags::IN)];
         if poll(&mut asked, Some(&patience)).unwrap() == 0 {
             return false;
@@ -106,10 +76,7 @@ impl Terminal {
     }
 
     fn is_cooked(&self) -> bool {
-        tcgetattr(&self.theirs)
-            .unwrap()
-            .local_modes
-            .contains(LocalModes::ICANON | LocalModes::ECHO)
+        tcgetattr(&self.theirs).unwrap().local_modes.contains(LocalModes::ICANON | LocalModes::ECHO)
     }
 }
 
@@ -145,12 +112,13 @@ fn ctrl_c_goes_to_what_runs_in_the_shell_and_jobs_can_be_stopped_and_resumed() {
     terminal.send("\x03");
     terminal.send("echo code-$?\r");
     terminal.expect("code-130");
-    terminal.send("sh -c 'echo ag\"\"ain; exec sleep 100'\r");
+    let line = "trap 'echo res\"\"umed' CONT; echo ag\"\"ain; while :; do sleep 0.1; done";
+    terminal.send(&format!("bash -c {line:?}\r"));
     terminal.expect("again");
     terminal.send("\x1a");
     terminal.expect("Stopped");
     terminal.send("fg\r");
-    terminal.expect("sleep 100'\r\n");
+    terminal.expect("resumed");
     terminal.send("\x03");
     terminal.expect("^C");
     terminal.send("exit 0\r");
@@ -163,16 +131,7 @@ fn a_new_size_of_our_terminal_reaches_the_one_inside() {
     let mut terminal = Terminal::open(&machine, &["sh", "box"]);
     terminal.send("trap 'stty size' WINCH; echo re''ady\r");
     terminal.expect("ready");
-    tcsetwinsize(
-        &terminal.theirs,
-        Winsize {
-            ws_row: 20,
-            ws_col: 111,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        },
-    )
-    .unwrap();
+    tcsetwinsize(&terminal.theirs, Winsize { ws_row: 20, ws_col: 111, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
     // A session leader would be told by the kernel; the test is not one.
     kill_process(Pid::from_child(&terminal.child), Signal::WINCH).unwrap();
     terminal.send("\r\r");
@@ -184,10 +143,8 @@ fn a_new_size_of_our_terminal_reaches_the_one_inside() {
 #[test]
 fn the_terminal_is_restored_when_a_signal_ends_us() {
     let machine = Machine::with_sandbox();
-    let mut terminal = Terminal::open(
-        &machine,
-        &["exec", "-it", "box", "--", "sh", "-c", "echo re''ady; sleep 100"],
-    );
+    let mut terminal =
+        Terminal::open(&machine, &["exec", "-it", "box", "--", "sh", "-c", "echo re''ady; sleep 100"]);
     terminal.expect("ready");
     assert!(!terminal.is_cooked());
     kill_process(Pid::from_child(&terminal.child), Signal::TERM).unwrap();
@@ -198,10 +155,8 @@ fn the_terminal_is_restored_when_a_signal_ends_us() {
 #[test]
 fn without_t_a_terminal_is_left_alone_and_not_read() {
     let machine = Machine::with_sandbox();
-    let mut terminal = Terminal::open(
-        &machine,
-        &["exec", "box", "--", "sh", "-c", "cat; test -t 1 || echo no-tty"],
-    );
+    let mut terminal =
+        Terminal::open(&machine, &["exec", "box", "--", "sh", "-c", "cat; test -t 1 || echo no-tty"]);
     terminal.expect("no-tty");
     assert_eq!(terminal.code(), Some(0));
 }

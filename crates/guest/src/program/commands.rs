@@ -37,8 +37,7 @@ impl Guest {
         match self.start_command(id, exec, Sink::Call(handle.clone())) {
             Ok(()) => {
                 self.open_call(&handle, Call::Command(id));
-                self.announcements
-                    .push_back((Instant::now() + ANNOUNCE_AFTER, id));
+                self.announcements.push_back((Instant::now() + ANNOUNCE_AFTER, id));
             }
             Err(failure) => handle.answer(&Err(failure)),
         }
@@ -66,19 +65,11 @@ impl Guest {
         } else {
             Plumbing::new(&exec)
         };
-        let Plumbing {
-            theirs,
-            input,
-            outputs,
-            terminal,
-        } = plumbing.map_err(|error| internal("make a command's pipes", &error))?;
-        let streams = self
-            .watch_outputs(id, outputs)
-            .map_err(|error| internal("watch a command", &error))?;
+        let Plumbing { theirs, input, outputs, terminal } =
+            plumbing.map_err(|error| internal("make a command's pipes", &error))?;
+        let streams = self.watch_outputs(id, outputs).map_err(|error| internal("watch a command", &error))?;
         let report_start = matches!(sink, Sink::Log(..));
-        let launched = self
-            .spawner
-            .start(id, &exec, &self.config, theirs, report_start)?;
+        let launched = self.spawner.start(id, &exec, &self.config, theirs, report_start)?;
         let input = input.map(|fd| InputWriter::new(fd, Arc::clone(&self.poll), Token::Input(id)));
         self.reapers.insert(launched.reaper(), id);
         let mut command = Command::new(id, exec, launched, sink, streams);
@@ -95,13 +86,9 @@ impl Guest {
         let [stdout, stderr] = outputs;
         let watch = |fd: Option<OwnedFd>, index: u8, channel: u8| {
             let token = Token::Output(id, index);
-            fd.map(|fd| OutputStream::new(fd, Arc::clone(&self.poll), token, channel))
-                .transpose()
+            fd.map(|fd| OutputStream::new(fd, Arc::clone(&self.poll), token, channel)).transpose()
         };
-        Ok([
-            watch(stdout, 0, CHANNEL_STDOUT)?,
-            watch(stderr, 1, CHANNEL_STDERR)?,
-        ])
+        Ok([watch(stdout, 0, CHANNEL_STDOUT)?, watch(stderr, 1, CHANNEL_STDERR)?])
     }
 
     /// Tells clients of commands that have been running for a moment.
@@ -319,11 +306,7 @@ impl Guest {
 
     /// A process whose start nobody waits for any more: it lives.
     pub(super) fn abandon_start(&mut self, id: u32) {
-        if let Some(Command {
-            sink: Sink::Log(_, starter),
-            ..
-        }) = self.commands.get_mut(&id)
-        {
+        if let Some(Command { sink: Sink::Log(_, starter), .. }) = self.commands.get_mut(&id) {
             *starter = None;
         }
     }
@@ -335,17 +318,8 @@ impl Plumbing {
             let (master, theirs) = sys::open_terminal(size)?;
             let input = exec.stdin.then(|| master.try_clone()).transpose()?;
             let outputs = [Some(master.try_clone()?), None];
-            let theirs = Streams {
-                stdin: None,
-                stdout: theirs,
-                stderr: None,
-            };
-            return Ok(Self {
-                theirs,
-                input,
-                outputs,
-                terminal: Some(master),
-            });
+            let theirs = Streams { stdin: None, stdout: theirs, stderr: None };
+            return Ok(Self { theirs, input, outputs, terminal: Some(master) });
         }
         let (stdout_reader, stdout) = sys::pipe()?;
         let (stderr_reader, stderr) = sys::pipe()?;
@@ -358,16 +332,7 @@ impl Plumbing {
         } else {
             (None, None)
         };
-        let theirs = Streams {
-            stdin,
-            stdout,
-            stderr: Some(stderr),
-        };
-        Ok(Self {
-            theirs,
-            input,
-            outputs: [Some(stdout_reader), Some(stderr_reader)],
-            terminal: None,
-        })
+        let theirs = Streams { stdin, stdout, stderr: Some(stderr) };
+        Ok(Self { theirs, input, outputs: [Some(stdout_reader), Some(stderr_reader)], terminal: None })
     }
 }

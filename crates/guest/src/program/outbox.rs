@@ -62,14 +62,7 @@ impl Outbox {
     pub fn new(socket: OwnedFd, poll: Arc<Poll>, token: Token) -> io::Result<Self> {
         poll.add_reader(socket.as_fd(), token)?;
         let (unsent, room, dirty) = (Mutex::default(), Condvar::new(), AtomicBool::new(false));
-        Ok(Self {
-            socket,
-            poll,
-            token,
-            unsent,
-            room,
-            dirty,
-        })
+        Ok(Self { socket, poll, token, unsent, room, dirty })
     }
 
     /// Takes what the client sent; 0 at the end.
@@ -153,10 +146,7 @@ impl Outbox {
         let mut unsent = self.lock();
         self.send_pending(&mut unsent);
         while unsent.len() > 0 && Instant::now() < give_up {
-            sys::wait_for_room(
-                self.socket.as_fd(),
-                give_up.saturating_duration_since(Instant::now()),
-            );
+            sys::wait_for_room(self.socket.as_fd(), give_up.saturating_duration_since(Instant::now()));
             self.send_pending(&mut unsent);
         }
     }
@@ -210,10 +200,7 @@ impl Outbox {
             return;
         }
         (unsent.watched_for_room, unsent.choked) = (wants_room, choked);
-        if let Err(error) = self
-            .poll
-            .modify(self.socket.as_fd(), self.token, !choked, wants_room)
-        {
+        if let Err(error) = self.poll.modify(self.socket.as_fd(), self.token, !choked, wants_room) {
             debug_assert!(false, "watching one's own socket: {error}");
         }
     }

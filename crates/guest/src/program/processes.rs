@@ -38,36 +38,17 @@ pub type Finished = (CallHandle, Result<Reply, Failure>);
 impl Processes {
     /// None yet; each will keep so many bytes of its log.
     pub fn new(log_bytes: u64) -> Self {
-        Self {
-            table: BTreeMap::new(),
-            last_id: 0,
-            log_bytes,
-        }
+        Self { table: BTreeMap::new(), last_id: 0, log_bytes }
     }
 
     /// A process that is on its way.
     pub fn add(&mut self, command: u32, text: String) -> u32 {
         self.last_id += 1;
         let id = self.last_id;
-        let record = ProcessRecord {
-            id,
-            pid: 0,
-            command: text,
-            status: None,
-            started_ms: now_ms(),
-            ended_ms: None,
-        };
+        let record =
+            ProcessRecord { id, pid: 0, command: text, status: None, started_ms: now_ms(), ended_ms: None };
         let log = LogRing::new(self.log_bytes);
-        self.table.insert(
-            id,
-            Process {
-                record,
-                command,
-                log,
-                waiters: Vec::new(),
-                readers: Vec::new(),
-            },
-        );
+        self.table.insert(id, Process { record, command, log, waiters: Vec::new(), readers: Vec::new() });
         id
     }
 
@@ -88,18 +69,12 @@ impl Processes {
     /// # Errors
     /// `not_found`.
     pub fn get(&mut self, id: u32) -> Result<&mut Process, Failure> {
-        self.table
-            .get_mut(&id)
-            .ok_or_else(|| failure("not_found", format!("process `p{id}` is not known")))
+        self.table.get_mut(&id).ok_or_else(|| failure("not_found", format!("process `p{id}` is not known")))
     }
 
     /// Every one that runs or is remembered, oldest first.
     pub fn records(&self) -> Vec<ProcessRecord> {
-        self.table
-            .values()
-            .map(|process| process.record.clone())
-            .filter(|record| record.pid != 0)
-            .collect()
+        self.table.values().map(|process| process.record.clone()).filter(|record| record.pid != 0).collect()
     }
 
     /// It wrote something. Who reads along gets it.
@@ -122,9 +97,8 @@ impl Processes {
         process.record.ended_ms = Some(now_ms());
         let record = &process.record;
         let waiters = process.waiters.drain(..);
-        let mut finished: Vec<Finished> = waiters
-            .map(|handle| (handle, Ok(Reply::Process(record.clone()))))
-            .collect();
+        let mut finished: Vec<Finished> =
+            waiters.map(|handle| (handle, Ok(Reply::Process(record.clone())))).collect();
         finished.extend(process.pump_readers());
         self.forget_oldest_ended();
         finished
@@ -134,11 +108,7 @@ impl Processes {
         let ended = |process: &&Process| process.record.status.is_some();
         if self.table.values().filter(ended).count() > MOST_ENDED {
             // One that is still being read stays until it has been.
-            let oldest = self
-                .table
-                .values()
-                .filter(ended)
-                .find(|process| process.readers.is_empty());
+            let oldest = self.table.values().filter(ended).find(|process| process.readers.is_empty());
             if let Some(id) = oldest.map(|process| process.record.id) {
                 self.table.remove(&id);
             }
@@ -149,9 +119,7 @@ impl Processes {
     pub fn drop_call(&mut self, id: u32, connection: u32, call: u32) {
         if let Some(process) = self.table.get_mut(&id) {
             process.waiters.retain(|handle| !handle.is(connection, call));
-            process
-                .readers
-                .retain(|reader| !reader.handle.is(connection, call));
+            process.readers.retain(|reader| !reader.handle.is(connection, call));
         }
     }
 }
@@ -180,11 +148,7 @@ impl Process {
 
     /// A reader takes more.
     pub fn grant(&mut self, connection: u32, call: u32, channel: u8, bytes: u32) -> Vec<Finished> {
-        for reader in self
-            .readers
-            .iter_mut()
-            .filter(|reader| reader.handle.is(connection, call))
-        {
+        for reader in self.readers.iter_mut().filter(|reader| reader.handle.is(connection, call)) {
             reader.grant(channel, bytes);
         }
         self.pump_readers()
@@ -194,15 +158,10 @@ impl Process {
     pub fn pump_readers(&mut self) -> Vec<Finished> {
         let has_ended = self.has_ended();
         let is_done = |reader: &mut LogReader| reader.pump(&self.log, has_ended);
-        self.readers
-            .extract_if(.., is_done)
-            .map(|reader| (reader.handle, Ok(Reply::Done)))
-            .collect()
+        self.readers.extract_if(.., is_done).map(|reader| (reader.handle, Ok(Reply::Done))).collect()
     }
 }
 
 fn now_ms() -> i64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_millis() as i64)
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }

@@ -9,11 +9,7 @@ use std::time::Duration;
 use crate::protocol::{Identity, Terminal};
 
 fn check(result: i32) -> io::Result<i32> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result)
-    }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 /// Takes over a descriptor that whoever made the guest left open, if it is open; closed on exec from now on.
@@ -74,11 +70,7 @@ pub fn bytes_waiting(fd: BorrowedFd<'_>) -> usize {
     let mut count = 0_i32;
     // SAFETY: FIONREAD writes one int.
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::FIONREAD, &raw mut count) };
-    if result < 0 {
-        0
-    } else {
-        usize::try_from(count).unwrap_or(0)
-    }
+    if result < 0 { 0 } else { usize::try_from(count).unwrap_or(0) }
 }
 
 /// An instance of epoll.
@@ -113,10 +105,7 @@ impl Epoll {
     }
 
     fn control(&self, operation: i32, fd: BorrowedFd<'_>, token: u64, events: i32) -> io::Result<()> {
-        let mut event = EpollEvent {
-            events: events as u32,
-            u64: token,
-        };
+        let mut event = EpollEvent { events: events as u32, u64: token };
         // SAFETY: both descriptors are open and `event` is read during the call only.
         check(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), operation, fd.as_raw_fd(), &raw mut event) })
             .map(drop)
@@ -141,7 +130,8 @@ const LAST_SIGNAL: i32 = 64;
 fn reset_action(signal: i32) {
     // The kernel's struct: handler, flags, restorer, mask; all zero is the default action.
     let default_action = [0_u64; 4];
-    let (action, no_old, mask_bytes) = (&raw const default_action, std::ptr::null_mut::<u64>(), size_of::<u64>());
+    let (action, no_old, mask_bytes) =
+        (&raw const default_action, std::ptr::null_mut::<u64>(), size_of::<u64>());
     // SAFETY: `default_action` has the kernel's size and outlives the call; the default action runs no code of ours.
     unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, action, no_old, mask_bytes) };
 }
@@ -156,19 +146,11 @@ pub fn take_signals() -> io::Result<OwnedFd> {
     unsafe {
         let mut all: libc::sigset_t = mem::zeroed();
         libc::sigfillset(&raw mut all);
-        check(libc::sigprocmask(
-            libc::SIG_SETMASK,
-            &raw const all,
-            std::ptr::null_mut(),
-        ))?;
+        check(libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut()))?;
         let mut children: libc::sigset_t = mem::zeroed();
         libc::sigemptyset(&raw mut children);
         libc::sigaddset(&raw mut children, libc::SIGCHLD);
-        let fd = check(libc::signalfd(
-            -1,
-            &raw const children,
-            libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
-        ))?;
+        let fd = check(libc::signalfd(-1, &raw const children, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))?;
         Ok(OwnedFd::from_raw_fd(fd))
     }
 }
@@ -183,11 +165,7 @@ pub fn reap() -> io::Result<Option<(i32, i32)>> {
 
 /// The exit code, or the signal as an error.
 pub fn decode_wait_status(status: i32) -> Result<i32, i32> {
-    if libc::WIFSIGNALED(status) {
-        Err(libc::WTERMSIG(status))
-    } else {
-        Ok(libc::WEXITSTATUS(status))
-    }
+    if libc::WIFSIGNALED(status) { Err(libc::WTERMSIG(status)) } else { Ok(libc::WEXITSTATUS(status)) }
 }
 
 /// Sends a signal to a process, or with a negative number to a group. Whether there was anybody.
@@ -225,16 +203,10 @@ pub fn keep_memory_small() {
 
 /// `RLIMIT_NOFILE`, soft and hard, as it was; it is raised to the hard limit.
 pub fn raise_open_files() -> io::Result<[u64; 2]> {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is valid for the call.
     check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
-    let raised = libc::rlimit {
-        rlim_cur: limit.rlim_max,
-        rlim_max: limit.rlim_max,
-    };
+    let raised = libc::rlimit { rlim_cur: limit.rlim_max, rlim_max: limit.rlim_max };
     // SAFETY: `raised` is valid for the call.
     check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) })?;
     Ok([limit.rlim_cur, limit.rlim_max])
@@ -250,46 +222,37 @@ pub fn owned_by<T>(uid: u32, gid: u32, make: impl FnOnce() -> T) -> T {
     made
 }
 
-/// Makes this thread, and it alone, the user: libc's own functions would change every thread.
-pub fn become_user_in_this_thread(identity: &Identity) -> io::Result<()> {
+/// Makes this thread, and it alone, the user in everything that concerns files. It stays itself where it is a process:
+/// otherwise whatever else that user runs could signal it and change the limits of the whole guest.
+pub fn become_user_for_files(identity: &Identity) -> io::Result<()> {
     let (uid, gid) = (identity.uid, identity.gid);
     let (low, high) = (identity.capabilities as u32, (identity.capabilities >> 32) as u32);
     let header = [0x2008_0522_u32, 0];
     let sets = [low, low, 0, high, high, 0];
     let done = |result: libc::c_long| check(result as i32);
-    // SAFETY: the pointers are to locals with the kernel's layout that outlive the calls.
+    // SAFETY: the calls change this thread alone (libc's own functions for ids change every thread); the pointers are
+    // to locals with the kernel's layout that outlive the calls.
     unsafe {
         done(libc::syscall(libc::SYS_setgroups, 1_usize, &raw const gid))?;
-        done(libc::syscall(libc::SYS_setresgid, gid, gid, gid))?;
-        done(libc::syscall(libc::SYS_setresuid, uid, uid, uid))?;
-        done(libc::syscall(
-            libc::SYS_capset,
-            &raw const header,
-            &raw const sets,
-        ))?;
+        libc::setfsgid(gid);
+        libc::setfsuid(uid);
+        // They report no failure but always the identity that was: -1 is nobody's and changes nothing.
+        if (libc::setfsuid(u32::MAX), libc::setfsgid(u32::MAX)) != (uid.cast_signed(), gid.cast_signed()) {
+            return Err(io::Error::from_raw_os_error(libc::EPERM));
+        }
+        done(libc::syscall(libc::SYS_capset, &raw const header, &raw const sets))?;
     }
     Ok(())
 }
 
 /// The process at the other end of a unix socket, as seen from here; 0: it is outside of this pid namespace.
 pub fn peer_pid(fd: BorrowedFd<'_>) -> io::Result<i32> {
-    let mut peer = libc::ucred {
-        pid: 0,
-        uid: 0,
-        gid: 0,
-    };
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as u32;
     let (level, option) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
     // SAFETY: the kernel writes at most `length` bytes to `peer`.
-    let result = unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            level,
-            option,
-            (&raw mut peer).cast(),
-            &raw mut length,
-        )
-    };
+    let result =
+        unsafe { libc::getsockopt(fd.as_raw_fd(), level, option, (&raw mut peer).cast(), &raw mut length) };
     check(result).map(|_| peer.pid)
 }
 
@@ -327,19 +290,9 @@ pub fn connect_result(fd: BorrowedFd<'_>) -> io::Result<()> {
     let (level, option) = (libc::SOL_SOCKET, libc::SO_ERROR);
     // SAFETY: the kernel writes at most `length` bytes to `errno`.
     check(unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            level,
-            option,
-            (&raw mut errno).cast(),
-            &raw mut length,
-        )
+        libc::getsockopt(fd.as_raw_fd(), level, option, (&raw mut errno).cast(), &raw mut length)
     })?;
-    if errno == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::from_raw_os_error(errno))
-    }
+    if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) }
 }
 
 /// Sends no more on a socket.
@@ -356,19 +309,9 @@ pub fn shut_down(fd: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Waits until a socket takes bytes, or the patience is over.
 pub fn wait_for_room(fd: BorrowedFd<'_>, patience: Duration) {
-    let mut watched = libc::pollfd {
-        fd: fd.as_raw_fd(),
-        events: libc::POLLOUT,
-        revents: 0,
-    };
+    let mut watched = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
     // SAFETY: one pollfd that is valid for the call. Whatever it says, the next send tells more.
-    unsafe {
-        libc::poll(
-            &raw mut watched,
-            1,
-            patience.as_millis().min(1_000_000) as i32 + 1,
-        )
-    };
+    unsafe { libc::poll(&raw mut watched, 1, patience.as_millis().min(1_000_000) as i32 + 1) };
 }
 
 /// A new terminal of this size: the side that the guest keeps, which never waits, and the command's.
@@ -390,12 +333,7 @@ pub fn open_terminal(size: Terminal) -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// Changes a terminal's size; its foreground group gets SIGWINCH.
 pub fn resize_terminal(master: BorrowedFd<'_>, size: Terminal) -> io::Result<()> {
-    let size = libc::winsize {
-        ws_row: size.rows,
-        ws_col: size.cols,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
+    let size = libc::winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: TIOCSWINSZ reads one winsize.
     check(unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) }).map(drop)
 }
@@ -419,10 +357,7 @@ pub fn end_of_input(master: BorrowedFd<'_>) -> u8 {
 
 /// Since the machine started, the time it slept included.
 pub fn time_since_boot() -> Duration {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is valid for the call, and the clock exists.
     unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) };
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
@@ -457,12 +392,7 @@ impl Timer {
         let flags = libc::TFD_TIMER_ABSTIME;
         // SAFETY: `setting` is valid for the call.
         let result = unsafe {
-            libc::timerfd_settime(
-                self.0.as_raw_fd(),
-                flags,
-                &raw const setting,
-                std::ptr::null_mut(),
-            )
+            libc::timerfd_settime(self.0.as_raw_fd(), flags, &raw const setting, std::ptr::null_mut())
         };
         check(result).map(drop)
     }
@@ -481,11 +411,6 @@ pub fn cpu_of_reaped() -> Duration {
 /// What `/proc` counts time in, per second, and memory in, in bytes.
 pub fn proc_units() -> (u64, u64) {
     // SAFETY: no memory is involved.
-    let (ticks, page) = unsafe {
-        (
-            libc::sysconf(libc::_SC_CLK_TCK),
-            libc::sysconf(libc::_SC_PAGESIZE),
-        )
-    };
+    let (ticks, page) = unsafe { (libc::sysconf(libc::_SC_CLK_TCK), libc::sysconf(libc::_SC_PAGESIZE)) };
     (ticks.max(1) as u64, page.max(1) as u64)
 }

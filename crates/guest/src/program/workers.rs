@@ -39,11 +39,7 @@ struct State {
 impl Workers {
     /// No threads yet. Each becomes `user` before it does anything, if there is one.
     pub fn new(user: Option<Identity>) -> Self {
-        Self(Arc::new(Shared {
-            user,
-            state: Mutex::default(),
-            work: Condvar::new(),
-        }))
+        Self(Arc::new(Shared { user, state: Mutex::default(), work: Condvar::new() }))
     }
 
     /// Does a job on a thread.
@@ -58,10 +54,7 @@ impl Workers {
             return Ok(());
         }
         if state.threads >= MOST_WORKERS {
-            return Err(failure(
-                "quota",
-                format!("{MOST_WORKERS} file calls are being served already"),
-            ));
+            return Err(failure("quota", format!("{MOST_WORKERS} file calls are being served already")));
         }
         let shared = Arc::clone(&self.0);
         let builder = thread::Builder::new().stack_size(STACK_BYTES);
@@ -78,7 +71,7 @@ impl Shared {
     }
 
     fn serve(&self, first: Job) {
-        let ready = self.user.as_ref().map_or(Ok(()), sys::become_user_in_this_thread);
+        let ready = self.user.as_ref().map_or(Ok(()), sys::become_user_for_files);
         let mut job = Some(first);
         while let Some(work) = job {
             work(as_failure(&ready));
@@ -104,5 +97,5 @@ impl Shared {
 
 fn as_failure(ready: &io::Result<()>) -> Result<(), Failure> {
     let say = |error: &io::Error| failure("internal", format!("become the sandbox's user: {error}"));
-    ready.as_ref().map(|()| ()).map_err(say)
+    ready.as_ref().copied().map_err(say)
 }

@@ -56,11 +56,7 @@ impl Guest {
         let mut config = config_for(directory.path());
         change(&mut config);
         let process = spawn(launcher, directory.path(), stream.into(), &config);
-        Self {
-            client: Client::new(host),
-            directory,
-            process,
-        }
+        Self { client: Client::new(host), directory, process }
     }
 
     pub fn connect(&self) -> Client {
@@ -80,10 +76,7 @@ impl Guest {
     pub fn exec(&self, line: &str) -> Exec {
         Exec {
             command: CommandSpec::Shell(line.to_owned()),
-            cwd: Location {
-                path: self.directory.path().to_str().unwrap().to_owned(),
-                beneath: None,
-            },
+            cwd: Location { path: self.directory.path().to_str().unwrap().to_owned(), beneath: None },
             env: Vec::new(),
             user: None,
             stdin: false,
@@ -134,13 +127,7 @@ fn config_for(directory: &Path) -> GuestConfig {
         guest_nonce: GUEST_NONCE,
         ttl_ms: None,
         idle_timeout_ms: None,
-        user: Identity {
-            name: "user".into(),
-            uid: own.uid(),
-            gid: own.gid(),
-            home,
-            capabilities: 0,
-        },
+        user: Identity { name: "user".into(), uid: own.uid(), gid: own.gid(), home, capabilities: 0 },
         users: Vec::new(),
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         switch_user: false,
@@ -155,10 +142,7 @@ fn spawn(launcher: &str, directory: &Path, stream: OwnedFd, config: &GuestConfig
     let (config_reader, mut config_writer) = std::io::pipe().unwrap();
     config_writer.write_all(&encode(config)).unwrap();
     Command::new("sh")
-        .args([
-            "-c",
-            r#"exec $2 "$0" 3<&0 4<&1 5<&2 0</dev/null 1>/dev/null 2>"$1""#,
-        ])
+        .args(["-c", r#"exec $2 "$0" 3<&0 4<&1 5<&2 0</dev/null 1>/dev/null 2>"$1""#])
         .args([
             Path::new(env!("CARGO_BIN_EXE_eyot-guest")),
             &directory.join("guest.log"),
@@ -191,12 +175,7 @@ pub struct Client {
 impl Client {
     pub fn new(socket: UnixStream) -> Self {
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        Self {
-            socket,
-            decoder: Decoder::new(),
-            others: VecDeque::new(),
-            last_call: 0,
-        }
+        Self { socket, decoder: Decoder::new(), others: VecDeque::new(), last_call: 0 }
     }
 
     pub fn greet(&mut self) {
@@ -207,28 +186,12 @@ impl Client {
     }
 
     pub fn hello(&mut self, major: u16, nonce: [u8; 16]) {
-        self.send(
-            Kind::Hello,
-            0,
-            0,
-            &encode(&Hello {
-                major,
-                minor: MINOR,
-                nonce,
-            }),
-        );
+        self.send(Kind::Hello, 0, 0, &encode(&Hello { major, minor: MINOR, nonce }));
     }
 
     pub fn send(&mut self, kind: Kind, call: u32, channel: u8, payload: &[u8]) {
-        let header = Header {
-            kind,
-            channel,
-            more: false,
-            call,
-        };
-        self.socket
-            .write_all(&[&header.to_bytes(payload.len())[..], payload].concat())
-            .unwrap();
+        let header = Header { kind, channel, more: false, call };
+        self.socket.write_all(&[&header.to_bytes(payload.len())[..], payload].concat()).unwrap();
     }
 
     pub fn send_raw(&mut self, bytes: &[u8]) -> std::io::Result<()> {
@@ -241,15 +204,8 @@ impl Client {
         let pieces: Vec<&[u8]> = bytes.chunks(MAX_PAYLOAD_BYTES).collect();
         for (index, piece) in pieces.iter().enumerate() {
             let more = index + 1 < pieces.len();
-            let header = Header {
-                kind: Kind::Request,
-                channel: 0,
-                more,
-                call,
-            };
-            self.socket
-                .write_all(&[&header.to_bytes(piece.len())[..], piece].concat())
-                .unwrap();
+            let header = Header { kind: Kind::Request, channel: 0, more, call };
+            self.socket.write_all(&[&header.to_bytes(piece.len())[..], piece].concat()).unwrap();
         }
         call
     }
@@ -340,16 +296,9 @@ impl Client {
             },
             _ => panic!("{:?} of a command", frame.header),
         })?;
-        let Reply::Exited(status) = reply else {
-            panic!("{reply:?} of a command")
-        };
+        let Reply::Exited(status) = reply else { panic!("{reply:?} of a command") };
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Ok(Outcome {
-            status,
-            stdout: text(stdout),
-            stderr: text(stderr),
-            pid,
-        })
+        Ok(Outcome { status, stdout: text(stdout), stderr: text(stderr), pid })
     }
 
     /// How a command ended, credit for its input aside.

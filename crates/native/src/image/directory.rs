@@ -9,9 +9,7 @@ use super::Image;
 /// The image in `path`, which must look like a root file system.
 pub(super) fn image(name: &str, path: &Path) -> Result<Image> {
     let has_programs = ["bin", "usr/bin"].iter().any(|folder| path.join(folder).is_dir());
-    let text = path
-        .to_str()
-        .ok_or_else(|| Error::invalid("image", "must be a path in UTF-8"))?;
+    let text = path.to_str().ok_or_else(|| Error::invalid("image", "must be a path in UTF-8"))?;
     if path == Path::new("/") {
         let message = "create sandbox: image `/` would show the whole host inside";
         return Err(Error::new(ErrorKind::Invalid, message).with_hint("use the image `host`"));
@@ -21,11 +19,5 @@ pub(super) fn image(name: &str, path: &Path) -> Result<Image> {
         return Err(Error::new(ErrorKind::Invalid, message).with_hint("it must be a root file system"));
     }
     let (name, lower) = (name.to_owned(), text.to_owned());
-    Ok(Image {
-        name,
-        lower,
-        binds: Vec::new(),
-        masks: Vec::new(),
-        is_skeleton: false,
-    })
+    Ok(Image { name, lower, binds: Vec::new(), masks: Vec::new(), is_skeleton: false })
 }

@@ -52,10 +52,7 @@ const GENERATED: [(&str, &str); 10] = [
          user:x:1000:1000:user:/home/user:/bin/bash\n\
          nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
     ),
-    (
-        "group",
-        "root:x:0:\ndaemon:x:1:\ntty:x:5:\nusers:x:100:\nuser:x:1000:\nnogroup:x:65534:\n",
-    ),
+    ("group", "root:x:0:\ndaemon:x:1:\ntty:x:5:\nusers:x:100:\nuser:x:1000:\nnogroup:x:65534:\n"),
     (
         "nsswitch.conf",
         "passwd: files\ngroup: files\nhosts: files dns\nnetworks: files\nprotocols: files\nservices: files\n",
@@ -63,10 +60,7 @@ const GENERATED: [(&str, &str); 10] = [
     ("hosts", "127.0.0.1 localhost\n::1 localhost\n"),
     ("machine-id", ""),
     ("shells", "/bin/sh\n/bin/bash\n/usr/bin/sh\n/usr/bin/bash\n"),
-    (
-        "profile",
-        "[ -r /etc/bash.bashrc ] && [ -n \"$BASH\" ] && . /etc/bash.bashrc\n",
-    ),
+    ("profile", "[ -r /etc/bash.bashrc ] && [ -n \"$BASH\" ] && . /etc/bash.bashrc\n"),
     ("bash.bashrc", "[ -z \"$PS1\" ] || PS1='\\u@\\h:\\w\\$ '\n"),
     ("fstab", ""),
     ("timezone", "Etc/UTC\n"),
@@ -137,14 +131,7 @@ pub(super) fn fingerprint() -> u64 {
     let mut hasher = DefaultHasher::new();
     for source in sources().unwrap_or_default() {
         if let Ok(found) = fs::symlink_metadata(&source) {
-            (
-                source,
-                found.mtime(),
-                found.mtime_nsec(),
-                found.size(),
-                found.ino(),
-            )
-                .hash(&mut hasher);
+            (source, found.mtime(), found.mtime_nsec(), found.size(), found.ino()).hash(&mut hasher);
         }
     }
     COPIED.hash(&mut hasher);
@@ -160,17 +147,9 @@ mod tests {
     fn nothing_that_sets_up_the_hosts_own_tools_is_copied() {
         let dir = tempfile::tempdir().unwrap();
         fill(dir.path()).unwrap();
-        for name in [
-            "environment",
-            "pip.conf",
-            "npmrc",
-            "gitconfig",
-            "apt",
-            "shadow",
-            "gshadow",
-            "sudoers",
-            "ssh",
-        ] {
+        for name in
+            ["environment", "pip.conf", "npmrc", "gitconfig", "apt", "shadow", "gshadow", "sudoers", "ssh"]
+        {
             assert!(!dir.path().join(name).exists(), "{name}");
         }
         assert_eq!(fs::read(dir.path().join("machine-id")).unwrap(), b"");

@@ -44,11 +44,8 @@ const DIRECTORIES: [(&str, u32); 24] = [
     ("workspace", 0o755),
 ];
 
-const LINKS: [(&str, &str); 3] = [
-    ("etc/mtab", "../proc/self/mounts"),
-    ("var/run", "../run"),
-    ("var/lock", "../run"),
-];
+const LINKS: [(&str, &str); 3] =
+    [("etc/mtab", "../proc/self/mounts"), ("var/run", "../run"), ("var/lock", "../run")];
 
 /// What lies at the top of the host's tree and holds programs: links into `/usr`, or directories of their own.
 const PROGRAM_FOLDERS: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
@@ -56,15 +53,10 @@ const PROGRAM_FOLDERS: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "lib
 /// The image, its skeleton made if the host has changed since the last time.
 pub(super) fn image(state: &StateDir, as_root: bool) -> Result<Image> {
     let failed = |error: io::Error| {
-        Error::new(
-            ErrorKind::Setup,
-            "create sandbox: make the skeleton of image `host`: failed",
-        )
-        .with_source(error)
+        Error::new(ErrorKind::Setup, "create sandbox: make the skeleton of image `host`: failed")
+            .with_source(error)
     };
-    let layer = state
-        .layers()
-        .join(format!("host-{FORM}-{:016x}", etc::fingerprint()));
+    let layer = state.layers().join(format!("host-{FORM}-{:016x}", etc::fingerprint()));
     if !layer.exists() {
         build(&layer, as_root).map_err(failed)?;
     }
@@ -76,22 +68,10 @@ pub(super) fn image(state: &StateDir, as_root: bool) -> Result<Image> {
         }
     }
     // As root, nothing inside has a host user's or group's rights, so what is not world-readable can't be read anyway.
-    let masks = if as_root {
-        Vec::new()
-    } else {
-        masks::unreadable_by_others(&state.layers()).map_err(failed)?
-    };
-    let lower = layer
-        .to_str()
-        .ok_or_else(|| Error::invalid("state", "must be a path in UTF-8"))?
-        .to_owned();
-    Ok(Image {
-        name: super::DEFAULT.to_owned(),
-        lower,
-        binds,
-        masks,
-        is_skeleton: true,
-    })
+    let masks =
+        if as_root { Vec::new() } else { masks::unreadable_by_others(&state.layers()).map_err(failed)? };
+    let lower = layer.to_str().ok_or_else(|| Error::invalid("state", "must be a path in UTF-8"))?.to_owned();
+    Ok(Image { name: super::DEFAULT.to_owned(), lower, binds, masks, is_skeleton: true })
 }
 
 /// Builds the skeleton aside and moves it into place; who comes second finds the first one's.

@@ -19,25 +19,14 @@ const BELIEVED: Duration = Duration::from_secs(600);
 /// has changed; its answer is kept in `layers`.
 pub(super) fn unreadable_by_others(layers: &Path) -> io::Result<Vec<String>> {
     let kept = layers.join(format!("masks-{:016x}", fingerprint()));
-    let age = fs::metadata(&kept)
-        .and_then(|found| found.modified())
-        .ok()
-        .and_then(|time| time.elapsed().ok());
+    let age =
+        fs::metadata(&kept).and_then(|found| found.modified()).ok().and_then(|time| time.elapsed().ok());
     if age.is_some_and(|age| age < BELIEVED) {
-        return Ok(fs::read_to_string(&kept)?
-            .split_terminator('\0')
-            .map(str::to_owned)
-            .collect());
+        return Ok(fs::read_to_string(&kept)?.split_terminator('\0').map(str::to_owned).collect());
     }
     let found = walk(&Caller::current()?);
     let aside = layers.join(format!("masks.{}", std::process::id()));
-    fs::write(
-        &aside,
-        found
-            .iter()
-            .flat_map(|path| [path.as_str(), "\0"])
-            .collect::<String>(),
-    )?;
+    fs::write(&aside, found.iter().flat_map(|path| [path.as_str(), "\0"]).collect::<String>())?;
     fs::rename(&aside, &kept)?;
     Ok(found)
 }
@@ -50,15 +39,10 @@ struct Caller {
 
 impl Caller {
     fn current() -> io::Result<Self> {
-        let mut groups: BTreeSet<u32> = rustix::process::getgroups()?
-            .iter()
-            .map(|gid| gid.as_raw())
-            .collect();
+        let mut groups: BTreeSet<u32> =
+            rustix::process::getgroups()?.iter().map(|gid| gid.as_raw()).collect();
         groups.insert(rustix::process::getegid().as_raw());
-        Ok(Self {
-            uid: rustix::process::geteuid().as_raw(),
-            groups,
-        })
+        Ok(Self { uid: rustix::process::geteuid().as_raw(), groups })
     }
 
     /// Whether this is readable to the caller though not to everybody.
@@ -93,11 +77,7 @@ fn fingerprint() -> u64 {
     let mut hasher = DefaultHasher::new();
     rustix::process::geteuid().as_raw().hash(&mut hasher);
     for root in ROOTS {
-        let children = fs::read_dir(root)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path());
+        let children = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
         let mut paths: Vec<PathBuf> = children.chain([PathBuf::from(root)]).collect();
         paths.sort();
         for path in paths {

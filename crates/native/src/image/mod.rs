@@ -54,7 +54,8 @@ pub(crate) fn sweep(layers: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(layers)? {
         let entry = entry?;
         let half_built = entry.file_name().to_string_lossy().contains(ASIDE);
-        let age = entry.metadata().and_then(|found| found.modified()).ok().and_then(|time| time.elapsed().ok());
+        let age =
+            entry.metadata().and_then(|found| found.modified()).ok().and_then(|time| time.elapsed().ok());
         if half_built && age.is_some_and(|age| age > ABANDONED) {
             crate::remove::remove_tree(&entry.path())?;
         }
@@ -106,10 +107,7 @@ fn from_path(state: &StateDir, name: &str, as_root: bool) -> Result<Image> {
         } else {
             ErrorKind::Permission
         };
-        Error::new(
-            kind,
-            format!("create sandbox: open image `{name}`: {}", crate::sentence(&error)),
-        )
+        Error::new(kind, format!("create sandbox: open image `{name}`: {}", crate::sentence(&error)))
     };
     let path = path.canonicalize().map_err(failed)?;
     match std::fs::metadata(&path).map_err(failed)?.is_dir() {

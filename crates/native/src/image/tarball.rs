@@ -20,10 +20,7 @@ pub(super) fn image(state: &StateDir, name: &str, path: &Path, as_root: bool) ->
     let failed = |error: io::Error| {
         Error::new(
             ErrorKind::Invalid,
-            format!(
-                "create sandbox: unpack image `{name}`: {}",
-                crate::sentence(&error)
-            ),
+            format!("create sandbox: unpack image `{name}`: {}", crate::sentence(&error)),
         )
         .with_hint("an image is `host`, a directory, or a rootfs tarball (.tar, .tar.gz, .tgz)")
         .with_source(error)
@@ -110,19 +107,14 @@ fn is_content(kind: EntryType) -> bool {
 }
 
 fn relative(path: &Path) -> PathBuf {
-    path.components()
-        .filter(|part| matches!(part, Component::Normal(_)))
-        .collect()
+    path.components().filter(|part| matches!(part, Component::Normal(_))).collect()
 }
 
 /// Refuses what only an attack has; `unpack_in` holds the rest (links on the way) below the target.
 fn check(entry: &Entry<'_, impl Read>) -> io::Result<()> {
     let path = entry.path()?;
     match path.components().any(|part| part == Component::ParentDir) {
-        true => Err(io::Error::other(format!(
-            "entry `{}` leaves the image",
-            path.display()
-        ))),
+        true => Err(io::Error::other(format!("entry `{}` leaves the image", path.display()))),
         false => Ok(()),
     }
 }

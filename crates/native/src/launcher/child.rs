@@ -27,15 +27,7 @@ impl<'a> Shared<'a> {
         descriptors: impl Iterator<Item = RawFd>,
     ) -> Self {
         let descriptors = descriptors.collect();
-        Self {
-            plan,
-            gate,
-            guest,
-            descriptors,
-            trees: HashMap::new(),
-            given_up: false,
-            failed_at: None,
-        }
+        Self { plan, gate, guest, descriptors, trees: HashMap::new(), given_up: false, failed_at: None }
     }
 
     /// The launcher could not do its part: the child is to end.
@@ -50,8 +42,7 @@ impl<'a> Shared<'a> {
 
     /// Which step failed, if one did; an index behind the last is the guest's exec.
     pub(crate) fn failure(&self) -> Option<(usize, io::Error)> {
-        self.failed_at
-            .map(|(index, errno)| (index, io::Error::from_raw_os_error(errno)))
+        self.failed_at.map(|(index, errno)| (index, io::Error::from_raw_os_error(errno)))
     }
 }
 
@@ -84,10 +75,7 @@ impl Shared<'_> {
                 return (index, error);
             }
         }
-        (
-            self.plan.steps.len(),
-            sys::exec_guest(self.guest, &self.descriptors),
-        )
+        (self.plan.steps.len(), sys::exec_guest(self.guest, &self.descriptors))
     }
 
     fn carry_out(&self, index: usize, step: &Step) -> io::Result<()> {
@@ -100,22 +88,13 @@ impl Shared<'_> {
             Step::Overlay { lower, target } => mount_overlay(lower, target),
             Step::Proc(target) => sys::mount("proc", target, "proc", NO_PROGRAMS, ""),
             Step::DevPts(target, group) => mount_devpts(target, *group),
-            Step::Tmpfs {
-                target,
-                size_mib,
-                mode,
-            } => mount_tmpfs(target, *size_mib, *mode),
+            Step::Tmpfs { target, size_mib, mode } => mount_tmpfs(target, *size_mib, *mode),
             Step::Mask(target) => mask(target),
             Step::ReadOnly(target) => make_readonly(target),
             Step::PivotRoot(root) => sys::pivot_root(root),
-            Step::ReadOnlyRoot => sys::hold_mount(
-                "/",
-                Hold {
-                    readonly: true,
-                    devices: true,
-                    recursive: false,
-                },
-            ),
+            Step::ReadOnlyRoot => {
+                sys::hold_mount("/", Hold { readonly: true, devices: true, recursive: false })
+            }
             Step::Loopback => sys::loopback_up(),
             Step::HostName(name) => sys::set_host_name(name),
             Step::NoNewPrivileges => sys::set_no_new_privileges(),
@@ -136,11 +115,7 @@ impl Shared<'_> {
         }
         sys::hold_mount(
             &bind.target,
-            Hold {
-                readonly: bind.readonly,
-                devices: false,
-                recursive: bind.recursive,
-            },
+            Hold { readonly: bind.readonly, devices: false, recursive: bind.recursive },
         )
     }
 }
@@ -155,40 +130,19 @@ fn map_single(uid: u32, gid: u32) -> io::Result<()> {
 }
 
 fn mount_overlay(lower: &[String], target: &str) -> io::Result<()> {
-    let options = format!(
-        "lowerdir={},upperdir=upper,workdir=work,userxattr",
-        lower.join(":")
-    );
-    sys::mount(
-        "overlay",
-        target,
-        "overlay",
-        libc::MS_NOSUID | libc::MS_NODEV,
-        &options,
-    )
+    let options = format!("lowerdir={},upperdir=upper,workdir=work,userxattr", lower.join(":"));
+    sys::mount("overlay", target, "overlay", libc::MS_NOSUID | libc::MS_NODEV, &options)
 }
 
 fn mount_devpts(target: &str, group: Option<u32>) -> io::Result<()> {
     let group = group.map(|gid| format!(",gid={gid}")).unwrap_or_default();
     let options = format!("newinstance,ptmxmode=0666,mode=0620{group}");
-    sys::mount(
-        "devpts",
-        target,
-        "devpts",
-        libc::MS_NOSUID | libc::MS_NOEXEC,
-        &options,
-    )
+    sys::mount("devpts", target, "devpts", libc::MS_NOSUID | libc::MS_NOEXEC, &options)
 }
 
 fn mount_tmpfs(target: &str, size_mib: u64, mode: u32) -> io::Result<()> {
     let options = format!("size={size_mib}m,mode={mode:o}");
-    sys::mount(
-        "tmpfs",
-        target,
-        "tmpfs",
-        libc::MS_NOSUID | libc::MS_NODEV,
-        &options,
-    )
+    sys::mount("tmpfs", target, "tmpfs", libc::MS_NOSUID | libc::MS_NODEV, &options)
 }
 
 fn mask(target: &str) -> io::Result<()> {
@@ -210,14 +164,7 @@ fn make_readonly(target: &str) -> io::Result<()> {
     match sys::mount(target, target, "", libc::MS_BIND | libc::MS_REC, "") {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
-        Ok(()) => sys::hold_mount(
-            target,
-            Hold {
-                readonly: true,
-                devices: false,
-                recursive: true,
-            },
-        ),
+        Ok(()) => sys::hold_mount(target, Hold { readonly: true, devices: false, recursive: true }),
     }
 }
 
@@ -238,21 +185,14 @@ const MAKE_DEVICES: u64 = 1 << 6 | 1 << 11;
 const SCOPES: u64 = 0b11;
 
 fn restrict_by_landlock(abi: u32) -> io::Result<()> {
-    let handled_fs: u64 = FS_ACCESS_BITS
-        .iter()
-        .filter(|(since, _)| abi >= *since)
-        .map(|(_, bits)| bits)
-        .sum();
+    let handled_fs: u64 =
+        FS_ACCESS_BITS.iter().filter(|(since, _)| abi >= *since).map(|(_, bits)| bits).sum();
     let scoped = if abi >= 6 { SCOPES } else { 0 };
     let attr_bytes = match abi {
         0..=3 => 8,
         4..=5 => 16,
         _ => 24,
     };
-    let ruleset = Ruleset {
-        handled_fs,
-        handled_net: 0,
-        scoped,
-    };
+    let ruleset = Ruleset { handled_fs, handled_net: 0, scoped };
     sys::restrict_by_landlock(&ruleset, attr_bytes, handled_fs & !MAKE_DEVICES)
 }

@@ -40,12 +40,8 @@ impl Launcher {
     }
 
     fn try_start() -> io::Result<Self> {
-        let (ours, theirs) = socketpair(
-            AddressFamily::UNIX,
-            SocketType::SEQPACKET,
-            SocketFlags::CLOEXEC,
-            None,
-        )?;
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         let program = sealed("eyot-launcher", LAUNCHER)?;
         let process = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()))
             .stdin(Stdio::from(theirs))
@@ -56,10 +52,7 @@ impl Launcher {
             .spawn()?;
         let guest = sealed("eyot-guest", eyot_guest::PROGRAM)?;
         send(ours.as_fd(), b"guest", &[guest.as_fd()])?;
-        Ok(Self {
-            socket: Mutex::new(ours),
-            process,
-        })
+        Ok(Self { socket: Mutex::new(ours), process })
     }
 
     /// Has one sandbox made. Blocks for about a millisecond; callers take turns.
@@ -73,32 +66,21 @@ impl Launcher {
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         let answer = self.exchange(&bytes, guest).map_err(|error| {
-            Error::new(
-                ErrorKind::Unavailable,
-                "create sandbox: the sandbox launcher has ended",
-            )
-            .with_source(error)
+            Error::new(ErrorKind::Unavailable, "create sandbox: the sandbox launcher has ended")
+                .with_source(error)
         })?;
         match answer {
             (Launched::Running(pid), Some(pidfd)) => Ok((pid, pidfd)),
-            (Launched::Running(_), None) => Err(Error::new(
-                ErrorKind::Internal,
-                "create sandbox: no pidfd came back",
-            )),
+            (Launched::Running(_), None) => {
+                Err(Error::new(ErrorKind::Internal, "create sandbox: no pidfd came back"))
+            }
             (Launched::Failed { step, subject, errno }, _) => Err(setup_error(&step, &subject, errno)),
         }
     }
 
     fn exchange(&self, plan: &[u8], guest: &GuestDescriptors) -> io::Result<(Launched, Option<OwnedFd>)> {
-        let socket = self
-            .socket
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        send(
-            socket.as_fd(),
-            plan,
-            &[guest.stream.as_fd(), guest.listener.as_fd(), guest.config.as_fd()],
-        )?;
+        let socket = self.socket.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        send(socket.as_fd(), plan, &[guest.stream.as_fd(), guest.listener.as_fd(), guest.config.as_fd()])?;
         receive(socket.as_fd())
     }
 }
@@ -106,10 +88,7 @@ impl Launcher {
 impl Drop for Launcher {
     fn drop(&mut self) {
         // Its socket ends with ours, and it with its socket; waiting for it leaves no zombie behind.
-        let socket = self
-            .socket
-            .get_mut()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let socket = self.socket.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
         if rustix::net::shutdown(&*socket, rustix::net::Shutdown::Both).is_ok() {
             if let Err(error) = self.process.wait() {
                 tracing::warn!(%error, "wait for the launcher");
@@ -161,23 +140,14 @@ fn sealed(name: &str, program: &[u8]) -> io::Result<OwnedFd> {
     )?;
     // An open for writing, even one that can't write any more, would make the exec fail with ETXTBSY.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    Ok(rustix::fs::open(
-        path,
-        OFlags::RDONLY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?)
+    Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
-    sendmsg(
-        socket,
-        &[IoSlice::new(bytes)],
-        &mut ancillary,
-        SendFlags::NOSIGNAL,
-    )?;
+    sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
@@ -186,12 +156,7 @@ fn receive(socket: BorrowedFd<'_>) -> io::Result<(Launched, Option<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let message = loop {
-        match recvmsg(
-            socket,
-            &mut [IoSliceMut::new(&mut bytes)],
-            &mut ancillary,
-            RecvFlags::CMSG_CLOEXEC,
-        ) {
+        match recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
             Err(rustix::io::Errno::INTR) => {}
             other => break other?,
         }

@@ -83,34 +83,20 @@ struct Launcher {
 impl Launcher {
     fn new(socket: BorrowedFd<'_>) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(
-            &epoll,
-            socket,
-            epoll::EventData::new_u64(SOCKET as u64),
-            epoll::EventFlags::IN,
-        )?;
-        Ok(Self {
-            epoll,
-            guest: None,
-            children: HashMap::new(),
-        })
+        epoll::add(&epoll, socket, epoll::EventData::new_u64(SOCKET as u64), epoll::EventFlags::IN)?;
+        Ok(Self { epoll, guest: None, children: HashMap::new() })
     }
 
     /// Waits for a message, reaping guests that end meanwhile.
     fn wait_for_message(&mut self, _socket: BorrowedFd<'_>) -> io::Result<bool> {
         loop {
-            let mut events = [epoll::Event {
-                flags: epoll::EventFlags::empty(),
-                data: epoll::EventData::new_u64(0),
-            }; 32];
+            let mut events =
+                [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 32];
             let count = match epoll::wait(&self.epoll, &mut events[..], None) {
                 Err(rustix::io::Errno::INTR) => continue,
                 other => other?,
             };
-            let ready: Vec<RawFd> = events[..count]
-                .iter()
-                .map(|event| event.data.u64() as RawFd)
-                .collect();
+            let ready: Vec<RawFd> = events[..count].iter().map(|event| event.data.u64() as RawFd).collect();
             for child in ready.iter().filter(|fd| **fd != SOCKET) {
                 if let Some(pidfd) = self.children.remove(child) {
                     sys::wait_and_reap(pidfd.as_fd());
@@ -157,12 +143,8 @@ impl Launcher {
         }
         let gate = Gate::new();
         let mut stack = ChildStack::new().map_err(|error| Failed::at("map a stack", error))?;
-        let mut shared = Shared::new(
-            &plan,
-            &gate,
-            guest.as_raw_fd(),
-            descriptors.iter().map(AsRawFd::as_raw_fd),
-        );
+        let mut shared =
+            Shared::new(&plan, &gate, guest.as_raw_fd(), descriptors.iter().map(AsRawFd::as_raw_fd));
         let (pid, pidfd) = sys::clone_child(plan.own_network, &gate, &mut stack, &mut shared)
             .map_err(|error| Failed::at("create the namespaces", error))?;
         let prepared = prepare_from_outside(&plan, pid, &mut shared);
@@ -190,20 +172,12 @@ struct Failed {
 
 impl Failed {
     fn at(step: &str, error: io::Error) -> Self {
-        Self {
-            step: step.to_owned(),
-            subject: String::new(),
-            error,
-        }
+        Self { step: step.to_owned(), subject: String::new(), error }
     }
 
     fn of_step(plan: &Plan, index: usize, error: io::Error) -> Self {
         match plan.steps.get(index) {
-            Some(step) => Self {
-                step: step.name().to_owned(),
-                subject: step.subject().to_owned(),
-                error,
-            },
+            Some(step) => Self { step: step.name().to_owned(), subject: step.subject().to_owned(), error },
             None => Self::at("start the guest", error),
         }
     }
@@ -250,11 +224,6 @@ fn reply(socket: BorrowedFd<'_>, launched: &Launched, pidfd: Option<BorrowedFd<'
     if !descriptors.is_empty() {
         ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
     }
-    sendmsg(
-        socket,
-        &[IoSlice::new(&bytes)],
-        &mut ancillary,
-        SendFlags::NOSIGNAL,
-    )?;
+    sendmsg(socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;
     Ok(())
 }

@@ -95,11 +95,7 @@ impl Assembler {
     fn within_reach(&mut self, target: Label) -> Label {
         const REACH: usize = u8::MAX as usize - 1;
         let nearest = self.stand_ins.get(&target).copied().unwrap_or(target);
-        if self.distance(nearest) <= REACH {
-            nearest
-        } else {
-            self.stand_in(target)
-        }
+        if self.distance(nearest) <= REACH { nearest } else { self.stand_in(target) }
     }
 
     fn stand_in(&mut self, target: Label) -> Label {

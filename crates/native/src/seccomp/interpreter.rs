@@ -16,11 +16,7 @@ pub(super) struct Call {
 
 impl Call {
     pub(super) fn new(number: u32, arguments: [u64; 6]) -> Self {
-        Self {
-            number,
-            arch: ARCH_X86_64,
-            arguments,
-        }
+        Self { number, arch: ARCH_X86_64, arguments }
     }
 
     fn word(&self, offset: u32) -> u32 {
@@ -29,11 +25,7 @@ impl Call {
             4 => self.arch,
             16..64 if offset.is_multiple_of(4) => {
                 let argument = self.arguments[(offset as usize - 16) / 8];
-                if offset.is_multiple_of(8) {
-                    argument as u32
-                } else {
-                    (argument >> 32) as u32
-                }
+                if offset.is_multiple_of(8) { argument as u32 } else { (argument >> 32) as u32 }
             }
             _ => panic!("no word of the call lies at {offset}"),
         }
@@ -62,10 +54,7 @@ pub(super) fn run(filter: &[Instruction], call: &Call) -> Outcome {
             IF_AT_LEAST => at += branch(accumulator >= k),
             IF_ANY_BIT => at += branch(accumulator & k != 0),
             RETURN => {
-                return Outcome {
-                    decision: decision(k),
-                    steps,
-                };
+                return Outcome { decision: decision(k), steps };
             }
             _ => panic!("instruction {code:#x} is not one the compiler writes"),
         }

@@ -25,9 +25,8 @@ pub(super) fn rules() -> Vec<Rule> {
 /// The rule of every call that is on a list or checked.
 pub(super) fn named() -> impl Iterator<Item = (&'static str, Rule)> {
     let listed = [(ALLOWED, ALLOW), (REFUSED, REFUSE), (ABSENT, UNKNOWN)];
-    let listed = listed
-        .into_iter()
-        .flat_map(|(names, rule)| names.iter().map(move |&name| (name, rule.clone())));
+    let listed =
+        listed.into_iter().flat_map(|(names, rule)| names.iter().map(move |&name| (name, rule.clone())));
     listed.chain(checked())
 }
 
@@ -39,29 +38,14 @@ fn checked() -> impl Iterator<Item = (&'static str, Rule)> {
 /// Calls that reach for namespaces, terminals, protocols and devices.
 fn about_the_machine() -> Vec<(&'static str, Rule)> {
     vec![
-        (
-            "clone",
-            Rule::when(low(0).has_any_of(NEW_NAMESPACE), REFUSE, ALLOW),
-        ),
-        (
-            "unshare",
-            Rule::when(low(0).has_any_of(!UNSHARE_WITHOUT_NAMESPACE), REFUSE, ALLOW),
-        ),
+        ("clone", Rule::when(low(0).has_any_of(NEW_NAMESPACE), REFUSE, ALLOW)),
+        ("unshare", Rule::when(low(0).has_any_of(!UNSHARE_WITHOUT_NAMESPACE), REFUSE, ALLOW)),
         ("personality", personality()),
         ("socket", socket()),
         ("socketpair", socket()),
-        (
-            "ioctl",
-            Rule::when_one_of(low(1), &[TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD], &REFUSE, ALLOW),
-        ),
-        (
-            "mknod",
-            Rule::when(low(1).masked(DEVICE_MASK).equals(DEVICE), REFUSE, ALLOW),
-        ),
-        (
-            "mknodat",
-            Rule::when(low(2).masked(DEVICE_MASK).equals(DEVICE), REFUSE, ALLOW),
-        ),
+        ("ioctl", Rule::when_one_of(low(1), &[TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD], &REFUSE, ALLOW)),
+        ("mknod", Rule::when(low(1).masked(DEVICE_MASK).equals(DEVICE), REFUSE, ALLOW)),
+        ("mknodat", Rule::when(low(2).masked(DEVICE_MASK).equals(DEVICE), REFUSE, ALLOW)),
     ]
 }
 
@@ -144,20 +128,11 @@ fn about_pid_1() -> Vec<(&'static str, Rule)> {
     let not_pid_1 = || Rule::when(low(0).equals(1), REFUSE, ALLOW);
     let limits = || {
         let changes = Rule::when(high(2).equals(0), ALLOW, REFUSE);
-        Rule::when(
-            low(0).equals(1),
-            Rule::when(low(2).equals(0), changes, REFUSE),
-            ALLOW,
-        )
+        Rule::when(low(0).equals(1), Rule::when(low(2).equals(0), changes, REFUSE), ALLOW)
     };
     // A user is every process of his; a group 1 is led by pid 1.
-    let priority = |user| {
-        Rule::when(
-            low(0).equals(user),
-            REFUSE,
-            Rule::when(low(1).equals(1), REFUSE, ALLOW),
-        )
-    };
+    let priority =
+        |user| Rule::when(low(0).equals(user), REFUSE, Rule::when(low(1).equals(1), REFUSE, ALLOW));
     vec![
         ("prlimit64", limits()),
         ("sched_setaffinity", not_pid_1()),

@@ -32,21 +32,12 @@ pub(super) struct Word {
 
 /// The lower half of an argument: all there is of an `int`, whatever the register's upper half holds.
 pub(super) const fn low(argument: u32) -> Operand {
-    Operand {
-        word: Word {
-            argument,
-            high: false,
-        },
-        mask: u32::MAX,
-    }
+    Operand { word: Word { argument, high: false }, mask: u32::MAX }
 }
 
 /// The upper half of an argument, for pointers.
 pub(super) const fn high(argument: u32) -> Operand {
-    Operand {
-        word: Word { argument, high: true },
-        mask: u32::MAX,
-    }
+    Operand { word: Word { argument, high: true }, mask: u32::MAX }
 }
 
 /// The bits of a word that a question is about.
@@ -63,17 +54,11 @@ impl Operand {
     }
 
     pub(super) const fn equals(self, value: u32) -> Question {
-        Question {
-            operand: self,
-            test: Test::Equals(value),
-        }
+        Question { operand: self, test: Test::Equals(value) }
     }
 
     pub(super) const fn has_any_of(self, bits: u32) -> Question {
-        Question {
-            operand: self,
-            test: Test::HasAnyOf(bits),
-        }
+        Question { operand: self, test: Test::HasAnyOf(bits) }
     }
 }
 
@@ -95,11 +80,7 @@ pub(super) struct Question {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Rule {
     Always(Decision),
-    If {
-        question: Question,
-        yes: Box<Rule>,
-        no: Box<Rule>,
-    },
+    If { question: Question, yes: Box<Rule>, no: Box<Rule> },
 }
 
 pub(super) const ALLOW: Rule = Rule::Always(Decision::Allow);
@@ -108,17 +89,11 @@ pub(super) const UNKNOWN: Rule = Rule::Always(Decision::Errno(ENOSYS));
 
 impl Rule {
     pub(super) fn when(question: Question, yes: Rule, no: Rule) -> Self {
-        Self::If {
-            question,
-            yes: Box::new(yes),
-            no: Box::new(no),
-        }
+        Self::If { question, yes: Box::new(yes), no: Box::new(no) }
     }
 
     /// `yes` where the operand is one of the values, otherwise `no`.
     pub(super) fn when_one_of(operand: Operand, values: &[u32], yes: &Rule, no: Rule) -> Self {
-        values.iter().rev().fold(no, |rest, &value| {
-            Self::when(operand.equals(value), yes.clone(), rest)
-        })
+        values.iter().rev().fold(no, |rest, &value| Self::when(operand.equals(value), yes.clone(), rest))
     }
 }

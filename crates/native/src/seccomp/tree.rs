@@ -47,11 +47,7 @@ fn ranges(rules: &[Rule]) -> Vec<Range> {
     for (first, last, rule) in single.chain([beyond]) {
         match ranges.last_mut() {
             Some(range) if range.rule == *rule => range.last = last,
-            _ => ranges.push(Range {
-                first,
-                last,
-                rule: rule.clone(),
-            }),
+            _ => ranges.push(Range { first, last, rule: rule.clone() }),
         }
     }
     ranges
@@ -76,9 +72,7 @@ fn chain(ranges: &[Range]) -> Option<(&Rule, Vec<&Range>)> {
     if ranges.len() > 2 * LONGEST_CHAIN + 1 {
         return None;
     }
-    let readings = ranges
-        .iter()
-        .map(|range| (&range.rule, exceptions(ranges, &range.rule)));
+    let readings = ranges.iter().map(|range| (&range.rule, exceptions(ranges, &range.rule)));
     readings
         .filter(|(_, exceptions)| exceptions.iter().all(|range| range.first == range.last))
         .min_by_key(|(_, exceptions)| exceptions.len())
@@ -102,11 +96,7 @@ fn emit(program: &mut Assembler, rule: &Rule, loaded: Option<Operand>) -> Label 
         Test::Equals(value) => program.branch(IF_EQUAL, value, yes, no),
         Test::HasAnyOf(bits) => program.branch(IF_ANY_BIT, bits, yes, no),
     };
-    if loaded == Some(operand) {
-        test
-    } else {
-        load(program, operand, test)
-    }
+    if loaded == Some(operand) { test } else { load(program, operand, test) }
 }
 
 fn load(program: &mut Assembler, operand: Operand, next: Label) -> Label {

@@ -22,7 +22,8 @@ fn main() {
     if arguments.next().as_deref() == Some("maker") {
         return maker::main(arguments);
     }
-    let trials = [outliving::trials(), deadlines::trials(), many::trials(), workspaces::trials(), images::trials()];
+    let trials =
+        [outliving::trials(), deadlines::trials(), many::trials(), workspaces::trials(), images::trials()];
     libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit();
 }
 

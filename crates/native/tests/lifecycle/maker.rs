@@ -15,7 +15,11 @@ pub fn main(arguments: impl Iterator<Item = String>) {
     let arguments: Vec<String> = arguments.collect();
     let [state, task, number] = &arguments[..] else { panic!("maker <state> <task> <number>") };
     let number: u64 = number.parse().expect("a number");
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
     runtime.block_on(make(state, task, number)).expect("the maker's task");
 }
 

@@ -43,7 +43,8 @@ async fn owner_killed() -> Result<(), Failed> {
     ensure(sandbox.read_text("marker").await? == "made by another process", "the file is not there")?;
     // The owner's command died with it; what it had started lives on. Signal 0 asks without waiting for any clock.
     let wait = "while pgrep -x -f 'sleep 2000' >/dev/null; do :; done; pgrep -c -x -f 'sleep 1000'";
-    let result = sandbox.exec(wait, ExecOptions { timeout_ms: Some(60_000), ..ExecOptions::default() }).await?;
+    let result =
+        sandbox.exec(wait, ExecOptions { timeout_ms: Some(60_000), ..ExecOptions::default() }).await?;
     ensure(result.stdout_text() == "1\n", format!("{result:?}"))?;
     let guest = state.guest_of(&id)?;
     provider.remove(&id).await?;

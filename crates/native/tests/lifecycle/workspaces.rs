@@ -30,7 +30,8 @@ async fn shared() -> Result<(), Failed> {
     let first = Sandbox::create(&*provider, persistent(false)).await?;
     first.exec("echo from the first > a; mkdir d; mv d e", ExecOptions::default()).await?;
     let second = Sandbox::create(&*provider, persistent(false)).await?;
-    let result = second.exec("cat a; echo and the second >> a; ls -d e; stat -c %U a", ExecOptions::default()).await?;
+    let result =
+        second.exec("cat a; echo and the second >> a; ls -d e; stat -c %U a", ExecOptions::default()).await?;
     ensure(result.stdout_text() == "from the first\ne\nuser\n", format!("{result:?}"))?;
     ensure(first.read_text("a").await? == "from the first\nand the second\n", "not shared")?;
     first.destroy().await?;
@@ -65,16 +66,25 @@ async fn mounts() -> Result<(), Failed> {
     }
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700))?;
     let mount = |name: &str, writable| -> eyot::Result<Mount> {
-        Ok(Mount { source: folder.path().join(name), target: SandboxPath::parse(&format!("/mnt/{name}"))?, writable })
+        Ok(Mount {
+            source: folder.path().join(name),
+            target: SandboxPath::parse(&format!("/mnt/{name}"))?,
+            writable,
+        })
     };
-    let spec = SandboxSpec { mounts: vec![mount("ro", false)?, mount("rw", true)?], ..SandboxSpec::default() };
+    let spec =
+        SandboxSpec { mounts: vec![mount("ro", false)?, mount("rw", true)?], ..SandboxSpec::default() };
     let sandbox = Sandbox::create(&*provider, spec).await?;
-    let script = "cat /mnt/ro/f /mnt/rw/f; echo x > /mnt/ro/new || echo refused; echo y > /mnt/rw/new && echo written";
+    let script =
+        "cat /mnt/ro/f /mnt/rw/f; echo x > /mnt/ro/new || echo refused; echo y > /mnt/rw/new && echo written";
     let result = sandbox.exec(script, ExecOptions::default()).await?;
     ensure(result.stdout_text() == "rorwrefused\nwritten\n", format!("{result:?}"))?;
     ensure(result.stderr_text().contains("Read-only file system"), result.stderr_text())?;
     sandbox.destroy().await?;
-    ensure(fs::read_to_string(folder.path().join("rw/new"))? == "y\n", "what was written is not on the host")?;
+    ensure(
+        fs::read_to_string(folder.path().join("rw/new"))? == "y\n",
+        "what was written is not on the host",
+    )?;
     ensure(folder.path().join("ro/f").exists(), "destroying the sandbox removed a mounted file")
 }
 
@@ -85,7 +95,10 @@ async fn missing_mount() -> Result<(), Failed> {
     let mounts = vec![Mount { source: "/nonexistent/x".into(), target, writable: false }];
     let error = Sandbox::create(&*provider, SandboxSpec { mounts, ..SandboxSpec::default() }).await.err();
     let error = error.ok_or("a mount of nothing succeeded")?;
-    ensure(error.kind() == ErrorKind::Invalid && error.to_string().contains("mounts.source"), error.to_string())?;
+    ensure(
+        error.kind() == ErrorKind::Invalid && error.to_string().contains("mounts.source"),
+        error.to_string(),
+    )?;
     state.assert_empty()
 }
 
@@ -98,7 +111,8 @@ async fn readonly_root() -> Result<(), Failed> {
     let script = "for d in /workspace ~ /tmp /var/tmp /dev/shm /run; do echo x > $d/x && echo $d; done; \
                   for d in / /etc /srv /var /dev; do echo x > $d/x || echo no $d; done";
     let result = sandbox.exec(script, ExecOptions::default()).await?;
-    let wanted = "/workspace\n/home/user\n/tmp\n/var/tmp\n/dev/shm\n/run\nno /\nno /etc\nno /srv\nno /var\nno /dev\n";
+    let wanted =
+        "/workspace\n/home/user\n/tmp\n/var/tmp\n/dev/shm\n/run\nno /\nno /etc\nno /srv\nno /var\nno /dev\n";
     ensure(result.stdout_text() == wanted, format!("{result:?}"))?;
     sandbox.destroy().await?;
     state.assert_empty()

@@ -9,7 +9,12 @@ pub struct Case {
 }
 
 pub const CASES: &[Case] = &[
-    Case { name: "python_prints_a_product", needs: &["python3"], script: "python3 -c 'print(6*7)'", output: "42\n" },
+    Case {
+        name: "python_prints_a_product",
+        needs: &["python3"],
+        script: "python3 -c 'print(6*7)'",
+        output: "42\n",
+    },
     Case {
         name: "git_commits_and_clones_a_local_repository",
         needs: &["git"],

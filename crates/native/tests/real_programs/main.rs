@@ -15,7 +15,9 @@ fn main() {
 }
 
 fn on_host(program: &str) -> bool {
-    ["/usr/bin", "/usr/local/bin", "/bin", "/usr/sbin"].iter().any(|folder| Path::new(folder).join(program).exists())
+    ["/usr/bin", "/usr/local/bin", "/bin", "/usr/sbin"]
+        .iter()
+        .any(|folder| Path::new(folder).join(program).exists())
 }
 
 fn trial(case: &'static Case) -> Trial {

@@ -48,12 +48,7 @@ fn shell(line: &str) -> Result<CommandLine, Failure> {
     // A line that begins like an option would be taken for one.
     let separator = line.starts_with(['-', '+']).then_some("--");
     let arguments = |name: &str| -> Result<Vec<CString>, Failure> {
-        [name, "-c"]
-            .into_iter()
-            .chain(separator)
-            .chain([line])
-            .map(c_string)
-            .collect()
+        [name, "-c"].into_iter().chain(separator).chain([line]).map(c_string).collect()
     };
     let mut candidates = Vec::new();
     for bash in BASHES {
@@ -80,23 +75,13 @@ fn program(argv: &[String], path: &str) -> Result<CommandLine, Failure> {
             .collect::<Result<_, Failure>>()?
     };
     let shell = [SH, ""].into_iter().map(c_string);
-    let script = shell
-        .chain(argv.iter().skip(1).map(|part| c_string(part)))
-        .collect::<Result<_, _>>()?;
-    Ok(CommandLine {
-        candidates,
-        arguments: vec![arguments],
-        script_arguments: Some(script),
-    })
+    let script = shell.chain(argv.iter().skip(1).map(|part| c_string(part))).collect::<Result<_, _>>()?;
+    Ok(CommandLine { candidates, arguments: vec![arguments], script_arguments: Some(script) })
 }
 
 /// An empty part of `PATH` is the working directory.
 fn beside(folder: &str, name: &str) -> String {
-    if folder.is_empty() {
-        format!("./{name}")
-    } else {
-        format!("{folder}/{name}")
-    }
+    if folder.is_empty() { format!("./{name}") } else { format!("{folder}/{name}") }
 }
 
 fn c_string(text: &str) -> Result<CString, Failure> {
@@ -112,10 +97,7 @@ mod tests {
     }
 
     fn files(line: &CommandLine) -> Vec<&str> {
-        line.candidates
-            .iter()
-            .map(|(path, _)| path.to_str().unwrap())
-            .collect()
+        line.candidates.iter().map(|(path, _)| path.to_str().unwrap()).collect()
     }
 
     #[test]
@@ -124,30 +106,19 @@ mod tests {
             files(&CommandLine::new(&argv(&["ls"]), Some("/a::/b")).unwrap()),
             ["/a/ls", "./ls", "/b/ls"]
         );
-        assert_eq!(
-            files(&CommandLine::new(&argv(&["./ls"]), Some("/a")).unwrap()),
-            ["./ls"]
-        );
+        assert_eq!(files(&CommandLine::new(&argv(&["./ls"]), Some("/a")).unwrap()), ["./ls"]);
     }
 
     #[test]
     fn shell_source_that_looks_like_an_option_is_none() {
         let line = CommandLine::new(&CommandSpec::Shell("-x".into()), None).unwrap();
-        assert_eq!(
-            line.arguments[0],
-            ["bash", "-c", "--", "-x"].map(|part| CString::new(part).unwrap())
-        );
+        assert_eq!(line.arguments[0], ["bash", "-c", "--", "-x"].map(|part| CString::new(part).unwrap()));
         assert_eq!(line.candidates[2].1, 1);
     }
 
     #[test]
     fn nothing_and_null_bytes_are_refused() {
-        for command in [
-            argv(&[]),
-            argv(&[""]),
-            argv(&["a", "b\0"]),
-            CommandSpec::Shell("\0".into()),
-        ] {
+        for command in [argv(&[]), argv(&[""]), argv(&["a", "b\0"]), CommandSpec::Shell("\0".into())] {
             assert_eq!(CommandLine::new(&command, None).unwrap_err().kind, "invalid");
         }
     }

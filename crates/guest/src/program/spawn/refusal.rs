@@ -42,6 +42,7 @@ fn exec_refusal(command: &CommandSpec, errno: i32) -> Failure {
         libc::ENOEXEC => ("invalid", "not a program that can be run here".to_owned()),
         libc::ENAMETOOLONG => ("invalid", "the name is too long".to_owned()),
         libc::E2BIG => ("too_large", too_large()),
+        libc::EAGAIN => ("quota", "no more processes may run here".to_owned()),
         libc::ETXTBSY => ("conflict", "the file is open for writing".to_owned()),
         _ => return other("start the program", errno),
     };
@@ -61,8 +62,5 @@ fn other(what: &str, errno: i32) -> Failure {
         libc::EACCES | libc::EPERM => "permission",
         _ => "internal",
     };
-    failure(
-        kind,
-        format!("{what}: {}", std::io::Error::from_raw_os_error(errno)),
-    )
+    failure(kind, format!("{what}: {}", std::io::Error::from_raw_os_error(errno)))
 }

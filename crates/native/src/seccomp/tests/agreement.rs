@@ -20,19 +20,11 @@ fn boundaries() -> Vec<u64> {
     let bits = (0..32).map(|bit| 1_u64 << bit);
     let near = words.iter().flat_map(|&word| [word - 1, word, word + 1]);
     let others = [0, 1, 2, 0x5_0F00, 0x7E02_0000, 0xFFFF_FFFE, 0xFFFF_FFFF];
-    near.chain(bits)
-        .chain(others)
-        .collect::<HashSet<u64>>()
-        .into_iter()
-        .collect()
+    near.chain(bits).chain(others).collect::<HashSet<u64>>().into_iter().collect()
 }
 
 fn assert_as_expected(call: &Call) {
-    assert_eq!(
-        run(filter(), call).decision,
-        expected::decision(call),
-        "{call:x?}"
-    );
+    assert_eq!(run(filter(), call).decision, expected::decision(call), "{call:x?}");
 }
 
 #[test]
@@ -64,9 +56,7 @@ fn every_pair_of_boundaries_is_answered_as_the_policy_says() {
     let checked = named().filter(|(_, rule)| matches!(rule, Rule::If { .. }));
     for number in checked.map(|(name, _)| number(name)) {
         for (first, second) in [(0, 1), (0, 2), (1, 2)] {
-            pairs(first, second, |arguments| {
-                assert_as_expected(&Call::new(number, arguments))
-            });
+            pairs(first, second, |arguments| assert_as_expected(&Call::new(number, arguments)));
         }
     }
 }

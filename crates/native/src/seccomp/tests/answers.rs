@@ -13,19 +13,8 @@ use crate::seccomp::syscalls::SYSCALLS;
 fn a_call_of_another_architecture_is_unknown_whatever_its_number() {
     for arch in [0x4000_0003, 0xC000_00B7, 0x3E, 0, u32::MAX] {
         for number in 0..1024 {
-            let call = Call {
-                number,
-                arch,
-                arguments: [0; 6],
-            };
-            assert_eq!(
-                run(filter(), &call),
-                Outcome {
-                    decision: UNKNOWN_CALL,
-                    steps: 3
-                },
-                "{call:x?}"
-            );
+            let call = Call { number, arch, arguments: [0; 6] };
+            assert_eq!(run(filter(), &call), Outcome { decision: UNKNOWN_CALL, steps: 3 }, "{call:x?}");
         }
     }
 }
@@ -41,11 +30,7 @@ fn an_x32_call_is_unknown() {
 fn a_number_above_the_known_ones_or_in_a_gap_is_unknown() {
     let known: HashSet<u32> = SYSCALLS.iter().map(|&(_, number)| number).collect();
     for number in (0..4096).filter(|number| !known.contains(number)) {
-        assert_eq!(
-            run(filter(), &Call::new(number, [0; 6])).decision,
-            UNKNOWN_CALL,
-            "{number}"
-        );
+        assert_eq!(run(filter(), &Call::new(number, [0; 6])).decision, UNKNOWN_CALL, "{number}");
     }
 }
 
@@ -64,15 +49,7 @@ fn an_ioctl_with_high_bits_set_is_still_refused() {
 
 #[test]
 fn a_new_namespace_is_refused_and_a_thread_is_not() {
-    for bit in [
-        0x0002_0000,
-        0x0200_0000,
-        0x0400_0000,
-        0x0800_0000,
-        0x1000_0000,
-        0x2000_0000,
-        0x4000_0000,
-    ] {
+    for bit in [0x0002_0000, 0x0200_0000, 0x0400_0000, 0x0800_0000, 0x1000_0000, 0x2000_0000, 0x4000_0000] {
         assert_eq!(answer("clone", &[bit | 17]), REFUSED_CALL, "{bit:#x}");
         assert_eq!(answer("unshare", &[bit]), REFUSED_CALL, "{bit:#x}");
     }
@@ -103,55 +80,29 @@ fn sockets_are_unix_tcp_udp_ping_and_route_netlink() {
     ] {
         assert_eq!(answer("socket", &allowed), Decision::Allow, "{allowed:?}");
     }
-    for raw in [
-        [2, 3, 1],
-        [10, 3, 58],
-        [2, 0x8_0003, 255],
-        [2, 10, 768],
-        [1 << 32 | 2, 3, 1],
-        [2, 1 << 32 | 3, 1],
-    ] {
+    for raw in
+        [[2, 3, 1], [10, 3, 58], [2, 0x8_0003, 255], [2, 10, 768], [1 << 32 | 2, 3, 1], [2, 1 << 32 | 3, 1]]
+    {
         assert_eq!(answer("socket", &raw), REFUSED_CALL, "{raw:?}");
     }
     for family in (0..64).filter(|family| ![1, 2, 10, 16].contains(family)) {
         assert_eq!(answer("socket", &[family, 5, 0]), Decision::Errno(97), "{family}");
-        assert_eq!(
-            answer("socketpair", &[family, 5, 0]),
-            Decision::Errno(97),
-            "{family}"
-        );
+        assert_eq!(answer("socketpair", &[family, 5, 0]), Decision::Errno(97), "{family}");
     }
     for protocol in 1..32 {
-        assert_eq!(
-            answer("socket", &[16, 3, protocol]),
-            Decision::Errno(93),
-            "{protocol}"
-        );
+        assert_eq!(answer("socket", &[16, 3, protocol]), Decision::Errno(93), "{protocol}");
     }
 }
 
 #[test]
 fn a_protocol_that_programs_hardly_use_is_not_supported() {
     // SCTP, SMC, L2TP, UDP-Lite, and usual ones with the wrong type.
-    let unusual = [
-        [1, 132],
-        [1, 256],
-        [2, 115],
-        [2, 136],
-        [1, 1],
-        [1, 17],
-        [2, 6],
-        [2, 262],
-    ];
+    let unusual = [[1, 132], [1, 256], [2, 115], [2, 136], [1, 1], [1, 17], [2, 6], [2, 262]];
     for [kind, protocol] in unusual {
         for protocol in with_high_bits(protocol) {
             for family in [2, 10] {
                 let arguments = [family, kind, protocol];
-                assert_eq!(
-                    answer("socket", &arguments),
-                    Decision::Errno(93),
-                    "{arguments:x?}"
-                );
+                assert_eq!(answer("socket", &arguments), Decision::Errno(93), "{arguments:x?}");
             }
         }
     }
@@ -160,11 +111,7 @@ fn a_protocol_that_programs_hardly_use_is_not_supported() {
 #[test]
 fn personality_may_only_change_what_uname_says_and_randomisation() {
     for harmless in [0, 0x8, 0x2_0000, 0x2_0008, 0x4_0000, 0x4_0008, 0xFFFF_FFFF] {
-        assert_eq!(
-            answer("personality", &[harmless]),
-            Decision::Allow,
-            "{harmless:#x}"
-        );
+        assert_eq!(answer("personality", &[harmless]), Decision::Allow, "{harmless:#x}");
     }
     // READ_IMPLIES_EXEC, MMAP_PAGE_ZERO, ADDR_COMPAT_LAYOUT, PER_SVR4.
     for other in [0x0040_0000, 0x0010_0000, 0x0020_0000, 0x0410_0001, 0xFFFF_FFFE] {

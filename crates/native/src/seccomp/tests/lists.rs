@@ -83,9 +83,7 @@ fn programs_can_make_the_calls_they_need() {
 fn every_known_call_is_in_exactly_one_place_and_every_name_is_known() {
     let mut places: BTreeMap<&str, usize> = SYSCALLS.iter().map(|&(name, _)| (name, 0)).collect();
     for (name, _) in named() {
-        *places
-            .get_mut(name)
-            .unwrap_or_else(|| panic!("`{name}` is not a system call")) += 1;
+        *places.get_mut(name).unwrap_or_else(|| panic!("`{name}` is not a system call")) += 1;
     }
     let wrong: Vec<_> = places.into_iter().filter(|&(_, count)| count != 1).collect();
     assert_eq!(wrong, [], "a call is in no list, or in more than one");

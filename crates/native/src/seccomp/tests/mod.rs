@@ -14,11 +14,7 @@ const REFUSED_CALL: Decision = Decision::Errno(EPERM);
 const UNKNOWN_CALL: Decision = Decision::Errno(ENOSYS);
 
 fn number(name: &str) -> u32 {
-    SYSCALLS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|&(_, number)| number)
-        .expect(name)
+    SYSCALLS.iter().find(|(known, _)| *known == name).map(|&(_, number)| number).expect(name)
 }
 
 /// The filter's answer to a call with these first arguments, the others zero.

@@ -51,10 +51,7 @@ fn every_instruction_of_the_filter_is_reachable() {
 fn no_unconditional_answer_takes_more_than_a_dozen_steps() {
     let filter = filter();
     let steps = |number| run(filter, &Call::new(number, [0; 6])).steps;
-    let of_rules = rules()
-        .into_iter()
-        .zip(0..)
-        .filter(|(rule, _)| matches!(rule, Rule::Always(_)));
+    let of_rules = rules().into_iter().zip(0..).filter(|(rule, _)| matches!(rule, Rule::Always(_)));
     let deepest = of_rules.map(|(_, number)| steps(number)).max();
     assert!(deepest <= Some(12), "{deepest:?}");
 }
@@ -65,11 +62,9 @@ fn jumps_too_long_for_eight_bits_still_arrive() {
     let rule = |number: u32| match number.wrapping_mul(2_654_435_761) >> 28 {
         0..4 => ALLOW,
         4..8 => REFUSE,
-        kind => Rule::when(
-            low(kind % 6).equals(number),
-            ALLOW,
-            Rule::Always(Decision::Errno(kind as i32 + 20)),
-        ),
+        kind => {
+            Rule::when(low(kind % 6).equals(number), ALLOW, Rule::Always(Decision::Errno(kind as i32 + 20)))
+        }
     };
     let rules: Vec<Rule> = (0..1024).map(rule).collect();
     let filter = tree::compile(&rules);

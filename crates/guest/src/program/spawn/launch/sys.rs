@@ -135,31 +135,18 @@ fn own(recipe: Recipe, handed_over: &[OwnedFd], stacks: Stacks, report_start: bo
     let mut vectors: Vec<Vec<*const c_char>> = recipe.arguments.iter().map(|list| pointers(list)).collect();
     let mut candidates: Vec<Candidate> = Vec::with_capacity(recipe.candidates.len() + 1);
     for (path, index) in &recipe.candidates {
-        candidates.push(Candidate {
-            path: path.as_ptr(),
-            argv: vectors[*index].as_ptr(),
-        });
+        candidates.push(Candidate { path: path.as_ptr(), argv: vectors[*index].as_ptr() });
     }
-    candidates.push(Candidate {
-        path: ptr::null(),
-        argv: ptr::null(),
-    });
+    candidates.push(Candidate { path: ptr::null(), argv: ptr::null() });
     let envp = pointers(&recipe.env);
     let mut script = recipe.script_arguments.as_deref().map(pointers);
     let script_argv = script.as_mut().map_or(ptr::null_mut(), Vec::as_mut_ptr);
     let (uid, gid, capabilities) = recipe.become_user.unwrap_or_default();
     let mut owned_fds = [-1; 3];
-    owned_fds
-        .iter_mut()
-        .zip(handed_over)
-        .for_each(|(slot, fd)| *slot = fd.as_raw_fd());
+    owned_fds.iter_mut().zip(handed_over).for_each(|(slot, fd)| *slot = fd.as_raw_fd());
     let plan = Plan {
         pid: AtomicI32::new(0),
-        state: AtomicU32::new(if report_start {
-            reaper::STATE_WANTED
-        } else {
-            reaper::STATE_PENDING
-        }),
+        state: AtomicU32::new(if report_start { reaper::STATE_WANTED } else { reaper::STATE_PENDING }),
         failed_step: AtomicU32::new(0),
         failed_errno: AtomicI32::new(0),
         command: recipe.command,
@@ -171,11 +158,7 @@ fn own(recipe: Recipe, handed_over: &[OwnedFd], stacks: Stacks, report_start: bo
         uid,
         gid,
         capabilities,
-        oom_path: if recipe.raise_oom_score {
-            OOM_PATH.as_ptr()
-        } else {
-            ptr::null()
-        },
+        oom_path: if recipe.raise_oom_score { OOM_PATH.as_ptr() } else { ptr::null() },
         cwd: recipe.cwd.as_ptr(),
         beneath: recipe.beneath.as_ref().map_or(ptr::null(), |path| path.as_ptr()),
         open_files: recipe.open_files,
@@ -187,19 +170,9 @@ fn own(recipe: Recipe, handed_over: &[OwnedFd], stacks: Stacks, report_start: bo
     };
     vectors.push(envp);
     vectors.extend(script);
-    Box::new(Owned {
-        plan,
-        _recipe: recipe,
-        _candidates: candidates,
-        _vectors: vectors,
-        stacks,
-    })
+    Box::new(Owned { plan, _recipe: recipe, _candidates: candidates, _vectors: vectors, stacks })
 }
 
 fn pointers(strings: &[CString]) -> Vec<*const c_char> {
-    strings
-        .iter()
-        .map(|string| string.as_ptr())
-        .chain([ptr::null()])
-        .collect()
+    strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
 }
