@@ -109,10 +109,11 @@ fn k13_a_reaper_that_is_killed_from_inside_saves_nobody() {
 fn k13_reapers_that_are_killed_at_any_moment_leave_no_call_unanswered() {
     let mut guest = Guest::start();
     let children = format!("/proc/{0}/task/{0}/children", guest.process.id());
-    let over = std::sync::atomic::AtomicBool::new(false);
+    let (over, is_over) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+        scope.spawn(move || {
+            // Until the other end is dropped.
+            while is_over.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
                 let found = std::fs::read_to_string(&children).unwrap_or_default();
                 let pids = found.split_ascii_whitespace();
                 // It fails when they are gone already.
@@ -120,6 +121,7 @@ fn k13_reapers_that_are_killed_at_any_moment_leave_no_call_unanswered() {
                 kill.unwrap();
             }
         });
+        let over = over;
         let calls: Vec<u32> = (0..300)
             .map(|_| {
                 let exec = guest.exec("sleep 0.02; echo survived");
@@ -133,7 +135,7 @@ fn k13_reapers_that_are_killed_at_any_moment_leave_no_call_unanswered() {
                 Err(failure) => assert_eq!(failure.kind, "unavailable"),
             }
         }
-        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        drop(over);
     });
     wait_until("nothing is left", || (usage(&mut guest).processes == 0).then_some(()));
     assert_eq!(guest.run("echo fine").stdout, "fine\n");

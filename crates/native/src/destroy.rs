@@ -82,7 +82,7 @@ pub(crate) fn sweep(state: &StateDir) -> io::Result<()> {
             log_failure(&id, destroy(state, &id, None).map(drop).map_err(io::Error::other));
         }
     }
-    Ok(())
+    state.drop_stale_claims()
 }
 
 fn log_failure(id: &SandboxId, result: io::Result<()>) {

@@ -12,6 +12,7 @@ use eyot::{
     ValidSpec,
 };
 use eyot_guest::client::{Connection, Destroyer, GuestDriver, GuestDriverParts};
+use tokio::sync::Semaphore;
 
 use crate::create::{Maker, Unfinished, preview};
 use crate::destroy::{destroy, is_alive, sweep};
@@ -49,14 +50,27 @@ pub(crate) struct Host {
     launcher: OnceLock<Launcher>,
     images: ImageCache,
     swept: OnceLock<()>,
+    /// How many creates prepare at once. The launcher makes one after the other anyway, and each holds a dozen
+    /// descriptors while it prepares.
+    turns: Semaphore,
 }
+
+/// See [`Host::turns`].
+const TURNS: usize = 4;
 
 impl NativeProvider {
     /// A provider over a state folder.
     pub fn new(options: NativeOptions) -> Result<Arc<Self>> {
         let state = StateDir::open(&options.state)?;
         let (launcher, images, swept) = (OnceLock::new(), ImageCache::default(), OnceLock::new());
-        let host = Arc::new(Host { state, fail_step: options.fail_step, launcher, images, swept });
+        let host = Arc::new(Host {
+            state,
+            fail_step: options.fail_step,
+            launcher,
+            images,
+            swept,
+            turns: Semaphore::new(TURNS),
+        });
         Ok(Arc::new(Self { host, capabilities: capabilities() }))
     }
 
@@ -228,7 +242,10 @@ impl SandboxProvider for NativeProvider {
     async fn create(&self, spec: &ValidSpec) -> Result<Created> {
         refuse_what_native_cannot(spec)?;
         let spec = spec.clone();
-        let (unfinished, stream) = self.blocking(move |host| host.make(&spec)).await?;
+        let turn = self.host.turns.acquire().await;
+        let made = self.blocking(move |host| host.make(&spec)).await;
+        drop(turn);
+        let (unfinished, stream) = made?;
         let lost = |error| {
             Error::new(ErrorKind::Setup, "create sandbox: reach its guest: failed").with_source(error)
         };

@@ -173,6 +173,19 @@ impl StateDir {
         Ok(true)
     }
 
+    /// Drops the names and ranges of sandboxes that are gone.
+    pub(crate) fn drop_stale_claims(&self) -> io::Result<()> {
+        for folder in ["names", "blocks"] {
+            for entry in fs::read_dir(self.root.join(folder))? {
+                let claim = entry?.path();
+                if !self.is_held(&claim) {
+                    self.drop_stale(&claim)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Gives up a sandbox's name, if it is still its own.
     pub(crate) fn release_name(&self, name: &SandboxName, id: &SandboxId) -> io::Result<()> {
         self.release("names", name.as_str(), id)

@@ -19,6 +19,28 @@
 //! isolated is not: that depends on what a provider promises.
 
 mod check;
+mod paths;
+mod names;
+mod read;
+mod special;
+mod write;
+mod stream_io;
+mod stat;
+mod directories;
+mod remove;
+mod links;
+mod beneath;
+mod search;
+mod tar;
+mod workspace;
+mod workspace_exec;
+mod usage;
+mod ports;
+mod terminal;
+mod processes;
+mod lifetime;
+mod hooks;
+mod create;
 mod cancel;
 mod concurrency;
 mod deadline;
@@ -76,6 +98,20 @@ pub enum Verdict {
 /// Every rule, by subject.
 pub fn cases() -> Vec<Case> {
     let subjects: Vec<fn() -> Vec<Case>> = vec![
+        paths::cases,
+        names::cases,
+        read::cases,
+        special::cases,
+        write::cases,
+        stream_io::cases,
+        stat::cases,
+        directories::cases,
+        remove::cases,
+        links::cases,
+        beneath::cases,
+        search::cases,
+        tar::cases,
+        workspace::cases,
         exec::cases,
         environment::cases,
         output::cases,
@@ -85,6 +121,14 @@ pub fn cases() -> Vec<Case> {
         cancel::cases,
         tree::cases,
         concurrency::cases,
+        create::cases,
+        hooks::cases,
+        lifetime::cases,
+        processes::cases,
+        terminal::cases,
+        ports::cases,
+        usage::cases,
+        workspace_exec::cases,
     ];
     subjects.into_iter().flat_map(|cases| cases()).collect()
 }

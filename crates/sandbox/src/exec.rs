@@ -298,13 +298,16 @@ pub struct ExecStream {
 
 impl ExecStream {
     /// Sends a signal to the command's own process group (its terminal's foreground group if it has one).
-    pub async fn signal(&self, signal: Signal) -> Result<()> {
-        self.control.signal(signal).await
+    // The futures hold the control alone: a borrow of the stream, which is not `Sync`, would not be `Send`.
+    pub fn signal(&self, signal: Signal) -> impl Future<Output = Result<()>> + Send + use<> {
+        let control = self.control.clone();
+        async move { control.signal(signal).await }
     }
 
     /// Changes the size of the command's terminal.
-    pub async fn resize(&self, size: PtySize) -> Result<()> {
-        self.control.resize(size).await
+    pub fn resize(&self, size: PtySize) -> impl Future<Output = Result<()>> + Send + use<> {
+        let control = self.control.clone();
+        async move { control.resize(size).await }
     }
 
     /// The next event, or `None` after the end.

@@ -47,6 +47,7 @@ pub struct StartOptions {
 }
 
 /// What an [`crate::ExecStream`] needs of a running command.
+#[derive(Clone)]
 pub(crate) struct ExecControl(pub(crate) Arc<dyn ExecutionControl>);
 
 impl ExecControl {

@@ -45,12 +45,12 @@ pub struct RunArgs {
     /// Keep the sandbox when the command has ended, and print its name on stderr
     #[arg(long)]
     pub keep: bool,
-    /// What it runs in.
-    #[command(flatten)]
-    pub spec: SpecArgs,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub command: Vec<String>,
+    /// What it runs in.
+    #[command(flatten)]
+    pub spec: SpecArgs,
 }
 
 const EXEC_EXAMPLES: &str = "\

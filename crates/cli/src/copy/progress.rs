@@ -78,6 +78,8 @@ fn bar(total: u64) -> ProgressBar {
         0 => (ProgressBar::new_spinner(), "{spinner} {bytes} {bytes_per_sec}"),
         total => (ProgressBar::new(total), "{bytes}/{total_bytes} {wide_bar} {bytes_per_sec} {eta}"),
     };
+    // It was begun before there was a bar, which matters to the speed that is shown.
+    let bar = bar.with_elapsed(PATIENCE);
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::RawFd;
 
+use rustix::process::{Resource, Rlimit, setrlimit};
+
 use crate::plan::{Bind, Plan, Step, unpack_filter};
 use crate::sys::{self, ChildMain, Gate, Hold, Ruleset};
 
@@ -15,6 +17,7 @@ pub(crate) struct Shared<'a> {
     guest: RawFd,
     descriptors: Vec<RawFd>,
     trees: HashMap<usize, RawFd>,
+    open_files: Option<Rlimit>,
     given_up: bool,
     failed_at: Option<(usize, i32)>,
 }
@@ -27,12 +30,26 @@ impl<'a> Shared<'a> {
         descriptors: impl Iterator<Item = RawFd>,
     ) -> Self {
         let descriptors = descriptors.collect();
-        Self { plan, gate, guest, descriptors, trees: HashMap::new(), given_up: false, failed_at: None }
+        Self {
+            plan,
+            gate,
+            guest,
+            descriptors,
+            trees: HashMap::new(),
+            open_files: None,
+            given_up: false,
+            failed_at: None,
+        }
     }
 
     /// The launcher could not do its part: the child is to end.
     pub(crate) fn give_up(&mut self) {
         self.given_up = true;
+    }
+
+    /// The limit of open files that the sandbox begins with.
+    pub(crate) fn set_open_files(&mut self, limit: Rlimit) {
+        self.open_files = Some(limit);
     }
 
     /// The tree that the bind with this index attaches.
@@ -61,7 +78,7 @@ impl ChildMain for Shared<'_> {
 impl Shared<'_> {
     /// Carries out the plan. Returns only what failed.
     fn run(&self) -> (usize, io::Error) {
-        if let Err(error) = sys::unshare_files() {
+        if let Err(error) = self.leave_the_launcher() {
             return (self.plan.steps.len(), error);
         }
         for (index, step) in self.plan.steps.iter().enumerate() {
@@ -76,6 +93,14 @@ impl Shared<'_> {
             }
         }
         (self.plan.steps.len(), sys::exec_guest(self.guest, &self.descriptors))
+    }
+
+    fn leave_the_launcher(&self) -> io::Result<()> {
+        sys::unshare_files()?;
+        match self.open_files {
+            Some(limit) => Ok(setrlimit(Resource::Nofile, limit)?),
+            None => Ok(()),
+        }
     }
 
     fn carry_out(&self, index: usize, step: &Step) -> io::Result<()> {

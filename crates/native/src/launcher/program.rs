@@ -13,6 +13,7 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
 };
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::MAX_PLAN_BYTES;
 use super::child::Shared;
@@ -36,7 +37,8 @@ fn serve() -> io::Result<()> {
     debug_assert_eq!(socket.as_raw_fd(), SOCKET);
     // A terminal's Ctrl-C is meant for the provider's process, never for sandboxes that outlive it.
     rustix::process::setsid()?;
-    let mut launcher = Launcher::new(socket)?;
+    let open_files = raise_open_files()?;
+    let mut launcher = Launcher::new(socket, open_files)?;
     let mut received = Received::default();
     while launcher.wait_for_message(socket)? {
         if !received.receive(socket)? {
@@ -45,6 +47,13 @@ fn serve() -> io::Result<()> {
         launcher.answer(socket, &mut received)?;
     }
     Ok(())
+}
+
+/// The launcher keeps a descriptor for every sandbox. Returns what the limit was: sandboxes are to begin with that.
+fn raise_open_files() -> io::Result<Rlimit> {
+    let before = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: before.maximum, maximum: before.maximum })?;
+    Ok(before)
 }
 
 /// One message from the provider.
@@ -78,13 +87,14 @@ struct Launcher {
     epoll: OwnedFd,
     guest: Option<OwnedFd>,
     children: HashMap<RawFd, OwnedFd>,
+    open_files: Rlimit,
 }
 
 impl Launcher {
-    fn new(socket: BorrowedFd<'_>) -> io::Result<Self> {
+    fn new(socket: BorrowedFd<'_>, open_files: Rlimit) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, socket, epoll::EventData::new_u64(SOCKET as u64), epoll::EventFlags::IN)?;
-        Ok(Self { epoll, guest: None, children: HashMap::new() })
+        Ok(Self { epoll, guest: None, children: HashMap::new(), open_files })
     }
 
     /// Waits for a message, reaping guests that end meanwhile.
@@ -145,6 +155,7 @@ impl Launcher {
         let mut stack = ChildStack::new().map_err(|error| Failed::at("map a stack", error))?;
         let mut shared =
             Shared::new(&plan, &gate, guest.as_raw_fd(), descriptors.iter().map(AsRawFd::as_raw_fd));
+        shared.set_open_files(self.open_files);
         let (pid, pidfd) = sys::clone_child(plan.own_network, &gate, &mut stack, &mut shared)
             .map_err(|error| Failed::at("create the namespaces", error))?;
         let prepared = prepare_from_outside(&plan, pid, &mut shared);

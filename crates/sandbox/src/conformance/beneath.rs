@@ -237,7 +237,7 @@ async fn f1_a_link_that_is_swapped_in_meanwhile_leaks_nothing(sandbox: Sandbox) 
     output(&sandbox, &format!("mkdir /tmp/outside && printf {CANARY} > /tmp/outside/f")).await?;
     let swap = "until [ -e /tmp/stop ]; do
         rm -rf d; ln -s /tmp/outside d; rm d; mkdir d; printf mine > d/f; mv d real; ln -s /tmp/outside d; rm d; mv real d
-    done";
+    done; true";
     let attacking = async {
         let attempted = attack(&sandbox.workspace()).await;
         sandbox.write("/tmp/stop", "").await?;

@@ -56,10 +56,13 @@ macro_rules! ensure {
 
 /// Fails unless both are equal.
 macro_rules! ensure_eq {
-    ($found:expr, $expected:expr) => {{
-        let (found, expected) = (&$found, &$expected);
-        ensure!(found == expected, "{} is {found:?}, not {expected:?}", stringify!($found));
-    }};
+    ($found:expr, $expected:expr) => {
+        match (&$found, &$expected) {
+            (found, expected) => {
+                ensure!(found == expected, "{} is {found:?}, not {expected:?}", stringify!($found));
+            }
+        }
+    };
 }
 
 /// Fails unless the result is an error of one of the kinds.

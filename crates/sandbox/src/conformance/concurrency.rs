@@ -33,7 +33,7 @@ async fn commands_that_wait_for_each_other_run_at_the_same_time(sandbox: Sandbox
     let pong = "while [ ! -e ping ]; do sleep 0.01; done; touch pong; echo pong";
     let both = async { tokio::join!(output(&sandbox, ping), output(&sandbox, pong)) };
     let (ping, pong) = promptly("both", both).await?;
-    ensure_eq!((ping?.as_str(), pong?.as_str()), ("ping", "pong"));
+    ensure_eq!([ping?, pong?], ["ping", "pong"]);
     Ok(())
 }
 

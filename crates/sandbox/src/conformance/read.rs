@@ -161,7 +161,7 @@ async fn a_file_as_large_as_the_limit_is_read_and_one_byte_more_is_too_large(fix
 }
 
 /// Makes a file past the handle's own limit, as a command inside would.
-async fn write_unlimited(sandbox: &Sandbox, path: &str, length: usize) -> Check {
+pub(super) async fn write_unlimited(sandbox: &Sandbox, path: &str, length: usize) -> Check {
     let place = sandbox.resolve_path(path)?.into();
     let content = futures_util::stream::iter([Ok(vec![b'x'; length].into())]).boxed();
     sandbox.driver().write(&place, content, crate::files::WriteOptions::default()).await?;

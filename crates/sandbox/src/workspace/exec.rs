@@ -137,19 +137,15 @@ impl Workspace {
     /// Runs a program to its end. What it exits with is a result, and so is a program that is missing (127) or may not
     /// be run (126). An error means that the request is wrong or the sandbox could not do its part.
     pub async fn exec(&self, exec: WorkspaceExec) -> Result<WorkspaceExecResult> {
-        let (mut request, callbacks) = self.request(exec)?;
+        let (request, callbacks) = self.request(exec)?;
         if callbacks.is_empty() {
-            let options = std::mem::take(&mut request.options);
-            let ran = self
-                .sandbox
-                .exec_at(request.command.clone(), request.cwd.clone(), options)
-                .await;
-            return match ran {
+            let Request { command, cwd, options } = request;
+            return match self.sandbox.exec_at(command, cwd.clone(), options).await {
                 Ok(result) => Ok(result.into()),
-                Err(error) => self.as_a_shell_would(&request, error).await,
+                Err(error) => self.as_a_shell_would(&cwd, error).await,
             };
         }
-        match self.launch(&mut request).await? {
+        match self.launch(request).await? {
             Ok(stream) => callbacks.drive(stream).await,
             Err(result) => Ok(result),
         }
@@ -158,23 +154,20 @@ impl Workspace {
     /// Runs a program and hands out its events as they come: every byte, then exactly one exit with the same result as
     /// [`Workspace::exec`].
     pub async fn exec_stream(&self, exec: WorkspaceExec) -> Result<WorkspaceExecStream> {
-        let (mut request, _callbacks) = self.request(exec)?;
-        Ok(match self.launch(&mut request).await? {
+        let (request, callbacks) = self.request(exec)?;
+        drop(callbacks);
+        Ok(match self.launch(request).await? {
             Ok(events) => stream::unfold(Translation::new(events), Translation::next).boxed(),
             Err(result) => stream::once(async { Ok(WorkspaceExecEvent::Exit { result }) }).boxed(),
         })
     }
 
     /// Starts it, or says what a shell would have said instead.
-    async fn launch(&self, request: &mut Request) -> Result<Result<ExecStream, WorkspaceExecResult>> {
-        let options = std::mem::take(&mut request.options);
-        match self
-            .sandbox
-            .exec_stream_at(request.command.clone(), request.cwd.clone(), options)
-            .await
-        {
+    async fn launch(&self, request: Request) -> Result<Result<ExecStream, WorkspaceExecResult>> {
+        let Request { command, cwd, options } = request;
+        match self.sandbox.exec_stream_at(command, cwd.clone(), options).await {
             Ok(stream) => Ok(Ok(stream)),
-            Err(error) => Ok(Err(self.as_a_shell_would(request, error).await?)),
+            Err(error) => Ok(Err(self.as_a_shell_would(&cwd, error).await?)),
         }
     }
 
@@ -218,14 +211,14 @@ impl Workspace {
     }
 
     /// A program that could not be started, as the result that a shell would make of it; any other error as it is.
-    async fn as_a_shell_would(&self, request: &Request, error: Error) -> Result<WorkspaceExecResult> {
+    async fn as_a_shell_would(&self, cwd: &Place, error: Error) -> Result<WorkspaceExecResult> {
         let exit_code = match error.kind() {
-            ErrorKind::NotFound => match self.sandbox.driver().exists(&request.cwd).await? {
+            ErrorKind::NotFound => match self.sandbox.driver().exists(cwd).await? {
                 true => 127,
                 false => 126,
             },
             ErrorKind::NotDirectory => 126,
-            ErrorKind::Permission => match self.sandbox.driver().stat(&request.cwd).await {
+            ErrorKind::Permission => match self.sandbox.driver().stat(cwd).await {
                 Ok(_) => 126,
                 // It is the working directory that leads out.
                 Err(_) => return Err(error),

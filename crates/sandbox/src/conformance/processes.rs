@@ -1,0 +1,272 @@
+//! Started processes: they outlive the call and the handle, their log has offsets, they end when they are killed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+
+use super::Fixture;
+use super::check::{Check, Disposable, cases, ensure, ensure_eq, ensure_fails, output, promptly, until};
+use super::tree::{alive, cleared};
+use crate::exec::{Command, ExitStatus, Signal};
+use crate::process::{LogChunk, LogQuery, LogStream, ProcessId, ProcessInfo, ProcessStatus};
+use crate::sandbox::{Sandbox, StartOptions};
+
+cases! {
+    a_started_process_runs_on_and_its_end_is_waited_for(sandbox) needs [Shell, Processes];
+    a_started_process_tells_when_and_how_it_ended(sandbox) needs [Shell, Processes];
+    a_started_process_reads_the_end_at_once_and_has_its_own_directory_and_variables(sandbox) needs [Shell, Processes];
+    a_process_that_cannot_be_started_is_refused_and_not_listed(sandbox) needs [Argv, Processes];
+    processes_are_listed_oldest_first_and_no_number_is_used_twice(sandbox) needs [Shell, Processes];
+    a_process_that_nobody_started_is_not_found(sandbox) needs [Processes];
+    a_log_has_both_streams_in_the_order_of_their_arrival(sandbox) needs [Shell, Processes];
+    a_log_can_be_read_by_stream_by_offset_and_from_its_end(sandbox) needs [Shell, Processes];
+    a_followed_log_goes_on_until_the_process_ends(sandbox) needs [Shell, Processes];
+    a_followed_log_of_an_ended_process_ends(sandbox) needs [Shell, Processes];
+    a_long_log_keeps_its_end_and_says_where_that_begins(sandbox) needs [Shell, Processes];
+    a_kill_without_a_signal_kills_the_whole_tree(sandbox) needs [Shell, Processes, KillTree];
+    a_signal_reaches_the_process_and_is_how_it_ended(sandbox) needs [Shell, Processes, Signals];
+    a_signal_can_be_caught_by_the_process(sandbox) needs [Shell, Processes, Signals];
+    killing_a_process_that_has_ended_is_fine(sandbox) needs [Shell, Processes];
+    a_process_survives_the_handle_that_started_it(fixture) needs [Shell, Processes];
+    a_process_outlives_the_deadline_of_other_commands(sandbox) needs [Shell, Processes, KillTree];
+}
+
+const EVERYTHING: LogQuery = LogQuery { stream: None, offset: 0, tail_bytes: None, follow: false };
+
+async fn start(sandbox: &Sandbox, line: &str) -> Check<ProcessInfo> {
+    Ok(sandbox.start(line, StartOptions::default()).await?)
+}
+
+async fn wait(sandbox: &Sandbox, process: ProcessId) -> Check<ExitStatus> {
+    let info = promptly("the end of a process", sandbox.wait(process)).await??;
+    match info.status {
+        ProcessStatus::Ended(status) => Ok(status),
+        ProcessStatus::Running => Err(super::check::Failure::Broken(format!("{process} was waited for and runs"))),
+    }
+}
+
+/// A log's pieces, neighbours of one stream joined.
+async fn log(sandbox: &Sandbox, process: ProcessId, query: LogQuery) -> Check<Vec<LogChunk>> {
+    let mut chunks = promptly("a log", sandbox.logs(process, query)).await??;
+    let mut joined: Vec<LogChunk> = Vec::new();
+    while let Some(chunk) = promptly("a piece of a log", chunks.next()).await? {
+        let chunk = chunk?;
+        match joined.last_mut() {
+            Some(last) if last.stream == chunk.stream && last.offset + last.data.len() as u64 == chunk.offset => {
+                last.data = [&last.data[..], &chunk.data[..]].concat().into();
+            }
+            _ => joined.push(chunk),
+        }
+    }
+    Ok(joined)
+}
+
+fn text(chunks: &[LogChunk]) -> String {
+    chunks.iter().map(|chunk| String::from_utf8_lossy(&chunk.data).into_owned()).collect()
+}
+
+/// Runs a line as a process to its end.
+async fn ended(sandbox: &Sandbox, line: &str) -> Check<ProcessId> {
+    let process = start(sandbox, line).await?.id;
+    wait(sandbox, process).await?;
+    Ok(process)
+}
+
+async fn a_started_process_runs_on_and_its_end_is_waited_for(sandbox: Sandbox) -> Check {
+    let info = promptly("the start", start(&sandbox, "while [ ! -e go ]; do sleep 0.02; done; exit 4")).await??;
+    ensure_eq!((info.status, info.ended_ms), (ProcessStatus::Running, None));
+    ensure!(info.pid > 1 && info.command.contains("exit 4"), "it is {info:?}");
+    let known = sandbox.processes().await?;
+    ensure!(known.contains(&info), "{info:?} is not among {known:?}");
+    sandbox.write("go", "").await?;
+    ensure_eq!(wait(&sandbox, info.id).await?, ExitStatus::Exited(4));
+    Ok(())
+}
+
+async fn a_started_process_tells_when_and_how_it_ended(sandbox: Sandbox) -> Check {
+    let process = ended(&sandbox, "sleep 0.1; exit 3").await?;
+    let known = sandbox.processes().await?;
+    let Some(info) = known.iter().find(|info| info.id == process) else {
+        return Err(super::check::Failure::Broken(format!("{process} is not among {known:?}")));
+    };
+    ensure_eq!(info.status, ProcessStatus::Ended(ExitStatus::Exited(3)));
+    let lasted = info.ended_ms.map(|ended| ended - info.started_ms);
+    ensure!(lasted.is_some_and(|lasted| (90..10_000).contains(&lasted)), "it lasted {lasted:?} ms");
+    ensure_eq!(promptly("another wait", sandbox.wait(process)).await??, *info);
+    Ok(())
+}
+
+async fn a_started_process_reads_the_end_at_once_and_has_its_own_directory_and_variables(sandbox: Sandbox) -> Check {
+    output(&sandbox, "mkdir deep").await?;
+    let env = BTreeMap::from([("WORD".to_owned(), "a 'b' $c".to_owned())]);
+    let options = StartOptions { cwd: Some("deep".to_owned()), env, user: None };
+    let process = sandbox.start("cat; pwd; echo \"$WORD\"", options).await?.id;
+    wait(&sandbox, process).await?;
+    let expected = format!("{}/deep\na 'b' $c\n", sandbox.cwd());
+    ensure_eq!(text(&log(&sandbox, process, EVERYTHING).await?), expected);
+    Ok(())
+}
+
+async fn a_process_that_cannot_be_started_is_refused_and_not_listed(sandbox: Sandbox) -> Check {
+    let missing = Command::argv(["no-such-program-at-all"]);
+    ensure_fails!(sandbox.start(missing, StartOptions::default()).await, NotFound);
+    let nowhere = StartOptions { cwd: Some("missing".to_owned()), ..StartOptions::default() };
+    ensure_fails!(sandbox.start(Command::argv(["true"]), nowhere).await, NotFound);
+    ensure_fails!(sandbox.start(" ", StartOptions::default()).await, Invalid);
+    ensure_eq!(sandbox.processes().await?, []);
+    Ok(())
+}
+
+async fn processes_are_listed_oldest_first_and_no_number_is_used_twice(sandbox: Sandbox) -> Check {
+    let mut ids = Vec::new();
+    for index in 0..5 {
+        ids.push(ended(&sandbox, &format!("exit {index}")).await?);
+    }
+    let listed: Vec<ProcessId> = sandbox.processes().await?.iter().map(|info| info.id).collect();
+    ensure_eq!(listed, ids);
+    ensure!(ids.windows(2).all(|pair| pair[0] < pair[1]), "the numbers are {ids:?}");
+    Ok(())
+}
+
+async fn a_process_that_nobody_started_is_not_found(sandbox: Sandbox) -> Check {
+    let nobody = ProcessId(4_000_000_000);
+    ensure_fails!(sandbox.wait(nobody).await, NotFound);
+    ensure_fails!(sandbox.kill(nobody, None).await, NotFound);
+    ensure_fails!(sandbox.kill(nobody, Some(Signal::TERM)).await, NotFound);
+    ensure_fails!(sandbox.logs(nobody, EVERYTHING).await.map(drop), NotFound);
+    Ok(())
+}
+
+async fn a_log_has_both_streams_in_the_order_of_their_arrival(sandbox: Sandbox) -> Check {
+    let line = "printf one; sleep 0.2; printf two >&2; sleep 0.2; printf '\\377\\000'";
+    let process = ended(&sandbox, line).await?;
+    let chunks = log(&sandbox, process, EVERYTHING).await?;
+    let found: Vec<_> = chunks.iter().map(|chunk| (chunk.stream, chunk.offset, &chunk.data[..])).collect();
+    let expected = [
+        (LogStream::Stdout, 0, &b"one"[..]),
+        (LogStream::Stderr, 3, &b"two"[..]),
+        (LogStream::Stdout, 6, &b"\xff\0"[..]),
+    ];
+    ensure_eq!(found, expected);
+    Ok(())
+}
+
+async fn a_log_can_be_read_by_stream_by_offset_and_from_its_end(sandbox: Sandbox) -> Check {
+    let process = ended(&sandbox, "printf abcdef; sleep 0.2; printf XY >&2").await?;
+    let queries = [
+        (LogQuery { stream: Some(LogStream::Stdout), ..EVERYTHING }, "abcdef"),
+        (LogQuery { stream: Some(LogStream::Stderr), ..EVERYTHING }, "XY"),
+        (LogQuery { offset: 4, ..EVERYTHING }, "efXY"),
+        (LogQuery { offset: 8, ..EVERYTHING }, ""),
+        (LogQuery { offset: 900, ..EVERYTHING }, ""),
+        (LogQuery { tail_bytes: Some(3), ..EVERYTHING }, "fXY"),
+        (LogQuery { tail_bytes: Some(0), ..EVERYTHING }, ""),
+        (LogQuery { tail_bytes: Some(1 << 40), ..EVERYTHING }, "abcdefXY"),
+        (LogQuery { stream: Some(LogStream::Stdout), tail_bytes: Some(2), ..EVERYTHING }, "ef"),
+    ];
+    for (query, expected) in queries {
+        let found = text(&log(&sandbox, process, query).await?);
+        ensure!(found == expected, "{query:?} gives {found:?}, not {expected:?}");
+    }
+    Ok(())
+}
+
+async fn a_followed_log_goes_on_until_the_process_ends(sandbox: Sandbox) -> Check {
+    let line = "printf first; while [ ! -e go ]; do sleep 0.02; done; printf second; printf third >&2";
+    let process = start(&sandbox, line).await?.id;
+    let mut chunks = sandbox.logs(process, LogQuery { follow: true, ..EVERYTHING }).await?;
+    let first = promptly("the first piece", chunks.next()).await?;
+    ensure!(matches!(&first, Some(Ok(chunk)) if &chunk.data[..] == b"first"), "{first:?} came first");
+    sandbox.write("go", "").await?;
+    let mut rest = 0;
+    while let Some(chunk) = promptly("the rest", chunks.next()).await? {
+        rest += chunk?.data.len();
+    }
+    ensure_eq!(rest, "secondthird".len());
+    ensure_eq!(wait(&sandbox, process).await?, ExitStatus::Exited(0));
+    Ok(())
+}
+
+async fn a_followed_log_of_an_ended_process_ends(sandbox: Sandbox) -> Check {
+    let process = ended(&sandbox, "printf all").await?;
+    let query = LogQuery { follow: true, ..EVERYTHING };
+    ensure_eq!(text(&log(&sandbox, process, query).await?), "all");
+    ensure_eq!(text(&log(&sandbox, process, LogQuery { tail_bytes: Some(1), ..query }).await?), "l");
+    Ok(())
+}
+
+async fn a_long_log_keeps_its_end_and_says_where_that_begins(sandbox: Sandbox) -> Check {
+    let process = ended(&sandbox, "head -c 3000000 /dev/zero; printf end").await?;
+    let chunks = log(&sandbox, process, EVERYTHING).await?;
+    let Some(last) = chunks.last() else {
+        return Err(super::check::Failure::Broken("nothing of the log was kept".to_owned()));
+    };
+    ensure_eq!(last.offset + last.data.len() as u64, 3_000_003);
+    ensure!(last.data.ends_with(b"\0end"), "it does not end with the end");
+    let kept: usize = chunks.iter().map(|chunk| chunk.data.len()).sum();
+    ensure!((1 << 20..=2 << 20).contains(&kept), "{kept} bytes were kept");
+    Ok(())
+}
+
+async fn a_kill_without_a_signal_kills_the_whole_tree(sandbox: Sandbox) -> Check {
+    let line = "trap '' TERM; setsid sleep 86430 & (sleep 86430 &); sleep 86430";
+    let process = start(&sandbox, line).await?.id;
+    until("its children", async || Ok(alive(&sandbox, "86430").await? >= 3)).await?;
+    sandbox.kill(process, None).await?;
+    ensure_eq!(wait(&sandbox, process).await?, ExitStatus::Signaled(9));
+    cleared(&sandbox, "86430").await
+}
+
+async fn a_signal_reaches_the_process_and_is_how_it_ended(sandbox: Sandbox) -> Check {
+    for signal in [Signal::TERM, Signal::INT, Signal::KILL, Signal::HUP] {
+        let process = sandbox.start(Command::argv(["sleep", "86431"]), StartOptions::default()).await?.id;
+        sandbox.kill(process, Some(signal)).await?;
+        ensure_eq!(wait(&sandbox, process).await?, ExitStatus::Signaled(signal.0));
+    }
+    Ok(())
+}
+
+async fn a_signal_can_be_caught_by_the_process(sandbox: Sandbox) -> Check {
+    let line = "trap 'echo caught; exit 6' TERM; touch ready; while :; do sleep 0.05; done";
+    let process = start(&sandbox, line).await?.id;
+    until("its trap", async || Ok(sandbox.exists("ready").await?)).await?;
+    sandbox.kill(process, Some(Signal::TERM)).await?;
+    ensure_eq!(wait(&sandbox, process).await?, ExitStatus::Exited(6));
+    ensure_eq!(text(&log(&sandbox, process, EVERYTHING).await?), "caught\n");
+    Ok(())
+}
+
+async fn killing_a_process_that_has_ended_is_fine(sandbox: Sandbox) -> Check {
+    let process = ended(&sandbox, "exit 2").await?;
+    sandbox.kill(process, None).await?;
+    sandbox.kill(process, Some(Signal::TERM)).await?;
+    ensure_eq!(wait(&sandbox, process).await?, ExitStatus::Exited(2));
+    Ok(())
+}
+
+async fn a_process_survives_the_handle_that_started_it(fixture: Arc<dyn Fixture>) -> Check {
+    let provider = fixture.provider();
+    let first = Sandbox::create(&*provider, fixture.spec()).await?;
+    let id = first.id().to_string();
+    let line = "echo before; while [ ! -e go ]; do sleep 0.02; done; echo after";
+    let process = start(&first, line).await?.id;
+    drop(first);
+    let second = Disposable(Sandbox::open(&*provider, &id).await?);
+    let known = second.0.processes().await?;
+    ensure!(known.iter().any(|info| info.id == process && info.status == ProcessStatus::Running), "{known:?}");
+    second.0.write("go", "").await?;
+    ensure_eq!(wait(&second.0, process).await?, ExitStatus::Exited(0));
+    ensure_eq!(text(&log(&second.0, process, EVERYTHING).await?), "before\nafter\n");
+    Ok(second.0.destroy().await?)
+}
+
+async fn a_process_outlives_the_deadline_of_other_commands(sandbox: Sandbox) -> Check {
+    let process = start(&sandbox, "sleep 86432").await?.id;
+    let options = crate::ExecOptions { timeout_ms: Some(100), ..crate::ExecOptions::default() };
+    ensure_eq!(sandbox.exec("sleep 86433", options).await?.outcome, crate::Outcome::TimedOut);
+    let known = sandbox.processes().await?;
+    ensure!(known.iter().any(|info| info.id == process && info.status == ProcessStatus::Running), "{known:?}");
+    sandbox.kill(process, None).await?;
+    cleared(&sandbox, "86432").await
+}
