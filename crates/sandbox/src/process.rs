@@ -68,8 +68,8 @@ pub enum LogStream {
     Stderr,
 }
 
-/// Which part of a process's log to read. Offsets count every byte ever written to that stream; the last 1 MiB of each
-/// is kept.
+/// Which part of a process's log to read. Offsets count every byte ever written to either stream; about the last 1 MiB
+/// of both together is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogQuery {
     /// Which stream; `None`: both, in the order in which they arrived.

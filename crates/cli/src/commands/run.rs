@@ -12,8 +12,15 @@ use crate::errors::Failure;
 use crate::output::Output;
 use crate::signals::Signals;
 
+/// How long a throw-away sandbox outlives a killed `eyot run`.
+const ORPHANED_AFTER_MS: u64 = 30_000;
+
 pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
-    let spec = args.spec.to_spec(&context.config.defaults)?;
+    let mut spec = args.spec.to_spec(&context.config.defaults)?;
+    if !args.keep {
+        // If this process is killed, its sandbox is idle from then on, and ends itself.
+        spec.lifecycle.idle_timeout_ms.get_or_insert(ORPHANED_AFTER_MS);
+    }
     let attachment = Attachment {
         command: Command::argv(args.command),
         cwd: None,

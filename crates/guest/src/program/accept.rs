@@ -65,17 +65,20 @@ impl Guest {
 
     /// A connection is gone: nobody waits for its calls, and the commands that belong to them die.
     pub(super) fn lose_connection(&mut self, id: u32) {
-        let Some(connection) = self.connections.remove(&id) else {
+        let Some(mut connection) = self.connections.remove(&id) else {
             return;
         };
         connection.outbox.close();
-        for (number, call) in connection.calls {
+        for (number, call) in std::mem::take(&mut connection.calls) {
             self.abandon(id, number, &call);
         }
         if connection.is_makers && !self.adopted {
             self.ending = Some(Ending::Over);
         }
-        self.activity.note();
+        // Whoever only looks whether somebody listens has not used the sandbox.
+        if connection.has_greeted() {
+            self.activity.note();
+        }
         self.wake_listener();
     }
 }

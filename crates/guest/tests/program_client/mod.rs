@@ -221,6 +221,8 @@ impl Client {
                 Ok(0) => return None,
                 Ok(count) => self.decoder.push(&buffer[..count]),
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
+                // A child of this process ended.
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => panic!("nothing came from the guest: {error}"),
             }
         }

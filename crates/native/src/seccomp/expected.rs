@@ -38,7 +38,7 @@ fn by_arguments(name: &str, arguments: [u64; 6]) -> Decision {
         "personality" => allow_if(a == u32::MAX || a & !0x6_0008 == 0),
         "ioctl" => allow_if(!matches!(b, 0x5412 | 0x541C | 0x541D | 0x5423)),
         "socket" | "socketpair" => socket(a, b, c),
-        "prlimit64" => allow_if(a != 1 || arguments[2] == 0),
+        "prlimit64" => allow_if(a == 0 || arguments[2] == 0),
         "sched_setaffinity" | "sched_setscheduler" | "sched_setparam" | "sched_setattr" => allow_if(a != 1),
         "setpriority" => allow_if(a != 2 && b != 1),
         "ioprio_set" => allow_if(a != 3 && b != 1),

@@ -126,9 +126,11 @@ fn about_pid_1() -> Vec<(&'static str, Rule)> {
     const IOPRIO_WHO_USER: u32 = 3;
 
     let not_pid_1 = || Rule::when(low(0).equals(1), REFUSE, ALLOW);
+    // A thread of the guest is named by a number that no filter knows, and its limits are the whole guest's: so only
+    // one's own limits are changed (0, which is all that libc asks for), others' are read.
     let limits = || {
-        let changes = Rule::when(high(2).equals(0), ALLOW, REFUSE);
-        Rule::when(low(0).equals(1), Rule::when(low(2).equals(0), changes, REFUSE), ALLOW)
+        let reads = Rule::when(high(2).equals(0), ALLOW, REFUSE);
+        Rule::when(low(0).equals(0), ALLOW, Rule::when(low(2).equals(0), reads, REFUSE))
     };
     // A user is every process of his; a group 1 is led by pid 1.
     let priority =

@@ -1,8 +1,8 @@
 //! K11: using up what all share. The limit is hit inside; the host and a sibling do not notice.
 
-use std::process::Command;
 
 use eyot::{ExecOptions, Outcome, ProcessId, RemoveOptions, StartOptions};
+use tokio::process::Command;
 
 use crate::check::{Check, cases, ensure, ensure_eq, promptly, slow, until};
 use crate::facts::{Facts, errno_name, note, tried_io};
@@ -31,7 +31,7 @@ pub fn probe(arguments: &[String]) {
     raise_own_limit();
     let kind = arguments.first().map(String::as_str).unwrap_or_default();
     let (count, errno) = match kind {
-        "processes" => take(most, || sys::fork(|| sys::pause()).map(i64::from)),
+        "processes" => take(most, || sys::fork(|| if few { 0 } else { sys::pause() }).map(i64::from)),
         "threads" => take(most, || start_thread().map(|()| 0)),
         "descriptors" => take(most, || sys::call(libc::SYS_dup, &[0])),
         "inotify" => take(most, || sys::call(libc::SYS_inotify_init1, &[0])),
@@ -47,10 +47,6 @@ pub fn probe(arguments: &[String]) {
     note("held", true);
     if !few {
         sys::pause();
-    }
-    if kind == "processes" {
-        // The few that wait for ever end with this process's own tree.
-        sys::exit(0);
     }
 }
 
@@ -130,7 +126,8 @@ async fn others_have_some(world: &World, kind: &str) -> Check {
     ensure!(facts.get("ended")? == "enough", "a sibling gets no {kind} any more: {facts:?}");
     sibling.still_works().await?;
     sibling.end().await?;
-    let output = Command::new(std::env::current_exe()?).args(["probe", "bomb", kind, "few"]).output()?;
+    let few = Command::new(std::env::current_exe()?).args(["probe", "bomb", kind, "few"]).kill_on_drop(true).output();
+    let output = promptly("the host's own", few).await??;
     let facts = Facts::parse(&String::from_utf8_lossy(&output.stdout));
     ensure!(facts.get("ended")? == "enough", "the host gets no {kind} any more: {facts:?}");
     Ok(())

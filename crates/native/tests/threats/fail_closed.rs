@@ -2,12 +2,12 @@
 //! own whose descendants can be counted.
 
 use std::path::Path;
-use std::process::Command;
 
 use eyot::{ErrorKind, Sandbox, SandboxSpec, Security};
 use eyot_native::{NativeOptions, NativeProvider};
+use tokio::process::Command;
 
-use crate::check::{Check, cases, ensure, not_here};
+use crate::check::{Check, cases, ensure, not_here, promptly};
 use crate::facts::{Facts, note};
 use crate::world::World;
 
@@ -116,15 +116,16 @@ fn wait_for_no_descendants() -> usize {
     descendants()
 }
 
-fn try_with(step: &str) -> Check<Facts> {
-    let output = Command::new(std::env::current_exe()?).args(["probe", "fail-closed", step]).output()?;
+async fn try_with(step: &str) -> Check<Facts> {
+    let attempt = Command::new(std::env::current_exe()?).args(["probe", "fail-closed", step]).kill_on_drop(true).output();
+    let output = promptly(step, attempt).await??;
     let facts = Facts::parse(&String::from_utf8_lossy(&output.stdout));
     facts.each("left_", &["0"])?;
     Ok(facts)
 }
 
-fn ensure_fails_closed(step: &str) -> Check {
-    let facts = try_with(step)?;
+async fn ensure_fails_closed(step: &str) -> Check {
+    let facts = try_with(step).await?;
     let message = facts.get("message")?;
     ensure!(facts.get("is_setup")? == "true", "{step}: {} {message}", facts.get("kind")?);
     ensure!(message.contains(step), "`{message}` does not name the step `{step}`");
@@ -132,7 +133,10 @@ fn ensure_fails_closed(step: &str) -> Check {
 }
 
 async fn k16_every_step_that_fails_ends_the_create_and_leaves_nothing(_world: std::sync::Arc<World>) -> Check {
-    steps().try_for_each(ensure_fails_closed)
+    for step in steps() {
+        ensure_fails_closed(step).await?;
+    }
+    Ok(())
 }
 
 async fn k16_landlock_that_fails_ends_the_create_and_leaves_nothing(world: std::sync::Arc<World>) -> Check {
@@ -140,13 +144,13 @@ async fn k16_landlock_that_fails_ends_the_create_and_leaves_nothing(world: std::
     let abi = stage.sandbox.isolation().landlock_abi;
     stage.end().await?;
     match abi {
-        Some(_) => ensure_fails_closed(LANDLOCK),
+        Some(_) => ensure_fails_closed(LANDLOCK).await,
         None => not_here("this kernel has no Landlock"),
     }
 }
 
 async fn k16_a_create_without_a_failing_step_succeeds_in_the_same_process(_world: std::sync::Arc<World>) -> Check {
-    let facts = try_with("")?;
+    let facts = try_with("").await?;
     facts.is("created", "true")?;
     facts.is("destroyed", "true")?;
     // The counting counts: there was a guest.

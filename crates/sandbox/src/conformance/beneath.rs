@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::Fixture;
-use super::check::{Check, Disposable, Failure, cases, ensure, ensure_eq, ensure_fails, output, promptly, unique_name};
+use super::check::{
+    Check, Disposable, Failure, cases, ensure, ensure_eq, ensure_fails, output, promptly, unique_name,
+};
 use super::read::collect;
 use crate::driver::ByteStream;
 use crate::error::{Error, ErrorKind, Result};
@@ -11,7 +13,7 @@ use crate::files::{CreateDirOptions, RemoveOptions, TarInOptions};
 use crate::path::Place;
 use crate::sandbox::Sandbox;
 use crate::search::{GlobOptions, GrepOptions};
-use crate::spec::WorkspaceSpec;
+use crate::spec::{SandboxSpec, WorkspaceSpec};
 use crate::workspace::{PageOptions, Workspace, WorkspaceExec};
 
 const CANARY: &str = "canary-9f2c";
@@ -123,7 +125,10 @@ async fn f1_nothing_is_removed_or_renamed_through_a_link_out_of_the_workspace(sa
     workspace.write_file("mine", "x").await?;
     for link in links {
         let (file, new) = (format!("{link}/f"), format!("{link}/new"));
-        ensure_fails!(workspace.remove(&file, RemoveOptions { recursive: true, force: true }).await, Permission);
+        ensure_fails!(
+            workspace.remove(&file, RemoveOptions { recursive: true, force: true }).await,
+            Permission
+        );
         ensure_fails!(workspace.rename(&file, "stolen").await, Permission);
         ensure_fails!(workspace.rename("mine", &new).await, Permission);
     }
@@ -148,7 +153,10 @@ async fn f1_glob_and_grep_do_not_begin_behind_a_link_out_of_the_workspace(sandbo
         let root = || held(&workspace, &link);
         ensure_fails!(sandbox.glob(&glob(root()?, "**")).await, Permission);
         ensure_fails!(sandbox.grep(&grep(root()?, "canary")).await, Permission);
-        ensure_fails!(sandbox.grep(&grep(held(&workspace, &format!("{link}/f"))?, "canary")).await, Permission);
+        ensure_fails!(
+            sandbox.grep(&grep(held(&workspace, &format!("{link}/f"))?, "canary")).await,
+            Permission
+        );
     }
     Ok(())
 }
@@ -162,7 +170,11 @@ async fn f1_glob_and_grep_follow_no_link_that_they_meet(sandbox: Sandbox) -> Che
     ensure_eq!(paths, [mine.as_str()]);
     let found = promptly("a glob", sandbox.glob(&glob(held(&workspace, ".")?, "**"))).await??;
     ensure_eq!(found.paths.len(), links.len() + 1);
-    ensure!(!found.paths.iter().any(|path| path.ends_with("/f")), "{:?} has a file of the outside", found.paths);
+    ensure!(
+        !found.paths.iter().any(|path| path.ends_with("/f")),
+        "{:?} has a file of the outside",
+        found.paths
+    );
     Ok(())
 }
 
@@ -195,23 +207,32 @@ async fn f1_a_command_does_not_start_behind_a_link_out_of_the_workspace(sandbox:
     Ok(())
 }
 
-async fn f1_a_manifest_does_not_write_through_a_link_out_of_the_workspace(fixture: Arc<dyn Fixture>) -> Check {
-    let mut spec = fixture.spec();
-    spec.workspace =
-        WorkspaceSpec::Persistent { id: unique_name().to_string(), destroy_on_session_destroy: true };
-    let first = Disposable(Sandbox::create(&*fixture.provider(), spec.clone()).await?);
-    output(&first.0, "ln -s /tmp out").await?;
+async fn f1_a_manifest_does_not_write_through_a_link_out_of_the_workspace(
+    fixture: Arc<dyn Fixture>,
+) -> Check {
+    let id = unique_name().to_string();
+    let sharing = |destroy_on_session_destroy| {
+        let workspace = WorkspaceSpec::Persistent { id: id.clone(), destroy_on_session_destroy };
+        SandboxSpec { workspace, ..fixture.spec() }
+    };
+    let owner = Disposable(Sandbox::create(&*fixture.provider(), sharing(true)).await?);
+    output(&owner.0, "ln -s /tmp out").await?;
+    let mut spec = sharing(false);
     spec.manifest.files.insert("out/evil".to_owned(), "x".into());
-    ensure_fails!(Sandbox::create(&*fixture.provider(), spec.clone()).await, Permission);
-    spec.manifest.files.clear();
+    ensure_fails!(Sandbox::create(&*fixture.provider(), spec).await, Permission);
+    let mut spec = sharing(false);
     spec.manifest.directories.push("out/evil".to_owned());
     ensure_fails!(Sandbox::create(&*fixture.provider(), spec).await, Permission);
-    Ok(())
+    Ok(owner.0.destroy().await?)
 }
 
 async fn links_that_stay_in_the_workspace_work(sandbox: Sandbox) -> Check {
     let workspace = sandbox.workspace();
-    output(&sandbox, "mkdir -p a/b && echo x > a/f && ln -s ../f a/b/up && ln -s a/b dir && ln -s dir/up chain").await?;
+    output(
+        &sandbox,
+        "mkdir -p a/b && echo x > a/f && ln -s ../f a/b/up && ln -s a/b dir && ln -s dir/up chain",
+    )
+    .await?;
     for link in ["a/b/up", "dir/up", "chain"] {
         ensure_eq!(workspace.read_text_file(link).await?, "x\n");
     }

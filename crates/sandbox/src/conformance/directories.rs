@@ -40,7 +40,8 @@ async fn a_listing_has_every_name_once_sorted_and_dot_files_too(sandbox: Sandbox
 }
 
 async fn a_listing_says_what_each_name_is(sandbox: Sandbox) -> Check {
-    output(&sandbox, "mkdir d && printf 12345 > f && ln -s d ld && ln -s nowhere dangling && mkfifo p").await?;
+    output(&sandbox, "mkdir d && printf 12345 > f && ln -s d ld && ln -s nowhere dangling && mkfifo p")
+        .await?;
     let types = [
         ("d", FileType::Directory),
         ("dangling", FileType::Symlink),
@@ -81,7 +82,11 @@ async fn listing_a_file_is_not_directory_and_a_missing_one_not_found(sandbox: Sa
 
 async fn a_directory_of_five_thousand_names_is_listed_whole(sandbox: Sandbox) -> Check {
     let long = "n".repeat(100);
-    output(&sandbox, &format!("mkdir d && cd d && i=0; while [ $i -lt 5000 ]; do : > {long}$i; i=$((i+1)); done")).await?;
+    output(
+        &sandbox,
+        &format!("mkdir d && cd d && i=0; while [ $i -lt 5000 ]; do : > {long}$i; i=$((i+1)); done"),
+    )
+    .await?;
     let found = names(&sandbox, "d").await?;
     ensure_eq!(found.len(), 5000);
     ensure!(found.is_sorted() && found.iter().all(|name| name.starts_with(&long)), "the names are wrong");

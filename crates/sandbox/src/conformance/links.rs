@@ -18,7 +18,8 @@ cases! {
 
 async fn a_file_is_read_through_relative_absolute_and_chained_links(sandbox: Sandbox) -> Check {
     sandbox.write("d/f", "content").await?;
-    output(&sandbox, "ln -s d/f rel && ln -s \"$PWD/d/f\" abs && ln -s rel chain && ln -s ../d/f d/up").await?;
+    output(&sandbox, "ln -s d/f rel && ln -s \"$PWD/d/f\" abs && ln -s rel chain && ln -s ../d/f d/up")
+        .await?;
     for link in ["rel", "abs", "chain", "d/up"] {
         ensure_eq!(sandbox.read_text(link).await?, "content");
     }

@@ -74,8 +74,23 @@ async fn f3_a_path_of_4095_bytes_works_and_one_of_4096_is_invalid(sandbox: Sandb
 
 async fn f3_newlines_quotes_and_every_other_odd_name_work(sandbox: Sandbox) -> Check {
     let names = [
-        "new\nline", "tab\there", "'single'", "\"double\"", "back\\slash", "$HOME `id` $(id)", "-rf", "--", "*?[a]{b,c}",
-        " space ", "...", "~", "#", "\u{1b}[31m", "\r", "ünï😀", "a:b;c|d&e<f>",
+        "new\nline",
+        "tab\there",
+        "'single'",
+        "\"double\"",
+        "back\\slash",
+        "$HOME `id` $(id)",
+        "-rf",
+        "--",
+        "*?[a]{b,c}",
+        " space ",
+        "...",
+        "~",
+        "#",
+        "\u{1b}[31m",
+        "\r",
+        "ünï😀",
+        "a:b;c|d&e<f>",
     ];
     for name in names {
         sandbox.write(name, name).await?;

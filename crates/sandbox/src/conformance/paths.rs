@@ -107,7 +107,10 @@ async fn a_file_s_error_says_once_what_failed_where_and_why(sandbox: Sandbox) ->
     for (beginning, error) in sentences {
         let sentence = error.map(|error| error.to_string()).unwrap_or_default();
         let reason = sentence.strip_prefix(&beginning);
-        ensure!(reason.is_some_and(|reason| !reason.is_empty()), "`{sentence}` does not begin with `{beginning}`");
+        ensure!(
+            reason.is_some_and(|reason| !reason.is_empty()),
+            "`{sentence}` does not begin with `{beginning}`"
+        );
         let repeats = reason.is_some_and(|reason| reason.contains("missing") || reason.contains("taken"));
         ensure!(!repeats, "`{sentence}` says something twice");
     }

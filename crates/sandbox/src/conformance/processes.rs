@@ -205,7 +205,7 @@ async fn a_long_log_keeps_its_end_and_says_where_that_begins(sandbox: Sandbox) -
     ensure_eq!(last.offset + last.data.len() as u64, 3_000_003);
     ensure!(last.data.ends_with(b"\0end"), "it does not end with the end");
     let kept: usize = chunks.iter().map(|chunk| chunk.data.len()).sum();
-    ensure!((1 << 20..=2 << 20).contains(&kept), "{kept} bytes were kept");
+    ensure!((1_000_000..=2 << 20).contains(&kept), "{kept} bytes were kept");
     Ok(())
 }
 
@@ -233,7 +233,9 @@ async fn a_signal_can_be_caught_by_the_process(sandbox: Sandbox) -> Check {
     until("its trap", async || Ok(sandbox.exists("ready").await?)).await?;
     sandbox.kill(process, Some(Signal::TERM)).await?;
     ensure_eq!(wait(&sandbox, process).await?, ExitStatus::Exited(6));
-    ensure_eq!(text(&log(&sandbox, process, EVERYTHING).await?), "caught\n");
+    // The signal went to the group, and a shell may say so of its `sleep`.
+    let said = text(&log(&sandbox, process, EVERYTHING).await?);
+    ensure!(said.ends_with("caught\n"), "the log is {said:?}");
     Ok(())
 }
 

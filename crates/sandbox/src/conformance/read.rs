@@ -83,7 +83,8 @@ async fn reading_below_a_file_fails(sandbox: Sandbox) -> Check {
 
 async fn a_file_is_read_byte_by_byte_as_it_was_written(sandbox: Sandbox) -> Check {
     let every_byte: Vec<u8> = (0..=255).collect();
-    for content in [&every_byte[..], b"\0", b"a\0b\r\nno final newline", b"\xef\xbb\xbfmark\n\n", b"\xff\xfe"] {
+    for content in [&every_byte[..], b"\0", b"a\0b\r\nno final newline", b"\xef\xbb\xbfmark\n\n", b"\xff\xfe"]
+    {
         sandbox.write("f", content.to_vec()).await?;
         ensure_eq!(&sandbox.read("f").await?[..], content);
     }
@@ -114,7 +115,10 @@ async fn a_file_of_several_mebibytes_is_read_whole_and_in_order(sandbox: Sandbox
     let content = pattern((5 << 20) + 7);
     sandbox.write("f", content.clone()).await?;
     ensure!(sandbox.read("f").await? == content, "the bytes are not the ones that were written");
-    ensure!(part(&sandbox, "f", 0, None).await? == content, "the stream's bytes are not the ones that were written");
+    ensure!(
+        part(&sandbox, "f", 0, None).await? == content,
+        "the stream's bytes are not the ones that were written"
+    );
     Ok(())
 }
 
@@ -123,7 +127,10 @@ async fn a_part_of_a_file_is_read_from_an_offset(sandbox: Sandbox) -> Check {
     sandbox.write("f", content.clone()).await?;
     for (offset, limit) in [(0, 1), (1, 2), (65_535, 2), (65_536, 65_537), (100_000, 150_000)] {
         let found = part(&sandbox, "f", offset, Some(limit)).await?;
-        ensure!(found == content[offset as usize..(offset + limit) as usize], "{limit} bytes from {offset} are wrong");
+        ensure!(
+            found == content[offset as usize..(offset + limit) as usize],
+            "{limit} bytes from {offset} are wrong"
+        );
     }
     Ok(())
 }
@@ -138,14 +145,18 @@ async fn the_tail_of_a_file_is_read_to_its_end(sandbox: Sandbox) -> Check {
 
 async fn past_the_end_and_with_a_limit_of_zero_nothing_is_read(sandbox: Sandbox) -> Check {
     sandbox.write("f", "0123456789").await?;
-    for (offset, limit) in [(10, None), (11, None), (1 << 40, Some(5)), (u64::MAX, None), (0, Some(0)), (5, Some(0))] {
+    for (offset, limit) in
+        [(10, None), (11, None), (1 << 40, Some(5)), (u64::MAX, None), (0, Some(0)), (5, Some(0))]
+    {
         ensure_eq!(part(&sandbox, "f", offset, limit).await?, b"");
     }
     ensure_fails!(part(&sandbox, "missing", 0, Some(0)).await, NotFound);
     Ok(())
 }
 
-async fn a_file_as_large_as_the_limit_is_read_and_one_byte_more_is_too_large(fixture: Arc<dyn Fixture>) -> Check {
+async fn a_file_as_large_as_the_limit_is_read_and_one_byte_more_is_too_large(
+    fixture: Arc<dyn Fixture>,
+) -> Check {
     let spec = with_file_limit(&*fixture, 100_000);
     with_spec(&*fixture, spec, async |sandbox: Sandbox| {
         write_unlimited(&sandbox, "edge", 100_000).await?;

@@ -98,7 +98,8 @@ async fn removing_a_link_leaves_its_target(sandbox: Sandbox) -> Check {
 
 async fn removing_a_tree_leaves_what_its_links_lead_to(sandbox: Sandbox) -> Check {
     sandbox.write("outside/f", "kept").await?;
-    output(&sandbox, "mkdir t && ln -s ../outside t/ld && ln -s ../outside/f t/lf && ln -s outside top").await?;
+    output(&sandbox, "mkdir t && ln -s ../outside t/ld && ln -s ../outside/f t/lf && ln -s outside top")
+        .await?;
     sandbox.remove("t", RECURSIVE).await?;
     sandbox.remove("top", RECURSIVE).await?;
     ensure_eq!(names(&sandbox).await?, ["outside"]);

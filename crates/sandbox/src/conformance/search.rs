@@ -55,11 +55,16 @@ async fn relative(sandbox: &Sandbox, options: &GlobOptions) -> Check<Vec<String>
 fn lines(sandbox: &Sandbox, result: &GrepResult) -> Vec<String> {
     let prefix = format!("{}/", sandbox.cwd());
     let shown = |path: &str| path.strip_prefix(&prefix).unwrap_or(path).to_owned();
-    result.matches.iter().map(|line| format!("{}:{}:{}", shown(&line.path), line.line_number, line.line)).collect()
+    result
+        .matches
+        .iter()
+        .map(|line| format!("{}:{}:{}", shown(&line.path), line.line_number, line.line))
+        .collect()
 }
 
 async fn glob_stars_and_question_marks_stay_within_a_segment(sandbox: Sandbox) -> Check {
-    with_files(&sandbox, &[("a.rs", ""), ("ab.rs", ""), ("d/c.rs", ""), ("d/e/f.rs", ""), ("g.txt", "")]).await?;
+    with_files(&sandbox, &[("a.rs", ""), ("ab.rs", ""), ("d/c.rs", ""), ("d/e/f.rs", ""), ("g.txt", "")])
+        .await?;
     ensure_eq!(found(&sandbox, "*.rs").await?, ["a.rs", "ab.rs"]);
     ensure_eq!(found(&sandbox, "?.rs").await?, ["a.rs"]);
     ensure_eq!(found(&sandbox, "*/*.rs").await?, ["d/c.rs"]);
@@ -135,14 +140,14 @@ async fn glob_below_what_is_missing_or_a_file_fails(sandbox: Sandbox) -> Check {
 }
 
 async fn grep_finds_lines_with_file_and_number(sandbox: Sandbox) -> Check {
-    with_files(&sandbox, &[("b", "no\nfn one() {}\r\nfn two"), ("a/c", "\nfn three\n"), ("d", "nothing")]).await?;
+    with_files(&sandbox, &[("b", "no\nfn one() {}\r\nfn two"), ("a/c", "\nfn three\n"), ("d", "nothing")])
+        .await?;
     let found = sandbox.grep(&grep(here(&sandbox, ".")?, r"^fn \w+")).await?;
     let shown = lines(&sandbox, &found);
-    ensure_eq!(shown.iter().map(|line| line.trim_end()).collect::<Vec<_>>(), [
-        "a/c:2:fn three",
-        "b:2:fn one() {}",
-        "b:3:fn two"
-    ]);
+    ensure_eq!(
+        shown.iter().map(|line| line.trim_end()).collect::<Vec<_>>(),
+        ["a/c:2:fn three", "b:2:fn one() {}", "b:3:fn two"]
+    );
     ensure!(!found.truncated && found.matches.iter().all(|line| !line.line_truncated), "{found:?}");
     Ok(())
 }
@@ -166,8 +171,7 @@ async fn grep_ignores_case_when_asked(sandbox: Sandbox) -> Check {
 async fn grep_searches_only_what_is_included(sandbox: Sandbox) -> Check {
     with_files(&sandbox, &[("a.rs", "x"), ("a.txt", "x"), ("src/b.rs", "x"), ("src/deep/c.rs", "x")]).await?;
     let including = async |include: &str| {
-        let options =
-            GrepOptions { include: Some(include.to_owned()), ..grep(here(&sandbox, ".")?, "x") };
+        let options = GrepOptions { include: Some(include.to_owned()), ..grep(here(&sandbox, ".")?, "x") };
         Check::Ok(lines(&sandbox, &sandbox.grep(&options).await?))
     };
     ensure_eq!(including("*.rs").await?, ["a.rs:1:x", "src/b.rs:1:x", "src/deep/c.rs:1:x"]);

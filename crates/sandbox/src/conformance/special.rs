@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::Fixture;
-use super::check::{Check, cases, ensure, ensure_eq, ensure_fails, need_program, output, promptly, with_spec};
+use super::check::{
+    Check, cases, ensure, ensure_eq, ensure_fails, need_program, output, promptly, with_spec,
+};
 use super::read::{collect, with_file_limit};
 use crate::files::{ByteRange, FileType, WriteMode, WriteOptions};
 use crate::sandbox::Sandbox;
@@ -54,14 +56,20 @@ async fn f2_a_device_is_refused_promptly_by_reads_and_writes(sandbox: Sandbox) -
     Ok(())
 }
 
-async fn f2_a_fifo_is_neither_a_file_nor_a_directory_and_can_be_listed_and_removed(sandbox: Sandbox) -> Check {
+async fn f2_a_fifo_is_neither_a_file_nor_a_directory_and_can_be_listed_and_removed(
+    sandbox: Sandbox,
+) -> Check {
     output(&sandbox, "mkfifo fifo").await?;
     let stat = promptly("a stat", sandbox.stat("fifo")).await??;
     ensure!(!stat.is_file && !stat.is_directory, "a FIFO is {stat:?}");
     ensure!(sandbox.exists("fifo").await?, "a FIFO does not exist");
     let listed = sandbox.list(".").await?;
     ensure_eq!(listed.len(), 1);
-    ensure!(matches!(listed[0].file_type, None | Some(FileType::Other)), "a FIFO is listed as {:?}", listed[0]);
+    ensure!(
+        matches!(listed[0].file_type, None | Some(FileType::Other)),
+        "a FIFO is listed as {:?}",
+        listed[0]
+    );
     sandbox.remove("fifo", Default::default()).await?;
     ensure!(!sandbox.exists("fifo").await?, "the FIFO is still there");
     Ok(())
@@ -100,7 +108,8 @@ async fn f5_a_part_of_a_huge_sparse_file_is_read(sandbox: Sandbox) -> Check {
     need_program(&sandbox, "truncate").await?;
     output(&sandbox, "truncate -s 100G sparse && printf end >> sparse").await?;
     let range = ByteRange { offset: (100 << 30) - 2, limit: None };
-    let tail = promptly("a tail", async { collect(sandbox.read_stream("sparse", range).await?).await }).await??;
+    let tail =
+        promptly("a tail", async { collect(sandbox.read_stream("sparse", range).await?).await }).await??;
     ensure_eq!(tail, b"\0\0end");
     Ok(())
 }

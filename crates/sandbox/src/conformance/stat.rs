@@ -51,10 +51,14 @@ async fn an_empty_file_is_a_file(sandbox: Sandbox) -> Check {
 }
 
 async fn a_link_is_described_by_its_target_and_as_a_link(sandbox: Sandbox) -> Check {
-    output(&sandbox, "printf 12345 > f && chmod 640 f && mkdir d && ln -s f l && ln -s l ll && ln -s d ld").await?;
+    output(&sandbox, "printf 12345 > f && chmod 640 f && mkdir d && ln -s f l && ln -s l ll && ln -s d ld")
+        .await?;
     for link in ["l", "ll"] {
         let stat = sandbox.stat(link).await?;
-        ensure!(stat.is_file && !stat.is_directory && stat.is_symbolic_link == Some(true), "a link is {stat:?}");
+        ensure!(
+            stat.is_file && !stat.is_directory && stat.is_symbolic_link == Some(true),
+            "a link is {stat:?}"
+        );
         ensure!(stat.size.is_none_or(|size| size == 5), "the link's own size is told: {stat:?}");
         ensure!(stat.mode.is_none_or(|mode| mode == 0o640), "the link's own mode is told: {stat:?}");
         ensure_eq!(stat.modified_ms, sandbox.stat("f").await?.modified_ms);

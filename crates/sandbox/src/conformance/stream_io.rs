@@ -28,7 +28,8 @@ cases! {
 }
 
 fn pieces(content: &[u8], size: usize) -> ByteStream {
-    let pieces: Vec<Result<Bytes>> = content.chunks(size).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+    let pieces: Vec<Result<Bytes>> =
+        content.chunks(size).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     stream::iter(pieces).boxed()
 }
 
@@ -110,7 +111,8 @@ async fn a_write_that_is_given_up_changes_nothing(sandbox: Sandbox) -> Check {
         ensure!(given_up.is_err(), "a write ended before its content did");
     }
     ensure_eq!(sandbox.read_text("old").await?, "old");
-    until("that nothing is left of what was given up", async || Ok(names(&sandbox).await? == ["old"])).await?;
+    until("that nothing is left of what was given up", async || Ok(names(&sandbox).await? == ["old"]))
+        .await?;
     ensure_eq!(sandbox.read_text("old").await?, "old");
     Ok(())
 }

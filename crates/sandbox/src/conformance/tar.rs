@@ -72,7 +72,8 @@ impl Archive {
 }
 
 fn sent(archive: Vec<u8>) -> ByteStream {
-    let pieces: Vec<Result<Bytes>> = archive.chunks(50_000).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+    let pieces: Vec<Result<Bytes>> =
+        archive.chunks(50_000).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     stream::iter(pieces).boxed()
 }
 
@@ -98,12 +99,19 @@ async fn a_tree_comes_back_from_its_tar_stream_alike(sandbox: Sandbox) -> Check 
     with_directory(&sandbox, "copy").await?;
     let made = sandbox.tar_in("copy", sent(archive), TarInOptions::default()).await?;
     // `%P` is the path below, then type, permission bits, target and size.
-    let list = "find . -mindepth 1 \\( -type d -printf '%P %y %m\\n' \\) -o -printf '%P %y %m %l %s\\n' | sort";
+    let list =
+        "find . -mindepth 1 \\( -type d -printf '%P %y %m\\n' \\) -o -printf '%P %y %m %l %s\\n' | sort";
     let original = output(&sandbox, &format!("cd t && {list}")).await?;
     ensure_eq!(output(&sandbox, &format!("cd copy/t && {list}")).await?, original);
-    ensure_eq!(made, output(&sandbox, "find t -print0 | tr -dc '\\0' | wc -c").await?.trim().parse().unwrap_or(0));
+    ensure_eq!(
+        made,
+        output(&sandbox, "find t -print0 | tr -dc '\\0' | wc -c").await?.trim().parse().unwrap_or(0)
+    );
     ensure_eq!(output(&sandbox, "copy/t/link && stat -c %Y copy/t/run").await?, "ran\n1000000000");
-    ensure!(sandbox.read(&format!("copy/{long}")).await? == pattern(300_000), "the content is not the original's");
+    ensure!(
+        sandbox.read(&format!("copy/{long}")).await? == pattern(300_000),
+        "the content is not the original's"
+    );
     output(&sandbox, "chmod 700 t/empty copy/t/empty").await?;
     Ok(())
 }
@@ -128,7 +136,8 @@ async fn a_single_file_is_packed_and_unpacked(sandbox: Sandbox) -> Check {
 }
 
 async fn links_that_lead_out_are_packed_and_made_again_but_not_followed(sandbox: Sandbox) -> Check {
-    output(&sandbox, "mkdir -p venv/bin && ln -s /bin/sh venv/bin/python && ln -s ../../elsewhere venv/lib").await?;
+    output(&sandbox, "mkdir -p venv/bin && ln -s /bin/sh venv/bin/python && ln -s ../../elsewhere venv/lib")
+        .await?;
     let archive = collect(sandbox.tar_out("venv").await?).await?;
     ensure!(archive.len() < 20_000, "{} bytes: a link was followed", archive.len());
     with_directory(&sandbox, "copy").await?;
@@ -249,7 +258,8 @@ async fn f4_setuid_bits_are_dropped(sandbox: Sandbox) -> Check {
 }
 
 async fn f4_more_bytes_or_entries_than_allowed_are_too_large(sandbox: Sandbox) -> Check {
-    let archive = || sent((0..5).fold(Archive::default(), |tar, n| tar.file(&format!("f{n}"), "12345")).bytes());
+    let archive =
+        || sent((0..5).fold(Archive::default(), |tar, n| tar.file(&format!("f{n}"), "12345")).bytes());
     let within = |max_total_bytes, max_entries| TarInOptions { max_total_bytes, max_entries };
     ensure_eq!(sandbox.tar_in(".", archive(), within(25, 5)).await?, 5);
     ensure_fails!(sandbox.tar_in(".", archive(), within(24, 5)).await, TooLarge);

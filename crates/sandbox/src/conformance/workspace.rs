@@ -66,7 +66,8 @@ async fn a_workspace_path_that_is_no_relative_one_is_refused_with_its_sentence(s
         is(workspace.remove(path, RemoveOptions::default()).await, sentence)?;
         is(workspace.rename(path, "x").await, sentence)?;
         is(workspace.read_text_file_page(path, PageOptions::default()).await.map(drop), sentence)?;
-        let exec = WorkspaceExec { command: "true".into(), cwd: Some(path.into()), ..WorkspaceExec::default() };
+        let exec =
+            WorkspaceExec { command: "true".into(), cwd: Some(path.into()), ..WorkspaceExec::default() };
         is(workspace.exec(exec).await.map(drop), sentence)?;
     }
     ensure!(sandbox.list(".").await?.is_empty(), "a refused path made something");
@@ -77,7 +78,8 @@ async fn a_workspace_file_is_not_the_workspace_itself(sandbox: Sandbox) -> Check
     let workspace = sandbox.workspace();
     for path in [".", "./", "a/.."] {
         let sentence = "sandbox path must refer to a file or directory inside the workspace";
-        let error = workspace.write_file(path, "x").await.err().map(|error| error.to_string()).unwrap_or_default();
+        let error =
+            workspace.write_file(path, "x").await.err().map(|error| error.to_string()).unwrap_or_default();
         ensure!(error.starts_with(sentence), "`{error}` does not begin with `{sentence}`");
         ensure_fails!(workspace.read_file(path).await, Invalid);
         ensure_fails!(workspace.remove(path, RemoveOptions { recursive: true, force: true }).await, Invalid);
@@ -161,17 +163,25 @@ async fn a_workspace_file_beyond_the_limit_is_too_large_either_way(fixture: Arc<
 
 async fn a_workspace_listing_has_paths_types_and_sizes(sandbox: Sandbox) -> Check {
     let workspace = sandbox.workspace();
-    output(&sandbox, "printf 12345 > f && mkdir d && ln -s f l && ln -s nowhere dangling && mkfifo p && : > .dot").await?;
+    output(
+        &sandbox,
+        "printf 12345 > f && mkdir d && ln -s f l && ln -s nowhere dangling && mkfifo p && : > .dot",
+    )
+    .await?;
     let listed = workspace.list_files(".").await?;
-    let facts: Vec<(&str, FileType)> = listed.iter().map(|entry| (entry.path.as_str(), entry.file_type)).collect();
-    ensure_eq!(facts, [
-        (".dot", FileType::File),
-        ("d", FileType::Directory),
-        ("dangling", FileType::Symlink),
-        ("f", FileType::File),
-        ("l", FileType::Symlink),
-        ("p", FileType::Other),
-    ]);
+    let facts: Vec<(&str, FileType)> =
+        listed.iter().map(|entry| (entry.path.as_str(), entry.file_type)).collect();
+    ensure_eq!(
+        facts,
+        [
+            (".dot", FileType::File),
+            ("d", FileType::Directory),
+            ("dangling", FileType::Symlink),
+            ("f", FileType::File),
+            ("l", FileType::Symlink),
+            ("p", FileType::Other),
+        ]
+    );
     ensure_eq!((listed[0].size, listed[3].size), (Some(0), Some(5)));
     Ok(())
 }
@@ -222,7 +232,8 @@ async fn a_workspace_command_takes_its_arguments_as_they_are(sandbox: Sandbox) -
     let result = workspace.exec(exec).await?;
     ensure_eq!((result.exit_code, result.stdout.as_str()), (0, "$HOME|a b|*|`id`|'|"));
     // Nobody feeds it: it reads end of file at once.
-    let result = workspace.exec(WorkspaceExec { command: "cat".to_owned(), ..WorkspaceExec::default() }).await?;
+    let result =
+        workspace.exec(WorkspaceExec { command: "cat".to_owned(), ..WorkspaceExec::default() }).await?;
     ensure_eq!((result.exit_code, result.stdout.as_str(), result.timed_out), (0, "", false));
     Ok(())
 }

@@ -77,7 +77,10 @@ async fn a_driver_itself_makes_no_parents(sandbox: Sandbox) -> Check {
 async fn a_write_to_a_directory_is_is_directory(sandbox: Sandbox) -> Check {
     sandbox.create_dir("d", CreateDirOptions::default()).await?;
     ensure_fails!(sandbox.write("d", "x").await, IsDirectory);
-    ensure!(sandbox.stat("d").await?.is_directory && sandbox.list("d").await?.is_empty(), "the directory changed");
+    ensure!(
+        sandbox.stat("d").await?.is_directory && sandbox.list("d").await?.is_empty(),
+        "the directory changed"
+    );
     Ok(())
 }
 
@@ -154,7 +157,8 @@ async fn create_new_refuses_what_is_there_and_leaves_it(sandbox: Sandbox) -> Che
 }
 
 async fn of_ten_who_create_one_file_one_succeeds(sandbox: Sandbox) -> Check {
-    let all = join_all((0..10).map(|writer| sandbox.write_with("f", vec![b'0' + writer; 1000], CREATE_NEW))).await;
+    let all =
+        join_all((0..10).map(|writer| sandbox.write_with("f", vec![b'0' + writer; 1000], CREATE_NEW))).await;
     ensure_eq!(all.iter().filter(|created| created.is_ok()).count(), 1);
     let winner = all.iter().position(Result::is_ok).unwrap_or_default() as u8;
     for refused in all.into_iter().filter(Result::is_err) {
@@ -233,7 +237,11 @@ async fn f7_a_reader_sees_the_old_or_the_new_file_and_nothing_between(sandbox: S
     let reading = async {
         for _ in 0..80 {
             let found = sandbox.read("f").await?;
-            ensure!(contents.iter().any(|whole| found == whole[..]), "{} bytes of both contents", found.len());
+            ensure!(
+                contents.iter().any(|whole| found == whole[..]),
+                "{} bytes of both contents",
+                found.len()
+            );
         }
         Check::Ok(())
     };
@@ -277,7 +285,9 @@ async fn f7_what_ten_appenders_add_never_interleaves(sandbox: Sandbox) -> Check 
 
 async fn f7_ten_large_appends_at_once_stay_whole(sandbox: Sandbox) -> Check {
     const LARGE: usize = 700_000;
-    for added in join_all((0..10).map(|writer| sandbox.write_with("log", vec![b'0' + writer; LARGE], APPEND))).await {
+    for added in
+        join_all((0..10).map(|writer| sandbox.write_with("log", vec![b'0' + writer; LARGE], APPEND))).await
+    {
         added?;
     }
     let log = sandbox.read("log").await?;

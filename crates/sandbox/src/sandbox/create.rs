@@ -2,8 +2,10 @@
 //! after the backend made something destroys it again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::time::Instant;
 
 use super::Sandbox;
 use super::write::Content;
@@ -12,11 +14,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::files::{CreateDirOptions, WriteOptions};
 use crate::observer::Observer;
 use crate::path::{Place, WorkspacePath};
-use crate::provider::SandboxProvider;
+use crate::provider::{SandboxInfo, SandboxProvider, SandboxStatus};
 use crate::spec::{Manifest, SandboxSpec};
 
 /// How often a get-or-create tries again when the name appears and vanishes under it.
 const GET_OR_CREATE_TRIES: usize = 4;
+/// How long it waits for somebody else's create of the same name, and how long between two looks.
+const CREATE_PATIENCE: Duration = Duration::from_secs(10);
+const CREATE_LOOK: Duration = Duration::from_millis(5);
 
 impl Sandbox {
     /// Makes a sandbox from a spec, with its manifest applied. `invalid` before anything exists if the spec is wrong;
@@ -59,7 +64,7 @@ impl Sandbox {
             return Ok((Self::create(provider, spec).await?, true));
         };
         for _ in 0..GET_OR_CREATE_TRIES {
-            if let Some(found) = find(provider, &key, &spec).await? {
+            if let Some(found) = find_finished(provider, &key, &spec).await? {
                 return Ok((found, false));
             }
             match Self::create(provider, spec.clone()).await {
@@ -134,6 +139,32 @@ impl Sandbox {
             false => Ok(place.path.into()),
         }
     }
+}
+
+/// The same as [`find`], once nobody is making that sandbox any more.
+async fn find_finished(
+    provider: &dyn SandboxProvider,
+    key: &str,
+    spec: &SandboxSpec,
+) -> Result<Option<Sandbox>> {
+    let given_up = Instant::now() + CREATE_PATIENCE;
+    loop {
+        match find(provider, key, spec).await {
+            Err(error) if error.kind() == ErrorKind::Unavailable && Instant::now() < given_up => {
+                if is_dead(provider, key).await? {
+                    return Err(error);
+                }
+                tokio::time::sleep(CREATE_LOOK).await;
+            }
+            found => return found,
+        }
+    }
+}
+
+/// Whether a sandbox that does not answer never will.
+async fn is_dead(provider: &dyn SandboxProvider, key: &str) -> Result<bool> {
+    let named = |info: &SandboxInfo| info.name.as_str() == key || info.id.as_str() == key;
+    Ok(provider.list().await?.iter().any(|info| named(info) && info.status == SandboxStatus::Dead))
 }
 
 /// Opens `key`, or says that it is free. A name is used again after a destroy; an id never is.

@@ -136,7 +136,6 @@ fn pid_1_is_out_of_reach_of_limits_and_scheduling() {
         assert_eq!(answer(name, arguments), REFUSED_CALL, "{name} {arguments:x?}");
     }
     for own in [0, 2, 1000] {
-        assert_eq!(answer("prlimit64", &[own, 7, 0x1000]), Decision::Allow);
         assert_eq!(answer("sched_setaffinity", &[own]), Decision::Allow);
         assert_eq!(answer("setpriority", &[0, own, 19]), Decision::Allow);
         assert_eq!(answer("ioprio_set", &[1, own]), Decision::Allow);
@@ -145,8 +144,12 @@ fn pid_1_is_out_of_reach_of_limits_and_scheduling() {
 }
 
 #[test]
-fn the_limits_of_pid_1_can_still_be_read() {
-    assert_eq!(answer("prlimit64", &[1, 7, 0, 0x1000]), Decision::Allow);
+fn only_ones_own_limits_are_changed_and_others_can_still_be_read() {
+    assert_eq!(answer("prlimit64", &[0, 7, 0x1000]), Decision::Allow);
+    for other in [1, 2, 1000] {
+        assert_eq!(answer("prlimit64", &[other, 7, 0x1000]), REFUSED_CALL);
+        assert_eq!(answer("prlimit64", &[other, 7, 0, 0x1000]), Decision::Allow);
+    }
 }
 
 #[test]
