@@ -1,7 +1,7 @@
 //! Removing a sandbox's files: any depth, any permissions, never through a symbolic link, a handful of descriptors.
 //!
 //! Directories below are moved up into the top one before they are emptied, so neither the stack nor the descriptors
-//! grow with the depth of what a workload built.
+//! grow with the depth of what a workload built. Two may remove one tree at once: what is gone already is fine.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -24,7 +24,10 @@ pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
             break;
         }
         for name in directories {
-            let directory = open(&top, name.as_c_str())?;
+            let directory = match open(&top, name.as_c_str()) {
+                Err(Errno::NOENT) => continue,
+                other => other?,
+            };
             empty(&directory, &top, &mut moved)?;
             match rustix::fs::unlinkat(&top, name.as_c_str(), AtFlags::REMOVEDIR) {
                 Ok(()) | Err(Errno::NOENT) => {}
@@ -63,7 +66,10 @@ fn empty(directory: &OwnedFd, top: &OwnedFd, moved: &mut u64) -> io::Result<Vec<
         }
         let is_directory = match entry.file_type() {
             FileType::Unknown => {
-                let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                let found = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Err(Errno::NOENT) => continue,
+                    other => other?,
+                };
                 FileType::from_raw_mode(found.st_mode) == FileType::Directory
             }
             known => known == FileType::Directory,
@@ -88,7 +94,10 @@ fn move_up(directory: &OwnedFd, name: &std::ffi::CStr, top: &OwnedFd, moved: &mu
         Ok(()) | Err(Errno::NOENT) => return Ok(()),
         Err(_) => {}
     }
-    let opened = open(directory, name)?;
+    let opened = match open(directory, name) {
+        Err(Errno::NOENT) => return Ok(()),
+        other => other?,
+    };
     rustix::fs::fchmod(&opened, Mode::RWXU)?;
     loop {
         *moved += 1;
@@ -126,6 +135,27 @@ mod tests {
         }
         remove_tree(&tree).unwrap();
         assert!(!tree.exists() && kept.exists());
+    }
+
+    #[test]
+    fn two_removers_of_one_tree_do_not_stumble_over_each_other() {
+        let dir = tempfile::tempdir().unwrap();
+        for round in 0..20 {
+            let tree = dir.path().join(round.to_string());
+            for index in 0..300 {
+                fs::create_dir_all(tree.join(format!("{}/{index}/below", index % 7))).unwrap();
+            }
+            let removers: Vec<_> = (0..4)
+                .map(|_| {
+                    let tree = tree.clone();
+                    std::thread::spawn(move || remove_tree(&tree))
+                })
+                .collect();
+            for remover in removers {
+                remover.join().unwrap().unwrap();
+            }
+            assert!(!tree.exists());
+        }
     }
 
     #[test]

@@ -199,7 +199,11 @@ impl StateDir {
     fn release(&self, folder: &str, key: &str, id: &SandboxId) -> io::Result<()> {
         let claim = self.root.join(folder).join(key);
         match fs::read_link(&claim) {
-            Ok(target) if target.as_os_str() == id.as_str() => fs::remove_file(&claim),
+            Ok(target) if target.as_os_str() == id.as_str() => match fs::remove_file(&claim) {
+                // Another process that clears the same sandbox away was faster.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                removed => removed,
+            },
             _ => Ok(()),
         }
     }

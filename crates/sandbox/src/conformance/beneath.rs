@@ -1,4 +1,5 @@
-//! Paths held beneath a directory: no link, chain of links or link that is swapped meanwhile leads a call out of it.
+//! Paths held beneath a directory: no link, chain of links or link that is swapped meanwhile leads a call out of
+//! it.
 
 use std::sync::Arc;
 
@@ -23,14 +24,16 @@ cases! {
     f1_a_file_is_not_written_through_a_link_out_of_the_workspace(sandbox) needs [Beneath, Shell, Symlinks];
     f1_a_directory_is_not_listed_or_made_through_a_link_out_of_the_workspace(sandbox)
         needs [Beneath, Shell, Symlinks];
-    f1_nothing_is_removed_or_renamed_through_a_link_out_of_the_workspace(sandbox) needs [Beneath, Shell, Symlinks];
+    f1_nothing_is_removed_or_renamed_through_a_link_out_of_the_workspace(sandbox)
+        needs [Beneath, Shell, Symlinks];
     f1_nothing_is_described_through_a_link_out_of_the_workspace(sandbox) needs [Beneath, Shell, Symlinks];
     f1_glob_and_grep_do_not_begin_behind_a_link_out_of_the_workspace(sandbox)
         needs [Beneath, Shell, Symlinks, Glob, Grep];
     f1_glob_and_grep_follow_no_link_that_they_meet(sandbox) needs [Beneath, Shell, Symlinks, Glob, Grep];
     f1_a_tree_is_not_packed_or_unpacked_behind_a_link_out_of_the_workspace(sandbox)
         needs [Beneath, Shell, Symlinks, Tar];
-    f1_a_command_does_not_start_behind_a_link_out_of_the_workspace(sandbox) needs [Beneath, Shell, Symlinks, Argv];
+    f1_a_command_does_not_start_behind_a_link_out_of_the_workspace(sandbox)
+        needs [Beneath, Shell, Symlinks, Argv];
     f1_a_manifest_does_not_write_through_a_link_out_of_the_workspace(fixture)
         needs [Beneath, Shell, Symlinks, PersistentWorkspace];
     links_that_stay_in_the_workspace_work(sandbox) needs [Beneath, Shell, Symlinks];
@@ -44,7 +47,8 @@ async fn with_links(sandbox: &Sandbox) -> Check<(Workspace, Vec<String>)> {
     let make = format!(
         "rm -rf /tmp/outside && mkdir /tmp/outside && printf {CANARY} > /tmp/outside/f && mkdir sub
         ln -s /tmp/outside abs && ln -s ../../../../../../../tmp/outside up && ln -s abs chain
-        ln -s /proc/self/root/tmp/outside proc && ln -s \"$PWD/../tmp/outside\" mixed && ln -s ../abs sub/deeper"
+        ln -s /proc/self/root/tmp/outside proc && ln -s \"$PWD/../tmp/outside\" mixed
+        ln -s ../abs sub/deeper"
     );
     output(sandbox, &make).await?;
     let links = ["abs", "up", "chain", "proc", "mixed", "sub/deeper"];
@@ -257,7 +261,8 @@ async fn a_link_out_of_the_workspace_can_itself_be_listed_renamed_and_removed(sa
 async fn f1_a_link_that_is_swapped_in_meanwhile_leaks_nothing(sandbox: Sandbox) -> Check {
     output(&sandbox, &format!("mkdir /tmp/outside && printf {CANARY} > /tmp/outside/f")).await?;
     let swap = "until [ -e /tmp/stop ]; do
-        rm -rf d; ln -s /tmp/outside d; rm d; mkdir d; printf mine > d/f; mv d real; ln -s /tmp/outside d; rm d; mv real d
+        rm -rf d; ln -s /tmp/outside d; rm d; mkdir d; printf mine > d/f
+        mv d real; ln -s /tmp/outside d; rm d; mv real d
     done; true";
     let attacking = async {
         let attempted = attack(&sandbox.workspace()).await;

@@ -99,7 +99,8 @@ async fn f2_a_file_with_a_second_name_is_read_and_replaced_by_name(sandbox: Sand
     ensure_eq!(sandbox.read_text("second").await?, "old");
     sandbox.write("second", "new").await?;
     ensure_eq!(sandbox.read_text("second").await?, "new");
-    // A backend that replaces the name leaves the other one its file; one that replaces the content changes both.
+    // A backend that replaces the name leaves the other one its file; one that replaces the content changes
+    // both.
     let first = sandbox.read_text("first").await?;
     ensure!(["old", "new"].contains(&first.as_str()), "the first name has {first:?}");
     Ok(())

@@ -1,5 +1,5 @@
-//! Paths as the handle takes them: relative to the working directory or absolute, normalised, nowhere confined; and
-//! the sentence that an error makes of them.
+//! Paths as the handle takes them: relative to the working directory or absolute, normalised, nowhere confined;
+//! and the sentence that an error makes of them.
 
 use super::check::{Check, cases, ensure, ensure_eq, ensure_fails, output, sh};
 use crate::exec::ExecOptions;

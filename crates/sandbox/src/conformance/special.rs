@@ -1,4 +1,5 @@
-//! What is no regular file, and files that claim to be endless: a prompt refusal, never a hang, and bounded memory.
+//! What is no regular file, and files that claim to be endless: a prompt refusal, never a hang, and bounded
+//! memory.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Writing from a stream and reading as one: in order, in bounded memory, and nothing half done when it breaks off.
+//! Writing from a stream and reading as one: in order, in bounded memory, and nothing half done when it breaks
+//! off.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Writing whole files: parents, replacing, creating, appending, permission bits, limits, and many writers at once.
+//! Writing whole files: parents, replacing, creating, appending, permission bits, limits, and many writers at
+//! once.
 
 use std::sync::Arc;
 
