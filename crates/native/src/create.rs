@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use eyot::{Error, ErrorKind, Result, SandboxId, SandboxInfo, SandboxStatus, ValidSpec, WorkspaceSpec};
@@ -64,7 +64,8 @@ impl Maker<'_> {
         Layout { directory: &unfinished.directory, spec, image: &image, users: &users, map }
             .make()
             .map_err(failed("prepare its directory"))?;
-        let plan = self.plan(spec, map, &image, &unfinished.directory)?;
+        unfinished.make_workspace(map)?;
+        let plan = self.plan(spec, map, &image, &unfinished)?;
         unfinished.record.info.isolation = isolation::of_plan(&plan, spec);
         isolation::check_required(spec, &unfinished.record.info.isolation)?;
         unfinished.record.write(&unfinished.directory).map_err(failed("write its record"))?;
@@ -114,19 +115,15 @@ impl Maker<'_> {
         Ok((directory, lock))
     }
 
-    fn plan(&self, spec: &ValidSpec, map: IdMap, image: &Image, directory: &std::path::Path) -> Result<Plan> {
-        let workspace = match &spec.spec().workspace {
-            WorkspaceSpec::Ephemeral => None,
-            WorkspaceSpec::Persistent { id, .. } => {
-                let path = self.state.workspace(id);
-                make_workspace(&path, map).map_err(failed("make its workspace"))?;
-                Some(path.to_string_lossy().into_owned())
-            }
+    fn plan(&self, spec: &ValidSpec, map: IdMap, image: &Image, unfinished: &Unfinished) -> Result<Plan> {
+        let in_utf8 = |path: &Path| match path.to_str() {
+            Some(path) => Ok(path.to_owned()),
+            None => Err(Error::invalid("state", "must be a path in UTF-8")),
         };
-        let directory =
-            directory.to_str().ok_or_else(|| Error::invalid("state", "must be a path in UTF-8"))?;
+        let directory = in_utf8(&unfinished.directory)?;
+        let workspace = unfinished.workspace().map(|path| in_utf8(&path)).transpose()?;
+        let (directory, workspace) = (directory.as_str(), workspace.as_deref());
         let landlock_abi = crate::sys::landlock_abi();
-        let workspace = workspace.as_deref();
         let setup = Setup { spec, map, image, directory, workspace, landlock_abi, fail_at: None };
         let mut plan = setup.plan();
         if let Some(name) = self.fail_step {
@@ -176,7 +173,14 @@ fn new_record(spec: &ValidSpec, image: &Image) -> Result<Record> {
         isolation: isolation::unknown(),
     };
     let boot_id = boot_id().map_err(failed("read the boot id"))?;
-    Ok(Record { info, client_nonce: nonces[0], guest_nonce: nonces[1], boot_id, block: None })
+    Ok(Record {
+        info,
+        client_nonce: nonces[0],
+        guest_nonce: nonces[1],
+        boot_id,
+        block: None,
+        made_workspace: false,
+    })
 }
 
 fn now_ms() -> i64 {
@@ -202,6 +206,21 @@ impl Unfinished {
         let block = block.ok_or_else(none_left)?;
         self.record.block = Some(block);
         Ok(IdMap::Range { base: block_base(block) })
+    }
+
+    /// The directory of its persistent workspace, if it has one.
+    fn workspace(&self) -> Option<PathBuf> {
+        match &self.record.info.spec.workspace {
+            WorkspaceSpec::Ephemeral => None,
+            WorkspaceSpec::Persistent { id, .. } => Some(self.state.workspace(id)),
+        }
+    }
+
+    fn make_workspace(&mut self, map: IdMap) -> Result<()> {
+        if let Some(path) = self.workspace() {
+            self.record.made_workspace = make_workspace(&path, map).map_err(failed("make its workspace"))?;
+        }
+        Ok(())
     }
 
     fn launch(
@@ -254,6 +273,9 @@ impl Unfinished {
         let info = &self.record.info;
         if self.claimed_name {
             self.state.release_name(&info.name, &info.id)?;
+        }
+        if let Some(made) = self.workspace().filter(|_| self.record.made_workspace) {
+            crate::remove::remove_tree(&made)?;
         }
         crate::remove::remove_tree(&self.directory)?;
         match self.record.block {

@@ -13,12 +13,18 @@ use crate::record::{GuestProcess, Lock, Record, kill_and_wait, socket_path};
 use crate::remove::remove_tree;
 use crate::state::StateDir;
 
-/// Destroys a sandbox. `false`: it had been destroyed before.
+/// Undoes a create: destroys the sandbox, but for a persistent workspace that was there before.
+pub(crate) fn abandon(state: &StateDir, id: &SandboxId, guest: Option<&OwnedFd>) -> Result<bool> {
+    Record::keep_found_workspace(&state.sandbox(id)).map_err(failed)?;
+    destroy(state, id, guest)
+}
+
+fn failed(error: io::Error) -> Error {
+    Error::new(ErrorKind::Internal, crate::sentence(&error)).with_source(error)
+}
+
+/// Destroys a sandbox. `false`: it had been destroyed before. An error is the reason alone.
 pub(crate) fn destroy(state: &StateDir, id: &SandboxId, guest: Option<&OwnedFd>) -> Result<bool> {
-    let failed = |error: io::Error| {
-        Error::new(ErrorKind::Internal, format!("destroy sandbox `{id}`: {}", crate::sentence(&error)))
-            .with_source(error)
-    };
     match std::fs::rename(state.sandbox(id), state.trash(id)) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -39,15 +45,15 @@ fn empty_trash(state: &StateDir, id: &SandboxId, guest: Option<&OwnedFd>) -> io:
         Some(pidfd) => kill_and_wait(pidfd)?,
         None => kill_recorded(&directory, record.as_ref())?,
     }
-    remove_tree(&directory)?;
-    let Some(record) = record else { return Ok(()) };
-    if let Some(block) = record.block {
-        state.release_block(block, id)?;
-    }
-    if let WorkspaceSpec::Persistent { id, destroy_on_session_destroy: true } = &record.info.spec.workspace {
+    let workspace = record.as_ref().map(|record| &record.info.spec.workspace);
+    if let Some(WorkspaceSpec::Persistent { id, destroy_on_session_destroy: true }) = workspace {
         remove_tree(&state.workspace(id))?;
     }
-    Ok(())
+    remove_tree(&directory)?;
+    match record.and_then(|record| record.block) {
+        Some(block) => state.release_block(block, id),
+        None => Ok(()),
+    }
 }
 
 /// Kills the guest that the directory tells of. One that was never adopted ends by itself, with its maker's stream.
@@ -77,10 +83,12 @@ pub(crate) fn sweep(state: &StateDir) -> io::Result<()> {
         log_failure(&id, empty_trash(state, &id, None));
     }
     for id in state.ids("sandboxes")? {
-        let directory = state.sandbox(&id);
-        if is_abandoned(state, &directory) {
-            log_failure(&id, destroy(state, &id, None).map(drop).map_err(io::Error::other));
-        }
+        let removed = match leftover(state, &state.sandbox(&id)) {
+            None => continue,
+            Some(Leftover::Unfinished) => abandon(state, &id, None),
+            Some(Leftover::Expired) => destroy(state, &id, None),
+        };
+        log_failure(&id, removed.map(drop).map_err(io::Error::other));
     }
     state.drop_stale_claims()
 }
@@ -91,16 +99,22 @@ fn log_failure(id: &SandboxId, result: io::Result<()>) {
     }
 }
 
+/// Why a sandbox's directory is nobody's.
+enum Leftover {
+    /// Its maker died before it was complete.
+    Unfinished,
+    /// Its deadline ended it.
+    Expired,
+}
+
 /// Whether a sandbox's directory is left over. The lock says that nobody is making it; the guest that nobody uses it.
-fn is_abandoned(state: &StateDir, directory: &Path) -> bool {
-    let Ok(Some(_lock)) = Lock::try_take(state, directory) else {
-        return false;
-    };
-    match GuestProcess::read(directory) {
-        Ok(None) => true,
-        Ok(Some(_)) => {
-            Record::read(directory).is_ok_and(|record| record.may_have_expired()) && !is_alive(directory)
+fn leftover(state: &StateDir, directory: &Path) -> Option<Leftover> {
+    let _lock = Lock::try_take(state, directory).ok()??;
+    match GuestProcess::read(directory).ok()? {
+        None => Some(Leftover::Unfinished),
+        Some(_) => {
+            let expired = Record::read(directory).is_ok_and(|record| record.may_have_expired());
+            (expired && !is_alive(directory)).then_some(Leftover::Expired)
         }
-        Err(_) => false,
     }
 }

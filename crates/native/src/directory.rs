@@ -175,14 +175,15 @@ pub(crate) fn check_mounts(spec: &ValidSpec) -> Result<()> {
 
 /// Makes a persistent workspace's directory if need be. On disk its files belong to the inner ids themselves (in a
 /// range it is mapped at the mount), so that any sandbox can take it over.
-pub(crate) fn make_workspace(path: &Path, map: IdMap) -> io::Result<()> {
+/// Says whether it was made now.
+pub(crate) fn make_workspace(path: &Path, map: IdMap) -> io::Result<bool> {
     match fs::create_dir(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
         other => other?,
     }
     fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
-    match map {
-        IdMap::Single { .. } => Ok(()),
-        IdMap::Range { .. } => chown(path, Some(USER_ID), Some(USER_ID)),
+    if let IdMap::Range { .. } = map {
+        chown(path, Some(USER_ID), Some(USER_ID))?;
     }
+    Ok(true)
 }

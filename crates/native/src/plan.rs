@@ -123,6 +123,9 @@ pub enum Step {
     /// Landlock as far as this ABI goes.
     #[n(17)]
     Landlock(#[n(0)] u32),
+    /// Sets one of the new user namespace's own limits (`/proc/sys/user/…`).
+    #[n(19)]
+    NamespaceLimit(#[n(0)] String, #[n(1)] u32),
     /// The seccomp filter.
     #[n(18)]
     Seccomp(#[n(0)] Vec<u64>),
@@ -193,6 +196,7 @@ impl Step {
             Self::NoNewPrivileges => "set no_new_privs",
             Self::Capabilities { .. } => "drop capabilities",
             Self::Landlock(_) => "restrict by Landlock",
+            Self::NamespaceLimit(..) => "limit the user namespace",
             Self::Seccomp(_) => "install the seccomp filter",
         }
     }
@@ -201,7 +205,10 @@ impl Step {
     pub fn subject(&self) -> &str {
         match self {
             Self::Bind(bind) => &bind.source,
-            Self::EnterSandboxDir(path) | Self::Mask(path) | Self::ReadOnly(path) => path,
+            Self::NamespaceLimit(path, _)
+            | Self::EnterSandboxDir(path)
+            | Self::Mask(path)
+            | Self::ReadOnly(path) => path,
             Self::Tmpfs { target, .. } | Self::Overlay { target, .. } => target,
             _ => "",
         }

@@ -15,7 +15,7 @@ use eyot_guest::client::{Connection, Destroyer, GuestDriver, GuestDriverParts};
 use tokio::sync::Semaphore;
 
 use crate::create::{Maker, Unfinished, preview};
-use crate::destroy::{destroy, is_alive, sweep};
+use crate::destroy::{abandon, destroy, is_alive, sweep};
 use crate::image::ImageCache;
 use crate::launcher::client::Launcher;
 use crate::record::{GuestProcess, Record, socket_path};
@@ -114,9 +114,19 @@ struct Owner {
 #[async_trait]
 impl Destroyer for Owner {
     async fn destroy(&self) -> Result<()> {
+        self.end(destroy).await
+    }
+
+    async fn abandon(&self) -> Result<()> {
+        self.end(abandon).await
+    }
+}
+
+impl Owner {
+    async fn end(&self, how: fn(&StateDir, &SandboxId, Option<&OwnedFd>) -> Result<bool>) -> Result<()> {
         let (host, id, guest) = (Arc::clone(&self.host), self.id.clone(), self.guest.clone());
         self.connection.set_closed_error(ErrorKind::Destroyed, Error::destroyed(&self.id).to_string());
-        on_blocking_thread(move || destroy(&host.state, &id, guest.as_deref())).await?;
+        on_blocking_thread(move || how(&host.state, &id, guest.as_deref())).await?;
         self.connection.close();
         Ok(())
     }
@@ -273,7 +283,8 @@ impl SandboxProvider for NativeProvider {
         let key = id_or_name.to_owned();
         self.blocking(move |host| {
             let id = host.id_of(&key)?;
-            match destroy(&host.state, &id, None)? {
+            let removed = destroy(&host.state, &id, None);
+            match removed.map_err(|error| error.context(format!("destroy sandbox `{key}`")))? {
                 true => Ok(()),
                 false => Err(Error::destroyed(&key)),
             }

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use eyot::SandboxInfo;
+use eyot::{SandboxInfo, WorkspaceSpec};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,8 @@ pub(crate) struct Record {
     pub boot_id: String,
     /// The range of host ids that it holds.
     pub block: Option<u32>,
+    /// Its persistent workspace was made for it; one that was there before outlives a create that fails.
+    pub made_workspace: bool,
 }
 
 const RECORD: &str = "sandbox.json";
@@ -46,6 +48,19 @@ impl Record {
     /// Reads the record of a sandbox's directory.
     pub(crate) fn read(directory: &Path) -> io::Result<Self> {
         Ok(serde_json::from_slice(&fs::read(directory.join(RECORD))?)?)
+    }
+
+    /// For a create that failed: a persistent workspace that was there before is not to go with this sandbox.
+    pub(crate) fn keep_found_workspace(directory: &Path) -> io::Result<()> {
+        let mut record = match Self::read(directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other?,
+        };
+        if record.made_workspace {
+            return Ok(());
+        }
+        record.info.spec.workspace = WorkspaceSpec::Ephemeral;
+        record.write(directory)
     }
 
     /// Whether a deadline of its own may have ended it: it has one, and this is still the boot that it was made in.

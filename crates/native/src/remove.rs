@@ -10,7 +10,8 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-/// Removes the directory at `path` and everything in it. One that is missing is fine.
+/// Removes the directory at `path` and everything in it. One that is missing is fine; so is somebody else who removes
+/// the same tree at the same time.
 pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
     let top = match open(CWD, path) {
         Ok(top) => top,
@@ -19,25 +20,24 @@ pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
     };
     let mut moved = 0;
     loop {
-        let directories = empty(&top, &top, &mut moved)?;
-        if directories.is_empty() {
-            break;
-        }
-        for name in directories {
+        for name in empty(&top, &top, &mut moved)? {
             let directory = match open(&top, name.as_c_str()) {
                 Err(Errno::NOENT) => continue,
                 other => other?,
             };
             empty(&directory, &top, &mut moved)?;
             match rustix::fs::unlinkat(&top, name.as_c_str(), AtFlags::REMOVEDIR) {
-                Ok(()) | Err(Errno::NOENT) => {}
+                // Not empty: the other remover has moved something here. The next round finds it.
+                Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-    }
-    match rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(error) => Err(error.into()),
+        match rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => return Ok(()),
+            // What was moved up in this round is removed in the next one.
+            Err(Errno::NOTEMPTY) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 

@@ -42,6 +42,10 @@ pub(crate) fn range_capability_mask() -> u64 {
     RANGE_CAPABILITIES.iter().fold(0, |mask, (_, bit)| mask | 1 << bit)
 }
 
+/// Limits of the sandbox's user namespace: what is used inside counts towards whoever made it, so that one sandbox
+/// could use up all of its maker's inotify instances (128 by default); and no namespace is made inside.
+const NAMESPACE_LIMITS: [(&str, u32); 2] = [("max_inotify_instances", 48), ("max_user_namespaces", 0)];
+
 /// The device nodes that a sandbox has.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// What is covered in `/proc`: what tells of the host beyond what programs need.
@@ -100,6 +104,9 @@ impl Setup<'_> {
         if self.is_range() {
             steps.push(Step::BecomeInnerRoot);
         }
+        steps.extend(
+            NAMESPACE_LIMITS.iter().map(|(name, most)| Step::NamespaceLimit((*name).to_owned(), *most)),
+        );
         steps.push(self.bind(&self.image.lower, "lower", true, true));
         steps.push(Step::Overlay { lower: vec!["lower".to_owned()], target: ROOT.to_owned() });
         for (source, target) in &self.image.binds {

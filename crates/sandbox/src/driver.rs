@@ -136,6 +136,12 @@ pub trait SandboxDriver: Send + Sync + 'static {
     /// Destroys the sandbox: processes, mounts, files. Twice is fine.
     async fn destroy(&self) -> Result<()>;
 
+    /// Undoes a create whose manifest or observer failed: as `destroy`, but what was there before the create (a
+    /// persistent workspace) stays.
+    async fn abandon(&self) -> Result<()> {
+        self.destroy().await
+    }
+
     /// The working directory that commands start in and relative paths are resolved against.
     fn workdir(&self) -> &SandboxPath;
 

@@ -32,6 +32,11 @@ use crate::protocol::{Reply, Request};
 pub trait Destroyer: Send + Sync {
     /// Destroys the sandbox: processes, mounts, files. Twice is fine.
     async fn destroy(&self) -> Result<()>;
+
+    /// As `destroy`, but what was there before the sandbox was made stays.
+    async fn abandon(&self) -> Result<()> {
+        self.destroy().await
+    }
 }
 
 /// What a driver says about a sandbox and can't learn from its guest.
@@ -191,6 +196,12 @@ impl SandboxDriver for GuestDriver {
         self.parts.destroyer.destroy().await?;
         self.connection
             .close_for_good(ErrorKind::Destroyed, "the sandbox has been destroyed");
+        Ok(())
+    }
+
+    async fn abandon(&self) -> Result<()> {
+        self.parts.destroyer.abandon().await?;
+        self.connection.close_for_good(ErrorKind::Destroyed, "the sandbox has been destroyed");
         Ok(())
     }
 

@@ -124,6 +124,9 @@ impl Shared<'_> {
             Step::HostName(name) => sys::set_host_name(name),
             Step::NoNewPrivileges => sys::set_no_new_privileges(),
             Step::Capabilities { keep, become_id } => drop_capabilities(*keep, *become_id),
+            Step::NamespaceLimit(name, most) => {
+                std::fs::write(format!("/proc/sys/user/{name}"), most.to_string())
+            }
             Step::Landlock(abi) => restrict_by_landlock(*abi),
             Step::Seccomp(packed) => sys::install_seccomp(&unpack_filter(packed)),
         }
@@ -161,7 +164,7 @@ fn mount_overlay(lower: &[String], target: &str) -> io::Result<()> {
 
 fn mount_devpts(target: &str, group: Option<u32>) -> io::Result<()> {
     let group = group.map(|gid| format!(",gid={gid}")).unwrap_or_default();
-    let options = format!("newinstance,ptmxmode=0666,mode=0620{group}");
+    let options = format!("newinstance,ptmxmode=0666,mode=0620,max=256{group}");
     sys::mount("devpts", target, "devpts", libc::MS_NOSUID | libc::MS_NOEXEC, &options)
 }
 

@@ -35,7 +35,7 @@ pub fn probe(_arguments: &[String]) {
             let path = format!("{folder}/{name}");
             let found = match name {
                 "exe" | "cwd" | "root" => std::fs::read_link(&path).map(drop),
-                "fd" | "map_files" => std::fs::read_dir(&path).map(drop),
+                "fd" | "map_files" => follow_any(&path),
                 _ => std::fs::read(&path).map(drop),
             };
             tried_io(format_args!("{who}_read_{name}"), found);
@@ -49,6 +49,19 @@ pub fn probe(_arguments: &[String]) {
         trace(who, u64::from(pid));
     }
     change_limits();
+}
+
+/// Inner root may list these folders (the numbers of descriptors are no secret); following an entry is what counts.
+fn follow_any(folder: &str) -> std::io::Result<()> {
+    let mut last = Err(std::io::ErrorKind::NotFound.into());
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        last = std::fs::read_link(&path).map(drop).or_else(|_| File::open(&path).map(drop));
+        if last.is_ok() {
+            break;
+        }
+    }
+    last
 }
 
 fn trace(who: &str, pid: u64) {

@@ -85,8 +85,9 @@ async fn f01_links_through_proc_lead_to_the_sandbox_and_not_to_the_host(world: A
     let path = canary.path().display();
     for link in [format!("/proc/1/root{path}"), format!("/proc/1/cwd{path}"), format!("/proc/self/root{path}")] {
         stage.output(&format!("rm -f link; ln -s {link} link")).await?;
+        // The second time there is a file: what the write below left, in the sandbox.
         if let Ok(found) = stage.sandbox.read_text("link").await {
-            return Err(Failure::Broken(format!("{link} reads `{found}`")));
+            ensure_eq!((&link, found), (&link, "an attack".to_owned()));
         }
         // A write must not arrive on the host, wherever it arrives.
         match stage.sandbox.write("link", "an attack").await {
@@ -178,12 +179,13 @@ async fn one_round_in_a_swapped_folder(stage: &Stage, round: usize) -> Check {
     if let Ok(found) = promptly("a grep", stage.sandbox.grep(&grep)).await? {
         ensure!(found.matches.is_empty(), "round {round}: a grep left the workspace: {:?}", found.matches);
     }
-    if let Ok(mut packed) = promptly("a pack", stage.sandbox.tar_out("/workspace/folder")).await? {
+    // Not the folder itself: that is named by the caller, and followed.
+    if let Ok(mut packed) = promptly("a pack", stage.sandbox.tar_out("/workspace")).await? {
         let mut bytes = Vec::new();
         while let Some(Ok(piece)) = promptly("a piece", packed.next()).await? {
             bytes.extend_from_slice(&piece);
         }
-        ensure!(!bytes.windows(7).any(|window| window == b"outside"), "round {round}: a pack left the folder");
+        ensure!(!bytes.windows(7).any(|window| window == b"outside"), "round {round}: a pack left the workspace");
     }
     let tar = Tar::default().file("folder/unpacked", b"x").finish();
     let unpacked = promptly("an unpack", stage.sandbox.tar_in("/workspace", tar, TarInOptions::default())).await?;

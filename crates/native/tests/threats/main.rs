@@ -9,6 +9,7 @@
 
 mod check;
 mod facts;
+mod open_holes;
 mod probe;
 mod sys;
 mod world;

@@ -90,9 +90,10 @@ async fn a_tree_comes_back_from_its_tar_stream_alike(sandbox: Sandbox) -> Check 
     sandbox.write(&long, pattern(300_000)).await?;
     output(
         &sandbox,
-        "cd t && mkdir empty .hidden && printf x > .hidden/f && : > zero && printf '#!/bin/sh\\necho ran\\n' \
-         > run          && chmod 755 run && chmod 600 zero && ln -s run link && ln -s ../zero empty/up \
-         && ln -s nowhere dangling          && printf odd > \"$(printf 'new\\nline \\377')\" && touch -d @1000000000 run && chmod 500 empty",
+        "cd t && mkdir empty .hidden && printf x > .hidden/f && : > zero && chmod 600 zero
+         printf '#!/bin/sh\\necho ran\\n' > run && chmod 755 run && touch -d @1000000000 run
+         ln -s run link && ln -s ../zero empty/up && ln -s nowhere dangling && chmod 500 empty
+         printf odd > \"$(printf 'new\\nline \\377')\"",
     )
     .await?;
     let archive = collect(sandbox.tar_out("t").await?).await?;

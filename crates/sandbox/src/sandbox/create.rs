@@ -221,7 +221,7 @@ impl Drop for Unfinished {
 
 /// Destroys without telling the observer, who was never told of a creation.
 async fn undo(sandbox: &Sandbox) {
-    if let Err(error) = sandbox.driver().destroy().await {
+    if let Err(error) = sandbox.driver().abandon().await {
         tracing::warn!(sandbox = %sandbox.id(), %error, "a sandbox whose create failed could not be destroyed");
     }
 }

@@ -31,7 +31,7 @@ mod walk;
 mod write;
 
 use crate::program::call_io::CallIo;
-use crate::protocol::{Failure, Location, Reply, Request};
+use crate::protocol::{Failure, Reply, Request};
 use failure::{Kind, Problem};
 
 /// Serves one file request to its end: events and content go over `io`, the answer comes back.
@@ -88,7 +88,7 @@ fn answer(request: Request, io: &mut dyn CallIo) -> Result<Reply, Problem> {
 mod tests {
     use super::fake_io::{FakeIo, at, beneath};
     use super::*;
-    use crate::protocol::WriteHow;
+    use crate::protocol::{Location, WriteHow};
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::Path;
     use std::sync::atomic::{AtomicBool, Ordering};
