@@ -32,6 +32,19 @@ fn k13_whoever_kills_everything_kills_the_reapers_too_and_nothing_escapes() {
 }
 
 #[test]
+fn k11_signals_that_are_sent_to_the_guest_do_not_pile_up() {
+    let mut guest = Guest::start_as_init();
+    let outcome = guest.run(
+        "i=0; while [ $i -lt 2000 ]; do kill -40 1; i=$((i+1)); done; grep SigQ /proc/1/status; ulimit -i; \
+         ulimit -Hi; kill -40 $PPID; kill -40 $PPID; grep SigPnd /proc/1/status /proc/$PPID/status",
+    );
+    // The reaper is nothing special to the kernel, and must survive.
+    let expected = "SigQ:\t0/1024\n1024\n1024\n/proc/1/status:SigPnd:\t0000000000000000\n";
+    assert!(outcome.stdout.starts_with(expected), "{outcome:?}");
+    assert_eq!(guest.run("echo alive").stdout, "alive\n");
+}
+
+#[test]
 fn a_process_inside_is_no_client() {
     let mut guest = Guest::start_as_init();
     let script = "use IO::Socket::UNIX; my $socket = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die $!; \

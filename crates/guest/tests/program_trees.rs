@@ -108,6 +108,8 @@ fn k13_a_reaper_that_is_killed_from_inside_saves_nobody() {
 #[test]
 fn k13_reapers_that_are_killed_at_any_moment_leave_no_call_unanswered() {
     let mut guest = Guest::start();
+    guest.run("true");
+    let before = settled_descriptors(&mut guest);
     let children = format!("/proc/{0}/task/{0}/children", guest.process.id());
     let (over, is_over) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|scope| {
@@ -137,7 +139,7 @@ fn k13_reapers_that_are_killed_at_any_moment_leave_no_call_unanswered() {
         }
         drop(over);
     });
-    wait_until("nothing is left", || (usage(&mut guest).processes == 0).then_some(()));
+    wait_until("no descriptor is left", || (settled_descriptors(&mut guest) <= before).then_some(()));
     assert_eq!(guest.run("echo fine").stdout, "fine\n");
 }
 
@@ -162,20 +164,80 @@ fn k7_neither_the_guest_nor_its_reapers_can_be_read_from_a_command() {
     assert_eq!(outcome.stdout, "eyot-reaper\n1\n");
 }
 
+fn descriptors(guest: &Guest) -> usize {
+    std::fs::read_dir(format!("/proc/{}/fd", guest.process.id())).unwrap().count()
+}
+
+/// The guest's descriptors when no command runs.
+fn settled_descriptors(guest: &mut Guest) -> usize {
+    wait_until("nothing is left", || (usage(guest).processes == 0).then_some(()));
+    descriptors(guest)
+}
+
 #[test]
 fn hundreds_of_commands_leave_nothing_behind_in_the_guest() {
     let mut guest = Guest::start();
-    let descriptors =
-        |guest: &Guest| std::fs::read_dir(format!("/proc/{}/fd", guest.process.id())).unwrap().count();
     guest.run("true");
-    let before =
-        wait_until("the first is gone", || (usage(&mut guest).processes == 0).then(|| descriptors(&guest)));
+    let before = settled_descriptors(&mut guest);
     for _ in 0..300 {
         guest.run("true");
     }
     wait_until("all are gone", || (descriptors(&guest) <= before).then_some(()));
     let children = format!("/proc/{0}/task/{0}/children", guest.process.id());
     wait_until("no reaper is left", || std::fs::read_to_string(&children).unwrap().is_empty().then_some(()));
+}
+
+/// Traces the process with the number in the file `victim`, tells so in the file `traced`, and never waits for it.
+const TRACER: &str = r#"
+    use Time::HiRes "sleep";
+    sub victim { open(my $file, "<", "victim") or return; my $line = <$file>; $line // "" }
+    sleep 0.01 until victim() =~ /^(\d+)\n/;
+    my $pid = victim() + 0;
+    # PTRACE_SEIZE, with PTRACE_O_TRACEEXIT where the first argument says so.
+    my $result = syscall(101, 0x4206, $pid, 0, $ARGV[0] + 0);
+    open(my $file, ">", "traced"); print $file "$result $!\n"; close $file;
+    sleep 600;
+"#;
+
+#[test]
+fn k13_a_tracer_in_another_command_does_not_keep_a_killed_one() {
+    for options in ["0", "64"] {
+        let mut guest = Guest::start();
+        let argv = ["perl", "-e", TRACER, options].map(str::to_owned).to_vec();
+        let tracer = guest.client.start(Exec { command: CommandSpec::Argv(argv), ..guest.exec("") });
+        let exec = guest.exec("echo $$ >victim; exec sleep 600");
+        let call = guest.client.begin(&Request::Exec(exec));
+        let traced = wait_until("it is traced", || {
+            std::fs::read_to_string(guest.path("traced")).ok().filter(|text| text.ends_with('\n'))
+        });
+        assert!(traced.starts_with("0 "), "{traced}");
+        let begun = Instant::now();
+        guest.client.control(call, Control::Kill);
+        assert_eq!(guest.client.collect(call).unwrap().status, Status::Signaled(9));
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+        assert!(!is_alive(tracer.pid));
+    }
+}
+
+#[test]
+fn a_tracer_in_another_command_that_lets_go_lives() {
+    let mut guest = Guest::start();
+    // PTRACE_SEIZE, then wait4 with __WALL until there is nobody left.
+    let script = "syscall(101, 0x4206, $ARGV[0] + 0, 0, 0) == 0 or die $!; print \"traced\\n\"; \
+                  1 while syscall(61, -1, 0, 0x40000000, 0) > 0; open(F, '>', 'gone'); close F; sleep 600";
+    let exec = guest.exec("echo $$ >>pids; exec sleep 600");
+    let call = guest.client.begin(&Request::Exec(exec));
+    let pid = pids_in(&guest.path("pids"), 1)[0].to_string();
+    let argv = ["perl", "-e", &format!("$| = 1; {script}"), &pid].map(str::to_owned).to_vec();
+    let tracer = guest.client.start(Exec { command: CommandSpec::Argv(argv), ..guest.exec("") });
+    wait_until("it is traced", || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        status.contains(&format!("TracerPid:\t{}\n", tracer.pid)).then_some(())
+    });
+    guest.client.control(call, Control::Kill);
+    assert_eq!(guest.client.collect(call).unwrap().status, Status::Signaled(9));
+    wait_until("the tracer has noticed", || std::fs::metadata(guest.path("gone")).ok());
+    assert!(is_alive(tracer.pid));
 }
 
 fn usage(guest: &mut Guest) -> UsageRecord {

@@ -56,16 +56,16 @@ impl Maker<'_> {
     /// Makes everything up to the running guest. Blocks for a millisecond or two.
     pub(crate) fn make(&self, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
         let as_root = rustix::process::geteuid().is_root();
-        check_mounts(spec)?;
+        let sources = check_mounts(spec, self.state)?;
         let image = self.images.resolve(self.state, spec.spec().image.as_deref(), as_root)?;
         let mut unfinished = self.claim(spec, &image)?;
         let map = unfinished.claim_ids(as_root)?;
         let users = Users::of(spec, map, image.lower.as_ref())?;
-        Layout { directory: &unfinished.directory, spec, image: &image, users: &users, map }
+        Layout { directory: &unfinished.directory, spec, sources: &sources, image: &image, users: &users, map }
             .make()
             .map_err(failed("prepare its directory"))?;
         unfinished.make_workspace(map)?;
-        let plan = self.plan(spec, map, &image, &unfinished)?;
+        let plan = self.plan(spec, map, &image, &sources, &unfinished)?;
         unfinished.record.info.isolation = isolation::of_plan(&plan, spec);
         isolation::check_required(spec, &unfinished.record.info.isolation)?;
         unfinished.record.write(&unfinished.directory).map_err(failed("write its record"))?;
@@ -115,7 +115,14 @@ impl Maker<'_> {
         Ok((directory, lock))
     }
 
-    fn plan(&self, spec: &ValidSpec, map: IdMap, image: &Image, unfinished: &Unfinished) -> Result<Plan> {
+    fn plan(
+        &self,
+        spec: &ValidSpec,
+        map: IdMap,
+        image: &Image,
+        sources: &[String],
+        unfinished: &Unfinished,
+    ) -> Result<Plan> {
         let in_utf8 = |path: &Path| match path.to_str() {
             Some(path) => Ok(path.to_owned()),
             None => Err(Error::invalid("state", "must be a path in UTF-8")),
@@ -123,8 +130,18 @@ impl Maker<'_> {
         let directory = in_utf8(&unfinished.directory)?;
         let workspace = unfinished.workspace().map(|path| in_utf8(&path)).transpose()?;
         let (directory, workspace) = (directory.as_str(), workspace.as_deref());
-        let landlock_abi = crate::sys::landlock_abi();
-        let setup = Setup { spec, map, image, directory, workspace, landlock_abi, fail_at: None };
+        let (landlock_abi, per_namespace_pids) = (crate::sys::landlock_abi(), has_per_namespace_pids());
+        let setup = Setup {
+            spec,
+            sources,
+            map,
+            image,
+            directory,
+            workspace,
+            landlock_abi,
+            per_namespace_pids,
+            fail_at: None,
+        };
         let mut plan = setup.plan();
         if let Some(name) = self.fail_step {
             let index = plan.steps.iter().position(|step| step.name() == name);
@@ -142,10 +159,30 @@ pub(crate) fn preview(state: &StateDir, images: &ImageCache, spec: &ValidSpec) -
         true => IdMap::Range { base: block_base(1) },
         false => caller_alone(),
     };
-    let landlock_abi = crate::sys::landlock_abi();
-    let setup =
-        Setup { spec, map, image: &image, directory: "", workspace: None, landlock_abi, fail_at: None };
+    let (landlock_abi, per_namespace_pids) = (crate::sys::landlock_abi(), has_per_namespace_pids());
+    let mounts = &spec.spec().mounts;
+    let sources: Vec<String> =
+        mounts.iter().map(|mount| mount.source.to_string_lossy().into_owned()).collect();
+    let setup = Setup {
+        spec,
+        sources: &sources,
+        map,
+        image: &image,
+        directory: "",
+        workspace: None,
+        landlock_abi,
+        per_namespace_pids,
+        fail_at: None,
+    };
     Ok(isolation::of_plan(&setup.plan(), spec))
+}
+
+/// Whether this kernel has `pid_max` per process namespace: 6.14 and later. Before, the number is the whole host's.
+fn has_per_namespace_pids() -> bool {
+    let system = rustix::system::uname();
+    let release = system.release().to_string_lossy().into_owned();
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(6), Some(14))
 }
 
 fn caller_alone() -> IdMap {

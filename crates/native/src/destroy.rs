@@ -4,8 +4,10 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use eyot::{Error, ErrorKind, Result, SandboxId, WorkspaceSpec};
 
@@ -46,7 +48,9 @@ fn empty_trash(state: &StateDir, id: &SandboxId, guest: Option<&OwnedFd>) -> io:
         None => kill_recorded(&directory, record.as_ref())?,
     }
     let workspace = record.as_ref().map(|record| &record.info.spec.workspace);
-    if let Some(WorkspaceSpec::Persistent { id, destroy_on_session_destroy: true }) = workspace {
+    if let Some(WorkspaceSpec::Persistent { id, destroy_on_session_destroy: true }) = workspace
+        && !is_used(state, id)?
+    {
         remove_tree(&state.workspace(id))?;
     }
     remove_tree(&directory)?;
@@ -56,11 +60,24 @@ fn empty_trash(state: &StateDir, id: &SandboxId, guest: Option<&OwnedFd>) -> io:
     }
 }
 
+/// Whether another sandbox has that persistent workspace: then it stays.
+fn is_used(state: &StateDir, workspace: &str) -> io::Result<bool> {
+    let uses = |id: &SandboxId| {
+        let record = Record::read(&state.sandbox(id)).ok();
+        record.is_some_and(|record| match &record.info.spec.workspace {
+            WorkspaceSpec::Persistent { id, .. } => id == workspace,
+            WorkspaceSpec::Ephemeral => false,
+        })
+    };
+    Ok(state.ids("sandboxes")?.iter().any(uses))
+}
+
 /// Kills the guest that the directory tells of. One that was never adopted ends by itself, with its maker's stream.
 fn kill_recorded(directory: &Path, record: Option<&Record>) -> io::Result<()> {
-    let same_boot =
-        record.is_some_and(|record| crate::record::boot_id().is_ok_and(|boot| boot == record.boot_id));
-    let Some(process) = GuestProcess::read(directory)?.filter(|_| same_boot) else {
+    // Without a record, number and start time alone tell: a later boot's process of the same would be a rare chance.
+    let other_boot =
+        record.is_some_and(|record| crate::record::boot_id().is_ok_and(|boot| boot != record.boot_id));
+    let Some(process) = GuestProcess::read(directory)?.filter(|_| !other_boot) else {
         return Ok(());
     };
     match process.open()? {
@@ -69,10 +86,16 @@ fn kill_recorded(directory: &Path, record: Option<&Record>) -> io::Result<()> {
     }
 }
 
-/// Whether a sandbox's guest answers: somebody listens on its socket.
+/// Whether a sandbox's guest is there: somebody listens on its socket. A guest whose queue is full is there too.
 pub(crate) fn is_alive(directory: &Path) -> bool {
-    let connected = socket_path(directory).and_then(|(_open, path)| UnixStream::connect(path));
-    connected.is_ok()
+    try_connect(directory).is_ok_and(|tried| matches!(tried, Ok(()) | Err(Errno::AGAIN)))
+}
+
+fn try_connect(directory: &Path) -> io::Result<std::result::Result<(), Errno>> {
+    let (_open, path) = socket_path(directory)?;
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    Ok(rustix::net::connect(&socket, &SocketAddrUnix::new(path)?))
 }
 
 /// Clears away what nobody owns: sandboxes that were never completed, whose deadline fired, or that were destroyed

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use eyot::{Error, NetworkMode, Result, SandboxPath, ValidSpec, WorkspaceSpec};
 
-use crate::image::Image;
+use crate::image::{Image, read_of_image};
 use crate::plan::{IdMap, USER_ID};
 use crate::setup::{device_files, mount_points};
-use crate::state::make_dir;
+use crate::state::{StateDir, make_dir};
 use crate::users::{GROUP_LINE, PASSWD_LINE, Users};
 
 /// Fills a sandbox's directory. Everything in `upper` belongs to the inner root or the inner user; nothing of it was
@@ -18,6 +18,8 @@ use crate::users::{GROUP_LINE, PASSWD_LINE, Users};
 pub(crate) struct Layout<'a> {
     pub directory: &'a Path,
     pub spec: &'a ValidSpec,
+    /// As [`check_mounts`] found them.
+    pub sources: &'a [String],
     pub image: &'a Image,
     pub users: &'a Users,
     pub map: IdMap,
@@ -42,7 +44,8 @@ impl Layout<'_> {
         if !self.image.is_skeleton {
             self.make_mount_points()?;
         }
-        self.spec.spec().mounts.iter().try_for_each(|mount| self.make_target(&mount.source, &mount.target))
+        let mut mounts = self.spec.spec().mounts.iter().zip(self.sources);
+        mounts.try_for_each(|(mount, source)| self.make_target(source.as_ref(), &mount.target))
     }
 
     /// Makes a directory that belongs to the inner user, unless the image has it.
@@ -110,8 +113,7 @@ impl Layout<'_> {
         self.upper_file(&absolute("etc/hostname")?, format!("{name}\n").as_bytes())?;
         if self.users.missing {
             for (file, line) in [("etc/passwd", PASSWD_LINE), ("etc/group", GROUP_LINE)] {
-                let mut text =
-                    fs::read_to_string(Path::new(&self.image.lower).join(file)).unwrap_or_default();
+                let mut text = read_of_image(self.image.lower.as_ref(), file)?;
                 if !text.is_empty() && !text.ends_with('\n') {
                     text.push('\n');
                 }
@@ -145,20 +147,16 @@ fn absolute(path: &str) -> io::Result<SandboxPath> {
     SandboxPath::parse(&format!("/{path}")).map_err(io::Error::other)
 }
 
-/// Checks the caller's mounts against the host: each source must be there.
-pub(crate) fn check_mounts(spec: &ValidSpec) -> Result<()> {
+/// Checks the caller's mounts against the host. The answer is each source's canonical path, in the mounts' order: what
+/// was checked is what is to be bound.
+///
+/// # Errors
+/// `Invalid`, naming the field: a source that is missing, is neither directory nor regular file, or shows any of the
+/// state folder inside; a target that can't be mounted onto.
+pub(crate) fn check_mounts(spec: &ValidSpec, state: &StateDir) -> Result<Vec<String>> {
+    let mut sources = Vec::new();
     for mount in &spec.spec().mounts {
-        let source = &mount.source;
-        let found = fs::metadata(source).map_err(|error| {
-            Error::invalid("mounts.source", format!("`{}`: {}", source.display(), crate::sentence(&error)))
-        })?;
-        if source.to_str().is_none() {
-            return Err(Error::invalid("mounts.source", "must be a path in UTF-8"));
-        }
-        if !found.is_dir() && !found.is_file() {
-            let reason = format!("`{}` is neither a directory nor a regular file", source.display());
-            return Err(Error::invalid("mounts.source", reason));
-        }
+        sources.push(check_source(&mount.source, state)?);
         let persistent = matches!(spec.spec().workspace, WorkspaceSpec::Persistent { .. });
         if persistent && mount.target.strip_prefix(spec.workdir()).is_some() {
             return Err(Error::invalid("mounts.target", "must not be in a persistent workspace"));
@@ -170,7 +168,25 @@ pub(crate) fn check_mounts(spec: &ValidSpec) -> Result<()> {
             ));
         }
     }
-    Ok(())
+    Ok(sources)
+}
+
+/// The canonical path of a mount's source.
+fn check_source(source: &Path, state: &StateDir) -> Result<String> {
+    let invalid = |reason: &str| Error::invalid("mounts.source", format!("`{}` {reason}", source.display()));
+    let failed = |error: io::Error| {
+        Error::invalid("mounts.source", format!("`{}`: {}", source.display(), crate::sentence(&error)))
+    };
+    let canonical = source.canonicalize().map_err(failed)?;
+    let found = fs::symlink_metadata(&canonical).map_err(failed)?;
+    if !found.is_dir() && !found.is_file() {
+        return Err(invalid("is neither a directory nor a regular file"));
+    }
+    if state.overlaps(&canonical) {
+        return Err(invalid("contains Eyot's state folder, or lies inside it"));
+    }
+    let not_utf8 = |_| Error::invalid("mounts.source", "must be a path in UTF-8");
+    canonical.into_os_string().into_string().map_err(not_utf8)
 }
 
 /// Makes a persistent workspace's directory if need be. On disk its files belong to the inner ids themselves (in a

@@ -25,6 +25,12 @@ pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec) -> Isolation {
         Step::Landlock(abi) => Some(*abi),
         _ => None,
     };
+    // A range has users enough to walk around a limit that counts by user.
+    let limited = plan.steps.iter().any(|step| matches!(step, Step::PidMax(_)));
+    let pids = match plan.map {
+        IdMap::Range { .. } if !limited => Enforcement::None,
+        _ => Enforcement::Rlimit,
+    };
     let range = matches!(plan.map, IdMap::Range { .. });
     let capabilities =
         RANGE_CAPABILITIES.iter().filter(|_| range).map(|(name, _)| (*name).to_owned()).collect();
@@ -37,7 +43,7 @@ pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec) -> Isolation {
         landlock_abi: find(&landlock),
         network: spec.spec().network,
         readonly_rootfs: plan.steps.contains(&Step::ReadOnlyRoot),
-        limits: LimitsEnforced { pids: Enforcement::Rlimit, ..NO_LIMITS },
+        limits: LimitsEnforced { pids, ..NO_LIMITS },
         ..unknown()
     }
 }

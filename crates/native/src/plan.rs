@@ -126,6 +126,10 @@ pub enum Step {
     /// Sets one of the new user namespace's own limits (`/proc/sys/user/…`).
     #[n(19)]
     NamespaceLimit(#[n(0)] String, #[n(1)] u32),
+    /// The most process numbers in the new process namespace, whoever uses them: `RLIMIT_NPROC` counts by user, and an
+    /// inner root has many.
+    #[n(20)]
+    PidMax(#[n(0)] u32),
     /// The seccomp filter.
     #[n(18)]
     Seccomp(#[n(0)] Vec<u64>),
@@ -197,6 +201,7 @@ impl Step {
             Self::Capabilities { .. } => "drop capabilities",
             Self::Landlock(_) => "restrict by Landlock",
             Self::NamespaceLimit(..) => "limit the user namespace",
+            Self::PidMax(_) => "limit the process namespace",
             Self::Seccomp(_) => "install the seccomp filter",
         }
     }

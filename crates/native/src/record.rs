@@ -29,20 +29,19 @@ pub(crate) struct Record {
 }
 
 const RECORD: &str = "sandbox.json";
+const RECORD_IN_THE_MAKING: &str = "sandbox.json.new";
 const READY: &str = "ready";
 const LOCK: &str = "lock";
+const LOCK_IN_THE_MAKING: &str = "lock.new";
 const SOCKET: &str = "guest.sock";
 
 impl Record {
-    /// Writes the record into a sandbox's directory.
+    /// Writes the record into a sandbox's directory, as a whole.
     pub(crate) fn write(&self, directory: &Path) -> io::Result<()> {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(directory.join(RECORD))?;
-        file.write_all(&serde_json::to_vec(self)?)
+        let made = directory.join(RECORD_IN_THE_MAKING);
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&made)?;
+        file.write_all(&serde_json::to_vec(self)?)?;
+        fs::rename(made, directory.join(RECORD))
     }
 
     /// Reads the record of a sandbox's directory.
@@ -150,10 +149,14 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Makes the lock of a new sandbox and takes it.
+    /// Makes the lock of a new sandbox and takes it. The gate is held meanwhile. It appears under its name only when
+    /// it is taken: a sweep between the two would take the sandbox for abandoned.
     pub(crate) fn create(directory: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(directory.join(LOCK))?;
+        let made = directory.join(LOCK_IN_THE_MAKING);
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&made)?;
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        let flags = rustix::fs::RenameFlags::NOREPLACE;
+        rustix::fs::renameat_with(rustix::fs::CWD, &made, rustix::fs::CWD, directory.join(LOCK), flags)?;
         Ok(Self { _file: file })
     }
 

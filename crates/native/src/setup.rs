@@ -6,10 +6,13 @@ use eyot::{NetworkMode, SandboxPath, ValidSpec};
 use crate::image::Image;
 use crate::plan::{Bind, GUEST_ID, IdMap, Plan, Step, pack_filter};
 use crate::seccomp;
+use crate::users::runs_as_default;
 
 /// What the plan depends on besides the spec.
 pub(crate) struct Setup<'a> {
     pub spec: &'a ValidSpec,
+    /// The canonical source of each of the spec's mounts, resolved once: a link that changes later changes nothing.
+    pub sources: &'a [String],
     pub map: IdMap,
     pub image: &'a Image,
     /// The sandbox's directory on the host.
@@ -17,6 +20,8 @@ pub(crate) struct Setup<'a> {
     /// The persistent workspace's directory on the host.
     pub workspace: Option<&'a str>,
     pub landlock_abi: u32,
+    /// Process numbers can be limited per namespace (Linux 6.14).
+    pub per_namespace_pids: bool,
     pub fail_at: Option<u32>,
 }
 
@@ -46,12 +51,19 @@ pub(crate) fn range_capability_mask() -> u64 {
 /// could use up all of its maker's inotify instances (128 by default); and no namespace is made inside.
 const NAMESPACE_LIMITS: [(&str, u32); 2] = [("max_inotify_instances", 48), ("max_user_namespaces", 0)];
 
+/// Process numbers that are the guest's own (its threads and reapers) beyond those that the workload may use. The
+/// kernel takes no limit below 301.
+const GUEST_PIDS: u32 = 320;
+/// The kernel's own limit.
+const MOST_PIDS: u32 = 1 << 22;
+
 /// The device nodes that a sandbox has.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// What is covered in `/proc`: what tells of the host beyond what programs need.
-const MASKED: [&str; 14] = [
+const MASKED: [&str; 15] = [
     "acpi",
     "asound",
+    "cmdline",
     "config.gz",
     "interrupts",
     "iomem",
@@ -107,6 +119,12 @@ impl Setup<'_> {
         steps.extend(
             NAMESPACE_LIMITS.iter().map(|(name, most)| Step::NamespaceLimit((*name).to_owned(), *most)),
         );
+        if self.per_namespace_pids {
+            let pids = self.spec.spec().limits.pids.unwrap_or(eyot::Limits::DEFAULT_PIDS);
+            steps.push(Step::PidMax(
+                u32::try_from(pids).unwrap_or(u32::MAX).saturating_add(GUEST_PIDS).min(MOST_PIDS),
+            ));
+        }
         steps.push(self.bind(&self.image.lower, "lower", true, true));
         steps.push(Step::Overlay { lower: vec!["lower".to_owned()], target: ROOT.to_owned() });
         for (source, target) in &self.image.binds {
@@ -156,17 +174,12 @@ impl Setup<'_> {
         if let Some(workspace) = self.workspace {
             steps.push(self.bind(workspace, &workdir, false, true));
         }
-        for mount in &self.spec.spec().mounts {
-            let idmapped = self.is_range() && !(mount.writable && self.runs_as_root());
-            let source = mount.source.to_string_lossy();
-            let bind = self.bind(&source, &inside(mount.target.as_str()), !mount.writable, idmapped);
+        for (mount, source) in self.spec.spec().mounts.iter().zip(self.sources) {
+            let idmapped = self.is_range() && !(mount.writable && !runs_as_default(self.spec));
+            let bind = self.bind(source, &inside(mount.target.as_str()), !mount.writable, idmapped);
             steps.push(bind);
         }
         steps
-    }
-
-    fn runs_as_root(&self) -> bool {
-        self.spec.spec().user.as_deref().is_some_and(|user| user != "user" && user != "1000")
     }
 
     fn bind(&self, source: &str, target: &str, readonly: bool, idmapped: bool) -> Step {

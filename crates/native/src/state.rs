@@ -72,6 +72,11 @@ impl StateDir {
         self.root.join("trash").join(id.as_str())
     }
 
+    /// Whether a canonical path contains the state folder or lies inside it.
+    pub(crate) fn overlaps(&self, path: &Path) -> bool {
+        self.root.starts_with(path) || path.starts_with(&self.root)
+    }
+
     /// Where images are unpacked.
     pub(crate) fn layers(&self) -> PathBuf {
         self.root.join("layers")
@@ -134,43 +139,37 @@ impl StateDir {
     fn take(&self, folder: &str, key: &str, id: &SandboxId) -> io::Result<bool> {
         let claim = self.root.join(folder).join(key);
         loop {
-            match symlink(id.as_str(), &claim) {
-                Ok(()) => return Ok(true),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
+            {
+                let _together = self.gate(FlockOperation::LockShared)?;
+                match symlink(id.as_str(), &claim) {
+                    Ok(()) => return Ok(true),
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    Err(error) => return Err(error),
+                }
             }
-            if self.is_held(&claim) || !self.drop_stale(&claim)? {
+            if !self.drop_if_stale(folder, &claim)? {
                 return Ok(false);
             }
         }
     }
 
-    fn is_held(&self, claim: &Path) -> bool {
-        let Ok(target) = fs::read_link(claim) else {
-            return false;
-        };
-        let Some(id) = target.to_str().and_then(|text| SandboxId::parse(text).ok()) else {
-            return false;
-        };
-        self.sandbox(&id).exists()
-            || (claim.starts_with(self.root.join("blocks")) && self.trash(&id).exists())
+    /// Whether the sandbox that holds a claim is there. A range of ids is held until no file with these ids is left.
+    fn is_held(&self, folder: &str, claim: &Path) -> bool {
+        let Ok(target) = fs::read_link(claim) else { return false };
+        let Some(id) = target.to_str().and_then(|text| SandboxId::parse(text).ok()) else { return false };
+        self.sandbox(&id).exists() || (folder == "blocks" && self.trash(&id).exists())
     }
 
-    /// Removes a stale claim without taking away one that somebody made in the meantime: it is moved aside, and only
-    /// the mover of that very link removes it.
-    fn drop_stale(&self, claim: &Path) -> io::Result<bool> {
-        let aside = self.root.join("trash").join(format!("claim-{}", SandboxId::generate()));
-        match fs::rename(claim, &aside) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-            other => other?,
-        }
-        if self.is_held(&aside) {
-            // Somebody took it over between the look and the move: give it back.
-            fs::rename(&aside, claim)?;
+    /// Removes a claim if it is stale. Nobody makes one while the gate is held alone.
+    fn drop_if_stale(&self, folder: &str, claim: &Path) -> io::Result<bool> {
+        let _alone = self.gate(FlockOperation::LockExclusive)?;
+        if self.is_held(folder, claim) {
             return Ok(false);
         }
-        fs::remove_file(&aside)?;
-        Ok(true)
+        match fs::remove_file(claim) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(true),
+        }
     }
 
     /// Drops the names and ranges of sandboxes that are gone.
@@ -178,8 +177,8 @@ impl StateDir {
         for folder in ["names", "blocks"] {
             for entry in fs::read_dir(self.root.join(folder))? {
                 let claim = entry?.path();
-                if !self.is_held(&claim) {
-                    self.drop_stale(&claim)?;
+                if !self.is_held(folder, &claim) {
+                    self.drop_if_stale(folder, &claim)?;
                 }
             }
         }

@@ -1,11 +1,13 @@
 //! Who there is inside: the image's users where a range of ids allows to become them, else the one user.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 
-use eyot::{Error, Result, ValidSpec};
+use eyot::{Error, ErrorKind, Result, ValidSpec};
 use eyot_guest::protocol::Identity;
 
+use crate::image::read_of_image;
 use crate::plan::{IdMap, USER_ID};
 use crate::setup::range_capability_mask;
 
@@ -26,8 +28,7 @@ pub(crate) struct Users {
 impl Users {
     /// The users for this spec on this image, whose root is at `lower`.
     pub(crate) fn of(spec: &ValidSpec, map: IdMap, lower: &Path) -> Result<Self> {
-        let passwd = std::fs::read_to_string(lower.join("etc/passwd")).unwrap_or_default();
-        let known = parse(&passwd);
+        let known = parse(&read_of_image(lower, "etc/passwd").map_err(unreadable)?);
         let missing = !known.iter().any(|user| user.uid == USER_ID);
         let default = known.iter().find(|user| user.uid == USER_ID).cloned().unwrap_or_else(user);
         let wanted = spec.spec().user.as_deref();
@@ -45,7 +46,10 @@ impl Users {
                 )),
             },
             IdMap::Range { .. } => {
-                let others = with_root(known, &default);
+                let mut others = with_root(known, &default);
+                if writes_to_host_as_the_user(spec) {
+                    others.retain(|user| user.uid == USER_ID);
+                }
                 let default = match wanted {
                     None => default,
                     Some(name) => find(&others, name)
@@ -55,6 +59,22 @@ impl Users {
             }
         }
     }
+}
+
+fn unreadable(error: io::Error) -> Error {
+    let message = format!("create sandbox: read the image's users: {}", crate::sentence(&error));
+    Error::new(ErrorKind::Invalid, message).with_source(error)
+}
+
+/// Whether commands run as the default user unless a call says otherwise.
+pub(crate) fn runs_as_default(spec: &ValidSpec) -> bool {
+    spec.spec().user.as_deref().is_none_or(|user| user == "user" || user == "1000")
+}
+
+/// Whether ids inside are, in some writable mount, the same ids on the host. Then nobody but the one user may be
+/// there: root inside would leave setuid files of the host's root behind.
+fn writes_to_host_as_the_user(spec: &ValidSpec) -> bool {
+    runs_as_default(spec) && spec.spec().mounts.iter().any(|mount| mount.writable)
 }
 
 /// The line that an image without the default user gets.
@@ -112,7 +132,27 @@ fn parse(passwd: &str) -> Vec<Identity> {
 
 #[cfg(test)]
 mod tests {
+    use eyot::{Mount, SandboxPath, SandboxSpec};
+
     use super::*;
+
+    fn names(user: Option<&str>, writable: bool) -> Vec<String> {
+        let lower = tempfile::tempdir().unwrap();
+        let target = SandboxPath::parse("/mnt/x").unwrap();
+        let mounts = vec![Mount { source: "/srv".into(), target, writable }];
+        let spec = SandboxSpec { mounts, user: user.map(str::to_owned), ..SandboxSpec::default() };
+        let users =
+            Users::of(&spec.validate().unwrap(), IdMap::Range { base: 1 << 30 }, lower.path()).unwrap();
+        users.others.into_iter().map(|user| user.name).collect()
+    }
+
+    #[test]
+    fn nobody_but_the_user_is_there_where_ids_in_a_writable_mount_are_the_hosts() {
+        assert_eq!(names(None, true), ["user"]);
+        assert_eq!(names(Some("1000"), true), ["user"]);
+        assert_eq!(names(None, false), ["root", "user"]);
+        assert_eq!(names(Some("root"), true), ["root", "user"]);
+    }
 
     #[test]
     fn a_passwd_file_is_read_and_rubbish_in_it_is_skipped() {

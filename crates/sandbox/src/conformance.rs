@@ -18,39 +18,39 @@
 //! What is held here is the contract of the handle, of [`crate::Workspace`] and of the driver. How well a sandbox is
 //! isolated is not: that depends on what a provider promises.
 
-mod check;
-mod paths;
-mod names;
-mod read;
-mod special;
-mod write;
-mod stream_io;
-mod stat;
-mod directories;
-mod remove;
-mod links;
 mod beneath;
-mod search;
-mod tar;
-mod workspace;
-mod workspace_exec;
-mod usage;
-mod ports;
-mod terminal;
-mod processes;
-mod lifetime;
-mod hooks;
-mod create;
 mod cancel;
+mod check;
 mod concurrency;
+mod create;
 mod deadline;
+mod directories;
 mod environment;
 mod exec;
-mod output;
-mod sizes;
-mod stdin;
-mod tree;
 mod harness;
+mod hooks;
+mod lifetime;
+mod links;
+mod names;
+mod output;
+mod paths;
+mod ports;
+mod processes;
+mod read;
+mod remove;
+mod search;
+mod sizes;
+mod special;
+mod stat;
+mod stdin;
+mod stream_io;
+mod tar;
+mod terminal;
+mod tree;
+mod usage;
+mod workspace;
+mod workspace_exec;
+mod write;
 
 use std::sync::Arc;
 

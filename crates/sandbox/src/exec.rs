@@ -301,7 +301,7 @@ impl ExecStream {
     // The futures hold the control alone: a borrow of the stream, which is not `Sync`, would not be `Send`.
     pub fn signal(&self, signal: Signal) -> impl Future<Output = Result<()>> + Send + use<> {
         let control = self.control.clone();
-        async move { control.signal(signal).await }
+        async move { control.signal(signal.check()?).await }
     }
 
     /// Changes the size of the command's terminal.
@@ -358,14 +358,21 @@ impl Signal {
     /// Parses a name with or without `SIG`, in any case, or a number from 1 to 64.
     pub fn parse(text: &str) -> Result<Self> {
         if let Ok(number) = text.parse::<i32>() {
-            let known = (1..=64).contains(&number).then_some(Self(number));
-            return known.ok_or_else(|| Error::invalid("signal", format!("must be from 1 to 64, not {number}")));
+            return Self(number).check();
         }
         let upper = text.to_ascii_uppercase();
         let name = upper.strip_prefix("SIG").unwrap_or(&upper);
         let found = Self::NAMES.iter().find(|(known, _)| *known == name);
         let unknown = || Error::invalid("signal", format!("is unknown: {text}; use TERM, KILL, INT, HUP or a number"));
         found.map(|(_, number)| Self(*number)).ok_or_else(unknown)
+    }
+
+    /// Refuses a number that no signal has; 0 would only ask whether the process is there.
+    pub(crate) fn check(self) -> Result<Self> {
+        match self.0 {
+            1..=64 => Ok(self),
+            number => Err(Error::invalid("signal", format!("must be from 1 to 64, not {number}"))),
+        }
     }
 }
 

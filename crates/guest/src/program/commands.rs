@@ -72,8 +72,13 @@ impl Guest {
         let launched = self.spawner.start(id, &exec, &self.config, theirs, report_start)?;
         let input = input.map(|fd| InputWriter::new(fd, Arc::clone(&self.poll), Token::Input(id)));
         self.reapers.insert(launched.reaper(), id);
+        // A terminal has no end of input but the one that is typed.
+        let ends_at_once = terminal.is_some() && !exec.stdin;
         let mut command = Command::new(id, exec, launched, sink, streams);
         (command.input, command.terminal) = (input, terminal);
+        if ends_at_once {
+            command.end_input();
+        }
         self.commands.insert(id, command);
         Ok(())
     }
@@ -316,7 +321,7 @@ impl Plumbing {
     fn new(exec: &Exec) -> std::io::Result<Self> {
         if let Some(size) = exec.terminal {
             let (master, theirs) = sys::open_terminal(size)?;
-            let input = exec.stdin.then(|| master.try_clone()).transpose()?;
+            let input = Some(master.try_clone()?);
             let outputs = [Some(master.try_clone()?), None];
             let theirs = Streams { stdin: None, stdout: theirs, stderr: None };
             return Ok(Self { theirs, input, outputs, terminal: Some(master) });

@@ -48,6 +48,22 @@ pub fn descendants(pid: i32) -> Vec<i32> {
     found
 }
 
+/// Who traces a process's threads, as far as it can be seen from here; a tracer may be a single thread of a process.
+pub fn tracers(pid: i32) -> Vec<i32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    // A name may hold any byte.
+    let statuses = threads.flatten().filter_map(|thread| fs::read(thread.path().join("status")).ok());
+    statuses.filter_map(|status| parse_tracer(&status)).collect()
+}
+
+/// Whether a process, or the one a thread belongs to, is below another.
+pub fn descends_from(pid: i32, ancestor: i32) -> bool {
+    let mut parents = std::iter::successors(Some(pid), |pid| stat(*pid).map(|stat| stat.parent)).skip(1);
+    parents.find(|parent| *parent == ancestor || *parent <= 0) == Some(ancestor)
+}
+
 /// What a process uses, if it is there.
 pub fn stat(pid: i32) -> Option<ProcStat> {
     parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
@@ -66,6 +82,13 @@ fn children_by_scan(pid: i32) -> Vec<i32> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(|candidate| stat(*candidate).is_some_and(|stat| stat.parent == pid))
         .collect()
+}
+
+fn parse_tracer(status: &[u8]) -> Option<i32> {
+    // The kernel writes line breaks in the name as `\n`, so no name looks like a line of its own.
+    let mut lines = status.split(|byte| *byte == b'\n');
+    let number = lines.find_map(|line| line.strip_prefix(b"TracerPid:"))?;
+    std::str::from_utf8(number).ok()?.trim().parse().ok().filter(|pid| *pid > 0)
 }
 
 /// The name stands in brackets and may hold anything, brackets included; what follows the last one is numbers.
@@ -98,6 +121,22 @@ mod tests {
             resident_pages: 33,
         };
         assert_eq!(parse_stat(line), Some(expected));
+    }
+
+    #[test]
+    fn a_tracer_is_found_and_a_name_is_none() {
+        let line = b"Name:\tTracerPid:\\nTracerPid:\t9\nState:\tZ (zombie)\nTracerPid:\t7\nUid:\t0\n";
+        assert_eq!(parse_tracer(line), Some(7));
+        assert_eq!(parse_tracer(b"Name:\tsh\nTracerPid:\t0\n"), None);
+    }
+
+    #[test]
+    fn a_child_descends_from_its_parent_and_not_the_other_way_round() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let (me, pid) = (std::process::id() as i32, child.id() as i32);
+        assert!(descends_from(pid, me) && !descends_from(me, pid) && !descends_from(me, me));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

@@ -8,6 +8,9 @@ use super::guest::Inherited;
 use super::sys;
 use crate::protocol::{CONFIG_FD, GuestConfig, LISTENER_FD, MAX_MESSAGE_BYTES, STREAM_FD, decode};
 
+/// How many signals may wait in queues for the guest and, each counted with all others, for its commands.
+const MOST_PENDING_SIGNALS: u64 = 1024;
+
 /// Protects this process and takes over what it was given.
 pub fn start_up() -> io::Result<Inherited> {
     sys::forbid_dumping()?;
@@ -19,6 +22,7 @@ pub fn start_up() -> io::Result<Inherited> {
         sys::become_subreaper()?;
     }
     let open_files = sys::raise_open_files()?;
+    sys::limit_pending_signals(MOST_PENDING_SIGNALS)?;
     let stream = sys::take_inherited(STREAM_FD)?;
     let listener = take_listener()?;
     let config = read_config()?;

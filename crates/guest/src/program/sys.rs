@@ -123,6 +123,8 @@ impl Epoll {
     }
 }
 
+/// The kernel's, two of which libc keeps to itself.
+const FIRST_REALTIME_SIGNAL: i32 = 32;
 const LAST_SIGNAL: i32 = 64;
 
 /// Directly, because libc keeps two signals to itself, and whoever started the guest may ignore those too. SIGKILL and
@@ -136,8 +138,11 @@ fn reset_action(signal: i32) {
     unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, action, no_old, mask_bytes) };
 }
 
-/// Blocks every signal in this thread and all that it starts, gives every ignored one but SIGPIPE its default
-/// action back, and returns a descriptor that is readable when a child has ended.
+/// Blocks signals in this thread and all that it starts, gives every ignored one but SIGPIPE its default action back,
+/// and returns a descriptor that is readable when a child has ended.
+///
+/// A process that is not PID 1 blocks all of them. PID 1 leaves the realtime ones open: the kernel drops what would
+/// have its default action there, while of a blocked realtime signal it queues every one.
 pub fn take_signals() -> io::Result<OwnedFd> {
     (1..=LAST_SIGNAL).for_each(reset_action);
     // SAFETY: ignoring a signal runs no code of ours.
@@ -146,6 +151,10 @@ pub fn take_signals() -> io::Result<OwnedFd> {
     unsafe {
         let mut all: libc::sigset_t = mem::zeroed();
         libc::sigfillset(&raw mut all);
+        if std::process::id() == 1 {
+            (FIRST_REALTIME_SIGNAL..=LAST_SIGNAL)
+                .for_each(|signal| drop(libc::sigdelset(&raw mut all, signal)));
+        }
         check(libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut()))?;
         let mut children: libc::sigset_t = mem::zeroed();
         libc::sigemptyset(&raw mut children);
@@ -212,14 +221,35 @@ pub fn raise_open_files() -> io::Result<[u64; 2]> {
     Ok([limit.rlim_cur, limit.rlim_max])
 }
 
+/// Lets at most so many signals wait in queues, soft and hard, for this process and all that it starts. They count
+/// against the host's user, whose other programs need theirs.
+pub fn limit_pending_signals(most: u64) -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is valid for the call.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_SIGPENDING, &raw mut limit) })?;
+    let most = limit.rlim_max.min(most);
+    limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+    // SAFETY: `limit` is valid for the call.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_SIGPENDING, &raw const limit) }).map(drop)
+}
+
 /// Runs `make` with this thread's file-system identity, so that what it makes belongs to that user.
-pub fn owned_by<T>(uid: u32, gid: u32, make: impl FnOnce() -> T) -> T {
-    // SAFETY: the calls change this thread alone and always return the identity that was.
-    let (old_uid, old_gid) = unsafe { (libc::setfsuid(uid), libc::setfsgid(gid)) };
-    let made = make();
-    // SAFETY: as above.
-    unsafe { (libc::setfsgid(old_gid as u32), libc::setfsuid(old_uid as u32)) };
+pub fn owned_by<T>(uid: u32, gid: u32, make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let (old_uid, old_gid) = set_file_identity(uid, gid);
+    let made = forbid_dumping().and_then(|()| make());
+    set_file_identity(old_uid, old_gid);
+    forbid_dumping()?;
     made
+}
+
+/// Changes this thread's file-system identity, if it may, and returns the one that was. Where `fs.suid_dumpable` is 1
+/// the kernel makes the whole process dumpable with it: the caller has to forbid that again.
+fn set_file_identity(uid: u32, gid: u32) -> (u32, u32) {
+    // SAFETY: the calls change this thread alone and always return the identity that was.
+    let old_gid = unsafe { libc::setfsgid(gid) };
+    // SAFETY: as above.
+    let old_uid = unsafe { libc::setfsuid(uid) };
+    (old_uid.cast_unsigned(), old_gid.cast_unsigned())
 }
 
 /// Makes this thread, and it alone, the user in everything that concerns files. It stays itself where it is a process:
@@ -234,15 +264,15 @@ pub fn become_user_for_files(identity: &Identity) -> io::Result<()> {
     // to locals with the kernel's layout that outlive the calls.
     unsafe {
         done(libc::syscall(libc::SYS_setgroups, 1_usize, &raw const gid))?;
-        libc::setfsgid(gid);
-        libc::setfsuid(uid);
+        set_file_identity(uid, gid);
+        forbid_dumping()?;
         // They report no failure but always the identity that was: -1 is nobody's and changes nothing.
         if (libc::setfsuid(u32::MAX), libc::setfsgid(u32::MAX)) != (uid.cast_signed(), gid.cast_signed()) {
             return Err(io::Error::from_raw_os_error(libc::EPERM));
         }
         done(libc::syscall(libc::SYS_capset, &raw const header, &raw const sets))?;
     }
-    Ok(())
+    forbid_dumping()
 }
 
 /// The process at the other end of a unix socket, as seen from here; 0: it is outside of this pid namespace.
@@ -413,4 +443,34 @@ pub fn proc_units() -> (u64, u64) {
     // SAFETY: no memory is involved.
     let (ticks, page) = unsafe { (libc::sysconf(libc::_SC_CLK_TCK), libc::sysconf(libc::_SC_PAGESIZE)) };
     (ticks.max(1) as u64, page.max(1) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dumpable(value: i32) -> i32 {
+        // SAFETY: no memory is involved.
+        unsafe {
+            if value >= 0 {
+                libc::prctl(libc::PR_SET_DUMPABLE, value, 0, 0, 0);
+            }
+            libc::prctl(libc::PR_GET_DUMPABLE, 0, 0, 0, 0)
+        }
+    }
+
+    /// As the kernel does it where `fs.suid_dumpable` is 1.
+    #[test]
+    fn k7_a_change_of_the_file_identity_leaves_nothing_dumpable() {
+        // SAFETY: the calls change no identity: -1 is nobody's; they return the one that is.
+        let (uid, gid) = unsafe { (libc::setfsuid(u32::MAX), libc::setfsgid(u32::MAX)) };
+        dumpable(1);
+        let inside = owned_by(uid.cast_unsigned(), gid.cast_unsigned(), || {
+            let was = dumpable(-1);
+            dumpable(1);
+            Ok(was)
+        });
+        assert_eq!((inside.unwrap(), dumpable(-1)), (0, 0));
+        dumpable(1);
+    }
 }

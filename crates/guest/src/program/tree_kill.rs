@@ -3,6 +3,9 @@
 //! All descendants of its reaper are stopped, round after round until no new one appears, and then killed together:
 //! a fork bomb that is killed one by one wins. The main thread does this in small steps between its other work, and
 //! again until the reaper has ended, which it does when it has no child left.
+//!
+//! Who is traced ends for its parent only when its tracer says so, and the tracer may be any process in the sandbox, one
+//! of another command too. So whoever holds on to what was killed is killed as well.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -13,6 +16,9 @@ use super::{proc_table, sys};
 const STEP_PROCESSES: usize = 32;
 /// After so many rounds what was found is killed, even if new ones still appear; then it begins anew.
 const MOST_ROUNDS: u32 = 16;
+/// Processes that are killed in so many looks and still there are taken from their tracers. Before that a debugger
+/// may let them go by itself.
+const LOOKS_BEFORE_TRACERS: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(4);
 const LONGEST_PAUSE: Duration = Duration::from_millis(256);
 
@@ -31,8 +37,10 @@ pub struct TreeKill {
     root: Root,
     unseen: Vec<i32>,
     found: HashSet<i32>,
+    killed: HashSet<i32>,
     found_more: bool,
     rounds: u32,
+    looks: u32,
     pause: Duration,
     next_step: Instant,
 }
@@ -45,8 +53,10 @@ impl TreeKill {
             root,
             unseen,
             found,
+            killed: HashSet::new(),
             found_more: false,
             rounds: 0,
+            looks: 0,
             pause: FIRST_PAUSE,
             next_step: Instant::now(),
         }
@@ -98,9 +108,9 @@ impl TreeKill {
 
     fn kill_found(&mut self) -> bool {
         let nobody = self.found.is_empty();
-        for pid in self.found.drain() {
-            signal(pid, libc::SIGKILL);
-        }
+        self.found.iter().for_each(|pid| signal(*pid, libc::SIGKILL));
+        self.kill_tracers();
+        self.killed = std::mem::take(&mut self.found);
         if let Root::Reaper(reaper) = self.root {
             // The workload may have stopped it, where it runs as the same user; it has to reap.
             signal(reaper, libc::SIGCONT);
@@ -110,6 +120,30 @@ impl TreeKill {
         self.next_step = Instant::now() + self.pause;
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         nobody
+    }
+
+    /// Kills who traces what is still there after it was killed.
+    fn kill_tracers(&mut self) {
+        self.looks += 1;
+        if self.looks < LOOKS_BEFORE_TRACERS {
+            return;
+        }
+        let mut tracers = HashSet::new();
+        for survivor in self.found.intersection(&self.killed) {
+            collect_tracers(*survivor, &mut tracers);
+        }
+        // One outside of the sandbox, which a debugger of the whole guest is, is not the workload's.
+        let is_inside = |pid: &&i32| proc_table::descends_from(**pid, start_of(Root::Escaped));
+        tracers.iter().filter(is_inside).for_each(|pid| signal(*pid, libc::SIGKILL));
+    }
+}
+
+/// Adds who traces a process, who traces those, and so on: each may be held by the next.
+fn collect_tracers(pid: i32, tracers: &mut HashSet<i32>) {
+    for tracer in proc_table::tracers(pid) {
+        if tracers.insert(tracer) {
+            collect_tracers(tracer, tracers);
+        }
     }
 }
 

@@ -5,6 +5,16 @@ use std::path::Path;
 use eyot::{Error, ErrorKind, Result};
 
 use super::Image;
+use crate::state::StateDir;
+
+/// Refuses a directory that shows the state folder inside, or any part of it: other sandboxes' files, and their sockets.
+/// `path` must be canonical.
+pub(super) fn refuse_state(state: &StateDir, path: &Path) -> Result<()> {
+    match state.overlaps(path) {
+        true => Err(Error::invalid("image", "must not contain Eyot's state folder, nor lie inside it")),
+        false => Ok(()),
+    }
+}
 
 /// The image in `path`, which must look like a root file system.
 pub(super) fn image(name: &str, path: &Path) -> Result<Image> {

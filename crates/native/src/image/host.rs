@@ -67,9 +67,8 @@ pub(super) fn image(state: &StateDir, as_root: bool) -> Result<Image> {
             binds.push((path.clone(), path));
         }
     }
-    // As root, nothing inside has a host user's or group's rights, so what is not world-readable can't be read anyway.
-    let masks =
-        if as_root { Vec::new() } else { masks::unreadable_by_others(&state.layers()).map_err(failed)? };
+    let roots: Vec<&str> = binds.iter().map(|(source, _)| source.as_str()).collect();
+    let masks = masks::covered(&state.layers(), &roots, as_root).map_err(failed)?;
     let lower = layer.to_str().ok_or_else(|| Error::invalid("state", "must be a path in UTF-8"))?.to_owned();
     Ok(Image { name: super::DEFAULT.to_owned(), lower, binds, masks, is_skeleton: true })
 }

@@ -4,6 +4,8 @@ mod directory;
 mod etc;
 mod host;
 mod masks;
+mod read;
+mod stream;
 mod tarball;
 
 use std::path::{Path, PathBuf};
@@ -13,6 +15,8 @@ use std::time::{Duration, Instant};
 use eyot::{Error, ErrorKind, Result};
 
 use crate::state::StateDir;
+
+pub(crate) use read::read_of_image;
 
 /// An image as the set-up needs it.
 #[derive(Debug, Clone)]
@@ -111,7 +115,10 @@ fn from_path(state: &StateDir, name: &str, as_root: bool) -> Result<Image> {
     };
     let path = path.canonicalize().map_err(failed)?;
     match std::fs::metadata(&path).map_err(failed)?.is_dir() {
-        true => directory::image(name, &path),
+        true => {
+            directory::refuse_state(state, &path)?;
+            directory::image(name, &path)
+        }
         false => tarball::image(state, name, &path, as_root),
     }
 }

@@ -127,6 +127,7 @@ impl Shared<'_> {
             Step::NamespaceLimit(name, most) => {
                 std::fs::write(format!("/proc/sys/user/{name}"), most.to_string())
             }
+            Step::PidMax(most) => std::fs::write("/proc/sys/kernel/pid_max", most.to_string()),
             Step::Landlock(abi) => restrict_by_landlock(*abi),
             Step::Seccomp(packed) => sys::install_seccomp(&unpack_filter(packed)),
         }

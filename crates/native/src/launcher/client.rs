@@ -51,6 +51,9 @@ impl Launcher {
             .current_dir("/")
             .spawn()?;
         let guest = sealed("eyot-guest", eyot_guest::PROGRAM)?;
+        // A program that its own process can't read makes that process's files in /proc the host root's, not the inner
+        // root's: no user inside can then change the guest's oom_score_adj, say.
+        rustix::fs::fchmod(&guest, Mode::from_raw_mode(0o111))?;
         send(ours.as_fd(), b"guest", &[guest.as_fd()])?;
         Ok(Self { socket: Mutex::new(ours), process })
     }

@@ -109,6 +109,9 @@ impl Launcher {
             let ready: Vec<RawFd> = events[..count].iter().map(|event| event.data.u64() as RawFd).collect();
             for child in ready.iter().filter(|fd| **fd != SOCKET) {
                 if let Some(pidfd) = self.children.remove(child) {
+                    // The provider has the same pidfd open, so closing it here alone would leave it registered: the
+                    // next child to get this number would be taken for one that has ended, and waited for.
+                    epoll::delete(&self.epoll, &pidfd)?;
                     sys::wait_and_reap(pidfd.as_fd());
                 }
             }

@@ -23,11 +23,10 @@ pub(super) const ALLOWED: &[&str] = &[
     "inotify_init1", "inotify_add_watch", "inotify_rm_watch", "cachestat",
     // The capability check answers; Docker's set, which an inner root has, includes it.
     "chroot",
-    // Waiting and classic asynchronous I/O.
+    // Waiting.
     "poll", "ppoll", "select", "pselect6", "epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait",
     "epoll_pwait", "epoll_pwait2", "eventfd", "eventfd2", "signalfd", "signalfd4", "timerfd_create",
-    "timerfd_settime", "timerfd_gettime", "pipe", "pipe2", "io_setup", "io_destroy", "io_getevents",
-    "io_submit", "io_cancel", "io_pgetevents",
+    "timerfd_settime", "timerfd_gettime", "pipe", "pipe2",
     // Memory.
     "mmap", "munmap", "mremap", "mprotect", "msync", "mincore", "madvise", "brk", "mlock", "mlock2",
     "munlock", "mlockall", "munlockall", "remap_file_pages", "memfd_create", "mseal", "map_shadow_stack",
@@ -92,4 +91,6 @@ pub(super) const REFUSED: &[&str] = &[
 pub(super) const ABSENT: &[&str] = &[
     "clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "uretprobe", "uprobe",
     "lsm_get_self_attr", "lsm_set_self_attr", "lsm_list_modules",
+    // Their contexts count towards one limit of the whole host (fs.aio-max-nr), which one sandbox could use up.
+    "io_setup", "io_destroy", "io_getevents", "io_submit", "io_cancel", "io_pgetevents",
 ];

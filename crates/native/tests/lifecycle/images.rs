@@ -16,6 +16,9 @@ pub fn trials() -> Vec<Trial> {
         trial("a_rootfs_tarball_is_an_image", tarball),
         trial("an_image_that_is_nowhere_is_not_found_and_leaves_nothing", nowhere),
         trial("a_tarball_that_is_none_is_refused_and_leaves_nothing", rubbish),
+        trial("an_image_that_shows_the_state_folder_is_refused", shows_state),
+        trial("a_link_in_an_image_never_reads_a_file_of_the_host", linked_passwd),
+        trial("an_image_whose_passwd_is_a_fifo_is_refused_and_does_not_hang", fifo_passwd),
     ]
 }
 
@@ -104,4 +107,51 @@ async fn rubbish() -> Result<(), Failed> {
     let error = refusal(&state, &file.to_string_lossy()).await?;
     ensure(error.kind() == ErrorKind::Invalid, error.to_string())?;
     ensure(fs::read_dir(state.path().join("layers"))?.count() == 0, "a half-unpacked layer is left")
+}
+
+async fn shows_state() -> Result<(), Failed> {
+    let state = State::new()?;
+    fs::create_dir_all(state.path().join("workspaces/bin"))?;
+    let above = state.path().parent().ok_or("a state folder at the root")?.to_path_buf();
+    fs::create_dir(above.join("bin"))?;
+    let link = above.join("link");
+    std::os::unix::fs::symlink(state.path().join("workspaces"), &link)?;
+    for image in [above, state.path().join("workspaces"), link] {
+        let error = refusal(&state, &image.to_string_lossy()).await?;
+        let named = error.to_string().contains("image") && error.to_string().contains("state folder");
+        ensure(error.kind() == ErrorKind::Invalid && named, format!("{}: {error}", image.display()))?;
+    }
+    Ok(())
+}
+
+async fn linked_passwd() -> Result<(), Failed> {
+    let (state, folder) = (State::new()?, tempfile::tempdir()?);
+    let root = folder.path().join("root");
+    make_rootfs(&root)?;
+    // Without the default user, whose line is then added to a copy of the file.
+    let secret = folder.path().join("secret");
+    fs::write(&secret, "secret:x:7:7::/:/bin/sh\n")?;
+    fs::remove_file(root.join("etc/passwd"))?;
+    for file in ["passwd", "group"] {
+        std::os::unix::fs::symlink(&secret, root.join("etc").join(file))?;
+    }
+    let provider = state.provider()?;
+    let image = Some(root.to_string_lossy().into_owned());
+    let sandbox = Sandbox::create(&*provider, SandboxSpec { image, ..SandboxSpec::default() }).await?;
+    let result = sandbox.exec("cat /etc/passwd /etc/group", ExecOptions::default()).await?;
+    let output = result.stdout_text();
+    ensure(output.contains("user:x:1000") && !output.contains("secret"), format!("{result:?}"))?;
+    sandbox.destroy().await?;
+    state.assert_empty()
+}
+
+async fn fifo_passwd() -> Result<(), Failed> {
+    let (state, folder) = (State::new()?, tempfile::tempdir()?);
+    let root = folder.path().join("root");
+    make_rootfs(&root)?;
+    fs::remove_file(root.join("etc/passwd"))?;
+    let made = Command::new("mkfifo").arg(root.join("etc/passwd")).status()?;
+    ensure(made.success(), "mkfifo failed")?;
+    let error = refusal(&state, &root.to_string_lossy()).await?;
+    ensure(error.kind() == ErrorKind::Invalid && error.to_string().contains("users"), error.to_string())
 }

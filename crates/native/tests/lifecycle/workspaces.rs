@@ -1,7 +1,8 @@
 //! Persistent workspaces and mounts.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::path::PathBuf;
 
 use eyot::{ErrorKind, ExecOptions, Mount, Sandbox, SandboxPath, SandboxSpec, WorkspaceSpec};
 use libtest_mimic::{Failed, Trial};
@@ -15,6 +16,9 @@ pub fn trials() -> Vec<Trial> {
         trial("a_persistent_workspace_goes_with_its_sandbox_when_asked_to", goes_along),
         trial("a_mount_is_read_only_unless_asked_otherwise", mounts),
         trial("a_mount_whose_source_is_missing_is_refused_by_name", missing_mount),
+        trial("a_mount_that_shows_the_state_folder_is_refused", mount_of_the_state),
+        trial("the_source_of_a_mount_may_be_a_link", linked_source),
+        trial("with_a_writable_mount_nobody_but_the_user_can_run_commands", writable_mount_as_root),
         trial("a_read_only_root_leaves_workspace_home_and_tmp_writable", readonly_root),
     ]
 }
@@ -99,6 +103,55 @@ async fn missing_mount() -> Result<(), Failed> {
         error.kind() == ErrorKind::Invalid && error.to_string().contains("mounts.source"),
         error.to_string(),
     )?;
+    state.assert_empty()
+}
+
+fn with_mount(source: PathBuf, writable: bool) -> Result<SandboxSpec, Failed> {
+    let target = SandboxPath::parse("/mnt/x")?;
+    Ok(SandboxSpec { mounts: vec![Mount { source, target, writable }], ..SandboxSpec::default() })
+}
+
+async fn mount_of_the_state() -> Result<(), Failed> {
+    let state = State::new()?;
+    let provider = state.provider()?;
+    let folder = tempfile::tempdir()?;
+    let link = folder.path().join("link");
+    symlink(state.path().join("layers"), &link)?;
+    let above = state.path().parent().ok_or("a state folder at the root")?.to_path_buf();
+    for source in ["/".into(), above, state.path(), state.path().join("sandboxes"), link] {
+        let error = Sandbox::create(&*provider, with_mount(source.clone(), false)?).await.err();
+        let error = error.ok_or_else(|| format!("{} was mounted", source.display()))?;
+        let named = error.to_string().contains("mounts.source") && error.to_string().contains("state folder");
+        ensure(error.kind() == ErrorKind::Invalid && named, error.to_string())?;
+    }
+    state.assert_empty()
+}
+
+async fn linked_source() -> Result<(), Failed> {
+    let state = State::new()?;
+    let provider = state.provider()?;
+    let folder = tempfile::tempdir()?;
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
+    fs::create_dir(folder.path().join("real"))?;
+    fs::write(folder.path().join("real/f"), "through the link")?;
+    symlink("real", folder.path().join("link"))?;
+    let spec = with_mount(folder.path().join("link"), false)?;
+    let sandbox = Sandbox::create(&*provider, spec).await?;
+    ensure(sandbox.read_text("/mnt/x/f").await? == "through the link", "another directory is mounted")?;
+    sandbox.destroy().await?;
+    state.assert_empty()
+}
+
+async fn writable_mount_as_root() -> Result<(), Failed> {
+    let state = State::new()?;
+    let provider = state.provider()?;
+    let folder = tempfile::tempdir()?;
+    let sandbox = Sandbox::create(&*provider, with_mount(folder.path().into(), true)?).await?;
+    let options = ExecOptions { user: Some("root".into()), ..ExecOptions::default() };
+    let result = sandbox.exec("cp /bin/sh /mnt/x/sh && chmod u+s /mnt/x/sh", options).await;
+    ensure(result.is_err(), format!("root is there: {result:?}"))?;
+    ensure(!folder.path().join("sh").exists(), "a file of root's is left on the host")?;
+    sandbox.destroy().await?;
     state.assert_empty()
 }
 

@@ -33,7 +33,9 @@ async fn e04_a_command_of_2_mib_works_or_is_a_typed_error(stage: Stage) -> Check
         ensure_eq!(result.stdout_text(), "end\n");
     }
     let argument = "x".repeat(2 << 20);
-    let result = promptly("the call", stage.sandbox.exec(Command::argv(["echo", &argument]), ExecOptions::default())).await?;
+    let result =
+        promptly("the call", stage.sandbox.exec(Command::argv(["echo", &argument]), ExecOptions::default()))
+            .await?;
     if let Some(result) = works_or_typed(&stage, "an argument of 2 MiB", result).await? {
         ensure_eq!(result.stdout_bytes, (2 << 20) + 1);
     }
@@ -43,7 +45,8 @@ async fn e04_a_command_of_2_mib_works_or_is_a_typed_error(stage: Stage) -> Check
 async fn e04_100_000_arguments_work_or_are_a_typed_error(stage: Stage) -> Check {
     let arguments = (0..100_000).map(|number: u32| number.to_string());
     let argv = ["sh", "-c", "echo $#", "sh"].into_iter().map(str::to_owned).chain(arguments);
-    let result = promptly("the call", stage.sandbox.exec(Command::argv(argv), ExecOptions::default())).await?;
+    let result =
+        promptly("the call", stage.sandbox.exec(Command::argv(argv), ExecOptions::default())).await?;
     if let Some(result) = works_or_typed(&stage, "100,000 arguments", result).await? {
         ensure_eq!(result.stdout_text(), "100000\n");
     }
@@ -77,15 +80,32 @@ async fn e04_odd_variables_arrive_as_they_are_or_are_refused(stage: Stage) -> Ch
     }
     for (name, value) in [("", "x"), ("A=B", "x"), ("A\0", "x"), ("A", "x\0y"), ("=", "x")] {
         let env = BTreeMap::from([(name.to_owned(), value.to_owned())]);
-        ensure_fails!(stage.sandbox.exec("true", ExecOptions { env, ..ExecOptions::default() }).await, Invalid);
+        ensure_fails!(
+            stage.sandbox.exec("true", ExecOptions { env, ..ExecOptions::default() }).await,
+            Invalid
+        );
     }
     Ok(())
 }
 
 async fn e04_variables_that_steer_the_loader_do_not_touch_the_guest(stage: Stage) -> Check {
     let names = [
-        "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "LD_DEBUG", "GCONV_PATH", "MALLOC_TRACE", "GLIBC_TUNABLES", "BASH_ENV",
-        "ENV", "IFS", "PATH", "HOME", "SHELLOPTS", "PS4", "PYTHONSTARTUP", "PERL5OPT",
+        "LD_PRELOAD",
+        "LD_LIBRARY_PATH",
+        "LD_AUDIT",
+        "LD_DEBUG",
+        "GCONV_PATH",
+        "MALLOC_TRACE",
+        "GLIBC_TUNABLES",
+        "BASH_ENV",
+        "ENV",
+        "IFS",
+        "PATH",
+        "HOME",
+        "SHELLOPTS",
+        "PS4",
+        "PYTHONSTARTUP",
+        "PERL5OPT",
     ];
     for name in names {
         let env = BTreeMap::from([(name.to_owned(), "/workspace/evil".to_owned())]);

@@ -1,6 +1,5 @@
 //! K11: using up what all share. The limit is hit inside; the host and a sibling do not notice.
 
-
 use eyot::{ExecOptions, Outcome, ProcessId, RemoveOptions, StartOptions};
 use tokio::process::Command;
 
@@ -126,7 +125,10 @@ async fn others_have_some(world: &World, kind: &str) -> Check {
     ensure!(facts.get("ended")? == "enough", "a sibling gets no {kind} any more: {facts:?}");
     sibling.still_works().await?;
     sibling.end().await?;
-    let few = Command::new(std::env::current_exe()?).args(["probe", "bomb", kind, "few"]).kill_on_drop(true).output();
+    let few = Command::new(std::env::current_exe()?)
+        .args(["probe", "bomb", kind, "few"])
+        .kill_on_drop(true)
+        .output();
     let output = promptly("the host's own", few).await??;
     let facts = Facts::parse(&String::from_utf8_lossy(&output.stdout));
     ensure!(facts.get("ended")? == "enough", "the host gets no {kind} any more: {facts:?}");
@@ -153,7 +155,9 @@ async fn k11_a_bomb_of_processes_hits_the_limit_inside_and_nobody_else_notices(
     bomb(&world, "processes", &["EAGAIN"], PIDS).await
 }
 
-async fn k11_a_bomb_of_threads_hits_the_limit_inside_and_nobody_else_notices(world: std::sync::Arc<World>) -> Check {
+async fn k11_a_bomb_of_threads_hits_the_limit_inside_and_nobody_else_notices(
+    world: std::sync::Arc<World>,
+) -> Check {
     bomb(&world, "threads", &["EAGAIN"], PIDS).await
 }
 
@@ -170,14 +174,19 @@ async fn k11_a_fork_bomb_in_the_shell_ends_with_its_deadline_and_the_sandbox_wor
         // It has a result or a typed error; it does not hang, and the file calls go on as ever.
         match promptly("a command beside the bomb", stage.sh("echo alive")).await? {
             Ok(_) => {}
-            Err(crate::check::Failure::Broken(said)) => ensure!(said.contains("quota") || said.contains("unavailable"), "{said}"),
+            Err(crate::check::Failure::Broken(said)) => {
+                ensure!(said.contains("quota") || said.contains("unavailable"), "{said}")
+            }
             Err(other) => return Err(other),
         }
         promptly("a write beside the bomb", stage.sandbox.write("f", "x")).await??;
     }
     let result = bomb.await.map_err(std::io::Error::other)??;
     ensure_eq!(result.outcome, Outcome::TimedOut);
-    until("the end of the bomb", || async { Ok(stage.sh("echo alive").await.is_ok_and(|result| result.success())) }).await?;
+    until("the end of the bomb", || async {
+        Ok(stage.sh("echo alive").await.is_ok_and(|result| result.success()))
+    })
+    .await?;
     let left = stage.probe(&["processes"]).await?;
     ensure!(left.number("count")? < 16, "there are still processes of the bomb: {left:?}");
     stage.end().await
@@ -189,11 +198,15 @@ async fn k11_a_bomb_of_descriptors_hits_the_limit_inside_and_nobody_else_notices
     bomb(&world, "descriptors", &["EMFILE"], 1 << 20).await
 }
 
-async fn k11_a_bomb_of_inotify_instances_leaves_some_for_the_host_and_a_sibling(world: std::sync::Arc<World>) -> Check {
+async fn k11_a_bomb_of_inotify_instances_leaves_some_for_the_host_and_a_sibling(
+    world: std::sync::Arc<World>,
+) -> Check {
     bomb(&world, "inotify", &["EMFILE"], 1 << 20).await
 }
 
-async fn k11_a_bomb_of_terminals_leaves_some_for_the_host_and_a_sibling(world: std::sync::Arc<World>) -> Check {
+async fn k11_a_bomb_of_terminals_leaves_some_for_the_host_and_a_sibling(
+    world: std::sync::Arc<World>,
+) -> Check {
     bomb(&world, "terminals", &["EMFILE", "ENOSPC", "EIO", "errno28"], 1 << 20).await
 }
 
@@ -206,7 +219,9 @@ async fn k11_a_sparse_file_of_100_gib_takes_no_room_and_goes_with_the_sandbox(st
     Ok(())
 }
 
-async fn k11_a_directory_of_very_many_files_is_listed_removed_and_goes_with_the_sandbox(stage: Stage) -> Check {
+async fn k11_a_directory_of_very_many_files_is_listed_removed_and_goes_with_the_sandbox(
+    stage: Stage,
+) -> Check {
     let count = if slow() { 1_000_000 } else { 20_000 };
     let made = stage.probe(&["many-files", "/workspace/first", &count.to_string()]).await?;
     made.is("made", &count.to_string())?;

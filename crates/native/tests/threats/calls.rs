@@ -180,7 +180,13 @@ async fn k04_strace_and_gdb_work_on_own_processes(stage: Stage) -> Check {
         }
         tried_any = true;
         let result = stage.sh(line).await?;
-        ensure!(result.success(), "{program}: {:?}: {}{}", result.outcome, result.stdout_text(), result.stderr_text());
+        ensure!(
+            result.success(),
+            "{program}: {:?}: {}{}",
+            result.outcome,
+            result.stdout_text(),
+            result.stderr_text()
+        );
     }
     if tried_any { Ok(()) } else { not_here("there is neither `strace` nor `gdb` in the sandbox") }
 }

@@ -21,7 +21,9 @@ fn options(cancel: &CancellationToken) -> ExecOptions {
 
 async fn is_running(stage: &Stage, number: u32) -> Check<bool> {
     let word = format!("sleep {number}");
-    let listed = stage.output("for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done 2>/dev/null; true").await?;
+    let listed = stage
+        .output("for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done 2>/dev/null; true")
+        .await?;
     Ok(listed.lines().any(|line| line.trim() == word))
 }
 

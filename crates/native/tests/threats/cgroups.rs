@@ -19,12 +19,16 @@ pub fn probe(_arguments: &[String]) {
     let target = sys::address(c"/tmp");
     for (name, kind) in [("v1", c"cgroup"), ("v2", c"cgroup2")] {
         let kind = sys::address(kind);
-        for (options, text) in [("plain", c""), ("rdma", c"rdma"), ("memory", c"memory"), ("named", c"none,name=x")] {
+        for (options, text) in
+            [("plain", c""), ("rdma", c"rdma"), ("memory", c"memory"), ("named", c"none,name=x")]
+        {
             let mounted = sys::call(libc::SYS_mount, &[kind, target, kind, 0, sys::address(text)]);
             tried(format_args!("mount_{name}_{options}"), mounted);
         }
     }
-    for name in ["cgroup.procs", "release_agent", "memory/cgroup.procs", "unified/cgroup.procs", "rdma/release_agent"] {
+    for name in
+        ["cgroup.procs", "release_agent", "memory/cgroup.procs", "unified/cgroup.procs", "rdma/release_agent"]
+    {
         let file = OpenOptions::new().write(true).open(format!("/sys/fs/cgroup/{name}"));
         tried_io(format_args!("write_{name}"), file);
     }

@@ -36,13 +36,20 @@ async fn e06_commands_of_every_kind_at_once_do_not_disturb_each_other(stage: Sta
         let options = ExecOptions { timeout_ms: Some(300), ..ExecOptions::default() };
         match number % 4 {
             0 => Ok((number, sandbox.exec("yes", options).await?.outcome == Outcome::TimedOut)),
-            1 => Ok((number, sandbox.exec("kill -9 $$", ExecOptions::default()).await?.outcome == Outcome::Signaled(9))),
+            1 => Ok((
+                number,
+                sandbox.exec("kill -9 $$", ExecOptions::default()).await?.outcome == Outcome::Signaled(9),
+            )),
             2 => {
                 let path = format!("file-{number}");
                 sandbox.write(&path, vec![number as u8; 100_000]).await?;
                 Ok((number, sandbox.read(&path).await?.iter().all(|byte| *byte == number as u8)))
             }
-            _ => Ok((number, sandbox.exec(format!("exit {number}"), ExecOptions::default()).await?.outcome == Outcome::Exited(number as i32))),
+            _ => Ok((
+                number,
+                sandbox.exec(format!("exit {number}"), ExecOptions::default()).await?.outcome
+                    == Outcome::Exited(number as i32),
+            )),
         }
     });
     let results: Vec<eyot::Result<(usize, bool)>> = promptly("all of them", join_all(mixed)).await?;

@@ -28,7 +28,13 @@ async fn e02_a_deadline_of_nothing_runs_nothing(stage: Stage) -> Check {
 }
 
 async fn ensure_nothing_runs(stage: &Stage, word: &str) -> Check {
-    let running = stage.output(&format!("cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c '[{}]{}' || true", &word[..1], &word[1..])).await?;
+    let running = stage
+        .output(&format!(
+            "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c '[{}]{}' || true",
+            &word[..1],
+            &word[1..]
+        ))
+        .await?;
     ensure_eq!(running, "0");
     Ok(())
 }
@@ -51,7 +57,12 @@ async fn e02_the_longest_deadline_is_none(stage: Stage) -> Check {
 }
 
 async fn e02_a_deadline_during_a_flood_and_a_silence_is_never_early(stage: Stage) -> Check {
-    for line in ["exec yes", "yes >&2", "exec sleep 4712", "echo some; trap '' TERM INT HUP; while :; do sleep 4712; done"] {
+    for line in [
+        "exec yes",
+        "yes >&2",
+        "exec sleep 4712",
+        "echo some; trap '' TERM INT HUP; while :; do sleep 4712; done",
+    ] {
         let result = exec(&stage, line, 300).await?;
         ensure_eq!(result.outcome, Outcome::TimedOut);
         ensure!(result.duration_ms >= 300, "{line}: {} ms is early", result.duration_ms);

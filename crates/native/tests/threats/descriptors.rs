@@ -43,7 +43,9 @@ async fn k08_a_command_has_three_descriptors_and_no_more(stage: Stage) -> Check 
     Ok(())
 }
 
-async fn k08_a_started_process_and_one_on_a_terminal_have_three_descriptors_and_no_more(stage: Stage) -> Check {
+async fn k08_a_started_process_and_one_on_a_terminal_have_three_descriptors_and_no_more(
+    stage: Stage,
+) -> Check {
     let options = eyot::ExecOptions { pty: Some(eyot::PtySize::default()), ..eyot::ExecOptions::default() };
     let facts = stage.probe_with(options, &["descriptors"]).await?;
     facts.is("open", "0,1,2")?;
@@ -64,7 +66,7 @@ async fn k08_a_command_starts_inside_and_its_descriptors_lead_nowhere(stage: Sta
         facts.none_worked("listed_")?;
         for fd in 0..3 {
             let target = facts.get(&format!("target_{fd}"))?;
-            ensure!(target == "/dev/null" || target.starts_with("pipe:") , "descriptor {fd} is {target}");
+            ensure!(target == "/dev/null" || target.starts_with("pipe:"), "descriptor {fd} is {target}");
         }
     }
     Ok(())

@@ -89,7 +89,8 @@ impl Facts {
     pub fn each(&self, prefix: &str, expected: &[&str]) -> Check {
         let of_prefix: Vec<_> = self.0.iter().filter(|(name, _)| name.starts_with(prefix)).collect();
         ensure!(!of_prefix.is_empty(), "the probe said nothing of `{prefix}…`: {self:?}");
-        let wrong: Vec<_> = of_prefix.iter().filter(|(_, value)| !expected.contains(&value.as_str())).collect();
+        let wrong: Vec<_> =
+            of_prefix.iter().filter(|(_, value)| !expected.contains(&value.as_str())).collect();
         ensure!(wrong.is_empty(), "not {expected:?}: {wrong:?}");
         Ok(())
     }

@@ -25,7 +25,8 @@ pub fn probe(arguments: &[String]) {
         _ => (0..=255).cycle().take(2_560).collect(),
     };
     for byte in bytes {
-        let written = [stdout.write_all(&[byte]), stdout.flush(), stderr.write_all(&[255 - byte]), stderr.flush()];
+        let written =
+            [stdout.write_all(&[byte]), stdout.flush(), stderr.write_all(&[255 - byte]), stderr.flush()];
         if written.iter().any(Result::is_err) {
             return;
         }
@@ -99,13 +100,16 @@ async fn e01_a_reader_that_never_reads_holds_up_nobody_else(stage: Stage) -> Che
 
 async fn e01_pieces_of_one_byte_arrive_whole_and_in_order(stage: Stage) -> Check {
     let expected: Vec<u8> = (0..=255).cycle().take(2_560).collect();
-    let result = promptly("the command", stage.sandbox.exec(Stage::attack(&["bytes"]), ExecOptions::default())).await??;
+    let result =
+        promptly("the command", stage.sandbox.exec(Stage::attack(&["bytes"]), ExecOptions::default()))
+            .await??;
     ensure!(result.stdout == expected, "stdout is mixed: {} bytes", result.stdout.len());
     let mirrored: Vec<u8> = expected.iter().map(|byte| 255 - byte).collect();
     ensure!(result.stderr == mirrored, "stderr is mixed: {} bytes", result.stderr.len());
     // And the other way round, by way of the input.
     let pieces: Vec<_> = expected.iter().map(|byte| Ok(Bytes::copy_from_slice(&[*byte]))).collect();
-    let options = ExecOptions { stdin: Stdin::Stream(stream::iter(pieces).boxed()), ..ExecOptions::default() };
+    let options =
+        ExecOptions { stdin: Stdin::Stream(stream::iter(pieces).boxed()), ..ExecOptions::default() };
     let result = promptly("cat", stage.sandbox.exec("cat", options)).await??;
     ensure!(result.stdout == expected, "the input is mixed: {} bytes", result.stdout.len());
     Ok(())

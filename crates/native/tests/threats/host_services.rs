@@ -27,13 +27,22 @@ pub fn probe(arguments: &[String]) {
     let [port, name] = arguments else { return };
     for address in ["127.0.0.1", "127.0.0.2", "[::1]", "0.0.0.0"] {
         let Ok(address) = format!("{address}:{port}").parse::<SocketAddr>() else { continue };
-        tried_io(format_args!("loopback_{}", address.ip()), TcpStream::connect_timeout(&address, Duration::from_secs(3)));
+        tried_io(
+            format_args!("loopback_{}", address.ip()),
+            TcpStream::connect_timeout(&address, Duration::from_secs(3)),
+        );
     }
     for address in ["169.254.169.254:80", "10.0.0.1:80", "192.168.0.1:80", "172.17.0.1:2375", "1.1.1.1:53"] {
         let Ok(parsed) = address.parse::<SocketAddr>() else { continue };
-        tried_io(format_args!("outside_{address}"), TcpStream::connect_timeout(&parsed, Duration::from_secs(3)));
+        tried_io(
+            format_args!("outside_{address}"),
+            TcpStream::connect_timeout(&parsed, Duration::from_secs(3)),
+        );
     }
-    tried_io("abstract", UnixAddr::from_abstract_name(name).and_then(|address| UnixStream::connect_addr(&address)));
+    tried_io(
+        "abstract",
+        UnixAddr::from_abstract_name(name).and_then(|address| UnixStream::connect_addr(&address)),
+    );
     note("done", true);
 }
 
@@ -98,16 +107,27 @@ async fn k14_a_socket_file_of_the_host_is_out_of_reach(world: Arc<World>) -> Che
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("service.sock");
     let _listening: UnixListener = UnixListener::bind(&path)?;
-    let found = stage.sh(&format!("ls {} {}", path.display(), stage.directory().join("guest.sock").display())).await?;
+    let found = stage
+        .sh(&format!("ls {} {}", path.display(), stage.directory().join("guest.sock").display()))
+        .await?;
     ensure!(!found.success() && found.stdout.is_empty(), "{}", found.stdout_text());
     stage.end().await
 }
 
 async fn k14_docker_x11_and_dbus_are_not_there(stage: Stage) -> Check {
     let paths = [
-        "/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock",
-        "/tmp/.X11-unix", "/run/dbus/system_bus_socket", "/run/user", "/run/systemd/private", "/run/snapd.socket",
-        "/dev/log", "/run/nscd/socket", "/run/uuidd/request",
+        "/var/run/docker.sock",
+        "/run/docker.sock",
+        "/run/containerd/containerd.sock",
+        "/run/podman/podman.sock",
+        "/tmp/.X11-unix",
+        "/run/dbus/system_bus_socket",
+        "/run/user",
+        "/run/systemd/private",
+        "/run/snapd.socket",
+        "/dev/log",
+        "/run/nscd/socket",
+        "/run/uuidd/request",
     ];
     for who in stage.everybody() {
         let line = format!("for path in {}; do [ -e $path ] && echo $path; done; true", paths.join(" "));
@@ -137,7 +157,8 @@ async fn k14_there_is_no_network_interface_but_loopback(stage: Stage) -> Check {
     ensure!(interfaces.trim() == "lo", "there are: {interfaces}");
     let routes = stage.output("tail -n +2 /proc/net/route").await?;
     ensure!(routes.is_empty(), "there are routes: {routes}");
-    let sockets = stage.output("cat /proc/net/unix /proc/net/tcp | grep -vc '^Num\\|local_address' || true").await?;
+    let sockets =
+        stage.output("cat /proc/net/unix /proc/net/tcp | grep -vc '^Num\\|local_address' || true").await?;
     ensure!(sockets.parse::<u32>().is_ok_and(|count| count < 8), "sockets of others show: {sockets}");
     Ok(())
 }

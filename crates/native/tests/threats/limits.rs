@@ -27,7 +27,8 @@ async fn k11_a_limit_that_is_required_and_can_not_be_held_refuses_the_create(wor
         (Requirement::OwnKernel, false),
     ];
     for (requirement, holds) in requirements {
-        let limits = Limits { memory_mib: Some(64), cpus: Some(1.0), disk_mib: Some(64), ..Limits::default() };
+        let limits =
+            Limits { memory_mib: Some(64), cpus: Some(1.0), disk_mib: Some(64), ..Limits::default() };
         let spec = SandboxSpec { limits, require: BTreeSet::from([requirement]), ..SandboxSpec::default() };
         let made = Sandbox::create(world.provider(), spec).await;
         match holds {
@@ -58,7 +59,9 @@ async fn k11_a_full_disk_hits_the_limit_inside(stage: Stage) -> Check {
     stage.still_works().await
 }
 
-async fn k11_a_root_that_changes_its_user_does_not_get_around_the_limit_of_processes(world: Arc<World>) -> Check {
+async fn k11_a_root_that_changes_its_user_does_not_get_around_the_limit_of_processes(
+    world: Arc<World>,
+) -> Check {
     const PIDS: u64 = 32;
     let stage = world.stage_of(world.spec_with_pids(PIDS)).await?;
     let can_be_tried = stage.has_root() && stage.sandbox.isolation().limits.pids == Enforcement::Cgroup;
@@ -70,5 +73,9 @@ async fn k11_a_root_that_changes_its_user_does_not_get_around_the_limit_of_proce
         ensure!(count <= PIDS, "there are {count} processes");
     }
     stage.end().await?;
-    if can_be_tried { Ok(()) } else { not_here("without a pids cgroup the limit is one for each user inside") }
+    if can_be_tried {
+        Ok(())
+    } else {
+        not_here("without a pids cgroup the limit is one for each user inside")
+    }
 }

@@ -47,14 +47,16 @@ pub fn probe(arguments: &[String]) {
             note("killed", sys::call(libc::SYS_kill, &[parent, libc::SIGKILL as u64]).is_ok());
             left
         }
-        "chain" => sys::fork(|| loop {
-            // Whoever is seen is gone: the parent ends as soon as there is a child.
-            match sys::fork(|| 0) {
-                Ok(_) | Err(_) => {}
-            }
-            if let Ok(child) = sys::call(libc::SYS_fork, &[]) {
-                if child != 0 {
-                    sys::exit(0);
+        "chain" => sys::fork(|| {
+            loop {
+                // Whoever is seen is gone: the parent ends as soon as there is a child.
+                match sys::fork(|| 0) {
+                    Ok(_) | Err(_) => {}
+                }
+                if let Ok(child) = sys::call(libc::SYS_fork, &[]) {
+                    if child != 0 {
+                        sys::exit(0);
+                    }
                 }
             }
         }),
@@ -80,7 +82,9 @@ pub fn list_processes(_arguments: &[String]) {
         let name = entry.file_name().to_string_lossy().into_owned();
         if name.bytes().all(|byte| byte.is_ascii_digit()) {
             let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            let ended = std::fs::read_to_string(entry.path().join("status")).unwrap_or_default().contains("Z (zombie)");
+            let ended = std::fs::read_to_string(entry.path().join("status"))
+                .unwrap_or_default()
+                .contains("Z (zombie)");
             if !ended {
                 count += 1;
                 note(name, String::from_utf8_lossy(&line).replace('\0', " "));
@@ -182,7 +186,8 @@ async fn k13_after_a_normal_return_a_background_child_lives_and_delays_nothing(s
             ensure!(is_on_the_host(&marker)?, "{who}, {way}: the child died with its parent");
         }
         let line = "(trap '' TERM; echo served > served; exec sleep 1000) & echo started";
-        let result = promptly("a shell's background child", stage.sandbox.exec(line, stage.options_of(who))).await??;
+        let result =
+            promptly("a shell's background child", stage.sandbox.exec(line, stage.options_of(who))).await??;
         ensure_eq!(result.stdout_text(), "started\n");
     }
     stage.still_works().await

@@ -22,8 +22,20 @@ cases! {
 }
 
 const MASKED: [&str; 14] = [
-    "acpi", "asound", "config.gz", "interrupts", "iomem", "kallsyms", "kcore", "key-users", "keys", "latency_stats",
-    "sched_debug", "scsi", "timer_list", "timer_stats",
+    "acpi",
+    "asound",
+    "config.gz",
+    "interrupts",
+    "iomem",
+    "kallsyms",
+    "kcore",
+    "key-users",
+    "keys",
+    "latency_stats",
+    "sched_debug",
+    "scsi",
+    "timer_list",
+    "timer_stats",
 ];
 
 /// Says how much of each file there is to read, and tries to write the dangerous ones.
@@ -128,7 +140,8 @@ async fn k09_the_core_pattern_and_the_other_ways_to_root_are_read_only(stage: St
 async fn k09_the_state_folder_is_named_nowhere(world: std::sync::Arc<World>) -> Check {
     // Without the attacker's mount: what a caller mounts shows its own path on the host.
     let stage = world.stage_of(SandboxSpec::default()).await?;
-    let files = "/proc/self/mountinfo /proc/self/mounts /proc/self/mountstats /proc/self/maps /proc/self/cgroup";
+    let files =
+        "/proc/self/mountinfo /proc/self/mounts /proc/self/mountstats /proc/self/maps /proc/self/cgroup";
     let visible = stage.output(&format!("cat {files} /proc/[0-9]*/mountinfo 2>/dev/null; env; true")).await?;
     ensure!(visible.contains("overlay"), "nothing was read: {visible}");
     let folder = world.state();
@@ -147,7 +160,8 @@ async fn k09_the_hosts_name_and_machine_id_are_not_there(stage: Stage) -> Check 
     ensure_eq!(stage.output("cat /etc/machine-id").await?, "");
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname")?;
     if !["localhost", "localhost.localdomain"].contains(&host.trim()) {
-        let visible = stage.output("cat /etc/hosts /etc/hostname /etc/resolv.conf 2>/dev/null; env; true").await?;
+        let visible =
+            stage.output("cat /etc/hosts /etc/hostname /etc/resolv.conf 2>/dev/null; env; true").await?;
         ensure!(!visible.contains(host.trim()), "the host's name `{}` is in: {visible}", host.trim());
     }
     for file in ["/etc/machine-id", "/var/lib/dbus/machine-id"] {
@@ -160,7 +174,8 @@ async fn k09_the_hosts_name_and_machine_id_are_not_there(stage: Stage) -> Check 
 
 async fn k09_devices_are_the_harmless_ones(stage: Stage) -> Check {
     const KNOWN: [&str; 13] = [
-        "fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "tty", "urandom", "zero",
+        "fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "tty", "urandom",
+        "zero",
     ];
     for name in stage.output("ls -A /dev").await?.lines() {
         ensure!(KNOWN.contains(&name), "there is a device `{name}`");
@@ -169,7 +184,11 @@ async fn k09_devices_are_the_harmless_ones(stage: Stage) -> Check {
         for (name, major, minor) in [("disk", 254, 0), ("mem", 1, 1), ("kmsg", 1, 11)] {
             let kind = if name == "disk" { "b" } else { "c" };
             let made = stage.sh_as(who, &format!("mknod /tmp/{name} {kind} {major} {minor}")).await?;
-            ensure!(made.stderr_text().contains("not permitted"), "{who} makes {name}: {}", made.stderr_text());
+            ensure!(
+                made.stderr_text().contains("not permitted"),
+                "{who} makes {name}: {}",
+                made.stderr_text()
+            );
         }
     }
     Ok(())
@@ -177,9 +196,25 @@ async fn k09_devices_are_the_harmless_ones(stage: Stage) -> Check {
 
 async fn k09_the_hosts_secrets_are_not_in_etc_nor_its_homes(stage: Stage) -> Check {
     let paths = [
-        "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/ssh", "/etc/environment", "/etc/pip.conf", "/etc/npmrc",
-        "/etc/gitconfig", "/etc/apt", "/etc/crontab", "/boot", "/lost+found", "/var/lib/eyot", "/var/lib/docker",
-        "/var/spool/cron", "/root/.ssh", "/root/.cargo", "/.dockerenv", "/etc/ssl/private",
+        "/etc/shadow",
+        "/etc/gshadow",
+        "/etc/sudoers",
+        "/etc/ssh",
+        "/etc/environment",
+        "/etc/pip.conf",
+        "/etc/npmrc",
+        "/etc/gitconfig",
+        "/etc/apt",
+        "/etc/crontab",
+        "/boot",
+        "/lost+found",
+        "/var/lib/eyot",
+        "/var/lib/docker",
+        "/var/spool/cron",
+        "/root/.ssh",
+        "/root/.cargo",
+        "/.dockerenv",
+        "/etc/ssl/private",
     ];
     for who in stage.everybody() {
         let line = format!("for path in {}; do [ -e $path ] && echo $path; done; true", paths.join(" "));

@@ -97,7 +97,12 @@ async fn k02_file_handles_are_refused(stage: Stage) -> Check {
 async fn k02_the_programs_mount_and_umount_are_refused(stage: Stage) -> Check {
     stage.need_program("mount").await?;
     for who in stage.everybody() {
-        for line in ["mount -t tmpfs none /tmp", "mount --bind /etc /tmp", "mount -o remount,rw /usr", "umount -l /proc"] {
+        for line in [
+            "mount -t tmpfs none /tmp",
+            "mount --bind /etc /tmp",
+            "mount -o remount,rw /usr",
+            "umount -l /proc",
+        ] {
             let result = stage.sh_as(who, line).await?;
             ensure!(!result.success(), "{who}: `{line}` worked");
         }

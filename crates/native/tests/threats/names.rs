@@ -30,7 +30,8 @@ async fn f03_names_that_can_not_be_are_refused(stage: Stage) -> Check {
             Ok(_) => return Err(Failure::Broken(format!("`{path}` was read beneath the workspace"))),
             Err(error) => ensure!(
                 [ErrorKind::Invalid, ErrorKind::Permission].contains(&error.kind()),
-                "`{path}`: {} {error}", error.kind()
+                "`{path}`: {} {error}",
+                error.kind()
             ),
         }
         ensure!(workspace.write_file(path, "x").await.is_err(), "`{path}` was written beneath the workspace");
@@ -41,8 +42,20 @@ async fn f03_names_that_can_not_be_are_refused(stage: Stage) -> Check {
 }
 
 const ODD: [&str; 14] = [
-    "new\nline", "quo'te", "dou\"ble", "back\\slash", " space ", "tab\t", "$(reboot)", "`id`", "*", "[a]", "{a,b}",
-    "\u{202e}gnp.exe", "..hidden", "\u{1b}[31m",
+    "new\nline",
+    "quo'te",
+    "dou\"ble",
+    "back\\slash",
+    " space ",
+    "tab\t",
+    "$(reboot)",
+    "`id`",
+    "*",
+    "[a]",
+    "{a,b}",
+    "\u{202e}gnp.exe",
+    "..hidden",
+    "\u{1b}[31m",
 ];
 
 async fn f03_odd_names_are_written_listed_and_read_as_they_are(stage: Stage) -> Check {

@@ -82,7 +82,11 @@ async fn k01_the_program_unshare_is_refused(stage: Stage) -> Check {
         for options in ["--user", "--user --map-root-user", "--mount", "--net", "--pid --fork"] {
             let result = stage.sh_as(who, &format!("unshare {options} true")).await?;
             let said = result.stderr_text();
-            ensure!(said.contains("Operation not permitted"), "{who}: unshare {options}: {:?} {said}", result.outcome);
+            ensure!(
+                said.contains("Operation not permitted"),
+                "{who}: unshare {options}: {:?} {said}",
+                result.outcome
+            );
         }
     }
     Ok(())

@@ -73,7 +73,8 @@ async fn f06_globs_that_explode_elsewhere_end_here(stage: Stage) -> Check {
         "{a,{a,{a,{a,b}}}}".repeat(8),
     ];
     for pattern in patterns {
-        let options = GlobOptions { pattern: pattern.clone(), root: workspace()?, hidden: true, max_results: 100 };
+        let options =
+            GlobOptions { pattern: pattern.clone(), root: workspace()?, hidden: true, max_results: 100 };
         if let Err(error) = promptly("a glob", stage.sandbox.glob(&options)).await? {
             let typed = [ErrorKind::Invalid, ErrorKind::TooLarge].contains(&error.kind());
             let shown: String = pattern.chars().take(40).collect();
@@ -84,15 +85,21 @@ async fn f06_globs_that_explode_elsewhere_end_here(stage: Stage) -> Check {
 }
 
 async fn f06_loops_of_links_and_special_files_are_walked_once(stage: Stage) -> Check {
-    stage.output("mkdir d; ln -s .. d/up; ln -s / d/root; ln -s /proc d/proc; mkfifo d/fifo; echo needle > d/file").await?;
+    stage
+        .output(
+            "mkdir d; ln -s .. d/up; ln -s / d/root; ln -s /proc d/proc; mkfifo d/fifo; echo needle > d/file",
+        )
+        .await?;
     let found = promptly("a grep", stage.sandbox.grep(&grep_for("needle")?)).await??;
     let paths: Vec<&str> = found.matches.iter().map(|found| found.path.as_str()).collect();
     ensure_eq!(paths, ["/workspace/d/file"]);
-    let options = GlobOptions { pattern: "**".to_owned(), root: workspace()?, hidden: true, max_results: 10_000 };
+    let options =
+        GlobOptions { pattern: "**".to_owned(), root: workspace()?, hidden: true, max_results: 10_000 };
     let found = promptly("a glob", stage.sandbox.glob(&options)).await??;
     ensure!(found.paths.len() <= 6, "{:?}", found.paths);
     // From the root, through `/proc`, with its files that never end.
-    let everything = GrepOptions { root: SandboxPath::root().into(), max_matches: 1, ..grep_for("needle-in-no-file")? };
+    let everything =
+        GrepOptions { root: SandboxPath::root().into(), max_matches: 1, ..grep_for("needle-in-no-file")? };
     let searched = tokio::time::timeout(crate::check::HANG, stage.sandbox.grep(&everything)).await;
     if let Ok(Err(error)) = searched {
         ensure!(error.kind() != ErrorKind::Internal, "{error}");
@@ -106,7 +113,8 @@ async fn f06_a_tree_that_changes_all_the_time_is_searched_listed_and_packed_to_a
     for _ in 0..60 {
         let mut results = Vec::new();
         results.push(promptly("a grep", stage.sandbox.grep(&grep_for("needle")?)).await?.map(drop));
-        let options = GlobOptions { pattern: "**/f".to_owned(), root: workspace()?, hidden: true, max_results: 100 };
+        let options =
+            GlobOptions { pattern: "**/f".to_owned(), root: workspace()?, hidden: true, max_results: 100 };
         results.push(promptly("a glob", stage.sandbox.glob(&options)).await?.map(drop));
         results.push(promptly("a list", stage.sandbox.list("/workspace")).await?.map(drop));
         results.push(promptly("a pack", pack(&stage)).await?);

@@ -1,9 +1,10 @@
 //! K12: becoming somebody with more rights.
 
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::sync::Arc;
 
 use eyot::{Mount, SandboxPath, SandboxSpec};
+use tempfile::TempDir;
 
 use crate::check::{Check, cases, ensure, ensure_eq, not_here};
 use crate::facts::{Facts, note};
@@ -16,6 +17,7 @@ cases! {
     k12_su_and_sudo_gain_nothing(stage);
     k12_the_user_holds_no_capability(stage);
     k12_no_setuid_program_can_be_left_in_a_folder_of_the_host(world);
+    k12_inner_root_leaves_nothing_of_the_hosts_root_in_a_folder_of_the_host(world);
 }
 
 /// Says who it is and what it may do.
@@ -46,7 +48,8 @@ async fn k12_a_setuid_program_gains_nothing(stage: Stage) -> Check {
     for who in stage.everybody() {
         for folder in FOLDERS {
             let program = format!("{folder}/setuid-{who}");
-            let made = stage.sh_as(who, &format!("cp /attack/threats {program} && chmod 6755 {program}")).await?;
+            let made =
+                stage.sh_as(who, &format!("cp /attack/threats {program} && chmod 6755 {program}")).await?;
             ensure!(made.success(), "{who}: {}", made.stderr_text());
             let result = stage.sh(&format!("{program} probe privileges")).await?;
             if result.success() {
@@ -63,7 +66,9 @@ async fn k12_a_program_with_file_capabilities_gains_nothing(stage: Stage) -> Che
     stage.need_program("setcap").await?;
     for who in stage.everybody() {
         let program = format!("/workspace/capable-{who}");
-        let line = format!("cp /attack/threats {program} && setcap cap_sys_admin,cap_setuid,cap_dac_override+eip {program}");
+        let line = format!(
+            "cp /attack/threats {program} && setcap cap_sys_admin,cap_setuid,cap_dac_override+eip {program}"
+        );
         stage.sh_as(who, &line).await?;
         let result = stage.sh(&format!("{program} probe privileges")).await?;
         if result.success() {
@@ -75,7 +80,12 @@ async fn k12_a_program_with_file_capabilities_gains_nothing(stage: Stage) -> Che
 
 async fn k12_su_and_sudo_gain_nothing(stage: Stage) -> Check {
     let mut tried = Vec::new();
-    for (program, line) in [("su", "echo | su root -c id"), ("sudo", "sudo -n id"), ("pkexec", "pkexec id"), ("newgrp", "echo | newgrp root")] {
+    for (program, line) in [
+        ("su", "echo | su root -c id"),
+        ("sudo", "sudo -n id"),
+        ("pkexec", "pkexec id"),
+        ("newgrp", "echo | newgrp root"),
+    ] {
         if stage.need_program(program).await.is_ok() {
             tried.push(program);
             let result = stage.sh(line).await?;
@@ -92,30 +102,65 @@ async fn k12_the_user_holds_no_capability(stage: Stage) -> Check {
         facts.is("euid", "0")?;
         let held = u64::from_str_radix(facts.get("CapEff")?, 16).unwrap_or(u64::MAX);
         // SYS_ADMIN, SYS_PTRACE, SYS_MODULE, SYS_RAWIO, NET_ADMIN, NET_RAW, MKNOD, SYS_RESOURCE, SYS_BOOT, SYS_TIME.
-        let dangerous = [21, 19, 16, 17, 12, 13, 27, 24, 22, 25].iter().fold(0, |mask, bit| mask | 1_u64 << bit);
+        let dangerous =
+            [21, 19, 16, 17, 12, 13, 27, 24, 22, 25].iter().fold(0, |mask, bit| mask | 1_u64 << bit);
         ensure_eq!(held & dangerous, 0);
+    }
+    Ok(())
+}
+
+/// A stage with a folder of the host that it may write to.
+async fn stage_with_a_folder(world: &World, folder: &TempDir) -> Check<Stage> {
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777))?;
+    let mut spec: SandboxSpec = world.spec();
+    let target = SandboxPath::parse("/shared")?;
+    spec.mounts.push(Mount { source: folder.path().to_owned(), target, writable: true });
+    world.stage_of(spec).await
+}
+
+async fn leave_programs(stage: &Stage, who: &str) -> Check {
+    let program = format!("/shared/left-by-{who}");
+    for line in [
+        format!("cp /attack/threats {program} && chmod 6755 {program}"),
+        format!("install -m 4755 /attack/threats {program}-installed"),
+        format!("umask 0; touch {program}-empty"),
+    ] {
+        // Whether it works is the question; what is there afterwards is the answer.
+        match stage.sh_as(who, &line).await {
+            Ok(_) | Err(_) => {}
+        }
     }
     Ok(())
 }
 
 async fn k12_no_setuid_program_can_be_left_in_a_folder_of_the_host(world: Arc<World>) -> Check {
     let folder = tempfile::tempdir()?;
-    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-    std::fs::set_permissions(folder.path(), permissions)?;
-    let mut spec: SandboxSpec = world.spec();
-    let target = SandboxPath::parse("/shared")?;
-    spec.mounts.push(Mount { source: folder.path().to_owned(), target, writable: true });
-    let stage = world.stage_of(spec).await?;
-    for who in stage.everybody() {
-        let program = format!("/shared/left-by-{who}");
-        stage.sh_as(who, &format!("cp /attack/threats {program} && chmod 6755 {program}")).await?;
-        stage.sh_as(who, &format!("install -m 4755 /attack/threats {program}-installed")).await?;
+    let stage = stage_with_a_folder(&world, &folder).await?;
+    leave_programs(&stage, "user").await?;
+    for entry in std::fs::read_dir(folder.path())? {
+        let found = entry?;
+        let (mode, uid) = (found.metadata()?.mode(), found.metadata()?.uid());
+        ensure!(
+            mode & 0o6000 == 0,
+            "{:?} is a setuid program of host uid {uid}, mode {mode:o}",
+            found.file_name()
+        );
+    }
+    stage.end().await
+}
+
+async fn k12_inner_root_leaves_nothing_of_the_hosts_root_in_a_folder_of_the_host(world: Arc<World>) -> Check {
+    let folder = tempfile::tempdir()?;
+    let stage = stage_with_a_folder(&world, &folder).await?;
+    let has_root = stage.has_root();
+    if has_root {
+        leave_programs(&stage, "root").await?;
     }
     for entry in std::fs::read_dir(folder.path())? {
         let found = entry?;
         let (mode, uid) = (found.metadata()?.mode(), found.metadata()?.uid());
-        ensure!(mode & 0o6000 == 0, "{:?} is a setuid program of host uid {uid}, mode {mode:o}", found.file_name());
-        ensure!(uid != 0, "{:?} belongs to the host's root", found.file_name());
+        ensure!(uid != 0, "{:?} belongs to the host's root, mode {mode:o}", found.file_name());
     }
-    stage.end().await
+    stage.end().await?;
+    if has_root { Ok(()) } else { not_here("there is no inner root") }
 }

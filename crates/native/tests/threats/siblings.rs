@@ -105,7 +105,8 @@ async fn k15_nothing_of_a_sibling_is_visible(world: Arc<World>) -> Check {
 async fn k15_siblings_have_ids_of_their_own(world: Arc<World>) -> Check {
     let (left, right) = (world.stage().await?, world.stage().await?);
     if left.has_root() {
-        let maps = [left.output("cat /proc/self/uid_map").await?, right.output("cat /proc/self/uid_map").await?];
+        let maps =
+            [left.output("cat /proc/self/uid_map").await?, right.output("cat /proc/self/uid_map").await?];
         ensure!(maps[0] != maps[1], "both have {}", maps[0]);
         for map in &maps {
             let outside: u64 = map.split_whitespace().nth(1).and_then(|text| text.parse().ok()).unwrap_or(0);

@@ -45,15 +45,21 @@ async fn f05_the_ends_of_a_sparse_file_are_read_by_range(stage: Stage) -> Check 
         };
         match promptly("a range", read).await? {
             Ok(total) => ensure_eq!((offset, total), (offset, expected)),
-            Err(error) => ensure!(offset > 1 << 62 && error.kind() == ErrorKind::Invalid, "{offset}: {error}"),
+            Err(error) => {
+                ensure!(offset > 1 << 62 && error.kind() == ErrorKind::Invalid, "{offset}: {error}")
+            }
         }
     }
     Ok(())
 }
 
 async fn f05_endless_devices_and_kernel_files_can_not_be_read_as_files(stage: Stage) -> Check {
-    for path in ["/dev/zero", "/dev/urandom", "/proc/kmsg", "/proc/self/pagemap", "/proc/1/mem", "/proc/self/mem"] {
-        match promptly(path, stage.sandbox.read_stream(path, ByteRange { offset: 0, limit: Some(1 << 20) })).await? {
+    for path in
+        ["/dev/zero", "/dev/urandom", "/proc/kmsg", "/proc/self/pagemap", "/proc/1/mem", "/proc/self/mem"]
+    {
+        match promptly(path, stage.sandbox.read_stream(path, ByteRange { offset: 0, limit: Some(1 << 20) }))
+            .await?
+        {
             Ok(mut bytes) => while let Some(Ok(_)) = promptly(path, bytes.next()).await? {},
             Err(error) => ensure!(error.kind() != ErrorKind::Internal, "{path}: {error}"),
         }
@@ -73,7 +79,10 @@ async fn f05_a_write_beyond_the_limit_changes_nothing(world: Arc<World>) -> Chec
     let endless = || stream::repeat_with(|| Ok(Bytes::from_static(&[b'x'; 4096]))).boxed();
     for mode in [WriteMode::Replace, WriteMode::Append] {
         let options = WriteOptions { mode, ..WriteOptions::default() };
-        ensure_fails!(promptly("an endless write", sandbox.write_stream("file", endless(), options)).await?, TooLarge);
+        ensure_fails!(
+            promptly("an endless write", sandbox.write_stream("file", endless(), options)).await?,
+            TooLarge
+        );
     }
     ensure!(sandbox.read("file").await?.starts_with(b"before"), "the file has changed");
     ensure!(!sandbox.exists("new").await?, "a part was written");
@@ -87,7 +96,9 @@ async fn f05_a_write_whose_content_fails_changes_nothing(stage: Stage) -> Check 
     sandbox.write("file", "before").await?;
     let broken = || {
         let pieces = (0..100).map(|_| Ok(Bytes::from_static(&[b'x'; 4096])));
-        stream::iter(pieces).chain(stream::once(async { Err(Error::new(ErrorKind::Unavailable, "the source broke")) })).boxed()
+        stream::iter(pieces)
+            .chain(stream::once(async { Err(Error::new(ErrorKind::Unavailable, "the source broke")) }))
+            .boxed()
     };
     for path in ["file", "new"] {
         ensure_fails!(sandbox.write_stream(path, broken(), WriteOptions::default()).await, Unavailable);

@@ -25,8 +25,14 @@ const NAMED: [(&str, u64); 7] =
     [("alg", 38), ("packet", 17), ("vsock", 40), ("key", 15), ("xdp", 44), ("rds", 21), ("bluetooth", 31)];
 /// Protocols with a history: of streams, then of datagrams and sequenced packets. `SMC` counts as a protocol of
 /// `INET` since Linux 6.11.
-const RARE: [(&str, u64, u64); 6] =
-    [("sctp", STREAM, 132), ("smc", STREAM, 256), ("tipc", STREAM, 99), ("l2tp", DATAGRAM, 115), ("sctp_seqpacket", 5, 132), ("dccp", 6, 33)];
+const RARE: [(&str, u64, u64); 6] = [
+    ("sctp", STREAM, 132),
+    ("smc", STREAM, 256),
+    ("tipc", STREAM, 99),
+    ("l2tp", DATAGRAM, 115),
+    ("sctp_seqpacket", 5, 132),
+    ("dccp", 6, 33),
+];
 
 fn socket(family: u64, kind: u64, protocol: u64) -> Result<i64, i32> {
     let descriptor = sys::call(libc::SYS_socket, &[family, kind, protocol])?;
@@ -54,7 +60,10 @@ pub fn probe(_arguments: &[String]) {
     for (name, family) in [("inet", INET), ("inet6", INET6)] {
         for protocol in [1, 58, 6, 17, 255] {
             tried(format_args!("raw_{name}_{protocol}"), socket(family, 3, protocol));
-            tried(format_args!("raw_cloexec_{name}_{protocol}"), socket(family, 3 | CLOEXEC_AND_NONBLOCK, protocol));
+            tried(
+                format_args!("raw_cloexec_{name}_{protocol}"),
+                socket(family, 3 | CLOEXEC_AND_NONBLOCK, protocol),
+            );
         }
         tried(format_args!("raw_packet_{name}"), socket(family, 10, 0));
         for (transport, kind, protocol) in RARE {

@@ -12,8 +12,7 @@ cases! {
     f02_a_hard_link_is_a_file_like_any_other_and_a_write_does_not_leak_through_it(stage);
 }
 
-const SPECIAL: [&str; 7] =
-    ["fifo", "sock", "/dev/zero", "/dev/null", "/dev/tty", "/dev/ptmx", "/dev/full"];
+const SPECIAL: [&str; 7] = ["fifo", "sock", "/dev/zero", "/dev/null", "/dev/tty", "/dev/ptmx", "/dev/full"];
 
 async fn make_special(stage: &Stage) -> Check {
     stage.output("mkfifo fifo; perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => q(sock), Listen => 1)' || mkfifo sock").await?;
@@ -59,7 +58,9 @@ async fn f02_special_files_are_described_listed_and_removed(stage: Stage) -> Che
     Ok(())
 }
 
-async fn f02_a_hard_link_is_a_file_like_any_other_and_a_write_does_not_leak_through_it(stage: Stage) -> Check {
+async fn f02_a_hard_link_is_a_file_like_any_other_and_a_write_does_not_leak_through_it(
+    stage: Stage,
+) -> Check {
     stage.output("echo -n first > one; ln one two").await?;
     ensure_eq!(&stage.sandbox.read("two").await?[..], b"first");
     stage.sandbox.write("two", "second").await?;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use eyot::{
-    Bytes, CreateDirOptions, Error, ErrorKind, ExecOptions, GlobOptions, GrepOptions, LogQuery, Place, RemoveOptions,
-    Sandbox, SandboxPath, SandboxProvider, StartOptions, TarInOptions, WriteOptions,
+    Bytes, CreateDirOptions, Error, ErrorKind, ExecOptions, GlobOptions, GrepOptions, LogQuery, Place,
+    RemoveOptions, Sandbox, SandboxPath, SandboxProvider, StartOptions, TarInOptions, WriteOptions,
 };
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
@@ -29,10 +29,12 @@ fn place() -> Place {
 }
 
 fn endless() -> eyot::ByteStream {
-    stream::repeat_with(|| Ok(Bytes::from_static(&[b'x'; 16 << 10]))).then(|piece| async {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-        piece
-    }).boxed()
+    stream::repeat_with(|| Ok(Bytes::from_static(&[b'x'; 16 << 10])))
+        .then(|piece| async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            piece
+        })
+        .boxed()
 }
 
 /// Calls that would go on for ever, each on a clone of the handle.
@@ -40,26 +42,79 @@ async fn endless_calls(sandbox: &Sandbox) -> Check<Vec<Call>> {
     let process = sandbox.start("exec sleep 6000", StartOptions::default()).await?.id;
     let grep = grep_options();
     let each = |work: fn(Sandbox) -> BoxFuture<'static, eyot::Result<()>>| work(sandbox.clone());
-    let (waiter, logger, grepper, streamer) = (sandbox.clone(), sandbox.clone(), sandbox.clone(), sandbox.clone());
+    let (waiter, logger, grepper, streamer) =
+        (sandbox.clone(), sandbox.clone(), sandbox.clone(), sandbox.clone());
     Ok(vec![
-        ("exec", each(|s| async move { s.exec("exec sleep 6000", ExecOptions::default()).await.map(drop) }.boxed())),
-        ("a flood", each(|s| async move { s.exec("exec yes", ExecOptions::default()).await.map(drop) }.boxed())),
-        ("exec with a deadline", each(|s| {
-            let options = ExecOptions { timeout_ms: Some(6_000_000), ..ExecOptions::default() };
-            async move { s.exec("exec sleep 6000", options).await.map(drop) }.boxed()
-        })),
+        (
+            "exec",
+            each(|s| {
+                async move { s.exec("exec sleep 6000", ExecOptions::default()).await.map(drop) }.boxed()
+            }),
+        ),
+        (
+            "a flood",
+            each(|s| async move { s.exec("exec yes", ExecOptions::default()).await.map(drop) }.boxed()),
+        ),
+        (
+            "exec with a deadline",
+            each(|s| {
+                let options = ExecOptions { timeout_ms: Some(6_000_000), ..ExecOptions::default() };
+                async move { s.exec("exec sleep 6000", options).await.map(drop) }.boxed()
+            }),
+        ),
         ("exec_stream", async move { drain(&streamer).await }.boxed()),
-        ("write_stream", each(|s| {
-            async move { s.write_stream("endless", endless(), WriteOptions::default()).await.map(drop) }.boxed()
-        })),
-        ("tar_in", each(|s| {
-            let options = TarInOptions::default();
-            async move { s.tar_in("/workspace", endless_tar(), options).await.map(drop) }.boxed()
-        })),
-        ("read in a loop", each(|s| again_and_again(move || { let s = s.clone(); async move { s.read("/etc/passwd").await.map(drop) } }).boxed())),
-        ("list in a loop", each(|s| again_and_again(move || { let s = s.clone(); async move { s.list("/usr/bin").await.map(drop) } }).boxed())),
-        ("exec in a loop", each(|s| again_and_again(move || { let s = s.clone(); async move { s.exec("true", ExecOptions::default()).await.map(drop) } }).boxed())),
-        ("grep in a loop", again_and_again(move || { let (s, o) = (grepper.clone(), grep.clone()); async move { s.grep(&o).await.map(drop) } }).boxed()),
+        (
+            "write_stream",
+            each(|s| {
+                async move { s.write_stream("endless", endless(), WriteOptions::default()).await.map(drop) }
+                    .boxed()
+            }),
+        ),
+        (
+            "tar_in",
+            each(|s| {
+                let options = TarInOptions::default();
+                async move { s.tar_in("/workspace", endless_tar(), options).await.map(drop) }.boxed()
+            }),
+        ),
+        (
+            "read in a loop",
+            each(|s| {
+                again_and_again(move || {
+                    let s = s.clone();
+                    async move { s.read("/etc/passwd").await.map(drop) }
+                })
+                .boxed()
+            }),
+        ),
+        (
+            "list in a loop",
+            each(|s| {
+                again_and_again(move || {
+                    let s = s.clone();
+                    async move { s.list("/usr/bin").await.map(drop) }
+                })
+                .boxed()
+            }),
+        ),
+        (
+            "exec in a loop",
+            each(|s| {
+                again_and_again(move || {
+                    let s = s.clone();
+                    async move { s.exec("true", ExecOptions::default()).await.map(drop) }
+                })
+                .boxed()
+            }),
+        ),
+        (
+            "grep in a loop",
+            again_and_again(move || {
+                let (s, o) = (grepper.clone(), grep.clone());
+                async move { s.grep(&o).await.map(drop) }
+            })
+            .boxed(),
+        ),
         ("wait", async move { waiter.wait(process).await.map(drop) }.boxed()),
         ("logs", async move { follow(&logger, process).await }.boxed()),
     ])
@@ -77,7 +132,9 @@ fn grep_options() -> GrepOptions {
     }
 }
 
-async fn again_and_again<F: Future<Output = eyot::Result<()>> + Send>(mut call: impl FnMut() -> F + Send) -> eyot::Result<()> {
+async fn again_and_again<F: Future<Output = eyot::Result<()>> + Send>(
+    mut call: impl FnMut() -> F + Send,
+) -> eyot::Result<()> {
     loop {
         call().await?;
     }
@@ -171,7 +228,8 @@ async fn e05_every_pending_call_settles_when_the_guest_is_killed(world: Arc<Worl
 /// Kills the guest from the host, as the kernel would when memory is short.
 fn kill_guest(stage: &Stage) -> Check {
     let ready = std::fs::read_to_string(stage.directory().join("ready"))?;
-    let number = ready.split(|letter: char| !letter.is_ascii_digit()).find_map(|text| text.parse::<i32>().ok());
+    let number =
+        ready.split(|letter: char| !letter.is_ascii_digit()).find_map(|text| text.parse::<i32>().ok());
     let pid = number.and_then(rustix::process::Pid::from_raw);
     let Some(pid) = pid else { return Err(Failure::Broken(format!("no process number in `{ready}`"))) };
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).map_err(std::io::Error::from)?;

@@ -117,13 +117,17 @@ async fn ensure_untouched(stage: &Stage) -> Check {
 
 async fn f04_entries_that_would_leave_the_folder_are_refused_and_named(stage: Stage) -> Check {
     prepare(&stage).await?;
-    let names = ["../out/evil", "/workspace/out/evil", "a/../../out/evil", "..", "a/../../../tmp/evil", "/tmp/evil"];
+    let names =
+        ["../out/evil", "/workspace/out/evil", "a/../../out/evil", "..", "a/../../../tmp/evil", "/tmp/evil"];
     for name in names {
         match unpack(&stage, Tar::default().file(name, b"x").finish()).await? {
             // Neutralised: it arrived, but inside.
             Ok(_) => {}
             Err(error) => {
-                ensure!([ErrorKind::Invalid, ErrorKind::Permission].contains(&error.kind()), "{name}: {error}");
+                ensure!(
+                    [ErrorKind::Invalid, ErrorKind::Permission].contains(&error.kind()),
+                    "{name}: {error}"
+                );
                 ensure!(error.to_string().contains(name), "{name} is not named: {error}");
             }
         }
@@ -140,7 +144,8 @@ async fn f04_links_that_lead_out_can_not_be_written_through(stage: Stage) -> Che
         let unpacked = unpack(&stage, tar).await?;
         ensure_no_internal(target, &unpacked)?;
         ensure_untouched(&stage).await?;
-        let again = Tar::default().link("l1", b'2', target).link("l2", b'2', "l1").directory("l2/evil").finish();
+        let again =
+            Tar::default().link("l1", b'2', target).link("l2", b'2', "l1").directory("l2/evil").finish();
         ensure_no_internal(target, &unpack(&stage, again).await?)?;
         ensure_untouched(&stage).await?;
         stage.output("rm -rf in; mkdir in").await?;
@@ -196,13 +201,19 @@ async fn f04_an_archive_that_unpacks_to_too_much_is_refused_in_bounded_memory(st
     let tar = Tar::default().file("large", &large).finish();
     ensure_fails!(promptly("a large file", sandbox.tar_in("in", tar, limits)).await?, TooLarge | Quota);
     let many = (0..50).fold(Tar::default(), |tar, number| tar.file(&format!("f{number}"), b"x"));
-    ensure_fails!(promptly("many files", sandbox.tar_in("in", many.finish(), limits)).await?, TooLarge | Quota);
+    ensure_fails!(
+        promptly("many files", sandbox.tar_in("in", many.finish(), limits)).await?,
+        TooLarge | Quota
+    );
     // It claims 8 GiB, and would go on for ever.
     let entry = Entry { name: "endless", kind: b'0', link: "", mode: 0o644, size: 0o77777777777 };
     let start = pieces(Tar::default().entry(entry, b"").0);
     let zeroes = Bytes::from(vec![0_u8; 64 << 10]);
     let endless = start.chain(stream::repeat_with(move || Ok(zeroes.clone()))).boxed();
-    ensure_fails!(promptly("an endless file", sandbox.tar_in("in", endless, limits)).await?, TooLarge | Quota);
+    ensure_fails!(
+        promptly("an endless file", sandbox.tar_in("in", endless, limits)).await?,
+        TooLarge | Quota
+    );
     let room = stage.output("du -sk in | cut -f1").await?;
     ensure!(room.parse::<u64>().is_ok_and(|kib| kib < 4096), "{room} KiB were unpacked");
     stage.still_works().await

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use eyot::{
-    Command, ExecOptions, ExecResult, IdentityMap, Limits, Mount, Sandbox, SandboxPath, SandboxProvider, SandboxSpec,
+    Command, ExecOptions, ExecResult, IdentityMap, Limits, Mount, Sandbox, SandboxPath, SandboxProvider,
+    SandboxSpec,
 };
 use eyot_native::{NativeOptions, NativeProvider};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -122,7 +123,10 @@ impl World {
     }
 
     /// Tries a case on a stage that is gone afterwards. (A case that fails leaves its stage to [`World::clear`].)
-    pub async fn on_a_stage<F: Future<Output = Check>>(self: Arc<Self>, case: impl FnOnce(Stage) -> F) -> Check {
+    pub async fn on_a_stage<F: Future<Output = Check>>(
+        self: Arc<Self>,
+        case: impl FnOnce(Stage) -> F,
+    ) -> Check {
         let stage = self.stage().await?;
         case(stage.clone()).await?;
         stage.end().await
@@ -195,7 +199,11 @@ impl Stage {
     pub async fn probe_with(&self, options: ExecOptions, arguments: &[&str]) -> Check<Facts> {
         let result = self.sandbox.exec(Self::attack(arguments), options).await?;
         let (outcome, said) = (result.outcome, result.stderr_text());
-        ensure!(result.success(), "probe {arguments:?} ended with {outcome:?}: {said}{}", result.stdout_text());
+        ensure!(
+            result.success(),
+            "probe {arguments:?} ended with {outcome:?}: {said}{}",
+            result.stdout_text()
+        );
         Ok(Facts::parse(&result.stdout_text().replace('\r', "")))
     }
 
@@ -225,7 +233,10 @@ impl Stage {
         for folder in ["names", "blocks"] {
             for claim in std::fs::read_dir(state.join(folder))? {
                 let holder = std::fs::read_link(claim?.path());
-                ensure!(!holder.is_ok_and(|holder| holder == Path::new(id)), "the sandbox still has a claim in `{folder}`");
+                ensure!(
+                    !holder.is_ok_and(|holder| holder == Path::new(id)),
+                    "the sandbox still has a claim in `{folder}`"
+                );
             }
         }
         Ok(())

@@ -22,7 +22,8 @@ fn in_pieces(letter: u8, pieces: usize) -> eyot::ByteStream {
 
 async fn f07_of_two_writers_of_one_file_one_wins_whole(stage: Stage) -> Check {
     for _ in 0..20 {
-        let write = |letter| stage.sandbox.write_stream("file", in_pieces(letter, 40), WriteOptions::default());
+        let write =
+            |letter| stage.sandbox.write_stream("file", in_pieces(letter, 40), WriteOptions::default());
         promptly("the writes", try_join_all([b'a', b'b', b'c'].map(write))).await??;
         let found = stage.sandbox.read("file").await?;
         ensure_eq!(found.len(), 40 * (8 << 10));
@@ -35,7 +36,8 @@ async fn f07_of_two_writers_of_one_file_one_wins_whole(stage: Stage) -> Check {
 async fn append(sandbox: &Sandbox, writer: usize, round: usize) -> eyot::Result<u64> {
     let line = format!("{writer}:{round}:{}\n", "x".repeat(40_000));
     let options = WriteOptions { mode: WriteMode::Append, ..WriteOptions::default() };
-    let pieces: Vec<_> = line.as_bytes().chunks(7_000).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+    let pieces: Vec<_> =
+        line.as_bytes().chunks(7_000).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     sandbox.write_stream("log", stream::iter(pieces).boxed(), options).await
 }
 
@@ -54,7 +56,11 @@ async fn f07_appends_of_ten_writers_do_not_interleave_and_lose_nothing(stage: St
     for line in log.lines() {
         let mut parts = line.splitn(3, ':');
         let (writer, round, rest) = (parts.next(), parts.next(), parts.next().unwrap_or_default());
-        ensure!(rest.len() == 40_000 && rest.bytes().all(|byte| byte == b'x'), "a line is mixed: {} bytes", line.len());
+        ensure!(
+            rest.len() == 40_000 && rest.bytes().all(|byte| byte == b'x'),
+            "a line is mixed: {} bytes",
+            line.len()
+        );
         seen.insert((writer.map(str::to_owned), round.map(str::to_owned)));
     }
     ensure_eq!((log.lines().count(), seen.len()), (WRITERS * ROUNDS, WRITERS * ROUNDS));

@@ -93,16 +93,13 @@ async fn a_cancellation_after_the_end_changes_nothing(sandbox: Sandbox) -> Check
 
 async fn a_cancellation_ends_its_own_command_and_no_other(sandbox: Sandbox) -> Check {
     let line = "while [ ! -e go ]; do sleep 0.02; done; echo went";
-    let other = async {
-        let result = output(&sandbox, line).await;
-        result
-    };
     let cancelled = async {
         let result = cancelled_when_started(&sandbox, "touch started; sleep 86400").await;
         sandbox.write("go", "").await?;
         result
     };
-    let (other, cancelled) = promptly("both", async { tokio::join!(other, cancelled) }).await?;
+    let (other, cancelled) =
+        promptly("both", async { tokio::join!(output(&sandbox, line), cancelled) }).await?;
     ensure_eq!(cancelled?.outcome, Outcome::Cancelled);
     ensure_eq!(other?, "went");
     Ok(())

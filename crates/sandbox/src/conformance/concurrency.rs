@@ -50,7 +50,9 @@ async fn twenty_commands_with_input_and_output_at_once_mix_nothing_up(sandbox: S
 }
 
 async fn files_are_read_and_written_while_commands_run(sandbox: Sandbox) -> Check {
-    let flood = async { sh(&sandbox, "i=0; while [ $i -lt 200 ]; do cat /proc/self/status; i=$((i + 1)); done").await };
+    let flood = async {
+        sh(&sandbox, "i=0; while [ $i -lt 200 ]; do cat /proc/self/status; i=$((i + 1)); done").await
+    };
     let files = async {
         for index in 0..50 {
             let name = format!("file-{index}");

@@ -31,6 +31,7 @@ cases! {
     twenty_get_or_creates_at_once_make_one_sandbox(fixture) needs [];
     two_sandboxes_share_no_files(fixture) needs [Shell];
     two_handles_are_the_same_sandbox(fixture) needs [Shell];
+    a_sandbox_that_is_opened_again_has_its_variables_and_limits(fixture) needs [Shell];
 }
 
 /// The fixture's spec under a name of its own.
@@ -137,7 +138,10 @@ fn bad_specs(good: &SandboxSpec) -> Vec<(&'static str, SandboxSpec)> {
         ("manifest.env", with_manifest(Manifest { env: with_env(""), ..Manifest::default() })),
         ("manifest.files", with_manifest(Manifest { files: file("../x"), ..Manifest::default() })),
         ("manifest.files", with_manifest(Manifest { files: file("/x"), ..Manifest::default() })),
-        ("manifest.directories", with_manifest(Manifest { directories: vec!["a/../..".into()], ..Manifest::default() })),
+        (
+            "manifest.directories",
+            with_manifest(Manifest { directories: vec!["a/../..".into()], ..Manifest::default() }),
+        ),
         ("user", SandboxSpec { user: Some("a b".to_owned()), ..good.clone() }),
         ("image", SandboxSpec { image: Some(" ".to_owned()), ..good.clone() }),
         ("workdir", SandboxSpec { workdir: Some(SandboxPath::root()), ..good.clone() }),
@@ -290,6 +294,21 @@ async fn two_handles_are_the_same_sandbox(fixture: Arc<dyn Fixture>) -> Check {
         ensure_eq!(output(&second, "cat note").await?, "from the first");
         drop(second);
         ensure_eq!(output(&first, "cat note").await?, "from the first");
+        Ok(())
+    })
+    .await
+}
+
+async fn a_sandbox_that_is_opened_again_has_its_variables_and_limits(fixture: Arc<dyn Fixture>) -> Check {
+    let mut spec = fixture.spec();
+    spec.env.insert("FROM_SPEC".to_owned(), "one".to_owned());
+    spec.manifest.env.insert("FROM_MANIFEST".to_owned(), "two".to_owned());
+    spec.limits.max_output_bytes = Some(5);
+    let provider = fixture.provider();
+    with_spec(&*fixture, spec, async |sandbox: Sandbox| {
+        let again = Sandbox::open(&*provider, sandbox.id().as_str()).await?;
+        let result = check::sh(&again, "printf %s%s $FROM_SPEC $FROM_MANIFEST").await?;
+        ensure_eq!((&result.stdout[..], result.stdout_bytes), (&b"onetw"[..], 6));
         Ok(())
     })
     .await

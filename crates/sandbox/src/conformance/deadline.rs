@@ -42,7 +42,11 @@ async fn a_deadline_is_never_early(sandbox: Sandbox) -> Check {
     for timeout_ms in [1, 7, 50, 150] {
         let result = timed(&sandbox, "sleep 86400", timeout_ms).await?;
         ensure_eq!(result.outcome, Outcome::TimedOut);
-        ensure!(result.duration_ms >= timeout_ms, "{timeout_ms} ms were over after {} ms", result.duration_ms);
+        ensure!(
+            result.duration_ms >= timeout_ms,
+            "{timeout_ms} ms were over after {} ms",
+            result.duration_ms
+        );
     }
     Ok(())
 }

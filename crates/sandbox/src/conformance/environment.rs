@@ -91,7 +91,8 @@ async fn home_is_a_directory_that_the_user_can_write_to(sandbox: Sandbox) -> Che
 }
 
 async fn variables_for_the_dynamic_loader_reach_the_command_and_nobody_else(sandbox: Sandbox) -> Check {
-    let loader = [("LD_PRELOAD", "/no/such/library.so"), ("LD_LIBRARY_PATH", "/no/such"), ("BASH_ENV", "/no/such")];
+    let loader =
+        [("LD_PRELOAD", "/no/such/library.so"), ("LD_LIBRARY_PATH", "/no/such"), ("BASH_ENV", "/no/such")];
     let result = sandbox.exec("echo $LD_PRELOAD", with(&loader)).await?;
     ensure_eq!(result.stdout_text(), "/no/such/library.so\n");
     sandbox.write("note", "still here").await?;

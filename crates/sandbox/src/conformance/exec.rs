@@ -145,7 +145,8 @@ async fn arguments_reach_a_program_as_they_are(sandbox: Sandbox) -> Check {
 }
 
 async fn a_program_by_relative_path_is_looked_for_in_the_working_directory(sandbox: Sandbox) -> Check {
-    output(&sandbox, "mkdir bin && printf '#!/bin/sh\\necho \"$0\"\\n' > bin/tool && chmod +x bin/tool").await?;
+    output(&sandbox, "mkdir bin && printf '#!/bin/sh\\necho \"$0\"\\n' > bin/tool && chmod +x bin/tool")
+        .await?;
     ensure_eq!(argv(&sandbox, &["bin/tool"]).await?.stdout_text(), "bin/tool\n");
     let below = sandbox.exec(Command::argv(["./tool"]), in_directory("bin")).await?;
     ensure_eq!(below.stdout_text(), "./tool\n");
@@ -169,7 +170,8 @@ async fn a_program_that_may_not_be_run_is_refused_with_permission(sandbox: Sandb
 }
 
 async fn an_empty_command_and_a_null_byte_are_invalid(sandbox: Sandbox) -> Check {
-    for command in [Command::shell(""), Command::shell(" \n"), Command::argv([""]), Command::Argv(Vec::new())] {
+    for command in [Command::shell(""), Command::shell(" \n"), Command::argv([""]), Command::Argv(Vec::new())]
+    {
         ensure_fails!(sandbox.exec(command, ExecOptions::default()).await, Invalid);
     }
     ensure_fails!(sh(&sandbox, "echo a\0b").await, Invalid);

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::Fixture;
 use super::check::{
-    Check, Disposable, cases, ensure, ensure_eq, ensure_fails, is_gone, output, promptly, sh, until, with_spec,
+    Check, Disposable, cases, ensure, ensure_eq, ensure_fails, is_gone, output, promptly, sh, until,
+    with_spec,
 };
 use super::create::{listed, named, nothing_left};
 use crate::error::{Error, ErrorKind};
@@ -20,6 +21,7 @@ cases! {
     a_destroyed_sandbox_is_noticed_before_a_wrong_argument(fixture) needs [];
     destroying_twice_is_fine_at_once_or_one_after_the_other(fixture) needs [];
     a_destroyed_sandbox_is_gone_and_its_name_is_free(fixture) needs [];
+    kept_handles_of_destroyed_sandboxes_hold_up_no_create(fixture) needs [];
     another_handle_notices_that_its_sandbox_was_destroyed(fixture) needs [Shell];
     a_destroy_settles_the_commands_that_run(fixture) needs [Shell];
     a_provider_removes_a_sandbox_by_its_name(fixture) needs [];
@@ -45,7 +47,10 @@ async fn every_operation(sandbox: &Sandbox) -> Vec<(&'static str, Option<Error>)
         ("list", sandbox.list(".").await.err()),
         ("exists", sandbox.exists("x").await.err()),
         ("create_dir", sandbox.create_dir("x", CreateDirOptions::default()).await.err()),
-        ("remove", sandbox.remove("x", RemoveOptions { force: true, ..RemoveOptions::default() }).await.err()),
+        (
+            "remove",
+            sandbox.remove("x", RemoveOptions { force: true, ..RemoveOptions::default() }).await.err(),
+        ),
         ("rename", sandbox.rename("x", "y").await.err()),
         ("tar_out", sandbox.tar_out(".").await.err()),
         ("tar_in", sandbox.tar_in(".", empty(), TarInOptions::default()).await.err()),
@@ -114,6 +119,23 @@ async fn a_destroyed_sandbox_is_gone_and_its_name_is_free(fixture: Arc<dyn Fixtu
     .await
 }
 
+async fn kept_handles_of_destroyed_sandboxes_hold_up_no_create(fixture: Arc<dyn Fixture>) -> Check {
+    let provider = fixture.provider();
+    let (mut kept, mut living) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        let destroyed = promptly("a create", Sandbox::create(&*provider, fixture.spec())).await??;
+        destroyed.destroy().await?;
+        kept.push(destroyed);
+        living.push(Disposable(promptly("a create", Sandbox::create(&*provider, fixture.spec())).await??));
+    }
+    for sandbox in &living {
+        sandbox.0.write("note", "alive").await?;
+        sandbox.0.destroy().await?;
+    }
+    ensure_fails!(kept[0].exists("note").await, Destroyed);
+    Ok(())
+}
+
 async fn another_handle_notices_that_its_sandbox_was_destroyed(fixture: Arc<dyn Fixture>) -> Check {
     let provider = fixture.provider();
     let sandbox = Sandbox::create(&*provider, fixture.spec()).await?;
@@ -121,7 +143,8 @@ async fn another_handle_notices_that_its_sandbox_was_destroyed(fixture: Arc<dyn 
     output(&other, "true").await?;
     sandbox.destroy().await?;
     for (operation, error) in promptly("every operation", every_operation(&other)).await? {
-        let gone = error.as_ref().is_some_and(|error| is_gone(error) || error.kind() == ErrorKind::Unsupported);
+        let gone =
+            error.as_ref().is_some_and(|error| is_gone(error) || error.kind() == ErrorKind::Unsupported);
         ensure!(gone, "{operation} ended with {error:?}");
     }
     Ok(other.destroy().await?)

@@ -126,7 +126,10 @@ async fn a_stream_hands_out_output_while_the_command_runs(sandbox: Sandbox) -> C
     let line = "printf ready; while [ ! -e go ]; do sleep 0.01; done; printf done";
     let mut stream = sandbox.exec_stream(line, ExecOptions::default()).await?;
     let first = promptly("the first output", stream.next()).await?;
-    ensure!(matches!(&first, Some(Ok(ExecEvent::Stdout(bytes))) if &bytes[..] == b"ready"), "{first:?} came first");
+    ensure!(
+        matches!(&first, Some(Ok(ExecEvent::Stdout(bytes))) if &bytes[..] == b"ready"),
+        "{first:?} came first"
+    );
     sandbox.write("go", "").await?;
     let (rest, _, end) = promptly("the end", drained(stream)).await??;
     ensure_eq!(&rest[..], b"done");

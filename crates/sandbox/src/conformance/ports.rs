@@ -7,7 +7,9 @@ use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::Fixture;
-use super::check::{Check, Failure, cases, ensure, ensure_eq, ensure_fails, in_a_sandbox, need_program, output, promptly};
+use super::check::{
+    Check, Failure, cases, ensure, ensure_eq, ensure_fails, in_a_sandbox, need_program, output, promptly,
+};
 use crate::driver::TcpStream;
 use crate::sandbox::Sandbox;
 

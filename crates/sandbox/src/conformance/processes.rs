@@ -27,6 +27,7 @@ cases! {
     a_kill_without_a_signal_kills_the_whole_tree(sandbox) needs [Shell, Processes, KillTree];
     a_signal_reaches_the_process_and_is_how_it_ended(sandbox) needs [Shell, Processes, Signals];
     a_signal_can_be_caught_by_the_process(sandbox) needs [Shell, Processes, Signals];
+    a_signal_that_does_not_exist_is_invalid(sandbox) needs [Shell, Processes];
     killing_a_process_that_has_ended_is_fine(sandbox) needs [Shell, Processes];
     a_process_survives_the_handle_that_started_it(fixture) needs [Shell, Processes];
     a_process_outlives_the_deadline_of_other_commands(sandbox) needs [Shell, Processes, KillTree];
@@ -42,7 +43,9 @@ async fn wait(sandbox: &Sandbox, process: ProcessId) -> Check<ExitStatus> {
     let info = promptly("the end of a process", sandbox.wait(process)).await??;
     match info.status {
         ProcessStatus::Ended(status) => Ok(status),
-        ProcessStatus::Running => Err(super::check::Failure::Broken(format!("{process} was waited for and runs"))),
+        ProcessStatus::Running => {
+            Err(super::check::Failure::Broken(format!("{process} was waited for and runs")))
+        }
     }
 }
 
@@ -53,7 +56,9 @@ async fn log(sandbox: &Sandbox, process: ProcessId, query: LogQuery) -> Check<Ve
     while let Some(chunk) = promptly("a piece of a log", chunks.next()).await? {
         let chunk = chunk?;
         match joined.last_mut() {
-            Some(last) if last.stream == chunk.stream && last.offset + last.data.len() as u64 == chunk.offset => {
+            Some(last)
+                if last.stream == chunk.stream && last.offset + last.data.len() as u64 == chunk.offset =>
+            {
                 last.data = [&last.data[..], &chunk.data[..]].concat().into();
             }
             _ => joined.push(chunk),
@@ -74,7 +79,8 @@ async fn ended(sandbox: &Sandbox, line: &str) -> Check<ProcessId> {
 }
 
 async fn a_started_process_runs_on_and_its_end_is_waited_for(sandbox: Sandbox) -> Check {
-    let info = promptly("the start", start(&sandbox, "while [ ! -e go ]; do sleep 0.02; done; exit 4")).await??;
+    let info =
+        promptly("the start", start(&sandbox, "while [ ! -e go ]; do sleep 0.02; done; exit 4")).await??;
     ensure_eq!((info.status, info.ended_ms), (ProcessStatus::Running, None));
     ensure!(info.pid > 1 && info.command.contains("exit 4"), "it is {info:?}");
     let known = sandbox.processes().await?;
@@ -97,7 +103,9 @@ async fn a_started_process_tells_when_and_how_it_ended(sandbox: Sandbox) -> Chec
     Ok(())
 }
 
-async fn a_started_process_reads_the_end_at_once_and_has_its_own_directory_and_variables(sandbox: Sandbox) -> Check {
+async fn a_started_process_reads_the_end_at_once_and_has_its_own_directory_and_variables(
+    sandbox: Sandbox,
+) -> Check {
     output(&sandbox, "mkdir deep").await?;
     let env = BTreeMap::from([("WORD".to_owned(), "a 'b' $c".to_owned())]);
     let options = StartOptions { cwd: Some("deep".to_owned()), env, user: None };
@@ -205,7 +213,7 @@ async fn a_long_log_keeps_its_end_and_says_where_that_begins(sandbox: Sandbox) -
     ensure_eq!(last.offset + last.data.len() as u64, 3_000_003);
     ensure!(last.data.ends_with(b"\0end"), "it does not end with the end");
     let kept: usize = chunks.iter().map(|chunk| chunk.data.len()).sum();
-    ensure!((1_000_000..=2 << 20).contains(&kept), "{kept} bytes were kept");
+    ensure!((900_000..=2 << 20).contains(&kept), "{kept} bytes were kept");
     Ok(())
 }
 
@@ -239,6 +247,16 @@ async fn a_signal_can_be_caught_by_the_process(sandbox: Sandbox) -> Check {
     Ok(())
 }
 
+async fn a_signal_that_does_not_exist_is_invalid(sandbox: Sandbox) -> Check {
+    let process = start(&sandbox, "sleep 86434").await?.id;
+    for number in [0, -1, 65, i32::MAX, i32::MIN] {
+        ensure_fails!(sandbox.kill(process, Some(Signal(number))).await, Invalid);
+    }
+    sandbox.kill(process, None).await?;
+    ensure_eq!(wait(&sandbox, process).await?, ExitStatus::Signaled(9));
+    Ok(())
+}
+
 async fn killing_a_process_that_has_ended_is_fine(sandbox: Sandbox) -> Check {
     let process = ended(&sandbox, "exit 2").await?;
     sandbox.kill(process, None).await?;
@@ -256,7 +274,10 @@ async fn a_process_survives_the_handle_that_started_it(fixture: Arc<dyn Fixture>
     drop(first);
     let second = Disposable(Sandbox::open(&*provider, &id).await?);
     let known = second.0.processes().await?;
-    ensure!(known.iter().any(|info| info.id == process && info.status == ProcessStatus::Running), "{known:?}");
+    ensure!(
+        known.iter().any(|info| info.id == process && info.status == ProcessStatus::Running),
+        "{known:?}"
+    );
     second.0.write("go", "").await?;
     ensure_eq!(wait(&second.0, process).await?, ExitStatus::Exited(0));
     ensure_eq!(text(&log(&second.0, process, EVERYTHING).await?), "before\nafter\n");
@@ -268,7 +289,10 @@ async fn a_process_outlives_the_deadline_of_other_commands(sandbox: Sandbox) -> 
     let options = crate::ExecOptions { timeout_ms: Some(100), ..crate::ExecOptions::default() };
     ensure_eq!(sandbox.exec("sleep 86433", options).await?.outcome, crate::Outcome::TimedOut);
     let known = sandbox.processes().await?;
-    ensure!(known.iter().any(|info| info.id == process && info.status == ProcessStatus::Running), "{known:?}");
+    ensure!(
+        known.iter().any(|info| info.id == process && info.status == ProcessStatus::Running),
+        "{known:?}"
+    );
     sandbox.kill(process, None).await?;
     cleared(&sandbox, "86432").await
 }

@@ -130,7 +130,8 @@ async fn an_input_that_fails_cancels_the_command(sandbox: Sandbox) -> Check {
 async fn a_slow_reader_gets_everything(sandbox: Sandbox) -> Check {
     let line = "sleep 0.3; head -c 100000 | wc -c; sleep 0.2; wc -c";
     let result = promptly("a slow reader", sandbox.exec(line, bytes(pattern(1_000_000)))).await??;
-    let counts: Vec<u64> = result.stdout_text().split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let counts: Vec<u64> =
+        result.stdout_text().split_whitespace().filter_map(|word| word.parse().ok()).collect();
     ensure!(counts.first() == Some(&100_000) && counts.len() == 2, "it counted {counts:?}");
     Ok(())
 }

@@ -101,7 +101,10 @@ async fn anvia_a_cwd_is_relative_and_stays_in_the_workspace(sandbox: Sandbox) ->
     sandbox.write("deep/file", "").await?;
     let deep = format!("{}/deep\n", sandbox.cwd());
     ensure_eq!(run(&sandbox, in_directory("./x/../deep", program("pwd", &[]))).await?.stdout, deep);
-    ensure_eq!(run(&sandbox, in_directory(".", program("pwd", &[]))).await?.stdout, format!("{}\n", sandbox.cwd()));
+    ensure_eq!(
+        run(&sandbox, in_directory(".", program("pwd", &[]))).await?.stdout,
+        format!("{}\n", sandbox.cwd())
+    );
     for refused in ["/tmp", "..", "deep/../..", ""] {
         ensure_fails!(sandbox.workspace().exec(in_directory(refused, program("pwd", &[]))).await, Invalid);
     }
@@ -154,7 +157,8 @@ async fn anvia_a_deadline_of_zero_is_a_result(sandbox: Sandbox) -> Check {
 
 async fn anvia_an_aborted_command_is_a_result(sandbox: Sandbox) -> Check {
     let cancel = CancellationToken::new();
-    let exec = WorkspaceExec { cancel: Some(cancel.clone()), ..shell("echo out; touch started; sleep 86461") };
+    let exec =
+        WorkspaceExec { cancel: Some(cancel.clone()), ..shell("echo out; touch started; sleep 86461") };
     let aborting = async {
         let started = until("its start", async || Ok(sandbox.exists("started").await?)).await;
         cancel.cancel();
@@ -180,13 +184,16 @@ fn counting() -> (OutputCallback, Arc<Mutex<usize>>) {
     (callback, count)
 }
 
-async fn anvia_output_is_cut_at_the_limit_and_the_callbacks_see_all_of_it(fixture: Arc<dyn Fixture>) -> Check {
+async fn anvia_output_is_cut_at_the_limit_and_the_callbacks_see_all_of_it(
+    fixture: Arc<dyn Fixture>,
+) -> Check {
     let mut spec = fixture.spec();
     spec.limits.max_output_bytes = Some(5);
     with_spec(&*fixture, spec, async |sandbox: Sandbox| {
         let ((out, stdout), (err, stderr)) = (counting(), counting());
         let exec = shell("printf 12345; printf 'abcd\\303\\244fg' >&2");
-        let result = run(&sandbox, WorkspaceExec { on_stdout: Some(out), on_stderr: Some(err), ..exec }).await?;
+        let result =
+            run(&sandbox, WorkspaceExec { on_stdout: Some(out), on_stderr: Some(err), ..exec }).await?;
         ensure_eq!((result.stdout.as_str(), result.stdout_truncated), ("12345", false));
         ensure_eq!((result.stderr.as_str(), result.stderr_truncated), ("abcd\u{fffd}", true));
         let seen = [stdout, stderr].map(|count| *count.lock().unwrap_or_else(PoisonError::into_inner));
@@ -214,7 +221,10 @@ async fn anvia_a_stream_has_every_piece_and_one_exit_last(sandbox: Sandbox) -> C
         }
     }
     ensure_eq!((stdout.as_str(), stderr.as_str()), ("out\n", "err\n"));
-    ensure!(exits.len() == 1 && exits[0].exit_code == 2 && exits[0].stdout == stdout, "the exits are {exits:?}");
+    ensure!(
+        exits.len() == 1 && exits[0].exit_code == 2 && exits[0].stdout == stdout,
+        "the exits are {exits:?}"
+    );
     Ok(())
 }
 
@@ -228,7 +238,9 @@ async fn anvia_a_character_that_two_pieces_share_comes_whole(sandbox: Sandbox) -
                 text.push_str(&piece);
                 bytes.extend_from_slice(&chunk);
             }
-            WorkspaceExecEvent::Stderr { text, .. } => return Err(Failure::Broken(format!("stderr has {text:?}"))),
+            WorkspaceExecEvent::Stderr { text, .. } => {
+                return Err(Failure::Broken(format!("stderr has {text:?}")));
+            }
             WorkspaceExecEvent::Exit { .. } => {}
         }
     }

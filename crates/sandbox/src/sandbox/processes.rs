@@ -67,6 +67,10 @@ impl Sandbox {
     /// Sends a signal to a started process's group; `None` kills its whole tree.
     pub async fn kill(&self, process: ProcessId, signal: Option<Signal>) -> Result<()> {
         self.check_processes("kill")?;
+        if let Some(signal) = signal {
+            signal.check()?;
+            self.require(Capability::Signals, "kill", &["signal"])?;
+        }
         self.driver()
             .kill(process, signal)
             .await

@@ -62,7 +62,7 @@ pub struct Launched {
 
 impl Launched {
     /// Starts the reaper, which makes the child. `report_start`: a record says when the command runs. All signals must
-    /// be blocked in this thread.
+    /// be blocked in this thread, but those that only end the new process.
     pub fn start(mut recipe: Recipe, stacks: Stacks, report_start: bool) -> io::Result<Self> {
         let handed_over = std::mem::take(&mut recipe.handed_over);
         let owned = NonNull::from(Box::leak(own(recipe, &handed_over, stacks, report_start)));
@@ -111,9 +111,10 @@ impl Launched {
         assert_eq!(reaped.pid(), self.reaper, "another process's end");
         let plan = self.plan();
         let is_done = plan.state.load(Ordering::Acquire) == reaper::STATE_STARTED;
-        if !is_done {
-            for fd in plan.owned_fds.into_iter().filter(|fd| *fd >= 0) {
-                // SAFETY: the reaper closes them after it set the state; it did not, and it has ended.
+        for slot in &plan.owned_fds {
+            let fd = slot.swap(-1, Ordering::AcqRel);
+            if fd >= 0 {
+                // SAFETY: the reaper takes out each that it closes; this one it did not, and it has ended.
                 drop(unsafe { OwnedFd::from_raw_fd(fd) });
             }
         }
@@ -142,8 +143,7 @@ fn own(recipe: Recipe, handed_over: &[OwnedFd], stacks: Stacks, report_start: bo
     let mut script = recipe.script_arguments.as_deref().map(pointers);
     let script_argv = script.as_mut().map_or(ptr::null_mut(), Vec::as_mut_ptr);
     let (uid, gid, capabilities) = recipe.become_user.unwrap_or_default();
-    let mut owned_fds = [-1; 3];
-    owned_fds.iter_mut().zip(handed_over).for_each(|(slot, fd)| *slot = fd.as_raw_fd());
+    let owned_fds = [0, 1, 2].map(|index| AtomicI32::new(handed_over.get(index).map_or(-1, AsRawFd::as_raw_fd)));
     let plan = Plan {
         pid: AtomicI32::new(0),
         state: AtomicU32::new(if report_start { reaper::STATE_WANTED } else { reaper::STATE_PENDING }),

@@ -85,8 +85,8 @@ pub struct Plan {
     pub status_fd: i32,
     /// The command's standard input, output and error; the reaper closes those that `owned_fds` names.
     pub fds: [i32; 3],
-    /// The descriptors that the reaper closes once the child has its own, or -1.
-    pub owned_fds: [i32; 3],
+    /// The descriptors that the reaper closes once the child has its own, or -1. Whoever takes a number out closes it.
+    pub owned_fds: [AtomicI32; 3],
     /// Standard input is a terminal that becomes the controlling one.
     pub terminal: bool,
     /// The child becomes `uid`, `gid` with `capabilities`.
@@ -138,7 +138,8 @@ const CHILD_FLAGS: i32 = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PARENT
 ///
 /// # Safety
 /// `plan` and everything it points to, and the two stacks, must stay valid and unmoved until the reaper has been
-/// waited for *and* its state is [`STATE_STARTED`] or it exited by itself. All signals must be blocked.
+/// waited for *and* its state is [`STATE_STARTED`] or it exited by itself. All signals must be blocked, but those that
+/// only end the new process.
 pub unsafe fn start(plan: *mut Plan, reaper_stack: *mut c_void) -> io::Result<i32> {
     // SAFETY: the new process runs `reaper` on a stack of its own and never returns here; the caller keeps both alive.
     let pid = unsafe { clone(REAPER_FLAGS, reaper_stack, ptr::null_mut(), reaper, plan) };
@@ -217,6 +218,8 @@ unsafe extern "C" fn reaper(plan: *mut Plan) -> ! {
     // SAFETY: see `start`: the plan outlives this process, and it is only read, or changed through atomics.
     unsafe {
         let shared = &*plan;
+        // The guest has some of them open where it is PID 1, whom they can't hurt; the child opens all.
+        set_signal_mask(u64::MAX);
         call(libc::SYS_prctl, [libc::PR_SET_CHILD_SUBREAPER as usize, 1, 0, 0]);
         call(
             libc::SYS_prctl,
@@ -227,7 +230,8 @@ unsafe extern "C" fn reaper(plan: *mut Plan) -> ! {
             fail(shared, STEP_FORK, child_pid);
         }
         let wanted = shared.state.swap(STATE_STARTED, Ordering::AcqRel) == STATE_WANTED;
-        for fd in shared.owned_fds {
+        for slot in &shared.owned_fds {
+            let fd = slot.swap(-1, Ordering::AcqRel);
             if fd >= 0 {
                 call(libc::SYS_close, [fd as usize, 0, 0, 0]);
             }
@@ -310,14 +314,22 @@ unsafe extern "C" fn child(plan: *mut Plan) -> ! {
             become_user(plan);
         }
         enter_cwd(plan);
-        let no_signals = 0_u64;
-        let mask = &raw const no_signals as usize;
+        set_signal_mask(0);
+        exec(plan)
+    }
+}
+
+/// # Safety
+/// As `child`.
+unsafe fn set_signal_mask(blocked: u64) {
+    let mask = &raw const blocked as usize;
+    // SAFETY: the kernel reads the mask, one word, during the call.
+    unsafe {
         call(
             libc::SYS_rt_sigprocmask,
             [libc::SIG_SETMASK as usize, mask, 0, size_of::<u64>()],
-        );
-        exec(plan)
-    }
+        )
+    };
 }
 
 /// # Safety
@@ -409,6 +421,8 @@ unsafe fn become_user(plan: &Plan) {
         0,
         0,
     ];
+    // Where `fs.suid_dumpable` is 1 a change of ids makes the memory dumpable, and it is the guest's too until the exec.
+    let forbid_dumping = [libc::PR_SET_DUMPABLE as usize, 0, 0, 0];
     // SAFETY: every pointer is to a local that outlives the call and has the kernel's layout.
     unsafe {
         must(
@@ -417,7 +431,9 @@ unsafe fn become_user(plan: &Plan) {
             call(libc::SYS_setgroups, [1, &raw const plan.gid as usize, 0, 0]),
         );
         must(plan, STEP_USER, call(libc::SYS_setresgid, [gid, gid, gid, 0]));
+        must(plan, STEP_USER, call(libc::SYS_prctl, forbid_dumping));
         must(plan, STEP_USER, call(libc::SYS_setresuid, [uid, uid, uid, 0]));
+        must(plan, STEP_USER, call(libc::SYS_prctl, forbid_dumping));
         must(plan, STEP_USER, call(libc::SYS_prctl, ambient_clear));
         let arguments = [&raw const header as usize, &raw const sets as usize, 0, 0];
         must(plan, STEP_USER, call(libc::SYS_capset, arguments));

@@ -1,0 +1,109 @@
+//! Reaching into an image from the host. Its links were made by whoever made the image: they lead nowhere but inside
+//! it, and what is not a small regular file is not read.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+/// The most that is read of one file.
+const MAX_BYTES: u64 = 1 << 20;
+/// How often a look-up is repeated that the kernel could not be sure about.
+const MAX_ATTEMPTS: usize = 128;
+
+/// The text of a file of the image whose root is at `lower`, its links resolved as if `lower` were `/`. A file that is
+/// missing is empty.
+///
+/// # Errors
+/// What is not a regular file, is longer than 1 MiB or not UTF-8, and whatever else keeps it from being read.
+pub(crate) fn read_of_image(lower: &Path, relative: &str) -> io::Result<String> {
+    let root = rustix::fs::open(lower, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    // Only looked at until it is known to be a file: opening a device or a FIFO would already do something.
+    let found = match open_within(&root, Path::new(relative), OFlags::PATH, ResolveFlags::IN_ROOT) {
+        Err(Errno::NOENT) => return Ok(String::new()),
+        found => found?,
+    };
+    if !fs::metadata(handle(&found))?.is_file() {
+        return Err(io::Error::other(format!("/{relative} of the image is not a regular file")));
+    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(CWD, handle(&found), flags, Mode::empty())?);
+    let mut text = String::new();
+    file.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(io::Error::other(format!("/{relative} of the image is longer than 1 MiB")));
+    }
+    Ok(text)
+}
+
+/// Opens `path` from `root` by `resolve`'s rule, and through no link of `/proc` in any case.
+pub(super) fn open_within(
+    root: &OwnedFd,
+    path: &Path,
+    flags: OFlags,
+    resolve: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
+    let resolve = resolve | ResolveFlags::NO_MAGICLINKS;
+    for _ in 0..MAX_ATTEMPTS {
+        match rustix::fs::openat2(root, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
+            // The kernel could not be sure about `..` because something was renamed; see openat2(2).
+            Err(Errno::AGAIN) => std::thread::yield_now(),
+            Err(Errno::INTR) => {}
+            result => return result,
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+/// The path of exactly the file that is open, whatever has its name by now.
+pub(super) fn handle(open: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn image() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let lower = folder.path().join("lower");
+        fs::create_dir_all(lower.join("etc")).unwrap();
+        (folder, lower)
+    }
+
+    #[test]
+    fn a_link_of_the_image_leads_nowhere_but_inside_it() {
+        let (folder, lower) = image();
+        let secret = folder.path().join("secret");
+        fs::write(&secret, "host").unwrap();
+        symlink(&secret, lower.join("etc/passwd")).unwrap();
+        symlink("../../secret", lower.join("etc/group")).unwrap();
+        for file in ["etc/passwd", "etc/group"] {
+            assert_eq!(read_of_image(&lower, file).unwrap(), "", "{file}");
+        }
+        fs::write(lower.join("real"), "inside").unwrap();
+        symlink("/real", lower.join("etc/linked")).unwrap();
+        assert_eq!(read_of_image(&lower, "etc/linked").unwrap(), "inside");
+    }
+
+    #[test]
+    fn what_is_no_small_regular_file_is_an_error() {
+        let (_folder, lower) = image();
+        let fifo = lower.join("etc/fifo");
+        rustix::fs::mknodat(CWD, &fifo, rustix::fs::FileType::Fifo, Mode::RUSR, 0).unwrap();
+        fs::write(lower.join("etc/long"), vec![b'a'; (1 << 20) + 1]).unwrap();
+        fs::write(lower.join("etc/full"), vec![b'a'; 1 << 20]).unwrap();
+        fs::write(lower.join("etc/binary"), [0xff]).unwrap();
+        symlink("loop", lower.join("etc/loop")).unwrap();
+        for file in ["etc", "etc/fifo", "etc/long", "etc/binary", "etc/loop", "etc/full/x"] {
+            assert!(read_of_image(&lower, file).is_err(), "{file}");
+        }
+        assert_eq!(read_of_image(&lower, "etc/full").unwrap().len(), 1 << 20);
+        assert_eq!(read_of_image(&lower, "nowhere/passwd").unwrap(), "");
+    }
+}
