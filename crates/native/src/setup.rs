@@ -128,7 +128,9 @@ impl Setup<'_> {
         steps.push(self.bind(&self.image.lower, "lower", true, true));
         steps.push(Step::Overlay { lower: vec!["lower".to_owned()], target: ROOT.to_owned() });
         for (source, target) in &self.image.binds {
-            steps.push(self.bind(source, &inside(target), true, false));
+            // Everybody may go there, inner root included.
+            let (source, target) = (source.clone(), inside(target));
+            steps.push(Step::Bind(Bind { source, target, recursive: true, readonly: true, ..PLAIN }));
         }
         steps.extend(self.image.masks.iter().map(|path| Step::Mask(inside(path))));
         steps

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::command::Progress;
 use super::guest::Guest;
 use super::reap::{Reaped, next_reaped, status_of};
-use super::spawn::{RECORD_ENDED, RECORD_FAILED, RECORD_STARTED, refusal};
+use super::spawn::{RECORD_ENDED, RECORD_FAILED, RECORD_STARTED, RECORDS_AT_ONCE, refusal};
 use super::sys;
 use super::tree_kill::{Root, TreeKill};
 use crate::protocol::Status;
@@ -16,9 +16,8 @@ impl Guest {
     pub(super) fn on_records(&mut self) {
         loop {
             let records = self.spawner.records();
-            if records.is_empty() {
-                return;
-            }
+            // A read that was not filled has emptied the pipe.
+            let is_empty = records.len() < RECORDS_AT_ONCE;
             for record in records {
                 match record.kind {
                     RECORD_STARTED => self.on_started(record.command),
@@ -30,6 +29,9 @@ impl Guest {
                     }
                     _ => {}
                 }
+            }
+            if is_empty {
+                return;
             }
         }
     }

@@ -152,8 +152,10 @@ pub fn take_signals() -> io::Result<OwnedFd> {
         let mut all: libc::sigset_t = mem::zeroed();
         libc::sigfillset(&raw mut all);
         if std::process::id() == 1 {
-            (FIRST_REALTIME_SIGNAL..=LAST_SIGNAL)
-                .for_each(|signal| drop(libc::sigdelset(&raw mut all, signal)));
+            for signal in FIRST_REALTIME_SIGNAL..=LAST_SIGNAL {
+                // It refuses those that libc keeps to itself, which sigprocmask never blocks.
+                libc::sigdelset(&raw mut all, signal);
+            }
         }
         check(libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut()))?;
         let mut children: libc::sigset_t = mem::zeroed();

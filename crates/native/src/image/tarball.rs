@@ -196,6 +196,7 @@ mod tests {
         header.set_size(0);
         header.set_uid(u64::from(rustix::process::geteuid().as_raw()));
         header.set_gid(u64::from(rustix::process::getegid().as_raw()));
+        header.as_gnu_mut().unwrap().realsize = *b"00000000000\0";
         match kind {
             EntryType::Symlink => tar.append_link(&mut header, path, link).unwrap(),
             _ => tar.append_data(&mut header, path, &b""[..]).unwrap(),

@@ -7,6 +7,7 @@ use std::os::fd::RawFd;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
+use super::source::Source;
 use crate::plan::{Bind, Plan, Step, unpack_filter};
 use crate::sys::{self, ChildMain, Gate, Hold, Ruleset};
 
@@ -137,6 +138,11 @@ impl Shared<'_> {
         let recursive = if bind.recursive { libc::MS_REC } else { 0 };
         match self.trees.get(&index) {
             Some(tree) => sys::attach_tree(*tree, &bind.target)?,
+            // The host's own paths; what is relative lies in the sandbox's root.
+            None if bind.source.starts_with('/') && !bind.device => {
+                let source = Source::open(&bind.source)?;
+                sys::mount(&source.path(), &bind.target, "", libc::MS_BIND | recursive, "")?;
+            }
             None => sys::mount(&bind.source, &bind.target, "", libc::MS_BIND | recursive, "")?,
         }
         if bind.device {

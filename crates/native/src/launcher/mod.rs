@@ -8,6 +8,7 @@ pub(crate) mod child;
 #[cfg(feature = "provider")]
 pub(crate) mod client;
 pub(crate) mod program;
+mod source;
 
 /// How large a plan may be, in bytes: what one message on a socket carries everywhere.
 pub(crate) const MAX_PLAN_BYTES: usize = 128 * 1024;

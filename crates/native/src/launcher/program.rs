@@ -17,6 +17,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::MAX_PLAN_BYTES;
 use super::child::Shared;
+use super::source::Source;
 use crate::plan::{Bind, IdMap, Launched, Plan, RANGE_LEN, Step};
 use crate::sys::{self, ChildStack, Gate};
 
@@ -155,6 +156,10 @@ impl Launcher {
             return Err(invalid());
         }
         let gate = Gate::new();
+        if matches!(plan.map, IdMap::Single { .. }) {
+            // Nothing is to be done for it from outside: it need not wait for a wake-up.
+            gate.open();
+        }
         let mut stack = ChildStack::new().map_err(|error| Failed::at("map a stack", error))?;
         let mut shared =
             Shared::new(&plan, &gate, guest.as_raw_fd(), descriptors.iter().map(AsRawFd::as_raw_fd));
@@ -223,7 +228,7 @@ fn prepare_from_outside(plan: &Plan, pid: i32, shared: &mut Shared<'_>) -> Resul
 }
 
 fn take(bind: &Bind, namespace: &OwnedFd) -> io::Result<OwnedFd> {
-    let tree = sys::take_tree(&bind.source, bind.recursive)?;
+    let tree = sys::take_tree(&Source::open(&bind.source)?.path(), bind.recursive)?;
     if bind.idmapped {
         sys::map_tree_ids(&tree, namespace)?;
     }

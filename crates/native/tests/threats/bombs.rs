@@ -22,8 +22,8 @@ cases! {
 
 const PIDS: u64 = 64;
 
-/// Takes as many of something as there are, or a `few`; says how many there were and what ended it. Holds them until
-/// it is killed, unless they were few.
+/// Takes as many of something as there are, or a `few`; says how many there were and what ended it. Holds
+/// them until it is killed, unless they were few.
 pub fn probe(arguments: &[String]) {
     let few = arguments.get(1).is_some_and(|word| word == "few");
     let most = if few { 3 } else { 1_000_000 };

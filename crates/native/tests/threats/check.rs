@@ -41,8 +41,8 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Lists the cases of a file. Each is given a `stage` of its own (a sandbox that is destroyed afterwards, without a
-/// trace), or the `world` if it makes its own.
+/// Lists the cases of a file. Each is given a `stage` of its own (a sandbox that is destroyed afterwards,
+/// without a trace), or the `world` if it makes its own.
 macro_rules! cases {
     ($($name:ident($given:ident);)*) => {
         pub fn cases() -> Vec<crate::check::Case> {
@@ -83,7 +83,8 @@ macro_rules! ensure_fails {
             ),
             Err(error) => crate::check::ensure!(
                 matches!(error.kind(), $(eyot::ErrorKind::$kind)|+),
-                "{} failed with {} ({error}); {} was due", stringify!($result), error.kind(), stringify!($($kind)|+)
+                "{} failed with {} ({error}); {} was due",
+                stringify!($result), error.kind(), stringify!($($kind)|+)
             ),
         }
     };

@@ -1,5 +1,5 @@
-//! K16: a protection that can't be set up. Each step of the set-up is made to fail, on the host, in a process of its
-//! own whose descendants can be counted.
+//! K16: a protection that can't be set up. Each step of the set-up is made to fail, on the host, in a process
+//! of its own whose descendants can be counted.
 
 use std::path::Path;
 
@@ -22,7 +22,8 @@ const LANDLOCK: &str = "restrict by Landlock";
 const MAPPED_BY_ROOT: &str = "become inner root";
 const MAPPED_BY_OTHERS: &str = "map the user";
 
-/// Every step that the set-up knows, read off its source: a step that is new is tried without being listed here.
+/// Every step that the set-up knows, read off its source: a step that is new is tried without being listed
+/// here.
 fn steps() -> Vec<&'static str> {
     let source = include_str!("../../src/plan.rs");
     let names = source.split_once("pub fn name(").map_or("", |(_, rest)| rest);
@@ -43,7 +44,7 @@ fn steps_taken() -> impl Iterator<Item = &'static str> {
 pub fn probe(arguments: &[String]) {
     let Ok(folder) = tempfile::tempdir() else { return };
     let fail_step = arguments.first().filter(|step| !step.is_empty()).cloned();
-    let options = NativeOptions { state: folder.path().join("state"), fail_step, ..NativeOptions::default() };
+    let options = NativeOptions { state: folder.path().join("state"), fail_step };
     let security = Security { readonly_rootfs: true, ..Security::default() };
     let spec = SandboxSpec { security, ..SandboxSpec::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();

@@ -82,7 +82,8 @@ pub fn probe(_arguments: &[String]) {
     change_limits();
 }
 
-/// Inner root may list these folders (the numbers of descriptors are no secret); following an entry is what counts.
+/// Inner root may list these folders (the numbers of descriptors are no secret); following an entry is what
+/// counts.
 fn follow_any(folder: &str) -> std::io::Result<()> {
     let mut last = Err(std::io::ErrorKind::NotFound.into());
     for entry in std::fs::read_dir(folder)? {

@@ -67,7 +67,8 @@ async fn k11_a_root_that_changes_its_user_does_not_get_around_the_limit_of_proce
     let can_be_tried = stage.has_root() && stage.sandbox.isolation().limits.pids == Enforcement::Cgroup;
     if can_be_tried {
         let line = "for uid in 2001 2002 2003 2004; do setpriv --reuid $uid --clear-groups sh -c \
-            'for i in 1 2 3 4 5 6 7 8 9 10; do sleep 100 & done; sleep 100' & done; sleep 1; ls -d /proc/[0-9]* | wc -l";
+            'for i in 1 2 3 4 5 6 7 8 9 10; do sleep 100 & done; sleep 100' & done; sleep 1; \
+            ls -d /proc/[0-9]* | wc -l";
         let result = stage.sh_as("root", line).await?;
         let count = result.stdout_text().trim().parse::<u64>().unwrap_or(0);
         ensure!(count <= PIDS, "there are {count} processes");

@@ -27,8 +27,8 @@ pub fn probe(arguments: &[String]) {
         sys::ignore(signal);
     }
     let left = match way.as_str() {
-        "setsid" => sys::fork(|| in_a_new_session()),
-        "double-fork" => sys::fork(|| match sys::fork(|| in_a_new_session()) {
+        "setsid" => sys::fork(in_a_new_session),
+        "double-fork" => sys::fork(|| match sys::fork(in_a_new_session) {
             Ok(_) => 0,
             Err(errno) => errno,
         }),
@@ -43,20 +43,15 @@ pub fn probe(arguments: &[String]) {
         }),
         "kill-helper" => {
             let parent = u64::from(std::os::unix::process::parent_id());
-            let left = sys::fork(|| in_a_new_session());
+            let left = sys::fork(in_a_new_session);
             note("killed", sys::call(libc::SYS_kill, &[parent, libc::SIGKILL as u64]).is_ok());
             left
         }
+        // Whoever is seen is gone already: each parent ends as soon as it has a child.
         "chain" => sys::fork(|| {
             loop {
-                // Whoever is seen is gone: the parent ends as soon as there is a child.
-                match sys::fork(|| 0) {
-                    Ok(_) | Err(_) => {}
-                }
-                if let Ok(child) = sys::call(libc::SYS_fork, &[]) {
-                    if child != 0 {
-                        sys::exit(0);
-                    }
+                if sys::call(libc::SYS_fork, &[]).is_ok_and(|child| child != 0) {
+                    sys::exit(0);
                 }
             }
         }),

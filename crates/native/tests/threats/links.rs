@@ -21,7 +21,8 @@ cases! {
     f01_loops_and_chains_of_links_end(stage);
 }
 
-/// Swaps `target` between a file (or a folder) of its own and a link to the second argument, until it is killed.
+/// Swaps `target` between a file (or a folder) of its own and a link to the second argument, until it is
+/// killed.
 pub fn swap(arguments: &[String]) {
     let [target, elsewhere] = arguments else { return };
     let (good, bad) = (format!("{target}.good"), format!("{target}.bad"));
@@ -33,7 +34,8 @@ pub fn swap(arguments: &[String]) {
         } else {
             std::fs::write(&good, "inside")
         };
-        // Any of these may meet a file that a call under test has just made or removed; the next round cleans up.
+        // Any of these may meet a file that a call under test has just made or removed; the next round cleans
+        // up.
         let linked = std::os::unix::fs::symlink(elsewhere, &bad);
         let into_place = std::fs::rename(&bad, target).or_else(|_| {
             std::fs::remove_dir_all(target).or_else(|_| std::fs::remove_file(target))?;

@@ -101,7 +101,8 @@ async fn k12_the_user_holds_no_capability(stage: Stage) -> Check {
         let facts = stage.probe_as("root", &["privileges"]).await?;
         facts.is("euid", "0")?;
         let held = u64::from_str_radix(facts.get("CapEff")?, 16).unwrap_or(u64::MAX);
-        // SYS_ADMIN, SYS_PTRACE, SYS_MODULE, SYS_RAWIO, NET_ADMIN, NET_RAW, MKNOD, SYS_RESOURCE, SYS_BOOT, SYS_TIME.
+        // SYS_ADMIN, SYS_PTRACE, SYS_MODULE, SYS_RAWIO, NET_ADMIN, NET_RAW, MKNOD, SYS_RESOURCE, SYS_BOOT,
+        // SYS_TIME.
         let dangerous =
             [21, 19, 16, 17, 12, 13, 27, 24, 22, 25].iter().fold(0, |mask, bit| mask | 1_u64 << bit);
         ensure_eq!(held & dangerous, 0);

@@ -15,7 +15,8 @@ cases! {
 const SPECIAL: [&str; 7] = ["fifo", "sock", "/dev/zero", "/dev/null", "/dev/tty", "/dev/ptmx", "/dev/full"];
 
 async fn make_special(stage: &Stage) -> Check {
-    stage.output("mkfifo fifo; perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => q(sock), Listen => 1)' || mkfifo sock").await?;
+    let listen = "perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => q(sock), Listen => 1)'";
+    stage.output(&format!("mkfifo fifo; {listen} || mkfifo sock")).await?;
     Ok(())
 }
 

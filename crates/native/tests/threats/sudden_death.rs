@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use eyot::{
     Bytes, CreateDirOptions, Error, ErrorKind, ExecOptions, GlobOptions, GrepOptions, LogQuery, Place,
-    RemoveOptions, Sandbox, SandboxPath, SandboxProvider, StartOptions, TarInOptions, WriteOptions,
+    ProcessId, RemoveOptions, Sandbox, SandboxPath, SandboxProvider, StartOptions, TarInOptions,
+    WriteOptions,
 };
-use futures_util::future::BoxFuture;
-use futures_util::{FutureExt, StreamExt, stream};
+use futures_util::{StreamExt, stream};
 use tokio::task::JoinHandle;
 
 use crate::check::{Check, Failure, cases, ensure, promptly};
@@ -21,8 +21,6 @@ cases! {
     e05_every_call_after_the_end_is_refused_as_destroyed(world);
     e05_destroys_at_once_all_succeed(world);
 }
-
-type Call = (&'static str, BoxFuture<'static, eyot::Result<()>>);
 
 fn place() -> Place {
     SandboxPath::root().into()
@@ -37,87 +35,69 @@ fn endless() -> eyot::ByteStream {
         .boxed()
 }
 
-/// Calls that would go on for ever, each on a clone of the handle.
-async fn endless_calls(sandbox: &Sandbox) -> Check<Vec<Call>> {
-    let process = sandbox.start("exec sleep 6000", StartOptions::default()).await?.id;
-    let grep = grep_options();
-    let each = |work: fn(Sandbox) -> BoxFuture<'static, eyot::Result<()>>| work(sandbox.clone());
-    let (waiter, logger, grepper, streamer) =
-        (sandbox.clone(), sandbox.clone(), sandbox.clone(), sandbox.clone());
-    Ok(vec![
-        (
-            "exec",
-            each(|s| {
-                async move { s.exec("exec sleep 6000", ExecOptions::default()).await.map(drop) }.boxed()
-            }),
-        ),
-        (
-            "a flood",
-            each(|s| async move { s.exec("exec yes", ExecOptions::default()).await.map(drop) }.boxed()),
-        ),
-        (
-            "exec with a deadline",
-            each(|s| {
-                let options = ExecOptions { timeout_ms: Some(6_000_000), ..ExecOptions::default() };
-                async move { s.exec("exec sleep 6000", options).await.map(drop) }.boxed()
-            }),
-        ),
-        ("exec_stream", async move { drain(&streamer).await }.boxed()),
-        (
-            "write_stream",
-            each(|s| {
-                async move { s.write_stream("endless", endless(), WriteOptions::default()).await.map(drop) }
-                    .boxed()
-            }),
-        ),
-        (
-            "tar_in",
-            each(|s| {
-                let options = TarInOptions::default();
-                async move { s.tar_in("/workspace", endless_tar(), options).await.map(drop) }.boxed()
-            }),
-        ),
-        (
-            "read in a loop",
-            each(|s| {
-                again_and_again(move || {
-                    let s = s.clone();
-                    async move { s.read("/etc/passwd").await.map(drop) }
-                })
-                .boxed()
-            }),
-        ),
-        (
-            "list in a loop",
-            each(|s| {
-                again_and_again(move || {
-                    let s = s.clone();
-                    async move { s.list("/usr/bin").await.map(drop) }
-                })
-                .boxed()
-            }),
-        ),
-        (
-            "exec in a loop",
-            each(|s| {
-                again_and_again(move || {
-                    let s = s.clone();
-                    async move { s.exec("true", ExecOptions::default()).await.map(drop) }
-                })
-                .boxed()
-            }),
-        ),
-        (
-            "grep in a loop",
-            again_and_again(move || {
-                let (s, o) = (grepper.clone(), grep.clone());
-                async move { s.grep(&o).await.map(drop) }
-            })
-            .boxed(),
-        ),
-        ("wait", async move { waiter.wait(process).await.map(drop) }.boxed()),
-        ("logs", async move { follow(&logger, process).await }.boxed()),
-    ])
+/// Calls that would go on for ever.
+const CALLS: [&str; 15] = [
+    "exec",
+    "a flood",
+    "exec with a deadline",
+    "exec_stream",
+    "write_stream",
+    "tar_in",
+    "tar_out",
+    "read",
+    "list",
+    "write",
+    "exec again and again",
+    "grep",
+    "glob",
+    "wait",
+    "logs",
+];
+
+async fn endless_call(sandbox: Sandbox, process: ProcessId, name: &str) -> eyot::Result<()> {
+    let plain = ExecOptions::default;
+    match name {
+        "exec" => sandbox.exec("exec sleep 6000", plain()).await.map(drop),
+        "a flood" => sandbox.exec("exec yes", plain()).await.map(drop),
+        "exec with a deadline" => {
+            let options = ExecOptions { timeout_ms: Some(6_000_000), ..plain() };
+            sandbox.exec("exec sleep 6000", options).await.map(drop)
+        }
+        "exec_stream" => drain(&sandbox).await,
+        "write_stream" => sandbox.write_stream("endless", endless(), WriteOptions::default()).await.map(drop),
+        "tar_in" => sandbox.tar_in("/workspace", endless_tar(), TarInOptions::default()).await.map(drop),
+        "wait" => sandbox.wait(process).await.map(drop),
+        "logs" => follow(&sandbox, process).await,
+        _ => loop {
+            short_call(&sandbox, name).await?;
+        },
+    }
+}
+
+/// One of the calls that are made again and again.
+async fn short_call(sandbox: &Sandbox, name: &str) -> eyot::Result<()> {
+    match name {
+        "read" => sandbox.read("/etc/passwd").await.map(drop),
+        "list" => sandbox.list("/usr/bin").await.map(drop),
+        "write" => sandbox.write("again/and/again", "x").await,
+        "tar_out" => pack(sandbox).await,
+        "grep" => sandbox.grep(&grep_options()).await.map(drop),
+        "glob" => sandbox.glob(&glob_options()).await.map(drop),
+        _ => sandbox.exec("true", ExecOptions::default()).await.map(drop),
+    }
+}
+
+async fn pack(sandbox: &Sandbox) -> eyot::Result<()> {
+    let mut packed = sandbox.tar_out("/usr/include").await?;
+    while let Some(piece) = packed.next().await {
+        piece?;
+    }
+    Ok(())
+}
+
+fn glob_options() -> GlobOptions {
+    let root = SandboxPath::parse("/usr/share").map_or_else(|_| place(), Place::from);
+    GlobOptions { pattern: "**/*.txt".to_owned(), root, hidden: true, max_results: 1_000_000 }
 }
 
 fn grep_options() -> GrepOptions {
@@ -132,14 +112,6 @@ fn grep_options() -> GrepOptions {
     }
 }
 
-async fn again_and_again<F: Future<Output = eyot::Result<()>> + Send>(
-    mut call: impl FnMut() -> F + Send,
-) -> eyot::Result<()> {
-    loop {
-        call().await?;
-    }
-}
-
 async fn drain(sandbox: &Sandbox) -> eyot::Result<()> {
     let mut events = sandbox.exec_stream("exec yes", ExecOptions::default()).await?;
     while let Some(event) = events.next().await {
@@ -148,7 +120,7 @@ async fn drain(sandbox: &Sandbox) -> eyot::Result<()> {
     Ok(())
 }
 
-async fn follow(sandbox: &Sandbox, process: eyot::ProcessId) -> eyot::Result<()> {
+async fn follow(sandbox: &Sandbox, process: ProcessId) -> eyot::Result<()> {
     let query = LogQuery { stream: None, offset: 0, tail_bytes: None, follow: true };
     let mut log = sandbox.logs(process, query).await?;
     while let Some(chunk) = log.next().await {
@@ -172,8 +144,9 @@ fn endless_tar() -> eyot::ByteStream {
 }
 
 async fn all_under_way(stage: &Stage) -> Check<Vec<(&'static str, JoinHandle<eyot::Result<()>>)>> {
-    let calls = endless_calls(&stage.sandbox).await?;
-    let running: Vec<_> = calls.into_iter().map(|(name, call)| (name, tokio::spawn(call))).collect();
+    let process = stage.sandbox.start("exec sleep 6000", StartOptions::default()).await?.id;
+    let begin = |name| (name, tokio::spawn(endless_call(stage.sandbox.clone(), process, name)));
+    let running: Vec<_> = CALLS.into_iter().map(begin).collect();
     // Answered in between by a busy sandbox, so the calls have begun; none of them ends by itself.
     for _ in 0..10 {
         stage.still_works().await?;
@@ -248,7 +221,6 @@ async fn e05_every_call_after_the_end_is_refused_as_destroyed(world: Arc<World>)
     let stage = world.stage().await?;
     let (sandbox, mut wrong) = (stage.sandbox.clone(), Vec::new());
     stage.end().await?;
-    let glob = GlobOptions { pattern: "*".to_owned(), root: place(), hidden: true, max_results: 1 };
     refused("exec", sandbox.exec("true", ExecOptions::default()).await, &mut wrong);
     refused("exec_stream", sandbox.exec_stream("true", ExecOptions::default()).await, &mut wrong);
     refused("read", sandbox.read("f").await, &mut wrong);
@@ -259,7 +231,7 @@ async fn e05_every_call_after_the_end_is_refused_as_destroyed(world: Arc<World>)
     refused("create_dir", sandbox.create_dir("d", CreateDirOptions::default()).await, &mut wrong);
     refused("remove", sandbox.remove("f", RemoveOptions::default()).await, &mut wrong);
     refused("rename", sandbox.rename("a", "b").await, &mut wrong);
-    refused("glob", sandbox.glob(&glob).await, &mut wrong);
+    refused("glob", sandbox.glob(&glob_options()).await, &mut wrong);
     refused("grep", sandbox.grep(&grep_options()).await, &mut wrong);
     refused("tar_out", sandbox.tar_out(".").await, &mut wrong);
     refused("dial", sandbox.dial(80).await, &mut wrong);

@@ -8,8 +8,8 @@ pub fn call(number: i64, arguments: &[u64]) -> Result<i64, i32> {
     let mut padded = [0_u64; 6];
     padded[..arguments.len()].copy_from_slice(arguments);
     let [a, b, c, d, e, f] = padded;
-    // SAFETY: the attacker is a process of its own that does nothing else; the calls that it tries are to be refused,
-    // and those that are carried out get addresses of live buffers of the size that they want.
+    // SAFETY: the attacker is a process of its own that does nothing else; the calls that it tries are to be
+    // refused, and those that are carried out get addresses of live buffers of the size that they want.
     let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
     match result {
         -1 => Err(last_errno()),

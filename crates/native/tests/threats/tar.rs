@@ -1,5 +1,5 @@
-//! F4: archives that were made to leave the folder that they are unpacked into. They are written here byte by byte: no
-//! library would write them.
+//! F4: archives that were made to leave the folder that they are unpacked into. They are written here byte by
+//! byte: no library would write them.
 
 use eyot::{ByteStream, Bytes, ErrorKind, TarInOptions};
 use futures_util::{StreamExt, stream};

@@ -1,5 +1,5 @@
-//! Where the cases play: one provider over a state folder of its own, the attacker's program, and sandboxes that have
-//! it inside.
+//! Where the cases play: one provider over a state folder of its own, the attacker's program, and sandboxes
+//! that have it inside.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -122,7 +122,8 @@ impl World {
         Ok(Stage { directory: self.state().join("sandboxes").join(sandbox.id().as_str()), sandbox })
     }
 
-    /// Tries a case on a stage that is gone afterwards. (A case that fails leaves its stage to [`World::clear`].)
+    /// Tries a case on a stage that is gone afterwards. (A case that fails leaves its stage to
+    /// [`World::clear`].)
     pub async fn on_a_stage<F: Future<Output = Check>>(
         self: Arc<Self>,
         case: impl FnOnce(Stage) -> F,

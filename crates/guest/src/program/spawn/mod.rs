@@ -29,8 +29,8 @@ use stacks::Stacks;
 
 /// How many stacks are kept for the next commands.
 const MOST_SPARE_STACKS: usize = 16;
-/// How many records one read takes.
-const RECORDS_AT_ONCE: usize = 64;
+/// How many records one read takes, at most.
+pub const RECORDS_AT_ONCE: usize = 64;
 
 /// What starts commands.
 pub struct Spawner {
@@ -81,7 +81,7 @@ impl Spawner {
         self.status_reader.as_fd()
     }
 
-    /// What the reapers reported since the last time.
+    /// What the reapers reported since the last time, at most [`RECORDS_AT_ONCE`].
     pub fn records(&self) -> Vec<Record> {
         let mut bytes = [0_u8; RECORDS_AT_ONCE * size_of::<Record>()];
         let count = sys::read(self.status_reader.as_fd(), &mut bytes).unwrap_or(0);

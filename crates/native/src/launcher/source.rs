@@ -1,0 +1,46 @@
+//! What a bind shows: a path of the host that was resolved and checked before the launcher got it. It is opened through
+//! no link at all, so that whoever can rename a folder on the way can't lead the bind elsewhere in the meantime.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+
+/// An open source.
+#[derive(Debug)]
+pub(super) struct Source(OwnedFd);
+
+impl Source {
+    /// Opens a canonical path.
+    ///
+    /// # Errors
+    /// `ELOOP` if a symbolic link is on the way or at the end; else as openat2(2).
+    pub(super) fn open(path: &str) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        Ok(Self(rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?))
+    }
+
+    /// A path that leads to exactly what is open, in this process and as long as it is.
+    pub(super) fn path(&self) -> String {
+        format!("/proc/self/fd/{}", self.0.as_raw_fd())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_became_a_link_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let inner = root.join("upper/inner");
+        std::fs::create_dir_all(&inner).unwrap();
+        let open = Source::open(inner.to_str().unwrap()).unwrap();
+        std::fs::rename(root.join("upper"), root.join("moved")).unwrap();
+        std::os::unix::fs::symlink("moved", root.join("upper")).unwrap();
+        let error = Source::open(inner.to_str().unwrap()).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ELOOP));
+        assert_eq!(std::fs::canonicalize(open.path()).unwrap(), root.join("moved/inner"));
+    }
+}
