@@ -126,8 +126,8 @@ mod tests {
         let tree = dir.path().join("tree");
         fs::create_dir_all(tree.join("locked/below")).unwrap();
         symlink(dir.path(), tree.join("link")).unwrap();
-        fs::set_permissions(tree.join("locked/below"), fs::Permissions::from_mode(0)).unwrap();
-        fs::set_permissions(tree.join("locked"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(tree.join("locked/below"), fs::Permissions::from_mode(0o0)).unwrap();
+        fs::set_permissions(tree.join("locked"), fs::Permissions::from_mode(0o0)).unwrap();
         let mut at = rustix::fs::open(&tree, OFlags::DIRECTORY, Mode::empty()).unwrap();
         for _ in 0..5000 {
             rustix::fs::mkdirat(&at, "d", Mode::RWXU).unwrap();

@@ -177,7 +177,7 @@ impl Setup<'_> {
             steps.push(self.bind(workspace, &workdir, false, true));
         }
         for (mount, source) in self.spec.spec().mounts.iter().zip(self.sources) {
-            let idmapped = self.is_range() && !(mount.writable && !runs_as_default(self.spec));
+            let idmapped = self.is_range() && (!mount.writable || runs_as_default(self.spec));
             let bind = self.bind(source, &inside(mount.target.as_str()), !mount.writable, idmapped);
             steps.push(bind);
         }

@@ -227,7 +227,7 @@ const NFS_MAGIC: i64 = 0x6969;
 const OVERLAYFS_MAGIC: i64 = 0x794c_7630;
 
 fn refuse_unfit_file_system(root: &Path) -> Result<()> {
-    let kind = rustix::fs::statfs(root).map(|found| found.f_type as i64).unwrap_or_default();
+    let kind = rustix::fs::statfs(root).map(|found| found.f_type).unwrap_or_default();
     let name = match kind {
         NFS_MAGIC => "NFS",
         OVERLAYFS_MAGIC => "overlayfs",

@@ -75,6 +75,9 @@ pub trait Fixture: Send + Sync + 'static {
     }
 }
 
+/// Trying one rule.
+pub type Attempt = BoxFuture<'static, Result<Verdict, String>>;
+
 /// One rule.
 #[derive(Clone, Copy)]
 pub struct Case {
@@ -83,7 +86,7 @@ pub struct Case {
     /// What a provider must be able to do for the rule to apply.
     pub needs: &'static [Capability],
     /// Tries it in sandboxes of its own, and removes them. An error says what did not hold.
-    pub run: fn(Arc<dyn Fixture>) -> BoxFuture<'static, Result<Verdict, String>>,
+    pub run: fn(Arc<dyn Fixture>) -> Attempt,
 }
 
 /// What trying a rule led to, short of a failure.

@@ -92,10 +92,10 @@ impl Drop for Launcher {
     fn drop(&mut self) {
         // Its socket ends with ours, and it with its socket; waiting for it leaves no zombie behind.
         let socket = self.socket.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if rustix::net::shutdown(&*socket, rustix::net::Shutdown::Both).is_ok() {
-            if let Err(error) = self.process.wait() {
-                tracing::warn!(%error, "wait for the launcher");
-            }
+        if rustix::net::shutdown(&*socket, rustix::net::Shutdown::Both).is_ok()
+            && let Err(error) = self.process.wait()
+        {
+            tracing::warn!(%error, "wait for the launcher");
         }
     }
 }

@@ -16,14 +16,16 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::check::{Case, Check, Failure, ensure, ensure_eq, not_here};
+use crate::check::{Case, Check, Failure, ensure, ensure_eq, not_here, slow};
 use crate::facts::Facts;
 use crate::open_holes;
 
 /// Where the attacker's program is inside.
 const ATTACKER: &str = "/attack/threats";
 /// How long one case may take: what waits for something gives up earlier.
-const HANG: Duration = Duration::from_secs(180);
+fn hang() -> Duration {
+    Duration::from_secs(if slow() { 900 } else { 180 })
+}
 
 /// What all cases share.
 pub struct World {
@@ -51,8 +53,8 @@ pub fn run(cases: Vec<Case>) -> ExitCode {
 fn trial(case: Case, runtime: &Arc<Runtime>, world: &Arc<World>) -> Trial {
     let (runtime, world) = (runtime.clone(), world.clone());
     Trial::ignorable_test(case.name, move || {
-        let attempt = async { tokio::time::timeout(HANG, (case.run)(world)).await };
-        let late = |_| Failure::Broken(format!("it hangs: nothing within {} seconds", HANG.as_secs()));
+        let attempt = async { tokio::time::timeout(hang(), (case.run)(world)).await };
+        let late = |_| Failure::Broken(format!("it hangs: nothing within {} seconds", hang().as_secs()));
         let came_to = runtime.block_on(attempt).map_err(late).and_then(|tried| tried);
         completion(came_to, open_holes::of(case.name))
     })
