@@ -19,8 +19,7 @@ const ARGUMENTS: [&str; 4] =
 const USER: &str = "eyot-test";
 
 /// The test programs that make sandboxes.
-const OF_SANDBOXES: [&str; 6] =
-    ["conformance", "threats", "real_programs", "lifecycle", "fail_closed", "cli"];
+const OF_SANDBOXES: [&str; 5] = ["conformance", "threats", "real_programs", "lifecycle", "cli"];
 
 /// Runs the tests.
 fn run_all() -> Result<(), String> {

@@ -22,14 +22,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 fn command(line: &str, stdin: bool) -> ExecRequest {
     let command = Command::shell(line);
-    ExecRequest {
-        command,
-        cwd: place("/workspace"),
-        env: BTreeMap::new(),
-        user: None,
-        stdin,
-        pty: None,
-    }
+    ExecRequest { command, cwd: place("/workspace"), env: BTreeMap::new(), user: None, stdin, pty: None }
 }
 
 fn content(pieces: Vec<Result<Bytes, Error>>) -> ByteStream {
@@ -52,31 +45,14 @@ async fn collect(execution: Execution) -> Vec<ExecutionEvent> {
 
 #[tokio::test]
 async fn another_major_version_is_a_conflict_that_names_both() {
-    let error = open_with(Welcome {
-        major: 2,
-        minor: 5,
-        nonce: GUEST_NONCE,
-    })
-    .await;
+    let error = open_with(Welcome { major: 2, minor: 5, nonce: GUEST_NONCE }).await;
     assert_eq!(error.kind(), ErrorKind::Conflict);
-    assert!(
-        error.to_string().contains("2.5") && error.to_string().contains("1.0"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("2.5") && error.to_string().contains("1.0"), "{error}");
 }
 
 #[tokio::test]
 async fn another_nonce_is_refused() {
-    assert_eq!(
-        open_with(Welcome {
-            major: 1,
-            minor: 0,
-            nonce: [9; 16]
-        })
-        .await
-        .kind(),
-        ErrorKind::Permission
-    );
+    assert_eq!(open_with(Welcome { major: 1, minor: 0, nonce: [9; 16] }).await.kind(), ErrorKind::Permission);
 }
 
 #[tokio::test]
@@ -96,10 +72,7 @@ async fn a_guest_that_refuses_the_connection_says_why() {
 async fn a_stream_that_ends_before_the_welcome_is_unavailable() {
     let (guest, host) = unconnected();
     drop(guest);
-    let error = Connection::open(host, CLIENT_NONCE, GUEST_NONCE)
-        .await
-        .err()
-        .unwrap();
+    let error = Connection::open(host, CLIENT_NONCE, GUEST_NONCE).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 
@@ -107,14 +80,8 @@ async fn a_stream_that_ends_before_the_welcome_is_unavailable() {
 async fn a_guest_that_keeps_silent_is_given_up_after_ten_seconds() {
     let (_guest, host) = unconnected();
     let begin = tokio::time::Instant::now();
-    let error = Connection::open(host, CLIENT_NONCE, GUEST_NONCE)
-        .await
-        .err()
-        .unwrap();
-    assert_eq!(
-        (error.kind(), begin.elapsed().as_secs()),
-        (ErrorKind::Unavailable, 10)
-    );
+    let error = Connection::open(host, CLIENT_NONCE, GUEST_NONCE).await.err().unwrap();
+    assert_eq!((error.kind(), begin.elapsed().as_secs()), (ErrorKind::Unavailable, 10));
 }
 
 #[tokio::test]
@@ -135,9 +102,7 @@ async fn replies_find_their_calls_in_any_order() {
         }
         answered += batch.len();
         for (call, request) in batch.into_iter().rev() {
-            let Request::Exists(at) = request else {
-                panic!("{request:?}")
-            };
+            let Request::Exists(at) = request else { panic!("{request:?}") };
             guest.reply(call, Reply::Bool(at.path.ends_with('7'))).await;
         }
     }
@@ -149,10 +114,7 @@ async fn replies_find_their_calls_in_any_order() {
 #[tokio::test]
 async fn a_failure_keeps_its_kind_and_sentence_and_an_unknown_kind_is_internal() {
     let (mut guest, driver) = driven().await;
-    for (kind, expected) in [
-        ("is_directory", ErrorKind::IsDirectory),
-        ("of_tomorrow", ErrorKind::Internal),
-    ] {
+    for (kind, expected) in [("is_directory", ErrorKind::IsDirectory), ("of_tomorrow", ErrorKind::Internal)] {
         let answer = async {
             let (call, _) = guest.request().await;
             guest.fail(call, kind, "read file `/x`: is a directory").await;
@@ -160,10 +122,7 @@ async fn a_failure_keeps_its_kind_and_sentence_and_an_unknown_kind_is_internal()
         let (at, range) = (place("/x"), ByteRange::default());
         let (read, ()) = tokio::join!(driver.read(&at, range), answer);
         let error = read.err().unwrap();
-        assert_eq!(
-            (error.kind(), error.to_string().as_str()),
-            (expected, "read file `/x`: is a directory")
-        );
+        assert_eq!((error.kind(), error.to_string().as_str()), (expected, "read file `/x`: is a directory"));
     }
 }
 
@@ -194,13 +153,7 @@ async fn a_file_larger_than_the_window_is_read_with_credits() {
     while let Some(bytes) = content.next().await {
         read.extend_from_slice(&bytes.unwrap());
     }
-    assert!(
-        read.len() == total
-            && read
-                .iter()
-                .enumerate()
-                .all(|(index, byte)| *byte == (index % 251) as u8)
-    );
+    assert!(read.len() == total && read.iter().enumerate().all(|(index, byte)| *byte == (index % 251) as u8));
     drop(serve.await.unwrap());
 }
 
@@ -286,9 +239,7 @@ async fn a_write_that_the_guest_ends_early_returns_at_once_though_the_content_ne
     let endless: ByteStream = Box::pin(stream::iter([Ok(Bytes::from_static(b"x"))]).chain(stream::pending()));
     let serve = async {
         let (call, _) = guest.request().await;
-        guest
-            .fail(call, "too_large", "write file `/f`: larger than 0 bytes")
-            .await;
+        guest.fail(call, "too_large", "write file `/f`: larger than 0 bytes").await;
     };
     let at = place("/f");
     let (written, ()) = tokio::join!(driver.write(&at, endless, WriteOptions::default()), serve);
@@ -300,9 +251,7 @@ async fn a_command_gives_its_output_and_its_exit_once_and_last() {
     let (mut guest, driver) = driven().await;
     let serve = async {
         let (call, request) = guest.request().await;
-        let Request::Exec(exec) = request else {
-            panic!("{request:?}")
-        };
+        let Request::Exec(exec) = request else { panic!("{request:?}") };
         assert!(!exec.stdin && exec.cwd.path == "/workspace");
         guest.started(call).await;
         guest.data(call, CHANNEL_STDOUT, b"out").await;
@@ -355,10 +304,7 @@ async fn input_goes_in_and_dropping_it_is_end_of_file() {
     let frame = guest.receive().await;
     assert_eq!(decode::<Control>(&frame.payload), Ok(Control::Signal(2)));
     guest.reply(call, Reply::Exited(Status::Exited(0))).await;
-    assert_eq!(
-        collect(execution).await,
-        [ExecutionEvent::Exit(ExitStatus::Exited(0))]
-    );
+    assert_eq!(collect(execution).await, [ExecutionEvent::Exit(ExitStatus::Exited(0))]);
 }
 
 #[tokio::test]
@@ -377,18 +323,12 @@ async fn writing_to_a_command_that_has_ended_or_reads_no_more_is_an_error() {
             true => guest.end(call, CHANNEL_MAIN).await,
             false => guest.reply(call, Reply::Exited(Status::Exited(0))).await,
         }
-        let error = input
-            .write(Bytes::from(vec![0; WINDOW as usize + 1]))
-            .await
-            .unwrap_err();
+        let error = input.write(Bytes::from(vec![0; WINDOW as usize + 1])).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict);
         if by_end {
             guest.reply(call, Reply::Exited(Status::Exited(0))).await;
         }
-        assert!(matches!(
-            execution.events.next().await,
-            Some(Ok(ExecutionEvent::Exit(_)))
-        ));
+        assert!(matches!(execution.events.next().await, Some(Ok(ExecutionEvent::Exit(_)))));
         guest_drain(&mut guest, &driver).await;
     }
 }
@@ -427,27 +367,14 @@ async fn dropping_a_command_before_its_exit_cancels_it_and_its_late_frames_are_i
 #[tokio::test]
 async fn a_listing_is_put_together_and_sorted_and_its_odd_names_keep_their_bytes() {
     let (mut guest, driver) = driven().await;
-    let entry = |name: &[u8], kind| FileEntry {
-        name: name.to_vec(),
-        kind,
-        size: 3,
-    };
+    let entry = |name: &[u8], kind| FileEntry { name: name.to_vec(), kind, size: 3 };
     let serve = async {
         let (call, _) = guest.request().await;
         guest.opened(call).await;
         guest
-            .data(
-                call,
-                0,
-                &encode(&vec![
-                    entry(b"b", FileKind::Directory),
-                    entry(b"a\xff", FileKind::File),
-                ]),
-            )
+            .data(call, 0, &encode(&vec![entry(b"b", FileKind::Directory), entry(b"a\xff", FileKind::File)]))
             .await;
-        guest
-            .data(call, 0, &encode(&vec![entry(b"a", FileKind::Symlink)]))
-            .await;
+        guest.data(call, 0, &encode(&vec![entry(b"a", FileKind::Symlink)])).await;
         guest.reply(call, Reply::Done).await;
     };
     let at = place("/");
@@ -493,27 +420,13 @@ async fn log_chunks_carry_their_stream_and_offset() {
     let serve = async {
         let (call, _) = guest.request().await;
         guest.opened(call).await;
-        guest
-            .data(
-                call,
-                CHANNEL_STDERR,
-                &[&700_u64.to_le_bytes()[..], b"oops"].concat(),
-            )
-            .await;
+        guest.data(call, CHANNEL_STDERR, &[&700_u64.to_le_bytes()[..], b"oops"].concat()).await;
         guest.reply(call, Reply::Done).await;
     };
-    let query = LogQuery {
-        stream: None,
-        offset: 0,
-        tail_bytes: None,
-        follow: true,
-    };
+    let query = LogQuery { stream: None, offset: 0, tail_bytes: None, follow: true };
     let (chunks, ()) = tokio::join!(driver.logs(ProcessId(1), query), serve);
     let chunks: Vec<_> = chunks.unwrap().map(|chunk| chunk.unwrap()).collect().await;
-    assert_eq!(
-        (chunks.len(), chunks[0].stream, chunks[0].offset),
-        (1, LogStream::Stderr, 700)
-    );
+    assert_eq!((chunks.len(), chunks[0].stream, chunks[0].offset), (1, LogStream::Stderr, 700));
     assert_eq!(&chunks[0].data[..], b"oops");
 }
 
@@ -522,15 +435,7 @@ async fn usage_leaves_out_what_the_guest_does_not_know() {
     let (mut guest, driver) = driven().await;
     let serve = async {
         let (call, _) = guest.request().await;
-        guest
-            .reply(
-                call,
-                Reply::Usage(UsageRecord {
-                    processes: 3,
-                    ..UsageRecord::default()
-                }),
-            )
-            .await;
+        guest.reply(call, Reply::Usage(UsageRecord { processes: 3, ..UsageRecord::default() })).await;
     };
     let (usage, ()) = tokio::join!(driver.usage(), serve);
     let usage = usage.unwrap();
@@ -543,20 +448,14 @@ async fn a_request_of_several_frames_arrives_whole_and_one_beyond_the_limit_is_n
     let line = "x".repeat(3 << 20);
     let serve = async {
         let (call, request) = guest.request().await;
-        let Request::Exec(exec) = request else {
-            panic!("{request:?}")
-        };
+        let Request::Exec(exec) = request else { panic!("{request:?}") };
         guest.fail(call, "too_large", "command").await;
         exec.command
     };
     let (execution, sent) = tokio::join!(driver.exec(command(&line, false)), serve);
     assert!(execution.is_err());
     assert_eq!(sent, eyot_guest::protocol::CommandSpec::Shell(line));
-    let error = driver
-        .exec(command(&"x".repeat(9 << 20), false))
-        .await
-        .err()
-        .unwrap();
+    let error = driver.exec(command(&"x".repeat(9 << 20), false)).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::TooLarge);
     guest_drain(&mut guest, &driver).await;
 }
@@ -572,10 +471,7 @@ async fn after_a_destroy_pending_and_later_calls_say_destroyed() {
     connection.set_closed_error(ErrorKind::Destroyed, "sandbox `a` has been destroyed");
     drop(guest);
     connection.closed().await;
-    for error in [
-        waiting.await.unwrap().unwrap_err(),
-        connection.ping().await.unwrap_err(),
-    ] {
+    for error in [waiting.await.unwrap().unwrap_err(), connection.ping().await.unwrap_err()] {
         assert_eq!(
             (error.kind(), error.to_string().as_str()),
             (ErrorKind::Destroyed, "sandbox `a` has been destroyed")
@@ -587,10 +483,7 @@ async fn after_a_destroy_pending_and_later_calls_say_destroyed() {
 async fn destroying_through_the_driver_asks_its_maker_and_ends_the_connection() {
     let (_guest, connection) = connected().await;
     let destroyer = Arc::new(client_fake::CountingDestroyer::default());
-    let parts = eyot_guest::client::GuestDriverParts {
-        destroyer: destroyer.clone(),
-        ..parts("/workspace")
-    };
+    let parts = eyot_guest::client::GuestDriverParts { destroyer: destroyer.clone(), ..parts("/workspace") };
     let driver = GuestDriver::new(connection, parts);
     driver.destroy().await.unwrap();
     driver.destroy().await.unwrap();

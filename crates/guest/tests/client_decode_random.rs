@@ -10,10 +10,7 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, end: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % end
     }
 
@@ -60,9 +57,6 @@ fn the_seed_corpus_holds_and_is_what_both_sides_send() {
             std::fs::write(&path, &bytes).expect("the corpus can be written");
         }
         let stored = std::fs::read(&path).unwrap_or_default();
-        assert!(
-            stored == bytes,
-            "seed `{name}` is out of date; EYOT_WRITE_CORPUS=1 writes it anew"
-        );
+        assert!(stored == bytes, "seed `{name}` is out of date; EYOT_WRITE_CORPUS=1 writes it anew");
     }
 }

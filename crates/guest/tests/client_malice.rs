@@ -26,14 +26,7 @@ const BROKEN: &str = "the sandbox's guest broke the protocol: ";
 
 fn command() -> ExecRequest {
     let command = Command::shell("x");
-    ExecRequest {
-        command,
-        cwd: place("/"),
-        env: BTreeMap::new(),
-        user: None,
-        stdin: true,
-        pty: None,
-    }
+    ExecRequest { command, cwd: place("/"), env: BTreeMap::new(), user: None, stdin: true, pty: None }
 }
 
 /// Runs a command to its end and says what came of it.
@@ -58,49 +51,31 @@ async fn command_met_with(attack: impl AsyncFnOnce(&mut FakeGuest, u32), expecte
     };
     let (outcome, ()) = tokio::join!(run(&driver), serve);
     assert_broken(&outcome.unwrap_err(), expected);
-    tokio::time::timeout(Duration::from_secs(5), driver.connection().closed())
-        .await
-        .unwrap();
+    tokio::time::timeout(Duration::from_secs(5), driver.connection().closed()).await.unwrap();
     assert_broken(&driver.ping().await.unwrap_err(), expected);
     while guest.try_receive().await.is_some() {}
 }
 
 fn assert_broken(error: &Error, expected: &str) {
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-    assert!(
-        error.to_string().starts_with(BROKEN) && error.to_string().contains(expected),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with(BROKEN) && error.to_string().contains(expected), "{error}");
     assert!(error.hint().is_some());
 }
 
 fn header(kind: Kind, channel: u8, more: bool, call: u32) -> Header {
-    Header {
-        kind,
-        channel,
-        more,
-        call,
-    }
+    Header { kind, channel, more, call }
 }
 
 #[tokio::test]
 async fn n6_garbage_ends_the_connection() {
-    command_met_with(
-        async |guest, _| guest.send_raw(b"HTTP/1.1 200 OK\r\n\r\n").await,
-        "a frame of",
-    )
-    .await;
+    command_met_with(async |guest, _| guest.send_raw(b"HTTP/1.1 200 OK\r\n\r\n").await, "a frame of").await;
 }
 
 #[tokio::test]
 async fn n6_a_frame_that_claims_to_be_huge_ends_the_connection_before_it_is_read() {
     let mut bytes = header(Kind::Data, 1, false, 1).to_bytes(0);
     bytes[..4].copy_from_slice(&u32::MAX.to_le_bytes());
-    command_met_with(
-        async |guest, _| guest.send_raw(&bytes).await,
-        "a frame of 4294967295 bytes",
-    )
-    .await;
+    command_met_with(async |guest, _| guest.send_raw(&bytes).await, "a frame of 4294967295 bytes").await;
 }
 
 #[tokio::test]
@@ -145,16 +120,8 @@ async fn n6_data_beyond_the_credit_ends_the_connection() {
     };
     let (execution, ()) = tokio::join!(driver.exec(command()), serve);
     driver.connection().closed().await;
-    assert_broken(
-        &driver.ping().await.unwrap_err(),
-        "data beyond the granted credit",
-    );
-    let error = execution
-        .unwrap()
-        .events
-        .try_collect::<Vec<_>>()
-        .await
-        .unwrap_err();
+    assert_broken(&driver.ping().await.unwrap_err(), "data beyond the granted credit");
+    let error = execution.unwrap().events.try_collect::<Vec<_>>().await.unwrap_err();
     assert_broken(&error, "data beyond the granted credit");
 }
 
@@ -187,9 +154,7 @@ async fn n6_a_message_that_never_ends_is_dropped_at_its_limit() {
     let parts = async |guest: &mut FakeGuest, call| {
         guest.started(call).await;
         for _ in 0..3 {
-            guest
-                .send_frame(header(Kind::Reply, 0, true, call), &[0; MAX_PAYLOAD_BYTES])
-                .await;
+            guest.send_frame(header(Kind::Reply, 0, true, call), &[0; MAX_PAYLOAD_BYTES]).await;
         }
     };
     command_met_with(parts, "a message of more than").await;
@@ -200,12 +165,7 @@ async fn n6_a_message_that_never_ends_is_dropped_at_its_limit() {
 
 #[tokio::test]
 async fn n6_a_list_is_held_to_eight_mebibytes_and_to_what_was_asked_for() {
-    let glob = GlobOptions {
-        pattern: "**".to_owned(),
-        root: place("/"),
-        hidden: true,
-        max_results: 2,
-    };
+    let glob = GlobOptions { pattern: "**".to_owned(), root: place("/"), hidden: true, max_results: 2 };
     for oversized in [true, false] {
         let (mut guest, driver) = driven().await;
         let serve = async {
@@ -213,16 +173,11 @@ async fn n6_a_list_is_held_to_eight_mebibytes_and_to_what_was_asked_for() {
             match oversized {
                 true => {
                     for _ in 0..=MAX_MESSAGE_BYTES / MAX_PAYLOAD_BYTES {
-                        guest
-                            .send_frame(header(Kind::Reply, 0, true, call), &[0; MAX_PAYLOAD_BYTES])
-                            .await;
+                        guest.send_frame(header(Kind::Reply, 0, true, call), &[0; MAX_PAYLOAD_BYTES]).await;
                     }
                 }
                 false => {
-                    let found = GlobFound {
-                        paths: vec![String::new(); 3],
-                        truncated: false,
-                    };
+                    let found = GlobFound { paths: vec![String::new(); 3], truncated: false };
                     guest.reply(call, Reply::Glob(found)).await;
                 }
             }
@@ -230,11 +185,7 @@ async fn n6_a_list_is_held_to_eight_mebibytes_and_to_what_was_asked_for() {
         let (found, ()) = tokio::join!(driver.glob(&glob), serve);
         assert_broken(
             &found.unwrap_err(),
-            if oversized {
-                "a message of more than 8388608"
-            } else {
-                "a list of 3"
-            },
+            if oversized { "a message of more than 8388608" } else { "a list of 3" },
         );
     }
 }
@@ -243,9 +194,7 @@ async fn n6_a_list_is_held_to_eight_mebibytes_and_to_what_was_asked_for() {
 async fn n6_messages_that_make_no_sense_end_the_connection() {
     let unreadable = async |guest: &mut FakeGuest, call| {
         guest.started(call).await;
-        guest
-            .send_frame(header(Kind::Reply, 0, false, call), &[0xff; 9])
-            .await;
+        guest.send_frame(header(Kind::Reply, 0, false, call), &[0xff; 9]).await;
     };
     command_met_with(unreadable, "can't be read").await;
     let other = async |guest: &mut FakeGuest, call| {
@@ -254,9 +203,7 @@ async fn n6_messages_that_make_no_sense_end_the_connection() {
     };
     command_met_with(other, "a reply of the wrong kind").await;
     let unannounced = async |guest: &mut FakeGuest, call| {
-        guest
-            .reply(call, Reply::Exited(eyot_guest::protocol::Status::Exited(0)))
-            .await
+        guest.reply(call, Reply::Exited(eyot_guest::protocol::Status::Exited(0))).await
     };
     command_met_with(unannounced, "before the call had begun").await;
     let twice = async |guest: &mut FakeGuest, call| {
@@ -271,13 +218,7 @@ async fn n6_messages_that_make_no_sense_end_the_connection() {
 
 #[tokio::test]
 async fn n6_frames_that_only_a_client_sends_end_the_connection() {
-    for kind in [
-        Kind::Hello,
-        Kind::Welcome,
-        Kind::Request,
-        Kind::Control,
-        Kind::Cancel,
-    ] {
+    for kind in [Kind::Hello, Kind::Welcome, Kind::Request, Kind::Control, Kind::Cancel] {
         let attack =
             async |guest: &mut FakeGuest, call| guest.send_frame(header(kind, 0, false, call), b"").await;
         command_met_with(attack, &format!("{kind:?} from a guest")).await;
@@ -291,9 +232,7 @@ async fn n6_credits_that_mean_nothing_or_overflow_end_the_connection() {
     let much = async |guest: &mut FakeGuest, call| guest.credit(call, u32::MAX).await;
     command_met_with(much, "more credit than").await;
     let long = async |guest: &mut FakeGuest, call| {
-        guest
-            .send_frame(header(Kind::Credit, 0, false, call), &[1; 5])
-            .await
+        guest.send_frame(header(Kind::Credit, 0, false, call), &[1; 5]).await
     };
     command_met_with(long, "a credit that means nothing").await;
     let parts =
@@ -309,13 +248,7 @@ async fn n6_more_of_a_file_than_was_asked_for_ends_the_connection() {
         guest.opened(call).await;
         guest.data(call, CHANNEL_MAIN, &[0; 11]).await;
     };
-    let (at, range) = (
-        place("/f"),
-        ByteRange {
-            offset: 0,
-            limit: Some(10),
-        },
-    );
+    let (at, range) = (place("/f"), ByteRange { offset: 0, limit: Some(10) });
     let (content, ()) = tokio::join!(driver.read(&at, range), serve);
     let error = content.unwrap().try_collect::<Vec<_>>().await.unwrap_err();
     assert_broken(&error, "more data than the 10 bytes");
@@ -329,15 +262,7 @@ async fn n6_a_listing_with_a_name_that_leads_elsewhere_ends_the_connection() {
         guest.opened(call).await;
         let name = b"../../root/.ssh/authorized_keys".to_vec();
         guest
-            .data(
-                call,
-                CHANNEL_MAIN,
-                &encode(&vec![FileEntry {
-                    name,
-                    kind: FileKind::File,
-                    size: 0,
-                }]),
-            )
+            .data(call, CHANNEL_MAIN, &encode(&vec![FileEntry { name, kind: FileKind::File, size: 0 }]))
             .await;
     };
     let at = place("/");
@@ -353,15 +278,9 @@ async fn n6_a_guest_that_reads_nothing_holds_up_its_own_callers_and_no_memory() 
         .map(|_| {
             let driver = Arc::clone(&driver);
             let line = Command::shell("x".repeat(16 * 1024));
-            tokio::spawn(async move {
-                driver
-                    .exec(ExecRequest {
-                        command: line,
-                        ..command()
-                    })
-                    .await
-                    .map(drop)
-            })
+            tokio::spawn(
+                async move { driver.exec(ExecRequest { command: line, ..command() }).await.map(drop) },
+            )
         })
         .collect();
     // What the stream took and what the outbox holds is far below what the callers want to send.
@@ -393,12 +312,7 @@ fn every_call(driver: &Arc<GuestDriver>) -> Vec<BoxFuture<'static, Result<()>>> 
     fn endless() -> ByteStream {
         Box::pin(stream::repeat_with(|| Ok(Bytes::from_static(&[0; 4096]))))
     }
-    let glob = GlobOptions {
-        pattern: "*".to_owned(),
-        root: place("/"),
-        hidden: false,
-        max_results: 9,
-    };
+    let glob = GlobOptions { pattern: "*".to_owned(), root: place("/"), hidden: false, max_results: 9 };
     let grep = GrepOptions {
         pattern: "x".to_owned(),
         literal: true,
@@ -408,12 +322,7 @@ fn every_call(driver: &Arc<GuestDriver>) -> Vec<BoxFuture<'static, Result<()>>> 
         max_matches: 9,
         max_line_bytes: 9,
     };
-    let query = LogQuery {
-        stream: None,
-        offset: 0,
-        tail_bytes: None,
-        follow: true,
-    };
+    let query = LogQuery { stream: None, offset: 0, tail_bytes: None, follow: true };
     let id = ProcessId(1);
     macro_rules! calls {
         ($($driver:ident => $call:expr),* $(,)?) => {
@@ -478,10 +387,7 @@ async fn e5_the_sandbox_dies_in_the_middle_of_every_call_and_each_settles() {
             }
             drop(guest);
             let settled = tokio::time::timeout(Duration::from_secs(10), call).await;
-            let error = settled
-                .unwrap_or_else(|_| panic!("call {index} hangs"))
-                .unwrap()
-                .unwrap_err();
+            let error = settled.unwrap_or_else(|_| panic!("call {index} hangs")).unwrap().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unavailable, "call {index}: {error}");
             assert!(
                 error.to_string().contains("stopped while the call was in flight"),
@@ -502,10 +408,7 @@ async fn e5_a_guest_that_breaks_the_protocol_in_one_call_settles_all_others() {
     guest.send_raw(&[0xff; 64]).await;
     for (index, call) in calls.into_iter().enumerate() {
         let settled = tokio::time::timeout(Duration::from_secs(10), call).await;
-        let error = settled
-            .unwrap_or_else(|_| panic!("call {index} hangs"))
-            .unwrap()
-            .unwrap_err();
+        let error = settled.unwrap_or_else(|_| panic!("call {index} hangs")).unwrap().unwrap_err();
         assert_broken(&error, "a frame of");
     }
 }
@@ -515,10 +418,7 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, end: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end
     }
 }
@@ -531,14 +431,7 @@ async fn n6_random_frames_never_hang_a_call() {
         let (number, _) = guest.request().await;
         let mut random = Random(seed);
         for _ in 0..random.below(40) {
-            let kinds = [
-                Kind::Reply,
-                Kind::Failure,
-                Kind::Data,
-                Kind::End,
-                Kind::Credit,
-                Kind::Event,
-            ];
+            let kinds = [Kind::Reply, Kind::Failure, Kind::Data, Kind::End, Kind::Credit, Kind::Event];
             let kind = kinds[random.below(6) as usize];
             let header = header(
                 kind,

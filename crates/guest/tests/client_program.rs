@@ -46,16 +46,9 @@ impl Guest {
         let directory = tempfile::tempdir().unwrap();
         let (host, stream) = UnixStream::pair().unwrap();
         let child = spawn(directory.path(), stream.into());
-        let driver = GuestDriver::new(
-            open(host).await.unwrap(),
-            parts(directory.path().to_str().unwrap()),
-        );
+        let driver = GuestDriver::new(open(host).await.unwrap(), parts(directory.path().to_str().unwrap()));
         driver.adopt().await.unwrap();
-        Self {
-            driver,
-            directory,
-            child,
-        }
+        Self { driver, directory, child }
     }
 
     fn place(&self, name: &str) -> Place {
@@ -64,14 +57,7 @@ impl Guest {
 
     fn command(&self, line: &str) -> ExecRequest {
         let (command, cwd) = (Command::shell(line), self.place(""));
-        ExecRequest {
-            command,
-            cwd,
-            env: BTreeMap::new(),
-            user: None,
-            stdin: false,
-            pty: None,
-        }
+        ExecRequest { command, cwd, env: BTreeMap::new(), user: None, stdin: false, pty: None }
     }
 
     async fn run(&self, request: ExecRequest) -> (String, String, ExitStatus) {
@@ -80,18 +66,11 @@ impl Guest {
 
     async fn put(&self, name: &str, content: &str) {
         let content = Bytes::copy_from_slice(content.as_bytes());
-        self.driver
-            .write(&self.place(name), once(content), WriteOptions::default())
-            .await
-            .unwrap();
+        self.driver.write(&self.place(name), once(content), WriteOptions::default()).await.unwrap();
     }
 
     async fn get(&self, name: &str) -> Bytes {
-        let content = self
-            .driver
-            .read(&self.place(name), ByteRange::default())
-            .await
-            .unwrap();
+        let content = self.driver.read(&self.place(name), ByteRange::default()).await.unwrap();
         content.try_collect::<Vec<_>>().await.unwrap().concat().into()
     }
 }
@@ -105,11 +84,7 @@ async fn collect(execution: eyot::Execution) -> (String, String, ExitStatus) {
             ExecutionEvent::Stderr(bytes) => stderr.extend(bytes),
             ExecutionEvent::Exit(status) => {
                 assert!(events.next().await.is_none());
-                return (
-                    String::from_utf8(stdout).unwrap(),
-                    String::from_utf8(stderr).unwrap(),
-                    status,
-                );
+                return (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap(), status);
             }
         }
     }
@@ -134,10 +109,7 @@ fn spawn(directory: &Path, stream: OwnedFd) -> Child {
     std::io::Write::write_all(&mut config_writer, &encode(&guest_config(directory))).unwrap();
     std::process::Command::new("sh")
         .args(["-c", r#"exec "$0" 3<&0 4<&1 5<&2 0</dev/null 1>/dev/null 2>"$1""#])
-        .args([
-            Path::new(env!("CARGO_BIN_EXE_eyot-guest")),
-            &directory.join("guest.log"),
-        ])
+        .args([Path::new(env!("CARGO_BIN_EXE_eyot-guest")), &directory.join("guest.log")])
         .stdin(Stdio::from(stream))
         .stdout(Stdio::from(OwnedFd::from(listener)))
         .stderr(Stdio::from(OwnedFd::from(config)))
@@ -147,23 +119,14 @@ fn spawn(directory: &Path, stream: OwnedFd) -> Child {
 
 fn guest_config(directory: &Path) -> GuestConfig {
     let own = std::fs::metadata(directory).unwrap();
-    let (uid, gid) = (
-        std::os::unix::fs::MetadataExt::uid(&own),
-        std::os::unix::fs::MetadataExt::gid(&own),
-    );
+    let (uid, gid) = (std::os::unix::fs::MetadataExt::uid(&own), std::os::unix::fs::MetadataExt::gid(&own));
     let home = directory.to_str().unwrap().to_owned();
     GuestConfig {
         client_nonce: CLIENT_NONCE,
         guest_nonce: GUEST_NONCE,
         ttl_ms: None,
         idle_timeout_ms: None,
-        user: Identity {
-            name: "user".to_owned(),
-            uid,
-            gid,
-            home,
-            capabilities: 0,
-        },
+        user: Identity { name: "user".to_owned(), uid, gid, home, capabilities: 0 },
         users: Vec::new(),
         env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
         switch_user: false,
@@ -179,32 +142,16 @@ async fn a_command_gives_output_apart_and_its_exit() {
     request.env.insert("GREETING".to_owned(), "hällo".to_owned());
     let expected = ("out\n".to_owned(), "hällo\n".to_owned(), ExitStatus::Exited(3));
     assert_eq!(guest.run(request).await, expected);
-    let argv = ExecRequest {
-        command: Command::argv(["sh", "-c", "kill -9 $$"]),
-        ..guest.command("")
-    };
+    let argv = ExecRequest { command: Command::argv(["sh", "-c", "kill -9 $$"]), ..guest.command("") };
     assert_eq!(guest.run(argv).await.2, ExitStatus::Signaled(9));
-    let missing = ExecRequest {
-        command: Command::argv(["no-such-program"]),
-        ..guest.command("")
-    };
-    assert_eq!(
-        guest.driver.exec(missing).await.err().unwrap().kind(),
-        ErrorKind::NotFound
-    );
+    let missing = ExecRequest { command: Command::argv(["no-such-program"]), ..guest.command("") };
+    assert_eq!(guest.driver.exec(missing).await.err().unwrap().kind(), ErrorKind::NotFound);
 }
 
 #[tokio::test]
 async fn input_larger_than_the_window_comes_back_through_cat() {
     let guest = Guest::start().await;
-    let mut execution = guest
-        .driver
-        .exec(ExecRequest {
-            stdin: true,
-            ..guest.command("cat")
-        })
-        .await
-        .unwrap();
+    let mut execution = guest.driver.exec(ExecRequest { stdin: true, ..guest.command("cat") }).await.unwrap();
     let mut input = execution.input.take().unwrap();
     let content = "0123456789abcdef".repeat(WINDOW as usize / 4);
     let write = async {
@@ -221,11 +168,7 @@ async fn a_running_command_is_signalled_and_killed() {
     let execution = guest.driver.exec(guest.command("sleep 60")).await.unwrap();
     execution.control.signal(Signal::TERM).await.unwrap();
     assert_eq!(collect(execution).await.2, ExitStatus::Signaled(15));
-    let execution = guest
-        .driver
-        .exec(guest.command("trap '' TERM; sleep 60"))
-        .await
-        .unwrap();
+    let execution = guest.driver.exec(guest.command("trap '' TERM; sleep 60")).await.unwrap();
     execution.control.kill().await.unwrap();
     assert_eq!(collect(execution).await.2, ExitStatus::Signaled(9));
 }
@@ -243,24 +186,13 @@ async fn dropping_a_command_kills_it() {
 async fn a_command_on_a_terminal_knows_its_size() {
     let guest = Guest::start().await;
     let pty = Some(PtySize { rows: 30, cols: 100 });
-    let request = ExecRequest {
-        pty,
-        stdin: true,
-        ..guest.command("stty size; read x; stty size")
-    };
+    let request = ExecRequest { pty, stdin: true, ..guest.command("stty size; read x; stty size") };
     let mut execution = guest.driver.exec(request).await.unwrap();
-    execution
-        .control
-        .resize(PtySize { rows: 31, cols: 101 })
-        .await
-        .unwrap();
+    execution.control.resize(PtySize { rows: 31, cols: 101 }).await.unwrap();
     let mut input = execution.input.take().unwrap();
     input.write(Bytes::from_static(b"go\n")).await.unwrap();
     let (stdout, _, status) = collect(execution).await;
-    assert!(
-        stdout.contains("31 101") && status == ExitStatus::Exited(0),
-        "{stdout}"
-    );
+    assert!(stdout.contains("31 101") && status == ExitStatus::Exited(0), "{stdout}");
 }
 
 #[tokio::test]
@@ -272,10 +204,7 @@ async fn two_hundred_commands_at_once_are_independent() {
     });
     let results = futures_util::future::join_all(runs).await;
     for (index, (stdout, _, status)) in results.into_iter().enumerate() {
-        assert_eq!(
-            (stdout, status),
-            (format!("{index}\n"), ExitStatus::Exited(index as i32 % 7))
-        );
+        assert_eq!((stdout, status), (format!("{index}\n"), ExitStatus::Exited(index as i32 % 7)));
     }
 }
 
@@ -283,20 +212,11 @@ async fn two_hundred_commands_at_once_are_independent() {
 async fn files_are_written_read_and_described() {
     let guest = Guest::start().await;
     guest.put("a", "hello").await;
-    let append = WriteOptions {
-        mode: WriteMode::Append,
-        ..WriteOptions::default()
-    };
-    let size = guest
-        .driver
-        .write(&guest.place("a"), once(Bytes::from_static(b" you")), append)
-        .await
-        .unwrap();
+    let append = WriteOptions { mode: WriteMode::Append, ..WriteOptions::default() };
+    let size =
+        guest.driver.write(&guest.place("a"), once(Bytes::from_static(b" you")), append).await.unwrap();
     assert_eq!((size, &guest.get("a").await[..]), (9, &b"hello you"[..]));
-    let range = ByteRange {
-        offset: 6,
-        limit: Some(2),
-    };
+    let range = ByteRange { offset: 6, limit: Some(2) };
     let part = guest.driver.read(&guest.place("a"), range).await.unwrap();
     let part = part.try_collect::<Vec<_>>().await.unwrap().concat();
     assert_eq!(&part[..], b"yo");
@@ -312,10 +232,7 @@ async fn files_are_written_read_and_described() {
 async fn a_large_file_goes_in_and_comes_out_unchanged() {
     let guest = Guest::start().await;
     let content: Bytes = (0..20 * WINDOW).map(|index| (index % 251) as u8).collect();
-    let pieces: Vec<_> = content
-        .chunks(100_000)
-        .map(|piece| Ok(Bytes::copy_from_slice(piece)))
-        .collect();
+    let pieces: Vec<_> = content.chunks(100_000).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     let (big, pieces) = (guest.place("big"), Box::pin(stream::iter(pieces)));
     let written = guest.driver.write(&big, pieces, WriteOptions::default()).await;
     assert_eq!(written.unwrap(), content.len() as u64);
@@ -328,57 +245,26 @@ async fn content_that_fails_leaves_the_old_file() {
     guest.put("a", "old").await;
     let broken = Error::new(ErrorKind::Conflict, "the upload broke off");
     let content: ByteStream = Box::pin(stream::iter([Ok(Bytes::from_static(b"new")), Err(broken)]));
-    let error = guest
-        .driver
-        .write(&guest.place("a"), content, WriteOptions::default())
-        .await
-        .unwrap_err();
-    assert_eq!(
-        (error.kind(), &guest.get("a").await[..]),
-        (ErrorKind::Conflict, &b"old"[..])
-    );
+    let error = guest.driver.write(&guest.place("a"), content, WriteOptions::default()).await.unwrap_err();
+    assert_eq!((error.kind(), &guest.get("a").await[..]), (ErrorKind::Conflict, &b"old"[..]));
 }
 
 #[tokio::test]
 async fn directories_are_made_listed_moved_and_removed() {
     let guest = Guest::start().await;
     let driver = &guest.driver;
-    driver
-        .create_dir(&guest.place("d/e"), CreateDirOptions { recursive: true })
-        .await
-        .unwrap();
+    driver.create_dir(&guest.place("d/e"), CreateDirOptions { recursive: true }).await.unwrap();
     for index in 0..3000 {
-        std::fs::write(
-            guest
-                .directory
-                .path()
-                .join(format!("d/file-with-a-long-name-{index:05}")),
-            "x",
-        )
-        .unwrap();
+        std::fs::write(guest.directory.path().join(format!("d/file-with-a-long-name-{index:05}")), "x")
+            .unwrap();
     }
     let entries = driver.list(&guest.place("d")).await.unwrap();
     assert!(entries.len() == 3001 && entries.is_sorted_by(|one, other| one.name < other.name));
-    assert_eq!(
-        (entries[0].name.as_str(), entries[0].file_type),
-        ("e", Some(FileType::Directory))
-    );
+    assert_eq!((entries[0].name.as_str(), entries[0].file_type), ("e", Some(FileType::Directory)));
     driver.rename(&guest.place("d"), &guest.place("f")).await.unwrap();
-    let refused = driver
-        .remove(&guest.place("f"), RemoveOptions::default())
-        .await
-        .unwrap_err();
+    let refused = driver.remove(&guest.place("f"), RemoveOptions::default()).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::IsDirectory);
-    driver
-        .remove(
-            &guest.place("f"),
-            RemoveOptions {
-                recursive: true,
-                force: false,
-            },
-        )
-        .await
-        .unwrap();
+    driver.remove(&guest.place("f"), RemoveOptions { recursive: true, force: false }).await.unwrap();
     assert!(!driver.exists(&guest.place("f")).await.unwrap());
 }
 
@@ -388,17 +274,10 @@ async fn glob_and_grep_find_and_stop_where_they_should() {
     for name in ["a.rs", "b.rs", "c.txt"] {
         guest.put(name, "one\ntwo needle\n").await;
     }
-    let glob = GlobOptions {
-        pattern: "*.rs".to_owned(),
-        root: guest.place(""),
-        hidden: false,
-        max_results: 1000,
-    };
+    let glob =
+        GlobOptions { pattern: "*.rs".to_owned(), root: guest.place(""), hidden: false, max_results: 1000 };
     let found = guest.driver.glob(&glob).await.unwrap();
-    assert!(
-        found.paths.len() == 2 && !found.truncated && found.paths[0].ends_with("/a.rs"),
-        "{found:?}"
-    );
+    assert!(found.paths.len() == 2 && !found.truncated && found.paths[0].ends_with("/a.rs"), "{found:?}");
     let grep = GrepOptions {
         pattern: "NEEDLE".to_owned(),
         literal: true,
@@ -410,32 +289,17 @@ async fn glob_and_grep_find_and_stop_where_they_should() {
     };
     let found = guest.driver.grep(&grep).await.unwrap();
     assert!(found.matches.len() == 1 && found.truncated, "{found:?}");
-    assert_eq!(
-        (found.matches[0].line_number, found.matches[0].line.as_str()),
-        (2, "two needle")
-    );
+    assert_eq!((found.matches[0].line_number, found.matches[0].line.as_str()), (2, "two needle"));
 }
 
 #[tokio::test]
 async fn a_tree_goes_out_and_in_as_tar() {
     let guest = Guest::start().await;
-    guest
-        .driver
-        .create_dir(&guest.place("d"), CreateDirOptions::default())
-        .await
-        .unwrap();
-    guest
-        .driver
-        .create_dir(&guest.place("in"), CreateDirOptions::default())
-        .await
-        .unwrap();
+    guest.driver.create_dir(&guest.place("d"), CreateDirOptions::default()).await.unwrap();
+    guest.driver.create_dir(&guest.place("in"), CreateDirOptions::default()).await.unwrap();
     guest.put("d/a", &"content".repeat(100_000)).await;
     let tar = guest.driver.tar_out(&guest.place("d")).await.unwrap();
-    let made = guest
-        .driver
-        .tar_in(&guest.place("in"), tar, TarInOptions::default())
-        .await
-        .unwrap();
+    let made = guest.driver.tar_in(&guest.place("in"), tar, TarInOptions::default()).await.unwrap();
     assert_eq!(made, 2);
     assert_eq!(guest.get("in/d/a").await.len(), 700_000);
 }
@@ -459,27 +323,16 @@ async fn a_port_is_dialled_and_closes_by_halves() {
     let mut echoed = Vec::new();
     tcp.read_to_end(&mut echoed).await.unwrap();
     assert!(echoed == content && server.await.unwrap() == content.len());
-    assert_eq!(
-        guest.driver.dial(port).await.err().unwrap().kind(),
-        ErrorKind::Unavailable
-    );
+    assert_eq!(guest.driver.dial(port).await.err().unwrap().kind(), ErrorKind::Unavailable);
 }
 
 #[tokio::test]
 async fn a_started_process_is_listed_logged_waited_for_and_killed() {
     let guest = Guest::start().await;
     let driver = &guest.driver;
-    let started = driver
-        .start(guest.command("echo one; echo two >&2; sleep 60"))
-        .await
-        .unwrap();
+    let started = driver.start(guest.command("echo one; echo two >&2; sleep 60")).await.unwrap();
     assert_eq!(started.status, ProcessStatus::Running);
-    let follow = LogQuery {
-        stream: None,
-        offset: 0,
-        tail_bytes: None,
-        follow: true,
-    };
+    let follow = LogQuery { stream: None, offset: 0, tail_bytes: None, follow: true };
     let mut log = driver.logs(started.id, follow).await.unwrap();
     let (mut stdout, mut bytes) = (Vec::new(), 0);
     while bytes < 8 {
@@ -501,12 +354,7 @@ async fn a_started_process_is_listed_logged_waited_for_and_killed() {
 async fn the_log_of_a_process_that_says_nothing_opens_at_once_and_that_of_an_unknown_one_is_refused() {
     let guest = Guest::start().await;
     let started = guest.driver.start(guest.command("sleep 60")).await.unwrap();
-    let follow = LogQuery {
-        stream: None,
-        offset: 0,
-        tail_bytes: None,
-        follow: true,
-    };
+    let follow = LogQuery { stream: None, offset: 0, tail_bytes: None, follow: true };
     let log = guest.driver.logs(started.id, follow).await.unwrap();
     drop(log);
     let unknown = guest.driver.logs(ProcessId(99), follow).await.err().unwrap();
@@ -529,10 +377,7 @@ async fn a_second_connection_comes_through_the_listener_and_a_wrong_nonce_does_n
     second.ping().await.unwrap();
     assert_eq!(second.adopt().await.unwrap_err().kind(), ErrorKind::Permission);
     let stranger = tokio::net::UnixStream::connect(&socket).await.unwrap();
-    let error = Connection::open(stranger, [7; 16], GUEST_NONCE)
-        .await
-        .err()
-        .unwrap();
+    let error = Connection::open(stranger, [7; 16], GUEST_NONCE).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Permission);
 }
 
@@ -543,10 +388,7 @@ async fn e5_a_guest_that_is_killed_settles_what_is_under_way() {
     guest.child.kill().unwrap();
     let last = execution.events.try_collect::<Vec<_>>().await.unwrap_err();
     assert_eq!(last.kind(), ErrorKind::Unavailable);
-    assert_eq!(
-        guest.driver.ping().await.unwrap_err().kind(),
-        ErrorKind::Unavailable
-    );
+    assert_eq!(guest.driver.ping().await.unwrap_err().kind(), ErrorKind::Unavailable);
 }
 
 #[tokio::test]
@@ -555,7 +397,5 @@ async fn shutdown_ends_the_guest() {
     drop(guest.driver.start(guest.command("sleep 60")).await.unwrap());
     guest.driver.shutdown().await.unwrap();
     guest.driver.connection().closed().await;
-    tokio::task::spawn_blocking(move || guest.child.wait().unwrap())
-        .await
-        .unwrap();
+    tokio::task::spawn_blocking(move || guest.child.wait().unwrap()).await.unwrap();
 }

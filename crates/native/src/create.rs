@@ -61,9 +61,16 @@ impl Maker<'_> {
         let mut unfinished = self.claim(spec, &image)?;
         let map = unfinished.claim_ids(as_root)?;
         let users = Users::of(spec, map, image.lower.as_ref())?;
-        Layout { directory: &unfinished.directory, spec, sources: &sources, image: &image, users: &users, map }
-            .make()
-            .map_err(failed("prepare its directory"))?;
+        Layout {
+            directory: &unfinished.directory,
+            spec,
+            sources: &sources,
+            image: &image,
+            users: &users,
+            map,
+        }
+        .make()
+        .map_err(failed("prepare its directory"))?;
         unfinished.make_workspace(map)?;
         let plan = self.plan(spec, map, &image, &sources, &unfinished)?;
         unfinished.record.info.isolation = isolation::of_plan(&plan, spec);

@@ -81,7 +81,13 @@ impl Capabilities {
     }
 
     /// Refuses `operation` with `options` for `provider` unless `capability` is there.
-    pub fn require(&self, capability: Capability, provider: &str, operation: &str, options: &[&str]) -> Result<()> {
+    pub fn require(
+        &self,
+        capability: Capability,
+        provider: &str,
+        operation: &str,
+        options: &[&str],
+    ) -> Result<()> {
         match self.has(capability) {
             true => Ok(()),
             false => Err(SandboxOperationUnsupported::new(operation, provider, options).into()),

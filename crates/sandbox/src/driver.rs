@@ -204,7 +204,11 @@ pub trait SandboxDriver: Send + Sync + 'static {
     }
 
     /// A started process's log.
-    async fn logs(&self, process: ProcessId, query: LogQuery) -> Result<BoxStream<'static, Result<LogChunk>>> {
+    async fn logs(
+        &self,
+        process: ProcessId,
+        query: LogQuery,
+    ) -> Result<BoxStream<'static, Result<LogChunk>>> {
         let (ProcessId(_), LogQuery { .. }) = (process, query);
         Err(unsupported(self.provider(), "logs"))
     }

@@ -363,7 +363,8 @@ impl Signal {
         let upper = text.to_ascii_uppercase();
         let name = upper.strip_prefix("SIG").unwrap_or(&upper);
         let found = Self::NAMES.iter().find(|(known, _)| *known == name);
-        let unknown = || Error::invalid("signal", format!("is unknown: {text}; use TERM, KILL, INT, HUP or a number"));
+        let unknown =
+            || Error::invalid("signal", format!("is unknown: {text}; use TERM, KILL, INT, HUP or a number"));
         found.map(|(_, number)| Self(*number)).ok_or_else(unknown)
     }
 
@@ -409,7 +410,9 @@ mod tests {
 
     #[test]
     fn a_command_that_is_empty_or_has_a_null_byte_is_refused() {
-        for command in [Command::shell("  "), Command::argv(Vec::<String>::new()), Command::argv(["a", "b\0"])] {
+        for command in
+            [Command::shell("  "), Command::argv(Vec::<String>::new()), Command::argv(["a", "b\0"])]
+        {
             assert!(command.validate().is_err(), "{command:?}");
         }
     }
@@ -419,6 +422,8 @@ mod tests {
         for text in ["TERM", "sigterm", "15"] {
             assert_eq!(Signal::parse(text).unwrap(), Signal::TERM);
         }
-        assert!(Signal::parse("0").is_err() && Signal::parse("65").is_err() && Signal::parse("NOPE").is_err());
+        assert!(
+            Signal::parse("0").is_err() && Signal::parse("65").is_err() && Signal::parse("NOPE").is_err()
+        );
     }
 }

@@ -24,13 +24,18 @@ mod workspace;
 
 pub use bytes::Bytes;
 pub use capabilities::{Capabilities, Capability};
-pub use driver::{ByteStream, ExecRequest, Execution, ExecutionControl, ExecutionEvent, ExecutionInput, SandboxDriver, TcpStream};
+pub use driver::{
+    ByteStream, ExecRequest, Execution, ExecutionControl, ExecutionEvent, ExecutionInput, SandboxDriver,
+    TcpStream,
+};
 pub use error::{Error, ErrorKind, Result, SandboxOperationUnsupported};
 pub use exec::{
-    Command, ExecEvent, ExecOptions, ExecResult, ExecStream, ExitStatus, FlatResult, Outcome, PtySize, Signal, Stdin,
+    Command, ExecEvent, ExecOptions, ExecResult, ExecStream, ExitStatus, FlatResult, Outcome, PtySize,
+    Signal, Stdin,
 };
 pub use files::{
-    ByteRange, CreateDirOptions, DirEntry, FileStat, FileType, RemoveOptions, TarInOptions, WriteMode, WriteOptions,
+    ByteRange, CreateDirOptions, DirEntry, FileStat, FileType, RemoveOptions, TarInOptions, WriteMode,
+    WriteOptions,
 };
 pub use isolation::{DiskEnforcement, Enforcement, IdentityMap, Isolation, LimitsEnforced};
 pub use observer::{
@@ -42,11 +47,11 @@ pub use provider::{Created, SandboxInfo, SandboxProvider, SandboxStatus};
 pub use sandbox::{KILL_CONFIRM_MS, MAX_BUFFERED_READ_BYTES, Sandbox, StartOptions};
 pub use search::{GlobOptions, GlobResult, GrepMatch, GrepOptions, GrepResult};
 pub use spec::{
-    Lifecycle, Limits, Manifest, Mount, NetworkMode, Requirement, SandboxId, SandboxName, SandboxSpec, Security,
-    ValidSpec, WorkspaceSpec,
+    Lifecycle, Limits, Manifest, Mount, NetworkMode, Requirement, SandboxId, SandboxName, SandboxSpec,
+    Security, ValidSpec, WorkspaceSpec,
 };
 pub use tokio_util::sync::CancellationToken;
 pub use workspace::{
-    DEFAULT_TIMEOUT_MS, OutputCallback, PageOptions, TextPage, TruncatedBy, Workspace, WorkspaceEntry, WorkspaceExec,
-    WorkspaceExecEvent, WorkspaceExecResult, WorkspaceExecStream,
+    DEFAULT_TIMEOUT_MS, OutputCallback, PageOptions, TextPage, TruncatedBy, Workspace, WorkspaceEntry,
+    WorkspaceExec, WorkspaceExecEvent, WorkspaceExecResult, WorkspaceExecStream,
 };

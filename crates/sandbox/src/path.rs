@@ -113,7 +113,8 @@ fn check_lengths<'a>(segments: impl Iterator<Item = &'a str>) -> Result<()> {
     let mut total = 0;
     for segment in segments {
         if segment.len() > MAX_NAME_BYTES {
-            let message = format!("path has a name of {} bytes; the limit is {MAX_NAME_BYTES}", segment.len());
+            let message =
+                format!("path has a name of {} bytes; the limit is {MAX_NAME_BYTES}", segment.len());
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         total += segment.len() + 1;
@@ -291,9 +292,14 @@ mod tests {
     #[test]
     fn a_workspace_path_is_relative_and_cannot_leave_the_workspace() {
         for refused in ["", "/etc/passwd", "..", "../x", "a/../../x", "a\0b", "\\etc"] {
-            assert_eq!(WorkspacePath::parse_directory(refused).unwrap_err().kind(), ErrorKind::Invalid, "{refused:?}");
+            assert_eq!(
+                WorkspacePath::parse_directory(refused).unwrap_err().kind(),
+                ErrorKind::Invalid,
+                "{refused:?}"
+            );
         }
-        for (given, parsed) in [("a\\b.txt", "a/b.txt"), ("...", "..."), ("a//b", "a/b"), ("safe/../x", "x")] {
+        for (given, parsed) in [("a\\b.txt", "a/b.txt"), ("...", "..."), ("a//b", "a/b"), ("safe/../x", "x")]
+        {
             assert_eq!(WorkspacePath::parse(given).unwrap().as_str(), parsed);
         }
     }

@@ -21,7 +21,9 @@ impl std::str::FromStr for ProcessId {
     type Err = crate::error::Error;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let number = text.strip_prefix('p').unwrap_or(text).parse();
-        number.map(Self).map_err(|_| Self::Err::invalid("process", format!("must look like p1, not `{text}`")))
+        number
+            .map(Self)
+            .map_err(|_| Self::Err::invalid("process", format!("must look like p1, not `{text}`")))
     }
 }
 

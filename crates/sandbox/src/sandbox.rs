@@ -93,16 +93,7 @@ impl Sandbox {
             provider: info.provider.clone(),
             workdir: driver.workdir().to_string(),
         };
-        Self {
-            inner: Arc::new(Inner {
-                info,
-                driver,
-                observer,
-                event,
-                env,
-                lifetime: Lifetime::default(),
-            }),
-        }
+        Self { inner: Arc::new(Inner { info, driver, observer, event, env, lifetime: Lifetime::default() }) }
     }
 
     /// Its id, never used twice.
@@ -168,8 +159,7 @@ impl Sandbox {
 
     /// Refuses `operation` unless the driver has `capability`.
     pub(crate) fn require(&self, capability: Capability, operation: &str, options: &[&str]) -> Result<()> {
-        self.capabilities()
-            .require(capability, self.driver().provider(), operation, options)
+        self.capabilities().require(capability, self.driver().provider(), operation, options)
     }
 
     /// A path as a caller of this handle gives it: alive first, then resolved, nowhere confined.
@@ -191,10 +181,7 @@ impl Sandbox {
 impl fmt::Debug for Sandbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Sandbox");
-        debug
-            .field("id", self.id())
-            .field("name", self.name())
-            .field("provider", &self.inner.info.provider);
+        debug.field("id", self.id()).field("name", self.name()).field("provider", &self.inner.info.provider);
         debug.finish_non_exhaustive()
     }
 }

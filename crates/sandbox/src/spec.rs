@@ -28,7 +28,9 @@ impl SandboxId {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         match digits.len() == 32 && digits.bytes().all(is_digit) {
             true => Ok(Self(text.to_owned())),
-            false => Err(Error::invalid("id", format!("must be `sb_` and 32 hexadecimal digits, not `{text}`"))),
+            false => {
+                Err(Error::invalid("id", format!("must be `sb_` and 32 hexadecimal digits, not `{text}`")))
+            }
         }
     }
 
@@ -378,7 +380,9 @@ impl SandboxSpec {
 const RESERVED: [&str; 5] = ["/proc", "/dev", "/sys", "/usr", "/etc"];
 
 fn reserved(path: &SandboxPath) -> Option<&'static str> {
-    RESERVED.into_iter().find(|base| SandboxPath::parse(base).is_ok_and(|base| path.strip_prefix(&base).is_some()))
+    RESERVED
+        .into_iter()
+        .find(|base| SandboxPath::parse(base).is_ok_and(|base| path.strip_prefix(&base).is_some()))
 }
 
 fn check_workdir(workdir: &SandboxPath) -> Result<()> {
@@ -397,14 +401,19 @@ fn check_workspace(workspace: &WorkspaceSpec) -> Result<()> {
         true => Ok(()),
         false => Err(Error::invalid(
             "workspace.id",
-            format!("must be 1 to 63 of a-z, 0-9, `_`, `.`, `-`, beginning with a letter or a digit; got `{id}`"),
+            format!(
+                "must be 1 to 63 of a-z, 0-9, `_`, `.`, `-`, beginning with a letter or a digit; got `{id}`"
+            ),
         )),
     }
 }
 
 fn check_mounts(mounts: &[Mount], workdir: &SandboxPath) -> Result<()> {
     if mounts.len() > MAX_ENTRIES {
-        return Err(Error::invalid("mounts", format!("may have {MAX_ENTRIES} entries, not {}", mounts.len())));
+        return Err(Error::invalid(
+            "mounts",
+            format!("may have {MAX_ENTRIES} entries, not {}", mounts.len()),
+        ));
     }
     let mut targets = BTreeSet::new();
     for mount in mounts {
@@ -413,7 +422,10 @@ fn check_mounts(mounts: &[Mount], workdir: &SandboxPath) -> Result<()> {
             return Err(Error::invalid("mounts.source", format!("must be absolute: {}", source.display())));
         }
         if target.is_root() || target == workdir {
-            return Err(Error::invalid("mounts.target", format!("must not be `/` or the working directory: {target}")));
+            return Err(Error::invalid(
+                "mounts.target",
+                format!("must not be `/` or the working directory: {target}"),
+            ));
         }
         if let Some(base) = reserved(target).filter(|base| *base != "/usr" && *base != "/etc") {
             return Err(Error::invalid("mounts.target", format!("must not be in `{base}`: {target}")));
@@ -439,13 +451,19 @@ fn check_manifest(manifest: &Manifest) -> Result<()> {
 pub(crate) fn check_env(field: &str, env: &BTreeMap<String, String>) -> Result<()> {
     for (name, value) in env {
         if name.is_empty() || name.contains(['=', '\0']) {
-            return Err(Error::invalid(field, format!("has a name that is empty or contains `=` or a null byte: `{name}`")));
+            return Err(Error::invalid(
+                field,
+                format!("has a name that is empty or contains `=` or a null byte: `{name}`"),
+            ));
         }
         if value.contains('\0') {
             return Err(Error::invalid(field, format!("has a null byte in the value of `{name}`")));
         }
         if name.len() + value.len() + 2 > MAX_VARIABLE_BYTES {
-            let reason = format!("has {} bytes in `{name}`; the limit is {MAX_VARIABLE_BYTES}", name.len() + value.len());
+            let reason = format!(
+                "has {} bytes in `{name}`; the limit is {MAX_VARIABLE_BYTES}",
+                name.len() + value.len()
+            );
             return Err(Error::invalid(field, reason));
         }
     }
@@ -472,9 +490,10 @@ fn check_limits(limits: &Limits) -> Result<()> {
         Some(value) if value < least => {
             Err(Error::invalid(format!("limits.{field}"), format!("must be at least {least}, not {value}")))
         }
-        Some(value) if value > Limits::MAX => {
-            Err(Error::invalid(format!("limits.{field}"), format!("must be at most {}, not {value}", Limits::MAX)))
-        }
+        Some(value) if value > Limits::MAX => Err(Error::invalid(
+            format!("limits.{field}"),
+            format!("must be at most {}, not {value}", Limits::MAX),
+        )),
         _ => Ok(()),
     };
     at_least("timeout_ms", limits.timeout_ms, 0)?;
@@ -492,7 +511,8 @@ fn check_limits(limits: &Limits) -> Result<()> {
 }
 
 fn check_lifecycle(lifecycle: &Lifecycle) -> Result<()> {
-    let fields = [("lifecycle.ttl_ms", lifecycle.ttl_ms), ("lifecycle.idle_timeout_ms", lifecycle.idle_timeout_ms)];
+    let fields =
+        [("lifecycle.ttl_ms", lifecycle.ttl_ms), ("lifecycle.idle_timeout_ms", lifecycle.idle_timeout_ms)];
     for (field, value) in fields {
         if value.is_some_and(|value| value == 0 || value > Limits::MAX) {
             return Err(Error::invalid(field, format!("must be from 1 to {}", Limits::MAX)));
@@ -511,9 +531,12 @@ fn check_user(user: Option<&str>) -> Result<()> {
 }
 
 fn check_capabilities(names: &[String]) -> Result<()> {
-    let good = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+    let good =
+        |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
     match names.iter().find(|name| !good(name)) {
-        Some(name) => Err(Error::invalid("security.drop_capabilities", format!("has no capability's name: `{name}`"))),
+        Some(name) => {
+            Err(Error::invalid("security.drop_capabilities", format!("has no capability's name: `{name}`")))
+        }
         None => Ok(()),
     }
 }
@@ -557,7 +580,10 @@ mod tests {
     fn a_manifest_path_that_leaves_the_workspace_is_refused_before_anything_exists() {
         let files = BTreeMap::from([("../x".to_owned(), Bytes::new())]);
         let manifest = Manifest { files, ..Manifest::default() };
-        assert!(refusal(SandboxSpec { manifest, ..SandboxSpec::default() }).contains("cannot leave the workspace"));
+        assert!(
+            refusal(SandboxSpec { manifest, ..SandboxSpec::default() })
+                .contains("cannot leave the workspace")
+        );
     }
 
     #[test]
@@ -568,7 +594,11 @@ mod tests {
         let cpus = |cpus| Limits { cpus: Some(cpus), ..Limits::default() };
         assert!(with(cpus(0.01)).is_ok() && with(cpus(0.0)).is_err() && with(cpus(f64::NAN)).is_err());
         let timeout = |timeout_ms| Limits { timeout_ms: Some(timeout_ms), ..Limits::default() };
-        assert!(with(timeout(0)).is_ok() && with(timeout(1 << 53)).is_ok() && with(timeout((1 << 53) + 1)).is_err());
+        assert!(
+            with(timeout(0)).is_ok()
+                && with(timeout(1 << 53)).is_ok()
+                && with(timeout((1 << 53) + 1)).is_err()
+        );
     }
 
     #[test]

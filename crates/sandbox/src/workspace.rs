@@ -72,8 +72,7 @@ impl Workspace {
     }
 
     fn held(&self, operation: &str, path: WorkspacePath) -> Result<(WorkspacePath, Place)> {
-        self.sandbox
-            .require(Capability::Beneath, operation, &["beneath"])?;
+        self.sandbox.require(Capability::Beneath, operation, &["beneath"])?;
         let place = path.place(self.workdir())?;
         Ok((path, place))
     }

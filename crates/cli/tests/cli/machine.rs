@@ -49,7 +49,7 @@ impl Machine {
 
     /// `eyot` with these arguments and no standard input.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_eyot"));
+        let mut command = Command::new(program());
         command.args(arguments).env_clear().stdin(Stdio::null());
         command.env("PATH", "/usr/bin:/bin").env("HOME", self.path("home")).env("EYOT_STATE", self.state());
         command
@@ -134,4 +134,9 @@ impl Ran {
         assert!(lines.get(1).is_none_or(|line| line.starts_with("hint: ")), "{self:?}");
         &self.stderr
     }
+}
+
+/// The `eyot` to try: that of the build, or a copy of it that another user can reach.
+fn program() -> std::ffi::OsString {
+    std::env::var_os("EYOT_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_eyot").into())
 }

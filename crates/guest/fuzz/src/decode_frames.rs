@@ -43,20 +43,14 @@ fn frames_of(bytes: &[u8], size: usize) -> Vec<Frame> {
             }
         }
         assert_eq!(decoder.is_midway(), used < fed);
-        assert!(
-            fed - used < MAX_FRAME_BYTES,
-            "the decoder holds more than a frame"
-        );
+        assert!(fed - used < MAX_FRAME_BYTES, "the decoder holds more than a frame");
     }
     frames
 }
 
 fn reencode(frame: &Frame) {
     let bytes = frame.header.to_bytes(frame.payload.len());
-    assert_eq!(
-        Header::from_bytes(&bytes),
-        Ok((frame.header, frame.payload.len()))
-    );
+    assert_eq!(Header::from_bytes(&bytes), Ok((frame.header, frame.payload.len())));
 }
 
 fn try_every_message(bytes: &[u8]) {
@@ -82,10 +76,7 @@ fn try_message<M: Message + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
 #[allow(clippy::too_many_lines)] // a list: one entry a kind of frame
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     use eyot_guest::protocol::{CommandSpec, Exec, FileKind, GlobFound, Location, Status};
-    let at = Location {
-        path: "/workspace/a".into(),
-        beneath: Some("/workspace".into()),
-    };
+    let at = Location { path: "/workspace/a".into(), beneath: Some("/workspace".into()) };
     let command = CommandSpec::Shell("true".into());
     let exec = Exec {
         command,
@@ -95,69 +86,22 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         stdin: true,
         terminal: None,
     };
-    let glob = Reply::Glob(GlobFound {
-        paths: vec!["/a".into(), "/b".into()],
-        truncated: true,
-    });
-    let failure = Failure {
-        kind: "not_found".into(),
-        message: "no such file".into(),
-    };
-    let entries = vec![FileEntry {
-        name: b"a\xff".to_vec(),
-        kind: FileKind::Symlink,
-        size: 3,
-    }];
+    let glob = Reply::Glob(GlobFound { paths: vec!["/a".into(), "/b".into()], truncated: true });
+    let failure = Failure { kind: "not_found".into(), message: "no such file".into() };
+    let entries = vec![FileEntry { name: b"a\xff".to_vec(), kind: FileKind::Symlink, size: 3 }];
     vec![
-        (
-            "hello",
-            seed(
-                7,
-                &[(
-                    Kind::Hello,
-                    0,
-                    encode(&Hello {
-                        major: 1,
-                        minor: 0,
-                        nonce: [1; 16],
-                    }),
-                )],
-            ),
-        ),
+        ("hello", seed(7, &[(Kind::Hello, 0, encode(&Hello { major: 1, minor: 0, nonce: [1; 16] }))])),
         (
             "welcome",
-            seed(
-                255,
-                &[(
-                    Kind::Welcome,
-                    0,
-                    encode(&Welcome {
-                        major: 1,
-                        minor: 0,
-                        nonce: [2; 16],
-                    }),
-                )],
-            ),
+            seed(255, &[(Kind::Welcome, 0, encode(&Welcome { major: 1, minor: 0, nonce: [2; 16] }))]),
         ),
         (
             "exec",
-            seed(
-                3,
-                &[
-                    (Kind::Request, 1, encode(&Request::Exec(exec))),
-                    (Kind::Data, 1, b"in".to_vec()),
-                ],
-            ),
+            seed(3, &[(Kind::Request, 1, encode(&Request::Exec(exec))), (Kind::Data, 1, b"in".to_vec())]),
         ),
         (
             "read",
-            seed(
-                1,
-                &[
-                    (Kind::Request, 2, encode(&Request::Read(at, 1, Some(2)))),
-                    (Kind::Cancel, 2, vec![]),
-                ],
-            ),
+            seed(1, &[(Kind::Request, 2, encode(&Request::Read(at, 1, Some(2)))), (Kind::Cancel, 2, vec![])]),
         ),
         (
             "exited",
@@ -170,48 +114,19 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
                 ],
             ),
         ),
-        (
-            "glob",
-            seed(
-                64,
-                &[
-                    (Kind::Reply, 3, encode(&glob)),
-                    (Kind::Failure, 4, encode(&failure)),
-                ],
-            ),
-        ),
+        ("glob", seed(64, &[(Kind::Reply, 3, encode(&glob)), (Kind::Failure, 4, encode(&failure))])),
         (
             "list",
-            seed(
-                9,
-                &[
-                    (Kind::Data, 5, encode(&entries)),
-                    (Kind::Credit, 5, 1u32.to_le_bytes().to_vec()),
-                ],
-            ),
+            seed(9, &[(Kind::Data, 5, encode(&entries)), (Kind::Credit, 5, 1u32.to_le_bytes().to_vec())]),
         ),
-        (
-            "control",
-            seed(
-                2,
-                &[
-                    (Kind::Control, 6, encode(&Control::Signal(15))),
-                    (Kind::End, 6, vec![]),
-                ],
-            ),
-        ),
+        ("control", seed(2, &[(Kind::Control, 6, encode(&Control::Signal(15))), (Kind::End, 6, vec![])])),
     ]
 }
 
 fn seed(cut: u8, frames: &[(Kind, u32, Vec<u8>)]) -> Vec<u8> {
     let mut bytes = vec![cut];
     for (kind, call, payload) in frames {
-        let header = Header {
-            kind: *kind,
-            channel: 0,
-            more: false,
-            call: *call,
-        };
+        let header = Header { kind: *kind, channel: 0, more: false, call: *call };
         bytes.extend_from_slice(&header.to_bytes(payload.len()));
         bytes.extend_from_slice(payload);
     }

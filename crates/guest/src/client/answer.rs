@@ -51,9 +51,9 @@ impl Answer {
         let reply = decode::<Reply>(bytes).map_err(Violation)?;
         match self.accepts(&reply) {
             true => Ok(reply),
-            false => Err(Violation::new(format!(
-                "a reply of the wrong kind to a call that waits for {self:?}"
-            ))),
+            false => {
+                Err(Violation::new(format!("a reply of the wrong kind to a call that waits for {self:?}")))
+            }
         }
     }
 
@@ -82,9 +82,9 @@ impl Answer {
         };
         match list_length(bytes, nesting) {
             Ok(Some(count)) if count <= most => Ok(()),
-            Ok(Some(count)) => Err(Violation::new(format!(
-                "a list of {count} where at most {most} were asked for"
-            ))),
+            Ok(Some(count)) => {
+                Err(Violation::new(format!("a list of {count} where at most {most} were asked for")))
+            }
             Ok(None) => Err(Violation::new("a list of unknown length")),
             Err(error) => Err(Violation::new(format!("a message that can't be read: {error}"))),
         }
@@ -110,43 +110,16 @@ mod tests {
 
     #[test]
     fn lists_are_counted_before_they_are_decoded() {
-        let found = Reply::Glob(GlobFound {
-            paths: vec![String::new(); 3],
-            truncated: false,
-        });
+        let found = Reply::Glob(GlobFound { paths: vec![String::new(); 3], truncated: false });
         assert!(Answer::Glob(3).decode(&encode(&found)).is_ok());
-        assert!(
-            Answer::Glob(2)
-                .decode(&encode(&found))
-                .unwrap_err()
-                .0
-                .contains("a list of 3")
-        );
-        let line = GrepLine {
-            path: "/a".into(),
-            line_number: 1,
-            line: String::new(),
-            line_truncated: false,
-        };
-        let found = Reply::Grep(GrepFound {
-            matches: vec![line; 2],
-            truncated: true,
-        });
+        assert!(Answer::Glob(2).decode(&encode(&found)).unwrap_err().0.contains("a list of 3"));
+        let line = GrepLine { path: "/a".into(), line_number: 1, line: String::new(), line_truncated: false };
+        let found = Reply::Grep(GrepFound { matches: vec![line; 2], truncated: true });
         assert!(Answer::Grep(2).decode(&encode(&found)).is_ok());
         assert!(Answer::Grep(1).decode(&encode(&found)).is_err());
-        let process = ProcessRecord {
-            id: 1,
-            pid: 2,
-            command: "x".into(),
-            status: None,
-            started_ms: 0,
-            ended_ms: None,
-        };
-        assert!(
-            Answer::Processes
-                .decode(&encode(&Reply::Processes(vec![process; 2])))
-                .is_ok()
-        );
+        let process =
+            ProcessRecord { id: 1, pid: 2, command: "x".into(), status: None, started_ms: 0, ended_ms: None };
+        assert!(Answer::Processes.decode(&encode(&Reply::Processes(vec![process; 2]))).is_ok());
     }
 
     #[test]

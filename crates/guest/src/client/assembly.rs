@@ -26,9 +26,7 @@ impl Assembly {
         }
         let begun = self.begun.get(&key).map_or(0, Vec::len);
         if begun + payload.len() > max_bytes {
-            return Err(Violation::new(format!(
-                "a message of more than {max_bytes} bytes"
-            )));
+            return Err(Violation::new(format!("a message of more than {max_bytes} bytes")));
         }
         if begun == 0 && !header.more {
             return Ok(Some(payload));
@@ -61,15 +59,7 @@ mod tests {
     use crate::protocol::Header;
 
     fn part(call: u32, more: bool, payload: &[u8]) -> Frame {
-        Frame {
-            header: Header {
-                kind: Kind::Reply,
-                channel: 0,
-                more,
-                call,
-            },
-            payload: payload.to_vec(),
-        }
+        Frame { header: Header { kind: Kind::Reply, channel: 0, more, call }, payload: payload.to_vec() }
     }
 
     #[test]

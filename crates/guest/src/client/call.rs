@@ -30,13 +30,7 @@ pub(super) struct Line {
 impl Call {
     /// A call that was entered into its connection's table.
     pub(super) fn new(connection: Connection, number: u32, slot: Arc<Slot>) -> Self {
-        Self {
-            line: Line {
-                connection,
-                number,
-                slot,
-            },
-        }
+        Self { line: Line { connection, number, slot } }
     }
 
     /// The way to send something for it.
@@ -47,11 +41,7 @@ impl Call {
     /// Sends what begins it.
     pub(super) async fn send_request(&self, message: &[u8]) -> Result<()> {
         let frames = self.line.message(Kind::Request, message);
-        poll_fn(|context| {
-            self.line
-                .poll_push(context, &[&frames], || self.line.slot.mark_sent())
-        })
-        .await
+        poll_fn(|context| self.line.poll_push(context, &[&frames], || self.line.slot.mark_sent())).await
     }
 
     /// Waits for its event; `None` when it does without.
@@ -80,8 +70,7 @@ impl Call {
             return Poll::Ready(None);
         };
         if granted > 0 {
-            self.line
-                .push_now(Kind::Credit, piece.channel, &granted.to_le_bytes());
+            self.line.push_now(Kind::Credit, piece.channel, &granted.to_le_bytes());
         }
         Poll::Ready(Some(piece))
     }
@@ -104,13 +93,7 @@ impl Drop for Call {
 
 impl Line {
     fn header(&self, kind: Kind, channel: u8, length: usize) -> [u8; HEADER_BYTES] {
-        Header {
-            kind,
-            channel,
-            more: false,
-            call: self.number,
-        }
-        .to_bytes(length)
+        Header { kind, channel, more: false, call: self.number }.to_bytes(length)
     }
 
     /// A message as one or several frames.
@@ -119,12 +102,7 @@ impl Line {
         let mut rest = message;
         loop {
             let (part, left) = rest.split_at(rest.len().min(MAX_PAYLOAD_BYTES));
-            let header = Header {
-                kind,
-                channel: 0,
-                more: !left.is_empty(),
-                call: self.number,
-            };
+            let header = Header { kind, channel: 0, more: !left.is_empty(), call: self.number };
             frames.extend_from_slice(&header.to_bytes(part.len()));
             frames.extend_from_slice(part);
             rest = left;
@@ -146,10 +124,7 @@ impl Line {
 
     fn push_now(&self, kind: Kind, channel: u8, payload: &[u8]) {
         let shared = self.connection.shared();
-        if let Err(why) = shared
-            .outbox
-            .push_now(&[&self.header(kind, channel, payload.len()), payload])
-        {
+        if let Err(why) = shared.outbox.push_now(&[&self.header(kind, channel, payload.len()), payload]) {
             shared.end_undeliverable(why);
         }
     }
@@ -202,10 +177,7 @@ impl Line {
     pub(super) fn not_read(&self) -> Error {
         match self.connection.is_closed() {
             true => self.connection.error(),
-            false => Error::new(
-                ErrorKind::Conflict,
-                "the command does not read its input any more",
-            ),
+            false => Error::new(ErrorKind::Conflict, "the command does not read its input any more"),
         }
     }
 }

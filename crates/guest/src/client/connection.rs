@@ -101,9 +101,7 @@ impl Connection {
         });
         tokio::spawn(read_task(Arc::clone(&shared), read, frames));
         tokio::spawn(write_task(Arc::clone(&shared)));
-        Self {
-            owner: Arc::new(Owner { shared }),
-        }
+        Self { owner: Arc::new(Owner { shared }) }
     }
 
     /// Returns once the connection has ended, whatever the reason.
@@ -134,9 +132,7 @@ impl Connection {
 
     /// Ends the connection; unless its owner has told another reason, it ended for this one.
     pub(super) fn close_for_good(&self, kind: ErrorKind, message: &str) {
-        lock(&self.owner.shared.ending)
-            .told
-            .get_or_insert_with(|| Fault::new(kind, message));
+        lock(&self.owner.shared.ending).told.get_or_insert_with(|| Fault::new(kind, message));
         self.close();
     }
 
@@ -168,10 +164,8 @@ impl Connection {
     pub(super) async fn call(&self, request: &Request) -> Result<Call> {
         let message = encode(request);
         if message.len() > MAX_MESSAGE_BYTES {
-            let sentence = format!(
-                "the request has {} bytes; the limit is {MAX_MESSAGE_BYTES}",
-                message.len()
-            );
+            let sentence =
+                format!("the request has {} bytes; the limit is {MAX_MESSAGE_BYTES}", message.len());
             return Err(Error::new(ErrorKind::TooLarge, sentence));
         }
         let shape = Shape::of(request);
@@ -255,10 +249,7 @@ async fn write_task(shared: Arc<Shared>) {
         return;
     };
     tracing::debug!(%error, "a guest can't be written to any more");
-    if tokio::time::timeout(LAST_WORDS, shared.closed.cancelled())
-        .await
-        .is_err()
-    {
+    if tokio::time::timeout(LAST_WORDS, shared.closed.cancelled()).await.is_err() {
         shared.end(Fault::stopped());
     }
 }

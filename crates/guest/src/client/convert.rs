@@ -19,52 +19,26 @@ pub(super) fn failure_error(failure: Failure) -> Error {
 
 /// A reply that the call's shape should not have let through.
 pub(super) fn unexpected(reply: &Reply) -> Error {
-    Error::new(
-        ErrorKind::Internal,
-        format!("a reply of the wrong kind was let through: {reply:?}"),
-    )
+    Error::new(ErrorKind::Internal, format!("a reply of the wrong kind was let through: {reply:?}"))
 }
 
 pub(super) fn location(place: &Place) -> Location {
-    let beneath = place
-        .beneath
-        .as_ref()
-        .map(|directory| directory.as_str().to_owned());
-    Location {
-        path: place.path.as_str().to_owned(),
-        beneath,
-    }
+    let beneath = place.beneath.as_ref().map(|directory| directory.as_str().to_owned());
+    Location { path: place.path.as_str().to_owned(), beneath }
 }
 
 pub(super) fn exec(request: ExecRequest) -> Exec {
-    let ExecRequest {
-        command,
-        cwd,
-        env,
-        user,
-        stdin,
-        pty,
-    } = request;
+    let ExecRequest { command, cwd, env, user, stdin, pty } = request;
     let command = match command {
         Command::Shell(line) => CommandSpec::Shell(line),
         Command::Argv(argv) => CommandSpec::Argv(argv),
     };
     let env = env.into_iter().collect();
-    Exec {
-        command,
-        cwd: location(&cwd),
-        env,
-        user,
-        stdin,
-        terminal: pty.map(terminal),
-    }
+    Exec { command, cwd: location(&cwd), env, user, stdin, terminal: pty.map(terminal) }
 }
 
 pub(super) fn terminal(size: PtySize) -> Terminal {
-    Terminal {
-        rows: size.rows,
-        cols: size.cols,
-    }
+    Terminal { rows: size.rows, cols: size.cols }
 }
 
 pub(super) fn exit_status(status: Status) -> ExitStatus {
@@ -76,25 +50,9 @@ pub(super) fn exit_status(status: Status) -> ExitStatus {
 }
 
 pub(super) fn process_info(record: ProcessRecord) -> ProcessInfo {
-    let ProcessRecord {
-        id,
-        pid,
-        command,
-        status,
-        started_ms,
-        ended_ms,
-    } = record;
-    let status = status.map_or(ProcessStatus::Running, |status| {
-        ProcessStatus::Ended(exit_status(status))
-    });
-    ProcessInfo {
-        id: ProcessId(id),
-        pid,
-        command,
-        status,
-        started_ms,
-        ended_ms,
-    }
+    let ProcessRecord { id, pid, command, status, started_ms, ended_ms } = record;
+    let status = status.map_or(ProcessStatus::Running, |status| ProcessStatus::Ended(exit_status(status)));
+    ProcessInfo { id: ProcessId(id), pid, command, status, started_ms, ended_ms }
 }
 
 pub(super) fn log_request(process: ProcessId, query: LogQuery) -> LogRequest {
@@ -102,19 +60,8 @@ pub(super) fn log_request(process: ProcessId, query: LogQuery) -> LogRequest {
         LogStream::Stdout => CHANNEL_STDOUT,
         LogStream::Stderr => CHANNEL_STDERR,
     });
-    let LogQuery {
-        offset,
-        tail_bytes,
-        follow,
-        ..
-    } = query;
-    LogRequest {
-        process: process.0,
-        stream,
-        offset,
-        tail: tail_bytes,
-        follow,
-    }
+    let LogQuery { offset, tail_bytes, follow, .. } = query;
+    LogRequest { process: process.0, stream, offset, tail: tail_bytes, follow }
 }
 
 pub(super) fn write_how(options: WriteOptions) -> WriteHow {
@@ -123,11 +70,7 @@ pub(super) fn write_how(options: WriteOptions) -> WriteHow {
         WriteMode::Append => 1,
         WriteMode::CreateNew => 2,
     };
-    WriteHow {
-        mode,
-        permissions: options.permissions,
-        max_bytes: options.max_file_bytes,
-    }
+    WriteHow { mode, permissions: options.permissions, max_bytes: options.max_file_bytes }
 }
 
 pub(super) fn file_stat(record: StatRecord) -> FileStat {
@@ -150,24 +93,13 @@ pub(super) fn dir_entry(entry: FileEntry) -> DirEntry {
     });
     let (name, name_bytes) = match String::from_utf8(entry.name) {
         Ok(name) => (name, None),
-        Err(error) => (
-            String::from_utf8_lossy(error.as_bytes()).into_owned(),
-            Some(error.into_bytes()),
-        ),
+        Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), Some(error.into_bytes())),
     };
-    DirEntry {
-        name,
-        name_bytes,
-        file_type,
-        size: Some(entry.size),
-    }
+    DirEntry { name, name_bytes, file_type, size: Some(entry.size) }
 }
 
 pub(super) fn glob_result(found: GlobFound) -> GlobResult {
-    GlobResult {
-        paths: found.paths,
-        truncated: found.truncated,
-    }
+    GlobResult { paths: found.paths, truncated: found.truncated }
 }
 
 pub(super) fn grep_result(found: GrepFound) -> GrepResult {
@@ -177,10 +109,7 @@ pub(super) fn grep_result(found: GrepFound) -> GrepResult {
         line: line.line,
         line_truncated: line.line_truncated,
     });
-    GrepResult {
-        matches: matches.collect(),
-        truncated: found.truncated,
-    }
+    GrepResult { matches: matches.collect(), truncated: found.truncated }
 }
 
 pub(super) fn usage(record: UsageRecord) -> Usage {

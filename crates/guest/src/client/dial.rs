@@ -23,13 +23,7 @@ pub(super) struct Dialled {
 impl Dialled {
     /// The connection of a call that has been opened.
     pub(super) fn new(call: Call) -> Self {
-        Self {
-            call,
-            rest: Vec::new(),
-            taken: 0,
-            read_to_end: false,
-            finished: false,
-        }
+        Self { call, rest: Vec::new(), taken: 0, read_to_end: false, finished: false }
     }
 
     /// Makes `rest` hold something, or learns that nothing more comes.

@@ -106,9 +106,7 @@ impl GuestDriver {
 
 impl fmt::Debug for GuestDriver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GuestDriver")
-            .field("provider", &self.parts.provider)
-            .finish_non_exhaustive()
+        f.debug_struct("GuestDriver").field("provider", &self.parts.provider).finish_non_exhaustive()
     }
 }
 
@@ -131,19 +129,11 @@ impl SandboxDriver for GuestDriver {
     }
 
     async fn read(&self, file: &Place, range: ByteRange) -> Result<ByteStream> {
-        self.open(Request::Read(location(file), range.offset, range.limit))
-            .await
-            .map(bytes_of)
+        self.open(Request::Read(location(file), range.offset, range.limit)).await.map(bytes_of)
     }
 
     async fn write(&self, file: &Place, content: ByteStream, options: WriteOptions) -> Result<u64> {
-        feed(
-            self.connection
-                .call(&Request::Write(location(file), write_how(options)))
-                .await?,
-            content,
-        )
-        .await
+        feed(self.connection.call(&Request::Write(location(file), write_how(options))).await?, content).await
     }
 
     async fn stat(&self, file: &Place) -> Result<FileStat> {
@@ -173,13 +163,11 @@ impl SandboxDriver for GuestDriver {
     }
 
     async fn create_dir(&self, directory: &Place, options: CreateDirOptions) -> Result<()> {
-        self.done(Request::CreateDir(location(directory), options.recursive))
-            .await
+        self.done(Request::CreateDir(location(directory), options.recursive)).await
     }
 
     async fn remove(&self, file: &Place, options: RemoveOptions) -> Result<()> {
-        self.done(Request::Remove(location(file), options.recursive, options.force))
-            .await
+        self.done(Request::Remove(location(file), options.recursive, options.force)).await
     }
 
     async fn rename(&self, from: &Place, to: &Place) -> Result<()> {
@@ -194,8 +182,7 @@ impl SandboxDriver for GuestDriver {
 
     async fn destroy(&self) -> Result<()> {
         self.parts.destroyer.destroy().await?;
-        self.connection
-            .close_for_good(ErrorKind::Destroyed, "the sandbox has been destroyed");
+        self.connection.close_for_good(ErrorKind::Destroyed, "the sandbox has been destroyed");
         Ok(())
     }
 
@@ -206,12 +193,7 @@ impl SandboxDriver for GuestDriver {
     }
 
     async fn glob(&self, options: &GlobOptions) -> Result<GlobResult> {
-        let GlobOptions {
-            pattern,
-            root,
-            hidden,
-            max_results,
-        } = options;
+        let GlobOptions { pattern, root, hidden, max_results } = options;
         let request = Request::Glob(location(root), pattern.clone(), *hidden, *max_results);
         match self.connection.ask(&request).await? {
             Reply::Glob(found) => Ok(glob_result(found)),
@@ -276,10 +258,7 @@ impl SandboxDriver for GuestDriver {
         process: ProcessId,
         query: LogQuery,
     ) -> Result<BoxStream<'static, Result<LogChunk>>> {
-        let call = self
-            .connection
-            .call(&Request::Logs(log_request(process, query)))
-            .await?;
+        let call = self.connection.call(&Request::Logs(log_request(process, query))).await?;
         // A log that has nothing yet announces nothing. Requests are taken up in their order: with the pong,
         // a process that is not known would have been refused before.
         tokio::select! {
@@ -293,7 +272,6 @@ impl SandboxDriver for GuestDriver {
     }
 
     async fn kill(&self, process: ProcessId, signal: Option<Signal>) -> Result<()> {
-        self.done(Request::Kill(process.0, signal.map(|signal| signal.0)))
-            .await
+        self.done(Request::Kill(process.0, signal.map(|signal| signal.0))).await
     }
 }

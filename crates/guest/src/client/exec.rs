@@ -38,11 +38,7 @@ impl Stream for Events {
         if let Some(piece) = ready!(call.poll_piece(context)) {
             let bytes = Bytes::from(piece.bytes);
             let stdout = piece.channel == CHANNEL_STDOUT;
-            let event = if stdout {
-                ExecutionEvent::Stdout(bytes)
-            } else {
-                ExecutionEvent::Stderr(bytes)
-            };
+            let event = if stdout { ExecutionEvent::Stdout(bytes) } else { ExecutionEvent::Stderr(bytes) };
             return Poll::Ready(Some(Ok(event)));
         }
         let end = ready!(call.poll_reply(context));

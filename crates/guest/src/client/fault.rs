@@ -19,12 +19,7 @@ pub(super) struct Fault {
 impl Fault {
     /// A fault of this kind with this sentence.
     pub(super) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            hint: None,
-            is_stop: false,
-        }
+        Self { kind, message: message.into(), hint: None, is_stop: false }
     }
 
     /// The stream ended.
@@ -42,12 +37,7 @@ impl Fault {
         let message = format!("the sandbox's guest broke the protocol: {what}");
         let hint =
             "something inside the sandbox may have taken over its guest; destroy it and create a new one";
-        Self {
-            kind: ErrorKind::Unavailable,
-            message,
-            hint: Some(hint),
-            is_stop: false,
-        }
+        Self { kind: ErrorKind::Unavailable, message, hint: Some(hint), is_stop: false }
     }
 
     /// The error to tell a call.

@@ -38,11 +38,7 @@ impl From<io::Error> for NoFrame {
 impl Frames {
     /// Nothing was read yet.
     pub(super) fn new() -> Self {
-        Self {
-            buffer: vec![0; BUFFER_BYTES],
-            start: 0,
-            end: 0,
-        }
+        Self { buffer: vec![0; BUFFER_BYTES], start: 0, end: 0 }
     }
 
     /// The next frame. After an error there is no other. Dropping this in the middle loses the place in the
@@ -90,15 +86,7 @@ mod tests {
 
     fn frame(length: usize, call: u32) -> Frame {
         let payload = (0..length).map(|index| (index % 251) as u8).collect();
-        Frame {
-            header: Header {
-                kind: Kind::Data,
-                channel: 1,
-                more: false,
-                call,
-            },
-            payload,
-        }
+        Frame { header: Header { kind: Kind::Data, channel: 1, more: false, call }, payload }
     }
 
     async fn read_all(mut stream: impl AsyncRead + Unpin) -> (Vec<Frame>, NoFrame) {
@@ -113,21 +101,9 @@ mod tests {
 
     #[tokio::test]
     async fn frames_of_all_sizes_come_whole_however_the_stream_is_cut() {
-        let lengths = [
-            0,
-            1,
-            5,
-            BUFFER_BYTES - HEADER_BYTES,
-            BUFFER_BYTES,
-            MAX_PAYLOAD_BYTES,
-            3,
-            MAX_PAYLOAD_BYTES,
-        ];
-        let sent: Vec<Frame> = lengths
-            .iter()
-            .zip(1..)
-            .map(|(length, call)| frame(*length, call))
-            .collect();
+        let lengths =
+            [0, 1, 5, BUFFER_BYTES - HEADER_BYTES, BUFFER_BYTES, MAX_PAYLOAD_BYTES, 3, MAX_PAYLOAD_BYTES];
+        let sent: Vec<Frame> = lengths.iter().zip(1..).map(|(length, call)| frame(*length, call)).collect();
         let bytes: Vec<u8> = sent
             .iter()
             .flat_map(|frame| [&frame.header.to_bytes(frame.payload.len())[..], &frame.payload].concat())
@@ -147,10 +123,7 @@ mod tests {
     async fn a_stream_that_ends_in_a_frame_and_one_of_other_bytes_are_told_apart() {
         let header = frame(9, 1).header.to_bytes(9);
         assert!(matches!(read_all(&header[..5]).await.1, NoFrame::Ended));
-        assert!(matches!(
-            read_all(&[&header[..], b"1234"].concat()[..]).await.1,
-            NoFrame::Ended
-        ));
+        assert!(matches!(read_all(&[&header[..], b"1234"].concat()[..]).await.1, NoFrame::Ended));
         assert!(matches!(read_all(&[0xff; 12][..]).await.1, NoFrame::Malformed(_)));
     }
 }

@@ -20,15 +20,8 @@ pub(super) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
     client_nonce: [u8; 16],
     guest_nonce: [u8; 16],
 ) -> Result<Frames> {
-    let late = |_| {
-        Error::new(
-            ErrorKind::Unavailable,
-            "the sandbox's guest did not answer within 10 s",
-        )
-    };
-    tokio::time::timeout(DEADLINE, greet(stream, client_nonce, guest_nonce))
-        .await
-        .map_err(late)?
+    let late = |_| Error::new(ErrorKind::Unavailable, "the sandbox's guest did not answer within 10 s");
+    tokio::time::timeout(DEADLINE, greet(stream, client_nonce, guest_nonce)).await.map_err(late)?
 }
 
 async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
@@ -36,22 +29,9 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
     client_nonce: [u8; 16],
     guest_nonce: [u8; 16],
 ) -> Result<Frames> {
-    let hello = encode(&Hello {
-        major: MAJOR,
-        minor: MINOR,
-        nonce: client_nonce,
-    });
-    let header = Header {
-        kind: Kind::Hello,
-        channel: 0,
-        more: false,
-        call: 0,
-    }
-    .to_bytes(hello.len());
-    stream
-        .write_all(&[&header[..], &hello].concat())
-        .await
-        .map_err(gone)?;
+    let hello = encode(&Hello { major: MAJOR, minor: MINOR, nonce: client_nonce });
+    let header = Header { kind: Kind::Hello, channel: 0, more: false, call: 0 }.to_bytes(hello.len());
+    stream.write_all(&[&header[..], &hello].concat()).await.map_err(gone)?;
     stream.flush().await.map_err(gone)?;
     let mut frames = Frames::new();
     check(&first_frame(stream, &mut frames).await?, guest_nonce)?;
@@ -97,17 +77,11 @@ fn check_welcome(welcome: &Welcome, guest_nonce: [u8; 16]) -> Result<()> {
     }
     match same(&welcome.nonce, &guest_nonce) {
         true => Ok(()),
-        false => Err(Error::new(
-            ErrorKind::Permission,
-            "whoever answered is not this sandbox's guest",
-        )),
+        false => Err(Error::new(ErrorKind::Permission, "whoever answered is not this sandbox's guest")),
     }
 }
 
 /// Compares without telling by its duration where the difference is.
 fn same(one: &[u8; 16], other: &[u8; 16]) -> bool {
-    one.iter()
-        .zip(other)
-        .fold(0, |difference, (a, b)| difference | (a ^ b))
-        == 0
+    one.iter().zip(other).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }

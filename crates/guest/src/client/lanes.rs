@@ -54,12 +54,7 @@ impl Lanes {
     /// All lanes free.
     pub(super) fn new() -> Self {
         let places = |count| Arc::new(Semaphore::new(count));
-        Self {
-            open: places(OPEN),
-            outward: places(OUT),
-            inward: places(IN),
-            short: places(SHORT),
-        }
+        Self { open: places(OPEN), outward: places(OUT), inward: places(IN), short: places(SHORT) }
     }
 
     /// Waits for a place; `None` once the lanes are closed.
@@ -75,10 +70,7 @@ impl Lanes {
             None => None,
         };
         let open = Arc::clone(&self.open).acquire_owned().await.ok()?;
-        Some(Permits {
-            _open: open,
-            _lane: lane,
-        })
+        Some(Permits { _open: open, _lane: lane })
     }
 
     /// Turns everybody away, those who wait included.

@@ -41,9 +41,7 @@ fn check_name(entry: &FileEntry) -> Result<(), Unlisted> {
     let name = entry.name.as_slice();
     let special = matches!(name, b"" | b"." | b"..") || name.iter().any(|byte| matches!(byte, b'/' | 0));
     match special || name.len() > MAX_NAME_BYTES {
-        true => Err(Unlisted::Broken(
-            "a listing with a name that no file can have".to_owned(),
-        )),
+        true => Err(Unlisted::Broken("a listing with a name that no file can have".to_owned())),
         false => Ok(()),
     }
 }
@@ -55,22 +53,9 @@ mod tests {
 
     #[test]
     fn names_that_no_directory_can_hold_are_refused() {
-        let check = |name: &[u8]| {
-            check_name(&FileEntry {
-                name: name.to_vec(),
-                kind: FileKind::File,
-                size: 0,
-            })
-        };
-        for name in [
-            &b""[..],
-            b".",
-            b"..",
-            b"a/b",
-            b"../../etc/passwd",
-            b"a\0",
-            &[b'x'; 256],
-        ] {
+        let check =
+            |name: &[u8]| check_name(&FileEntry { name: name.to_vec(), kind: FileKind::File, size: 0 });
+        for name in [&b""[..], b".", b"..", b"a/b", b"../../etc/passwd", b"a\0", &[b'x'; 256]] {
             assert!(check(name).is_err(), "{name:?}");
         }
         for name in [&b"..."[..], b"a b", b"\xff\xfe", b"new\nline", &[b'x'; 255]] {

@@ -40,15 +40,7 @@ impl Stream for Chunks {
 fn chunk(piece: Piece) -> LogChunk {
     let mut data = Bytes::from(piece.bytes);
     let prefix = data.split_to(data.len().min(8));
-    let offset = prefix
-        .as_ref()
-        .try_into()
-        .map(u64::from_le_bytes)
-        .unwrap_or_default();
-    let stream = if piece.channel == CHANNEL_STDOUT {
-        LogStream::Stdout
-    } else {
-        LogStream::Stderr
-    };
+    let offset = prefix.as_ref().try_into().map(u64::from_le_bytes).unwrap_or_default();
+    let stream = if piece.channel == CHANNEL_STDOUT { LogStream::Stdout } else { LogStream::Stderr };
     LogChunk { stream, offset, data }
 }

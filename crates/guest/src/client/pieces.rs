@@ -67,9 +67,8 @@ mod tests {
         for (channel, byte) in [(1, b'a'), (1, b'b'), (2, b'c'), (1, b'd')] {
             pieces.push(channel, vec![byte], Framing::Stream);
         }
-        let all: Vec<_> = std::iter::from_fn(|| pieces.pop())
-            .map(|piece| (piece.channel, piece.bytes))
-            .collect();
+        let all: Vec<_> =
+            std::iter::from_fn(|| pieces.pop()).map(|piece| (piece.channel, piece.bytes)).collect();
         assert_eq!(all, [(1, b"ab".to_vec()), (2, b"c".to_vec()), (1, b"d".to_vec())]);
     }
 
@@ -86,10 +85,7 @@ mod tests {
                 first.extend(piece.bytes);
             }
         }
-        let expected: Vec<u8> = (0..200_000_u32)
-            .step_by(2)
-            .map(|index| (index % 251) as u8)
-            .collect();
+        let expected: Vec<u8> = (0..200_000_u32).step_by(2).map(|index| (index % 251) as u8).collect();
         assert_eq!(first, expected);
     }
 

@@ -51,12 +51,7 @@ fn farewell(frame: &Frame) -> Fault {
 }
 
 fn deliver(shared: &Shared, frame: Frame, assembly: &mut Assembly) -> Result<(), Violation> {
-    let Header {
-        kind,
-        channel,
-        more,
-        call,
-    } = frame.header;
+    let Header { kind, channel, more, call } = frame.header;
     match kind {
         Kind::Reply | Kind::Failure | Kind::Event => deliver_message(shared, frame, assembly),
         Kind::Data | Kind::End | Kind::Credit if more => Err(Violation::new(format!("{kind:?} in parts"))),
@@ -64,20 +59,16 @@ fn deliver(shared: &Shared, frame: Frame, assembly: &mut Assembly) -> Result<(),
         Kind::End if frame.payload.is_empty() => shared.named(call)?.deliver_end(channel),
         Kind::End => Err(Violation::new("End with a payload")),
         Kind::Credit => shared.named(call)?.deliver_credit(channel, &frame.payload),
-        Kind::Hello | Kind::Welcome | Kind::Request | Kind::Control | Kind::Cancel => Err(Violation::new(
-            format!("{kind:?} from a guest in the middle of a connection"),
-        )),
+        Kind::Hello | Kind::Welcome | Kind::Request | Kind::Control | Kind::Cancel => {
+            Err(Violation::new(format!("{kind:?} from a guest in the middle of a connection")))
+        }
     }
 }
 
 fn deliver_message(shared: &Shared, frame: Frame, assembly: &mut Assembly) -> Result<(), Violation> {
     let Header { kind, call, .. } = frame.header;
     let slot = shared.named(call)?;
-    let max_bytes = if kind == Kind::Reply {
-        slot.shape().answer.max_bytes()
-    } else {
-        MAX_PAYLOAD_BYTES
-    };
+    let max_bytes = if kind == Kind::Reply { slot.shape().answer.max_bytes() } else { MAX_PAYLOAD_BYTES };
     let Some(message) = assembly.add(frame, max_bytes)? else {
         return Ok(());
     };
@@ -85,9 +76,7 @@ fn deliver_message(shared: &Shared, frame: Frame, assembly: &mut Assembly) -> Re
         Kind::Event => slot.deliver_event(decode::<Event>(&message).map_err(Violation)?),
         Kind::Failure => {
             let failure = decode::<Failure>(&message).map_err(Violation)?;
-            end(shared, call, assembly, |slot| {
-                slot.finish(Err(failure_error(failure)))
-            })
+            end(shared, call, assembly, |slot| slot.finish(Err(failure_error(failure))))
         }
         _ => {
             let reply = slot.shape().answer.decode(&message)?;

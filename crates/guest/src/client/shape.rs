@@ -69,12 +69,7 @@ impl Shape {
     }
 
     const fn receives(self, announce: Announce, channels: &'static [u8], framing: Framing) -> Self {
-        Self {
-            announce,
-            channels,
-            framing,
-            ..self
-        }
+        Self { announce, channels, framing, ..self }
     }
 
     /// The shape of the call that this request begins.
@@ -85,49 +80,30 @@ impl Shape {
         match request {
             Request::Ping | Request::Adopt | Request::Shutdown | Request::Kill(..) => done,
             Request::Exec(exec) => {
-                let channels = if exec.terminal.is_some() {
-                    &OUTPUTS[..1]
-                } else {
-                    OUTPUTS
-                };
+                let channels = if exec.terminal.is_some() { &OUTPUTS[..1] } else { OUTPUTS };
                 let shape = Self::new(Answer::Exited).receives(Announce::Started, channels, Framing::Stream);
-                Self {
-                    input: exec.stdin,
-                    ..shape
-                }
+                Self { input: exec.stdin, ..shape }
             }
             Request::Start(_) | Request::Wait(_) => Self::new(Answer::Process),
             Request::Processes => Self::new(Answer::Processes),
             Request::Logs(_) => done.receives(Announce::MayOpen, OUTPUTS, Framing::Prefixed),
             Request::Read(_, _, limit) => {
-                let shape = done
-                    .receives(Announce::Opened, MAIN, Framing::Stream)
-                    .lane(Lane::Out);
-                Self {
-                    max_data: *limit,
-                    ..shape
-                }
+                let shape = done.receives(Announce::Opened, MAIN, Framing::Stream).lane(Lane::Out);
+                Self { max_data: *limit, ..shape }
             }
-            Request::TarOut(_) => done
-                .receives(Announce::Opened, MAIN, Framing::Stream)
-                .lane(Lane::Out),
-            Request::Write(..) | Request::TarIn(..) => Self {
-                input: true,
-                ..Self::new(Answer::Size)
+            Request::TarOut(_) => done.receives(Announce::Opened, MAIN, Framing::Stream).lane(Lane::Out),
+            Request::Write(..) | Request::TarIn(..) => {
+                Self { input: true, ..Self::new(Answer::Size) }.lane(Lane::In)
             }
-            .lane(Lane::In),
             Request::Stat(_) => Self::new(Answer::Stat).lane(Lane::Short),
-            Request::List(_) => done
-                .receives(Announce::Opened, MAIN, Framing::Whole)
-                .lane(Lane::Short),
+            Request::List(_) => done.receives(Announce::Opened, MAIN, Framing::Whole).lane(Lane::Short),
             Request::Exists(_) => Self::new(Answer::Bool).lane(Lane::Short),
             Request::CreateDir(..) | Request::Remove(..) | Request::Rename(..) => done.lane(Lane::Short),
             Request::Glob(_, _, _, most) => Self::new(Answer::Glob(*most)).lane(Lane::Short),
             Request::Grep { max_matches, .. } => Self::new(Answer::Grep(*max_matches)).lane(Lane::Short),
-            Request::Dial(_) => Self {
-                input: true,
-                ..done.receives(Announce::Opened, MAIN, Framing::Stream)
-            },
+            Request::Dial(_) => {
+                Self { input: true, ..done.receives(Announce::Opened, MAIN, Framing::Stream) }
+            }
             Request::Usage => Self::new(Answer::Usage),
         }
     }

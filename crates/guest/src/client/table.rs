@@ -27,11 +27,7 @@ pub(super) struct Table {
 impl Table {
     /// No calls yet.
     pub(super) fn new() -> Self {
-        Self {
-            next: 1,
-            calls: HashMap::new(),
-            closed: false,
-        }
+        Self { next: 1, calls: HashMap::new(), closed: false }
     }
 
     /// Enters a call and gives it its number.

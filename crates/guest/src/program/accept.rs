@@ -51,8 +51,7 @@ impl Guest {
     pub(super) fn add_connection(&mut self, stream: OwnedFd, is_makers: bool) -> io::Result<()> {
         let id = self.next_id();
         let outbox = Outbox::new(stream, Arc::clone(&self.poll), Token::Connection(id))?;
-        self.connections
-            .insert(id, Connection::new(id, Arc::new(outbox), is_makers));
+        self.connections.insert(id, Connection::new(id, Arc::new(outbox), is_makers));
         Ok(())
     }
 

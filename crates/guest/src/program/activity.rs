@@ -16,10 +16,7 @@ impl Activity {
     /// Begins now.
     pub fn new() -> Self {
         let now = now_ms();
-        Self {
-            started_ms: now,
-            last_ms: AtomicU64::new(now),
-        }
+        Self { started_ms: now, last_ms: AtomicU64::new(now) }
     }
 
     /// Something happened.

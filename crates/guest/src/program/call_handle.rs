@@ -19,11 +19,7 @@ pub struct CallHandle {
 impl CallHandle {
     /// The call with that number of that connection.
     pub fn new(connection: u32, call: u32, outbox: Arc<Outbox>) -> Self {
-        Self {
-            connection,
-            call,
-            outbox,
-        }
+        Self { connection, call, outbox }
     }
 
     /// Whether this is that call.
@@ -43,8 +39,7 @@ impl CallHandle {
 
     /// Sends bytes on a channel, at most one frame of them.
     pub fn data(&self, channel: u8, parts: &[&[u8]]) {
-        self.outbox
-            .append(|out| wire::push_data(out, self.call, channel, parts));
+        self.outbox.append(|out| wire::push_data(out, self.call, channel, parts));
     }
 
     /// Ends a channel.
@@ -54,14 +49,12 @@ impl CallHandle {
 
     /// Grants bytes on a channel.
     pub fn grant(&self, channel: u8, bytes: u32) {
-        self.outbox
-            .append(|out| wire::push_credit(out, self.call, channel, bytes));
+        self.outbox.append(|out| wire::push_credit(out, self.call, channel, bytes));
     }
 
     /// Says that something happened.
     pub fn event(&self, event: &Event) {
-        self.outbox
-            .append(|out| wire::push_message(out, Kind::Event, self.call, event));
+        self.outbox.append(|out| wire::push_message(out, Kind::Event, self.call, event));
     }
 
     /// The good answer or the bad one.

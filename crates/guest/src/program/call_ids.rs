@@ -15,10 +15,7 @@ impl CallIds {
         if id == 0 || self.was_used(id) || self.0.len() >= MOST_RANGES {
             return false;
         }
-        let end = id
-            .checked_add(1)
-            .and_then(|next| self.0.remove(&next))
-            .unwrap_or(id);
+        let end = id.checked_add(1).and_then(|next| self.0.remove(&next)).unwrap_or(id);
         match self.0.range_mut(..id).next_back() {
             Some((_, last)) if *last == id - 1 => *last = end,
             _ => drop(self.0.insert(id, end)),
@@ -28,10 +25,7 @@ impl CallIds {
 
     /// Whether a call of this number began, whatever became of it.
     pub fn was_used(&self, id: u32) -> bool {
-        self.0
-            .range(..=id)
-            .next_back()
-            .is_some_and(|(_, last)| *last >= id)
+        self.0.range(..=id).next_back().is_some_and(|(_, last)| *last >= id)
     }
 }
 

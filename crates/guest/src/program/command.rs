@@ -98,8 +98,7 @@ impl Command {
 
     /// Its own process number, once it has one.
     pub fn pid(&self) -> Option<i32> {
-        self.pid_of_ended
-            .or_else(|| self.launched.as_ref().and_then(Launched::pid))
+        self.pid_of_ended.or_else(|| self.launched.as_ref().and_then(Launched::pid))
     }
 
     /// Its reaper is gone: what it was made of.
@@ -116,10 +115,7 @@ impl Command {
     /// Nobody waits for what it says any more; it goes on saying it.
     pub fn mute(&mut self) {
         self.muted = true;
-        self.streams
-            .iter_mut()
-            .flatten()
-            .for_each(|stream| stream.held = Vec::new());
+        self.streams.iter_mut().flatten().for_each(|stream| stream.held = Vec::new());
         self.watch_outputs();
     }
 
@@ -176,10 +172,7 @@ impl Command {
     /// After the command's end: takes what its pipes hold right now, and no more. What the client does not take yet
     /// is held; nothing else is read until it is gone.
     pub fn take_last_words(&mut self) {
-        self.streams
-            .iter_mut()
-            .flatten()
-            .for_each(OutputStream::hold_what_waits);
+        self.streams.iter_mut().flatten().for_each(OutputStream::hold_what_waits);
     }
 
     /// Sends what is held, as far as the client takes it. Whether nothing is left.
@@ -190,9 +183,7 @@ impl Command {
         let mut all = true;
         for stream in self.streams.iter_mut().flatten() {
             while !stream.held.is_empty() && stream.credit > 0 && !handle.is_full() {
-                let most = (stream.credit as usize)
-                    .min(MAX_PAYLOAD_BYTES)
-                    .min(stream.held.len());
+                let most = (stream.credit as usize).min(MAX_PAYLOAD_BYTES).min(stream.held.len());
                 let piece: Vec<u8> = stream.held.drain(..most).collect();
                 stream.credit -= most as u64;
                 handle.data(stream.channel, &[&piece]);
@@ -217,10 +208,7 @@ impl Command {
 
     /// Reads its output (again).
     pub fn watch_outputs(&mut self) {
-        self.streams
-            .iter_mut()
-            .flatten()
-            .for_each(|stream| stream.watch(true));
+        self.streams.iter_mut().flatten().for_each(|stream| stream.watch(true));
     }
 
     /// Takes what the client sent for its standard input. `false`: more than was granted.
@@ -232,10 +220,7 @@ impl Command {
 
     /// The client sends no more input.
     pub fn end_input(&mut self) {
-        let last = self
-            .terminal
-            .as_ref()
-            .map(|master| sys::end_of_input(master.as_fd()));
+        let last = self.terminal.as_ref().map(|master| sys::end_of_input(master.as_fd()));
         if let Some(input) = self.input.as_mut() {
             input.end(last.as_slice());
         }
@@ -256,10 +241,7 @@ impl Command {
 
     /// Sends a signal to its process group, or its terminal's foreground group.
     pub fn signal(&mut self, signal: i32) {
-        let group = self
-            .terminal
-            .as_ref()
-            .and_then(|master| sys::foreground_group(master.as_fd()));
+        let group = self.terminal.as_ref().and_then(|master| sys::foreground_group(master.as_fd()));
         let has_started = self.launched.as_ref().is_some_and(Launched::has_started);
         match group.or_else(|| self.pid()) {
             Some(group) if has_started && self.progress == Progress::Running => send_to_group(group, signal),

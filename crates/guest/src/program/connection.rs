@@ -89,23 +89,16 @@ impl Connection {
         }
         let hello: Hello = read(&frame.payload)?;
         if hello.major != MAJOR {
-            let message = format!(
-                "the client speaks version {} of the protocol, the guest {MAJOR}",
-                hello.major
-            );
+            let message =
+                format!("the client speaks version {} of the protocol, the guest {MAJOR}", hello.major);
             return Err(failure("conflict", message));
         }
         if !equal_in_constant_time(&hello.nonce, &config.client_nonce) {
             return Err(failure("permission", "the nonce is not this sandbox's"));
         }
         self.greeted = true;
-        let welcome = Welcome {
-            major: MAJOR,
-            minor: MINOR,
-            nonce: config.guest_nonce,
-        };
-        self.outbox
-            .append(|out| wire::push_message(out, Kind::Welcome, 0, &welcome));
+        let welcome = Welcome { major: MAJOR, minor: MINOR, nonce: config.guest_nonce };
+        self.outbox.append(|out| wire::push_message(out, Kind::Welcome, 0, &welcome));
         Ok(())
     }
 
@@ -127,10 +120,7 @@ impl Connection {
             bytes.extend_from_slice(&frame.payload);
         }
         if bytes.len() > MAX_MESSAGE_BYTES || self.partial_bytes + bytes.len() > MOST_PARTIAL_BYTES {
-            return Err(failure(
-                "invalid",
-                format!("a request of more than {MAX_MESSAGE_BYTES} bytes"),
-            ));
+            return Err(failure("invalid", format!("a request of more than {MAX_MESSAGE_BYTES} bytes")));
         }
         if !frame.header.more {
             return read(&bytes).map(Some);
@@ -142,14 +132,10 @@ impl Connection {
 
     fn begin(&mut self, call: u32) -> Result<(), Failure> {
         if !self.ids.begin(call) {
-            return Err(failure(
-                "invalid",
-                format!("call {call} can't begin: the number is 0 or was used"),
-            ));
+            return Err(failure("invalid", format!("call {call} can't begin: the number is 0 or was used")));
         }
         if self.calls.len() + self.partial.len() >= MAX_CALLS {
-            self.calls
-                .retain(|_, call| !matches!(call, Call::File(file) if file.is_done()));
+            self.calls.retain(|_, call| !matches!(call, Call::File(file) if file.is_done()));
         }
         if self.calls.len() + self.partial.len() >= MAX_CALLS {
             return Err(failure("invalid", format!("more than {MAX_CALLS} calls at once")));
@@ -189,10 +175,7 @@ pub fn read<M: Message>(bytes: &[u8]) -> Result<M, Failure> {
 }
 
 fn equal_in_constant_time(a: &[u8; 16], b: &[u8; 16]) -> bool {
-    let difference = a
-        .iter()
-        .zip(b)
-        .fold(0, |difference, (a, b)| black_box(difference | (a ^ b)));
+    let difference = a.iter().zip(b).fold(0, |difference, (a, b)| black_box(difference | (a ^ b)));
     black_box(difference) == 0
 }
 

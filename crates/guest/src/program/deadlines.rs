@@ -26,12 +26,7 @@ impl Deadlines {
         ttl_ms: Option<u64>,
         idle_timeout_ms: Option<u64>,
     ) -> io::Result<Self> {
-        let deadlines = Self {
-            timer: Timer::new()?,
-            activity,
-            ttl_ms,
-            idle_timeout_ms,
-        };
+        let deadlines = Self { timer: Timer::new()?, activity, ttl_ms, idle_timeout_ms };
         if let Some(next) = deadlines.next() {
             poll.add_reader(deadlines.timer.fd(), Token::Deadline)?;
             deadlines.timer.set(next)?;

@@ -36,23 +36,10 @@ impl Dial {
     pub fn new(handle: CallHandle, id: u32, port: u16, poll: Arc<Poll>) -> Result<Self, Failure> {
         let (writer, tried_v6) = match connect(id, port, false, &poll) {
             Ok(writer) => (writer, false),
-            Err(_) => (
-                connect(id, port, true, &poll).map_err(|error| refused(port, &error))?,
-                true,
-            ),
+            Err(_) => (connect(id, port, true, &poll).map_err(|error| refused(port, &error))?, true),
         };
         let (reader, connected, client_ended) = (None, false, false);
-        Ok(Self {
-            handle,
-            id,
-            port,
-            poll,
-            tried_v6,
-            writer,
-            reader,
-            connected,
-            client_ended,
-        })
+        Ok(Self { handle, id, port, poll, tried_v6, writer, reader, connected, client_ended })
     }
 
     /// The call.
@@ -62,11 +49,7 @@ impl Dial {
 
     /// The socket takes bytes, or the connect settled.
     pub fn on_writable(&mut self) -> Ending {
-        if self.connected {
-            self.write()
-        } else {
-            self.settle_connect()
-        }
+        if self.connected { self.write() } else { self.settle_connect() }
     }
 
     fn settle_connect(&mut self) -> Ending {
@@ -94,12 +77,7 @@ impl Dial {
     fn open(&mut self) -> io::Result<()> {
         let reading_end = self.writer.fd().try_clone()?;
         let token = Token::DialRead(self.id);
-        self.reader = Some(OutputStream::new(
-            reading_end,
-            Arc::clone(&self.poll),
-            token,
-            CHANNEL_MAIN,
-        )?);
+        self.reader = Some(OutputStream::new(reading_end, Arc::clone(&self.poll), token, CHANNEL_MAIN)?);
         self.connected = true;
         self.handle.event(&Event::Opened(None));
         Ok(())

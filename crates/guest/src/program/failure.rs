@@ -4,10 +4,7 @@ use crate::protocol::Failure;
 
 /// A failure of this kind, with its sentence.
 pub fn failure(kind: &str, message: impl Into<String>) -> Failure {
-    Failure {
-        kind: kind.to_owned(),
-        message: message.into(),
-    }
+    Failure { kind: kind.to_owned(), message: message.into() }
 }
 
 /// Nobody waits for the call any more.

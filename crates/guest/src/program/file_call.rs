@@ -43,12 +43,7 @@ impl FileCall {
             allowance: WINDOW,
             consumed: 0,
         };
-        Arc::new(Self {
-            outbox,
-            call,
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-        })
+        Arc::new(Self { outbox, call, state: Mutex::new(state), changed: Condvar::new() })
     }
 
     /// Main thread: bytes arrived. `false`: more than was granted.
@@ -159,9 +154,7 @@ impl CallIo for WorkerIo<'_> {
             if !self.0.outbox.wait_for_room(|| self.0.is_stopped()) {
                 return Err(Stopped);
             }
-            self.0
-                .outbox
-                .send(|out| wire::push_data(out, self.0.call, CHANNEL_MAIN, &[piece]));
+            self.0.outbox.send(|out| wire::push_data(out, self.0.call, CHANNEL_MAIN, &[piece]));
         }
         Ok(())
     }
@@ -169,9 +162,7 @@ impl CallIo for WorkerIo<'_> {
     fn receive(&mut self) -> Result<Option<Vec<u8>>, Stopped> {
         let (piece, grant) = self.0.next_piece()?;
         if let Some(bytes) = grant {
-            self.0
-                .outbox
-                .send(|out| wire::push_credit(out, self.0.call, CHANNEL_MAIN, bytes));
+            self.0.outbox.send(|out| wire::push_credit(out, self.0.call, CHANNEL_MAIN, bytes));
         }
         Ok(piece)
     }
@@ -180,9 +171,7 @@ impl CallIo for WorkerIo<'_> {
         if self.stopped() {
             return Err(Stopped);
         }
-        self.0
-            .outbox
-            .send(|out| wire::push_message(out, Kind::Event, self.0.call, &event));
+        self.0.outbox.send(|out| wire::push_message(out, Kind::Event, self.0.call, &event));
         Ok(())
     }
 

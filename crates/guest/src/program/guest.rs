@@ -81,21 +81,10 @@ pub enum Ending {
 impl Guest {
     /// Ready to serve.
     pub fn new(inherited: Inherited) -> io::Result<Self> {
-        let Inherited {
-            stream,
-            listener,
-            config,
-            children,
-            open_files,
-        } = inherited;
+        let Inherited { stream, listener, config, children, open_files } = inherited;
         let poll = Arc::new(Poll::new()?);
         let activity = Arc::new(Activity::new());
-        let deadlines = Deadlines::new(
-            &poll,
-            Arc::clone(&activity),
-            config.ttl_ms,
-            config.idle_timeout_ms,
-        )?;
+        let deadlines = Deadlines::new(&poll, Arc::clone(&activity), config.ttl_ms, config.idle_timeout_ms)?;
         let spawner = Spawner::new(open_files)?;
         poll.add_reader(spawner.status_fd(), Token::Status)?;
         poll.add_reader(children.as_fd(), Token::Children)?;
@@ -195,9 +184,7 @@ impl Guest {
     }
 
     fn flush(&self) {
-        self.connections
-            .values()
-            .for_each(|connection| connection.outbox.flush());
+        self.connections.values().for_each(|connection| connection.outbox.flush());
     }
 
     /// Answers a call that is over, and forgets it.

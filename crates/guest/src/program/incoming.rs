@@ -58,9 +58,7 @@ impl Guest {
     /// The connection has broken the protocol: it hears why, if it listens, and is closed.
     fn refuse(&mut self, id: u32, refusal: &Failure) {
         if let Some(connection) = self.connections.get(&id) {
-            connection
-                .outbox
-                .append(|out| wire::push_message(out, Kind::Failure, 0, refusal));
+            connection.outbox.append(|out| wire::push_message(out, Kind::Failure, 0, refusal));
             connection.outbox.flush();
         }
         self.lose_connection(id);
@@ -93,10 +91,7 @@ impl Guest {
                 self.on_cancel(id, call, &open);
                 Ok(())
             }
-            _ => Err(failure(
-                "invalid",
-                format!("a client does not send frames of kind {kind:?}"),
-            )),
+            _ => Err(failure("invalid", format!("a client does not send frames of kind {kind:?}"))),
         }
     }
 
@@ -144,10 +139,8 @@ impl Guest {
             Call::Command(command) => self.grant_output(*command, channel, bytes),
             Call::Dial(dial) if channel == CHANNEL_MAIN => self.grant_dial(*dial, bytes),
             Call::Logs(process) => {
-                let finished = self
-                    .processes
-                    .get(*process)
-                    .map(|process| process.grant(id, call, channel, bytes));
+                let finished =
+                    self.processes.get(*process).map(|process| process.grant(id, call, channel, bytes));
                 self.finish_all(finished.unwrap_or_default());
             }
             _ => {}

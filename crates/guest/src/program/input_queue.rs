@@ -24,21 +24,13 @@ pub struct InputQueue {
 impl InputQueue {
     /// An empty one, with the first window granted.
     pub fn new() -> Self {
-        Self {
-            pending: Vec::new(),
-            written: 0,
-            allowance: WINDOW,
-            consumed: 0,
-            ended: false,
-            broken: false,
-        }
+        Self { pending: Vec::new(), written: 0, allowance: WINDOW, consumed: 0, ended: false, broken: false }
     }
 
     /// Takes what the client sent. `false`: more than was granted.
     pub fn accept(&mut self, bytes: &[u8]) -> bool {
-        let Some(allowance) = u32::try_from(bytes.len())
-            .ok()
-            .and_then(|sent| self.allowance.checked_sub(sent))
+        let Some(allowance) =
+            u32::try_from(bytes.len()).ok().and_then(|sent| self.allowance.checked_sub(sent))
         else {
             return false;
         };

@@ -20,13 +20,7 @@ pub struct InputWriter {
 impl InputWriter {
     /// For a descriptor that never waits and that `poll` does not watch yet.
     pub fn new(fd: OwnedFd, poll: Arc<Poll>, token: Token) -> Self {
-        Self {
-            fd,
-            poll,
-            token,
-            watched: false,
-            queue: InputQueue::new(),
-        }
+        Self { fd, poll, token, watched: false, queue: InputQueue::new() }
     }
 
     /// The descriptor.
@@ -78,11 +72,7 @@ impl InputWriter {
             return;
         }
         let fd = self.fd.as_fd();
-        let changed = if wanted {
-            self.poll.add_writer(fd, self.token)
-        } else {
-            self.poll.remove(fd)
-        };
+        let changed = if wanted { self.poll.add_writer(fd, self.token) } else { self.poll.remove(fd) };
         debug_assert!(changed.is_ok(), "watching one's own descriptor: {changed:?}");
         self.watched = wanted;
     }

@@ -22,17 +22,9 @@ pub struct LogReader {
 impl LogReader {
     /// Begins where the request says.
     pub fn new(handle: CallHandle, request: &LogRequest, log: &LogRing) -> Self {
-        let next = request
-            .tail
-            .map_or(request.offset, |bytes| log.tail(bytes, request.stream));
+        let next = request.tail.map_or(request.offset, |bytes| log.tail(bytes, request.stream));
         let until = (!request.follow).then_some(log.end());
-        Self {
-            handle,
-            stream: request.stream,
-            next,
-            until,
-            credit: [u64::from(WINDOW); 2],
-        }
+        Self { handle, stream: request.stream, next, until, credit: [u64::from(WINDOW); 2] }
     }
 
     /// The client takes more of a stream; credit counts whole payloads.
@@ -49,9 +41,7 @@ impl LogReader {
             let Some(piece) = log.piece(self.next, self.stream, MAX_PAYLOAD_BYTES - OFFSET_BYTES) else {
                 return has_ended || self.until.is_some();
             };
-            let left = self
-                .until
-                .map_or(u64::MAX, |until| until.saturating_sub(piece.offset));
+            let left = self.until.map_or(u64::MAX, |until| until.saturating_sub(piece.offset));
             if left == 0 {
                 return true;
             }
@@ -65,8 +55,7 @@ impl LogReader {
             let bytes = &piece.bytes[..piece.bytes.len().min(room as usize)];
             *credit -= (OFFSET_BYTES + bytes.len()) as u64;
             self.next = piece.offset + bytes.len() as u64;
-            self.handle
-                .data(piece.channel, &[&piece.offset.to_le_bytes(), bytes]);
+            self.handle.data(piece.channel, &[&piece.offset.to_le_bytes(), bytes]);
         }
     }
 }

@@ -39,12 +39,7 @@ pub struct LogPiece<'a> {
 impl LogRing {
     /// An empty log that keeps about `capacity` bytes; it takes memory as it grows.
     pub fn new(capacity: u64) -> Self {
-        Self {
-            records: VecDeque::new(),
-            end: 0,
-            cost: 0,
-            capacity,
-        }
+        Self { records: VecDeque::new(), end: 0, cost: 0, capacity }
     }
 
     /// Where the next byte will stand.
@@ -63,11 +58,7 @@ impl LogRing {
             }
             _ => {
                 self.cost += RECORD_COST;
-                self.records.push_back(Record {
-                    channel,
-                    offset,
-                    bytes: bytes.to_vec(),
-                });
+                self.records.push_back(Record { channel, offset, bytes: bytes.to_vec() });
             }
         }
         self.forget_oldest();
@@ -96,19 +87,14 @@ impl LogRing {
 
     /// The first piece at or after `offset`, of that stream if one is named, at most `limit` bytes.
     pub fn piece(&self, offset: u64, channel: Option<u8>, limit: usize) -> Option<LogPiece<'_>> {
-        let first = self
-            .records
-            .partition_point(|record| record.offset + record.bytes.len() as u64 <= offset);
+        let first =
+            self.records.partition_point(|record| record.offset + record.bytes.len() as u64 <= offset);
         let wanted = |record: &&Record| channel.is_none_or(|channel| record.channel == channel);
         let record = self.records.range(first..).find(wanted)?;
         let skipped = offset.saturating_sub(record.offset) as usize;
         let bytes = &record.bytes[skipped..];
         let bytes = &bytes[..bytes.len().min(limit)];
-        Some(LogPiece {
-            channel: record.channel,
-            offset: record.offset + skipped as u64,
-            bytes,
-        })
+        Some(LogPiece { channel: record.channel, offset: record.offset + skipped as u64, bytes })
     }
 
     /// Where the last `bytes` bytes begin, of that stream if one is named.
@@ -146,29 +132,11 @@ mod tests {
     #[test]
     fn offsets_count_both_streams_and_pieces_stay_of_one() {
         let ring = ring();
-        assert_eq!(
-            ring.piece(0, None, 99),
-            Some(LogPiece {
-                channel: OUT,
-                offset: 0,
-                bytes: b"one two "
-            })
-        );
-        assert_eq!(
-            ring.piece(9, None, 2),
-            Some(LogPiece {
-                channel: ERR,
-                offset: 9,
-                bytes: b"ad"
-            })
-        );
+        assert_eq!(ring.piece(0, None, 99), Some(LogPiece { channel: OUT, offset: 0, bytes: b"one two " }));
+        assert_eq!(ring.piece(9, None, 2), Some(LogPiece { channel: ERR, offset: 9, bytes: b"ad" }));
         assert_eq!(
             ring.piece(8, Some(OUT), 99),
-            Some(LogPiece {
-                channel: OUT,
-                offset: 12,
-                bytes: b"three"
-            })
+            Some(LogPiece { channel: OUT, offset: 12, bytes: b"three" })
         );
         assert_eq!(ring.piece(17, None, 99), None);
     }
@@ -176,14 +144,7 @@ mod tests {
     #[test]
     fn a_tail_counts_the_bytes_of_the_stream_that_was_asked_for() {
         let ring = ring();
-        assert_eq!(
-            (
-                ring.tail(7, None),
-                ring.tail(7, Some(OUT)),
-                ring.tail(3, Some(ERR))
-            ),
-            (10, 6, 9)
-        );
+        assert_eq!((ring.tail(7, None), ring.tail(7, Some(OUT)), ring.tail(3, Some(ERR))), (10, 6, 9));
         assert_eq!((ring.tail(0, None), ring.tail(9999, None)), (17, 0));
     }
 

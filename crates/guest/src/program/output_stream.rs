@@ -39,15 +39,7 @@ impl OutputStream {
     pub fn new(fd: OwnedFd, poll: Arc<Poll>, token: Token, channel: u8) -> io::Result<Self> {
         poll.add_reader(fd.as_fd(), token)?;
         let credit = u64::from(WINDOW);
-        Ok(Self {
-            fd,
-            poll,
-            token,
-            watched: true,
-            channel,
-            credit,
-            held: Vec::new(),
-        })
+        Ok(Self { fd, poll, token, watched: true, channel, credit, held: Vec::new() })
     }
 
     /// Begins or stops to watch for more.

@@ -113,11 +113,7 @@ impl Poll {
         let decoded = events[..count].iter().map(|event| {
             let has = |flags: i32| event.events & flags as u32 != 0;
             let hung_up = has(libc::EPOLLHUP | libc::EPOLLERR);
-            let ready = Ready {
-                readable: has(libc::EPOLLIN),
-                writable: has(libc::EPOLLOUT),
-                hung_up,
-            };
+            let ready = Ready { readable: has(libc::EPOLLIN), writable: has(libc::EPOLLOUT), hung_up };
             (Token::from_number(event.u64), ready)
         });
         Ok(decoded.collect())
@@ -130,19 +126,8 @@ mod tests {
 
     #[test]
     fn every_token_survives_the_kernel() {
-        let some = [
-            Token::Listener,
-            Token::Status,
-            Token::Children,
-            Token::Deadline,
-            Token::Connection(7),
-        ];
-        let more = [
-            Token::Output(7, 0),
-            Token::Output(u32::MAX, 1),
-            Token::Input(1),
-            Token::DialRead(2),
-        ];
+        let some = [Token::Listener, Token::Status, Token::Children, Token::Deadline, Token::Connection(7)];
+        let more = [Token::Output(7, 0), Token::Output(u32::MAX, 1), Token::Input(1), Token::DialRead(2)];
         for token in some.into_iter().chain(more).chain([Token::DialWrite(3)]) {
             assert_eq!(Token::from_number(token.to_number()), token);
         }

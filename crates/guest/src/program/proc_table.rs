@@ -25,10 +25,7 @@ pub fn children(pid: i32) -> Vec<i32> {
     let mut found = Vec::new();
     for thread in threads.flatten() {
         match fs::read_to_string(thread.path().join("children")) {
-            Ok(list) => found.extend(
-                list.split_ascii_whitespace()
-                    .filter_map(|pid| pid.parse::<i32>().ok()),
-            ),
+            Ok(list) => found.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok())),
             // A thread may have ended meanwhile. A kernel without this file has none for us either.
             Err(_) if has_children_files() => {}
             Err(_) => return children_by_scan(pid),
@@ -77,11 +74,8 @@ fn children_by_scan(pid: i32) -> Vec<i32> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
     };
-    let pids = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|candidate| stat(*candidate).is_some_and(|stat| stat.parent == pid))
-        .collect()
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|candidate| stat(*candidate).is_some_and(|stat| stat.parent == pid)).collect()
 }
 
 fn parse_tracer(status: &[u8]) -> Option<i32> {
@@ -113,13 +107,8 @@ mod tests {
     #[test]
     fn a_name_with_brackets_does_not_confuse_the_numbers() {
         let line = b"42 (a) b) S 7 42 42 0 -1 0 0 0 0 0 10 5 20 2 20 0 1 0 99 1000 33 18446744073709551615";
-        let expected = ProcStat {
-            parent: 7,
-            state: b'S',
-            own_ticks: 15,
-            reaped_ticks: 22,
-            resident_pages: 33,
-        };
+        let expected =
+            ProcStat { parent: 7, state: b'S', own_ticks: 15, reaped_ticks: 22, resident_pages: 33 };
         assert_eq!(parse_stat(line), Some(expected));
     }
 

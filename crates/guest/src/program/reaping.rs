@@ -52,8 +52,7 @@ impl Guest {
     }
 
     fn on_reaper_gone(&mut self, id: u32, reaped: &Reaped) {
-        self.kills
-            .retain(|kill| kill.root() != Root::Reaper(reaped.pid()));
+        self.kills.retain(|kill| kill.root() != Root::Reaper(reaped.pid()));
         let was_killed = reaped.status().is_err();
         if was_killed && !self.kills.iter().any(|kill| kill.root() == Root::Escaped) {
             self.kills.push(TreeKill::new(Root::Escaped));
@@ -72,10 +71,7 @@ impl Guest {
 
     /// A process that outlived its reaper ended.
     fn on_orphan_gone(&mut self, reaped: &Reaped) {
-        let found = self
-            .commands
-            .values_mut()
-            .find(|command| command.pid() == Some(reaped.pid()));
+        let found = self.commands.values_mut().find(|command| command.pid() == Some(reaped.pid()));
         if let Some(command) = found.filter(|command| command.progress == Progress::Running) {
             let status = reaped.status().map_or_else(Status::Signaled, Status::Exited);
             command.progress = Progress::Ended(status);

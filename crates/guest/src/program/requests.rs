@@ -46,15 +46,8 @@ impl Guest {
     }
 
     fn adopt(&mut self, handle: &CallHandle) -> Result<Reply, Failure> {
-        if !self
-            .connections
-            .get(&handle.connection)
-            .is_some_and(|connection| connection.is_makers)
-        {
-            return Err(failure(
-                "permission",
-                "only whoever made the sandbox can say that it is complete",
-            ));
+        if !self.connections.get(&handle.connection).is_some_and(|connection| connection.is_makers) {
+            return Err(failure("permission", "only whoever made the sandbox can say that it is complete"));
         }
         self.adopted = true;
         Ok(Reply::Done)
@@ -93,14 +86,9 @@ impl Guest {
     }
 
     fn begin_usage(&mut self, handle: CallHandle) {
-        let (reapers, activity, idle_ms) = (
-            self.reaper_pids(),
-            Arc::clone(&self.activity),
-            self.idle_before_ms,
-        );
-        self.begin_work(handle, move |_| {
-            Ok(Reply::Usage(usage::measure(&reapers, &activity, idle_ms)))
-        });
+        let (reapers, activity, idle_ms) =
+            (self.reaper_pids(), Arc::clone(&self.activity), self.idle_before_ms);
+        self.begin_work(handle, move |_| Ok(Reply::Usage(usage::measure(&reapers, &activity, idle_ms))));
     }
 
     /// Serves a call on a worker thread.

@@ -26,13 +26,7 @@ pub fn start_up() -> io::Result<Inherited> {
     let stream = sys::take_inherited(STREAM_FD)?;
     let listener = take_listener()?;
     let config = read_config()?;
-    Ok(Inherited {
-        stream,
-        listener,
-        config,
-        children,
-        open_files,
-    })
+    Ok(Inherited { stream, listener, config, children, open_files })
 }
 
 fn take_listener() -> io::Result<Option<UnixListener>> {

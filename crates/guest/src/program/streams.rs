@@ -26,8 +26,7 @@ impl Guest {
                 };
                 match stream.take(&mut self.buffer) {
                     Taken::Bytes(count) => {
-                        self.processes
-                            .append(process, stream.channel, &self.buffer[..count])
+                        self.processes.append(process, stream.channel, &self.buffer[..count])
                     }
                     Taken::Nothing => {}
                     Taken::End => command.streams[index] = None,
@@ -35,11 +34,7 @@ impl Guest {
             }
         }
         // A terminal that has nothing more to say holds its command's answer no longer.
-        if self
-            .commands
-            .get(&id)
-            .is_some_and(|command| command.streams[index].is_none())
-        {
+        if self.commands.get(&id).is_some_and(|command| command.streams[index].is_none()) {
             self.settle(id);
         }
     }
@@ -56,12 +51,7 @@ impl Guest {
         let Some(command) = self.commands.get_mut(&id) else {
             return;
         };
-        for stream in command
-            .streams
-            .iter_mut()
-            .flatten()
-            .filter(|stream| stream.channel == channel)
-        {
+        for stream in command.streams.iter_mut().flatten().filter(|stream| stream.channel == channel) {
             stream.credit = stream.credit.saturating_add(u64::from(bytes));
         }
         self.resume_command(id);

@@ -10,11 +10,7 @@ use crate::protocol::UsageRecord;
 /// processor time of what they have waited for is. Reads many files: for a worker thread.
 pub fn measure(reapers: &HashSet<i32>, activity: &Activity, idle_ms: u64) -> UsageRecord {
     let (ticks_per_second, page_bytes) = sys::proc_units();
-    let mut record = UsageRecord {
-        uptime_ms: activity.uptime_ms(),
-        idle_ms,
-        ..UsageRecord::default()
-    };
+    let mut record = UsageRecord { uptime_ms: activity.uptime_ms(), idle_ms, ..UsageRecord::default() };
     let mut ticks = 0;
     for pid in proc_table::descendants(std::process::id() as i32) {
         let Some(stat) = proc_table::stat(pid) else {

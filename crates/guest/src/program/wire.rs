@@ -9,16 +9,7 @@ pub fn push_message(out: &mut Vec<u8>, kind: Kind, call: u32, message: &impl Mes
     loop {
         let (piece, after) = rest.split_at(rest.len().min(MAX_PAYLOAD_BYTES));
         rest = after;
-        push_frame(
-            out,
-            Header {
-                kind,
-                channel: 0,
-                more: !rest.is_empty(),
-                call,
-            },
-            &[piece],
-        );
+        push_frame(out, Header { kind, channel: 0, more: !rest.is_empty(), call }, &[piece]);
         if rest.is_empty() {
             return;
         }
@@ -27,40 +18,17 @@ pub fn push_message(out: &mut Vec<u8>, kind: Kind, call: u32, message: &impl Mes
 
 /// Appends one frame of data, at most [`MAX_PAYLOAD_BYTES`] long, made of these parts.
 pub fn push_data(out: &mut Vec<u8>, call: u32, channel: u8, parts: &[&[u8]]) {
-    push_frame(
-        out,
-        Header {
-            kind: Kind::Data,
-            channel,
-            more: false,
-            call,
-        },
-        parts,
-    );
+    push_frame(out, Header { kind: Kind::Data, channel, more: false, call }, parts);
 }
 
 /// Appends the end of a channel.
 pub fn push_end(out: &mut Vec<u8>, call: u32, channel: u8) {
-    push_frame(
-        out,
-        Header {
-            kind: Kind::End,
-            channel,
-            more: false,
-            call,
-        },
-        &[],
-    );
+    push_frame(out, Header { kind: Kind::End, channel, more: false, call }, &[]);
 }
 
 /// Appends a grant of `bytes` more.
 pub fn push_credit(out: &mut Vec<u8>, call: u32, channel: u8, bytes: u32) {
-    let header = Header {
-        kind: Kind::Credit,
-        channel,
-        more: false,
-        call,
-    };
+    let header = Header { kind: Kind::Credit, channel, more: false, call };
     push_frame(out, header, &[&bytes.to_le_bytes()]);
 }
 
@@ -80,10 +48,7 @@ mod tests {
 
     #[test]
     fn a_long_message_travels_in_several_frames_and_arrives_whole() {
-        let reply = Reply::Glob(GlobFound {
-            paths: vec!["/a".repeat(90_000)],
-            truncated: false,
-        });
+        let reply = Reply::Glob(GlobFound { paths: vec!["/a".repeat(90_000)], truncated: false });
         let (mut bytes, mut decoder, mut message) = (Vec::new(), Decoder::new(), Vec::new());
         push_message(&mut bytes, Kind::Reply, 9, &reply);
         decoder.push(&bytes);

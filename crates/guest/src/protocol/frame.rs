@@ -136,7 +136,8 @@ impl Header {
         if flags & !FLAG_MORE != 0 || zero != 0 {
             return Err(FrameError::Reserved);
         }
-        let header = Self { kind, channel, more: flags & FLAG_MORE != 0, call: u32::from_le_bytes([w, x, y, z]) };
+        let header =
+            Self { kind, channel, more: flags & FLAG_MORE != 0, call: u32::from_le_bytes([w, x, y, z]) };
         Ok((header, length as usize))
     }
 }

@@ -530,7 +530,9 @@ mod tests {
 
     #[test]
     fn rubbish_is_refused_with_a_sentence() {
-        assert!(decode::<Request>(&[0xff, 0x00, 0x12]).unwrap_err().starts_with("a message that can't be read"));
+        assert!(
+            decode::<Request>(&[0xff, 0x00, 0x12]).unwrap_err().starts_with("a message that can't be read")
+        );
     }
 
     #[test]

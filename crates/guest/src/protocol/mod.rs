@@ -10,11 +10,11 @@
 mod frame;
 mod message;
 
-pub use frame::{Decoder, Frame, FrameError, Header, Kind, HEADER_BYTES, MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES};
+pub use frame::{Decoder, Frame, FrameError, HEADER_BYTES, Header, Kind, MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES};
 pub use message::{
-    CommandSpec, Control, Event, Exec, Failure, FileEntry, FileKind, GlobFound, GrepFound, GrepLine, Hello,
-    Identity, Location, GuestConfig, LogRequest, Message, ProcessRecord, Reply, Request, StatRecord, Status, Terminal,
-    UsageRecord, Welcome, WriteHow, decode, encode,
+    CommandSpec, Control, Event, Exec, Failure, FileEntry, FileKind, GlobFound, GrepFound, GrepLine,
+    GuestConfig, Hello, Identity, Location, LogRequest, Message, ProcessRecord, Reply, Request, StatRecord,
+    Status, Terminal, UsageRecord, Welcome, WriteHow, decode, encode,
 };
 
 /// The protocol's major version: both sides must have the same.

@@ -53,12 +53,7 @@ pub fn parts(workdir: &str) -> GuestDriverParts {
         network: NetworkMode::None,
         readonly_rootfs: false,
         cgroup_controllers: Vec::new(),
-        limits: LimitsEnforced {
-            memory: none,
-            cpus: none,
-            pids: none,
-            disk: DiskEnforcement::None,
-        },
+        limits: LimitsEnforced { memory: none, cpus: none, pids: none, disk: DiskEnforcement::None },
     };
     GuestDriverParts {
         provider: "fake".to_owned(),
@@ -71,22 +66,13 @@ pub fn parts(workdir: &str) -> GuestDriverParts {
 
 /// A path that is held beneath nothing.
 pub fn place(path: &str) -> Place {
-    Place {
-        path: SandboxPath::parse(path).unwrap(),
-        beneath: None,
-    }
+    Place { path: SandboxPath::parse(path).unwrap(), beneath: None }
 }
 
 /// A guest without a client yet, and the client's end of the stream.
 pub fn unconnected() -> (FakeGuest, DuplexStream) {
     let (host, guest) = tokio::io::duplex(256 * 1024);
-    (
-        FakeGuest {
-            stream: guest,
-            decoder: Decoder::new(),
-        },
-        host,
-    )
+    (FakeGuest { stream: guest, decoder: Decoder::new() }, host)
 }
 
 /// A guest that has welcomed its client.
@@ -105,16 +91,7 @@ pub async fn driven() -> (FakeGuest, Arc<GuestDriver>) {
 impl FakeGuest {
     pub async fn welcome(&mut self) {
         assert_eq!(self.receive().await.header.kind, Kind::Hello);
-        self.send(
-            Kind::Welcome,
-            0,
-            &Welcome {
-                major: MAJOR,
-                minor: MINOR,
-                nonce: GUEST_NONCE,
-            },
-        )
-        .await;
+        self.send(Kind::Welcome, 0, &Welcome { major: MAJOR, minor: MINOR, nonce: GUEST_NONCE }).await;
     }
 
     /// The next frame of the client. A credit is returned like any other.
@@ -160,8 +137,7 @@ impl FakeGuest {
     }
 
     pub async fn send_frame(&mut self, header: Header, payload: &[u8]) {
-        self.send_raw(&[&header.to_bytes(payload.len())[..], payload].concat())
-            .await;
+        self.send_raw(&[&header.to_bytes(payload.len())[..], payload].concat()).await;
     }
 
     /// Bytes as they are. The client may have gone away in the middle of them: that is what some tests are
@@ -173,16 +149,7 @@ impl FakeGuest {
     }
 
     pub async fn send<M: Message>(&mut self, kind: Kind, call: u32, message: &M) {
-        self.send_frame(
-            Header {
-                kind,
-                channel: 0,
-                more: false,
-                call,
-            },
-            &encode(message),
-        )
-        .await;
+        self.send_frame(Header { kind, channel: 0, more: false, call }, &encode(message)).await;
     }
 
     pub async fn reply(&mut self, call: u32, reply: Reply) {
@@ -190,15 +157,7 @@ impl FakeGuest {
     }
 
     pub async fn fail(&mut self, call: u32, kind: &str, message: &str) {
-        self.send(
-            Kind::Failure,
-            call,
-            &Failure {
-                kind: kind.to_owned(),
-                message: message.to_owned(),
-            },
-        )
-        .await;
+        self.send(Kind::Failure, call, &Failure { kind: kind.to_owned(), message: message.to_owned() }).await;
     }
 
     pub async fn opened(&mut self, call: u32) {
@@ -210,41 +169,15 @@ impl FakeGuest {
     }
 
     pub async fn data(&mut self, call: u32, channel: u8, bytes: &[u8]) {
-        self.send_frame(
-            Header {
-                kind: Kind::Data,
-                channel,
-                more: false,
-                call,
-            },
-            bytes,
-        )
-        .await;
+        self.send_frame(Header { kind: Kind::Data, channel, more: false, call }, bytes).await;
     }
 
     pub async fn end(&mut self, call: u32, channel: u8) {
-        self.send_frame(
-            Header {
-                kind: Kind::End,
-                channel,
-                more: false,
-                call,
-            },
-            b"",
-        )
-        .await;
+        self.send_frame(Header { kind: Kind::End, channel, more: false, call }, b"").await;
     }
 
     pub async fn credit(&mut self, call: u32, bytes: u32) {
-        self.send_frame(
-            Header {
-                kind: Kind::Credit,
-                channel: 0,
-                more: false,
-                call,
-            },
-            &bytes.to_le_bytes(),
-        )
-        .await;
+        self.send_frame(Header { kind: Kind::Credit, channel: 0, more: false, call }, &bytes.to_le_bytes())
+            .await;
     }
 }

@@ -153,7 +153,10 @@ pub(super) async fn need_program(sandbox: &Sandbox, program: &str) -> Check {
 }
 
 /// Waits until something holds, asking again and again; a failure says what was waited for.
-pub(super) async fn until<F: Future<Output = Check<bool>>>(what: &str, mut holds: impl FnMut() -> F) -> Check {
+pub(super) async fn until<F: Future<Output = Check<bool>>>(
+    what: &str,
+    mut holds: impl FnMut() -> F,
+) -> Check {
     const PATIENCE: Duration = Duration::from_secs(15);
     let given_up = tokio::time::Instant::now() + PATIENCE;
     while !holds().await? {

@@ -12,11 +12,7 @@ pub(super) struct Capture {
 
 impl Capture {
     pub(super) fn new(cap: u64) -> Self {
-        Self {
-            kept: BytesMut::new(),
-            total: 0,
-            cap: usize::try_from(cap).unwrap_or(usize::MAX),
-        }
+        Self { kept: BytesMut::new(), total: 0, cap: usize::try_from(cap).unwrap_or(usize::MAX) }
     }
 
     /// Counts `chunk`, and keeps as much of it as the cap still lets through.

@@ -84,10 +84,7 @@ impl Sandbox {
     ) -> Result<Self> {
         let spec = spec.validate()?;
         let created = provider.create(&spec).await?;
-        let unfinished = Unfinished {
-            sandbox: Self::new(created, observer),
-            armed: true,
-        };
+        let unfinished = Unfinished { sandbox: Self::new(created, observer), armed: true };
         // The caller's manifest: a provider need not keep the contents of files in what it knows of a sandbox.
         match unfinished.sandbox.furnish(&spec.spec().manifest).await {
             Ok(()) => Ok(unfinished.finish()),
@@ -102,15 +99,11 @@ impl Sandbox {
     async fn furnish(&self, manifest: &Manifest) -> Result<()> {
         for path in &manifest.directories {
             let place = self.manifest_place(&WorkspacePath::parse_directory(path)?)?;
-            let made = self
-                .driver()
-                .create_dir(&place, CreateDirOptions { recursive: true })
-                .await;
+            let made = self.driver().create_dir(&place, CreateDirOptions { recursive: true }).await;
             made.map_err(self.failed("create directory", path))?;
         }
         for (path, content) in &manifest.files {
-            self.furnish_file(&WorkspacePath::parse(path)?, content.clone())
-                .await?;
+            self.furnish_file(&WorkspacePath::parse(path)?, content.clone()).await?;
         }
         match self.observer() {
             Some(observer) => observer.sandbox_created(self.event()).await,
@@ -120,13 +113,7 @@ impl Sandbox {
 
     async fn furnish_file(&self, path: &WorkspacePath, content: Bytes) -> Result<()> {
         let place = self.manifest_place(path)?;
-        self.write_at(
-            &place,
-            path.as_str(),
-            Content::Bytes(content),
-            WriteOptions::default(),
-        )
-        .await?;
+        self.write_at(&place, path.as_str(), Content::Bytes(content), WriteOptions::default()).await?;
         Ok(())
     }
 
@@ -176,10 +163,7 @@ async fn find(provider: &dyn SandboxProvider, key: &str, spec: &SandboxSpec) -> 
     };
     match spec.id.as_ref().filter(|id| *id != found.id()) {
         Some(_) => {
-            let message = format!(
-                "get or create sandbox `{key}`: the name belongs to {}",
-                found.id()
-            );
+            let message = format!("get or create sandbox `{key}`: the name belongs to {}", found.id());
             Err(Error::new(ErrorKind::AlreadyExists, message))
         }
         None => Ok(Some(found)),

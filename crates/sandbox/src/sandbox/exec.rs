@@ -60,10 +60,7 @@ impl Sandbox {
                 return Ok(result);
             }
         }
-        Err(Error::new(
-            ErrorKind::Internal,
-            "a command's events stopped before its end",
-        ))
+        Err(Error::new(ErrorKind::Internal, "a command's events stopped before its end"))
     }
 
     pub(crate) async fn exec_stream_at(
@@ -76,10 +73,7 @@ impl Sandbox {
             Launched::Running(run) => {
                 let control = run.control().unwrap_or_else(|| Arc::new(Ended));
                 let next = async |mut run: Run| run.next().await.map(|event| (event, run));
-                ExecStream {
-                    events: Box::pin(stream::unfold(run, next)),
-                    control: ExecControl(control),
-                }
+                ExecStream { events: Box::pin(stream::unfold(run, next)), control: ExecControl(control) }
             }
             Launched::Ended(result) => ExecStream {
                 events: Box::pin(stream::once(async { Ok(ExecEvent::End(result)) })),
@@ -135,24 +129,11 @@ impl Sandbox {
         if let Some(outcome) = over_before_it_began(&terms) {
             return Ok(Launched::Ended(never_ran(outcome, terms.timeout_ms)));
         }
-        let start = ExecStartEvent {
-            sandbox: self.event().clone(),
-            command: command.clone(),
-            cwd: options.cwd,
-        };
+        let start =
+            ExecStartEvent { sandbox: self.event().clone(), command: command.clone(), cwd: options.cwd };
         let stdin = !matches!(options.stdin, Stdin::Closed);
-        let request = ExecRequest {
-            command,
-            cwd,
-            env,
-            user: options.user,
-            stdin,
-            pty: options.pty,
-        };
-        let subject = Subject {
-            sandbox: self.clone(),
-            start,
-        };
+        let request = ExecRequest { command, cwd, env, user: options.user, stdin, pty: options.pty };
+        let subject = Subject { sandbox: self.clone(), start };
         subject.report_start().await?;
         let launched = launch(subject.clone(), request, options.stdin, terms).await?;
         if let Launched::Ended(result) = &launched {
@@ -191,16 +172,10 @@ impl ExecutionControl for Ended {
     }
 
     async fn signal(&self, Signal(number): Signal) -> Result<()> {
-        Err(Error::new(
-            ErrorKind::NotFound,
-            format!("send signal {number}: the command does not run"),
-        ))
+        Err(Error::new(ErrorKind::NotFound, format!("send signal {number}: the command does not run")))
     }
 
     async fn resize(&self, PtySize { .. }: PtySize) -> Result<()> {
-        Err(Error::new(
-            ErrorKind::NotFound,
-            "resize a terminal: the command does not run",
-        ))
+        Err(Error::new(ErrorKind::NotFound, "resize a terminal: the command does not run"))
     }
 }

@@ -43,10 +43,7 @@ impl Sandbox {
     /// Says what is known of a file; `not_found` if it is missing or a dangling link. See [`FileStat`].
     pub async fn stat(&self, path: &str) -> Result<FileStat> {
         let place = self.place(path)?;
-        self.driver()
-            .stat(&place)
-            .await
-            .map_err(self.failed("stat", path))
+        self.driver().stat(&place).await.map_err(self.failed("stat", path))
     }
 
     /// Lists a directory, sorted by name, dot files included, not what is below its directories. `not_found`,
@@ -54,39 +51,27 @@ impl Sandbox {
     #[doc(alias = "readdir")]
     pub async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
         let place = self.place(path)?;
-        self.driver()
-            .list(&place)
-            .await
-            .map_err(self.failed("list directory", path))
+        self.driver().list(&place).await.map_err(self.failed("list directory", path))
     }
 
     /// Whether something is there. Missing, dangling and beneath a file are all `false`.
     pub async fn exists(&self, path: &str) -> Result<bool> {
         let place = self.place(path)?;
-        self.driver()
-            .exists(&place)
-            .await
-            .map_err(self.failed("look for", path))
+        self.driver().exists(&place).await.map_err(self.failed("look for", path))
     }
 
     /// Makes a directory. Without `recursive`: `already_exists`, or `not_found` for a missing parent.
     #[doc(alias = "mkdir")]
     pub async fn create_dir(&self, path: &str, options: CreateDirOptions) -> Result<()> {
         let place = self.place(path)?;
-        self.driver()
-            .create_dir(&place, options)
-            .await
-            .map_err(self.failed("create directory", path))
+        self.driver().create_dir(&place, options).await.map_err(self.failed("create directory", path))
     }
 
     /// Removes a file, a symbolic link (not its target), or with `recursive` a directory. `not_found` unless `force`.
     #[doc(alias = "rm")]
     pub async fn remove(&self, path: &str, options: RemoveOptions) -> Result<()> {
         let place = self.place(path)?;
-        self.driver()
-            .remove(&place, options)
-            .await
-            .map_err(self.failed("remove", path))
+        self.driver().remove(&place, options).await.map_err(self.failed("remove", path))
     }
 
     /// Moves a file or a directory, replacing a file (or an empty directory) that is in the way.
@@ -97,16 +82,8 @@ impl Sandbox {
     }
 
     pub(crate) async fn read_at(&self, place: &Place, shown: &str) -> Result<Bytes> {
-        let limit = self
-            .info()
-            .spec
-            .limits
-            .max_file_bytes
-            .unwrap_or(u64::MAX)
-            .min(MAX_BUFFERED_READ_BYTES);
-        let mut stream = self
-            .read_stream_at(place, shown, ByteRange::default(), limit)
-            .await?;
+        let limit = self.info().spec.limits.max_file_bytes.unwrap_or(u64::MAX).min(MAX_BUFFERED_READ_BYTES);
+        let mut stream = self.read_stream_at(place, shown, ByteRange::default(), limit).await?;
         let Some(first) = stream.next().await else {
             return Ok(Bytes::new());
         };
@@ -130,11 +107,7 @@ impl Sandbox {
         range: ByteRange,
         limit: u64,
     ) -> Result<ByteStream> {
-        let stream = self
-            .driver()
-            .read(place, range)
-            .await
-            .map_err(self.failed("read file", shown))?;
+        let stream = self.driver().read(place, range).await.map_err(self.failed("read file", shown))?;
         let (sandbox, shown, mut total) = (self.clone(), shown.to_owned(), 0_u64);
         let checked = stream.map(move |bytes| {
             let bytes = bytes.map_err(sandbox.failed("read file", &shown))?;
@@ -160,8 +133,5 @@ fn fused_at_error(stream: ByteStream) -> ByteStream {
 }
 
 fn too_large(limit: u64) -> Error {
-    Error::new(
-        ErrorKind::TooLarge,
-        format!("it has more than {limit} bytes, the limit"),
-    )
+    Error::new(ErrorKind::TooLarge, format!("it has more than {limit} bytes, the limit"))
 }

@@ -30,10 +30,7 @@ impl Sandbox {
             stdin: false,
             pty: None,
         };
-        self.driver()
-            .start(request)
-            .await
-            .map_err(self.failed("start", shown))
+        self.driver().start(request).await.map_err(self.failed("start", shown))
     }
 
     /// Every started process that is still known, oldest first.
@@ -45,10 +42,7 @@ impl Sandbox {
     /// Waits until a started process has ended; `not_found` if there is none.
     pub async fn wait(&self, process: ProcessId) -> Result<ProcessInfo> {
         self.check_processes("wait")?;
-        self.driver()
-            .wait(process)
-            .await
-            .map_err(self.failed("wait for process", process))
+        self.driver().wait(process).await.map_err(self.failed("wait for process", process))
     }
 
     /// A started process's log, to its end or as long as the process runs.
@@ -58,10 +52,7 @@ impl Sandbox {
         query: LogQuery,
     ) -> Result<BoxStream<'static, Result<LogChunk>>> {
         self.check_processes("logs")?;
-        self.driver()
-            .logs(process, query)
-            .await
-            .map_err(self.failed("read the log of process", process))
+        self.driver().logs(process, query).await.map_err(self.failed("read the log of process", process))
     }
 
     /// Sends a signal to a started process's group; `None` kills its whole tree.
@@ -71,10 +62,7 @@ impl Sandbox {
             signal.check()?;
             self.require(Capability::Signals, "kill", &["signal"])?;
         }
-        self.driver()
-            .kill(process, signal)
-            .await
-            .map_err(self.failed("kill process", process))
+        self.driver().kill(process, signal).await.map_err(self.failed("kill process", process))
     }
 
     fn check_processes(&self, operation: &str) -> Result<()> {

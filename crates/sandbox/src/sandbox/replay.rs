@@ -28,12 +28,7 @@ struct Tape {
 
 impl Replay {
     pub(super) fn new(source: ByteStream) -> Self {
-        Self(Arc::new(Mutex::new(Tape {
-            source,
-            pulled: Some(Vec::new()),
-            kept: 0,
-            total: 0,
-        })))
+        Self(Arc::new(Mutex::new(Tape { source, pulled: Some(Vec::new()), kept: 0, total: 0 })))
     }
 
     /// What a driver is given to read.

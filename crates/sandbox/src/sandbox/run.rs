@@ -93,19 +93,12 @@ async fn stop_launch(
         }
         Ok(Err(error)) => {
             tracing::debug!(%error, "a command that was to be stopped could not be started");
-            Ok(Launched::Ended(ExecResult {
-                duration_ms: clock.elapsed_ms(),
-                ..result
-            }))
+            Ok(Launched::Ended(ExecResult { duration_ms: clock.elapsed_ms(), ..result }))
         }
         Err(_elapsed) => {
             let duration_ms = clock.elapsed_ms();
             orphan::adopt_launch(subject, clock, terms, starting);
-            Ok(Launched::Ended(ExecResult {
-                duration_ms,
-                may_still_be_running: true,
-                ..result
-            }))
+            Ok(Launched::Ended(ExecResult { duration_ms, may_still_be_running: true, ..result }))
         }
     }
 }
@@ -126,9 +119,7 @@ pub(super) fn never_ran(outcome: Outcome, timeout_ms: Option<u64>) -> ExecResult
 
 impl Run {
     fn new(live: Live) -> Self {
-        Self {
-            live: Some(Box::new(live)),
-        }
+        Self { live: Some(Box::new(live)) }
     }
 
     /// Its control; `None` after the end.
@@ -197,17 +188,11 @@ impl Subject {
         let Some(observer) = self.sandbox.observer() else {
             return Ok(());
         };
-        observer
-            .exec_ended(&ExecEndEvent {
-                start: self.start.clone(),
-                result: result.clone(),
-            })
-            .await
+        observer.exec_ended(&ExecEndEvent { start: self.start.clone(), result: result.clone() }).await
     }
 
     fn failed(&self, error: Error) -> Error {
-        self.sandbox
-            .failed("run", shorten(&self.start.command.to_string()))(error)
+        self.sandbox.failed("run", shorten(&self.start.command.to_string()))(error)
     }
 }
 

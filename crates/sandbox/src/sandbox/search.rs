@@ -64,10 +64,7 @@ impl Sandbox {
         options: TarInOptions,
     ) -> Result<u64> {
         self.require(Capability::Tar, "tar_in", &[])?;
-        self.driver()
-            .tar_in(place, tar, options)
-            .await
-            .map_err(self.failed("unpack into", shown))
+        self.driver().tar_in(place, tar, options).await.map_err(self.failed("unpack into", shown))
     }
 
     /// Connects to a TCP port on the sandbox's own loopback; `unavailable` if nobody listens there.
@@ -77,10 +74,7 @@ impl Sandbox {
         if port == 0 {
             return Err(Error::invalid("port", "must be from 1 to 65535, not 0"));
         }
-        self.driver()
-            .dial(port)
-            .await
-            .map_err(self.failed("connect to port", port))
+        self.driver().dial(port).await.map_err(self.failed("connect to port", port))
     }
 
     /// What the sandbox uses now.

@@ -14,12 +14,8 @@ pub(super) type Feed = BoxFuture<'static, Result<()>>;
 /// The future that feeds `stdin` to a command. A caller's stream gets a task of its own: keystrokes must arrive even while
 /// nobody takes the output that they cause.
 pub(super) fn feed(stdin: Stdin, input: Option<Box<dyn ExecutionInput>>) -> Result<Option<Feed>> {
-    let missing = || {
-        Error::new(
-            ErrorKind::Internal,
-            "the driver gave a command no input though it was asked to",
-        )
-    };
+    let missing =
+        || Error::new(ErrorKind::Internal, "the driver gave a command no input though it was asked to");
     match stdin {
         Stdin::Closed => Ok(None),
         Stdin::Bytes(bytes) => {

@@ -36,13 +36,7 @@ impl Sandbox {
         options: WriteOptions,
     ) -> Result<u64> {
         let place = self.place(path)?;
-        self.write_at(
-            &place,
-            place.path.as_str(),
-            Content::Bytes(content.into()),
-            options,
-        )
-        .await
+        self.write_at(&place, place.path.as_str(), Content::Bytes(content.into()), options).await
     }
 
     /// The same from a stream, in bounded memory. If the stream fails, nothing is changed (an append keeps what came
@@ -50,8 +44,7 @@ impl Sandbox {
     /// MiB.
     pub async fn write_stream(&self, path: &str, content: ByteStream, options: WriteOptions) -> Result<u64> {
         let place = self.place(path)?;
-        self.write_at(&place, place.path.as_str(), Content::Stream(content), options)
-            .await
+        self.write_at(&place, place.path.as_str(), Content::Stream(content), options).await
     }
 
     /// Writes `content` to `place`, which the error and the observer call `shown`.
@@ -72,11 +65,7 @@ impl Sandbox {
         };
         let Written { bytes, file_size } = written.map_err(self.failed("write file", shown))?;
         if let Some(observer) = self.observer() {
-            let event = FileWriteEvent {
-                sandbox: self.event().clone(),
-                path: shown.to_owned(),
-                size: bytes,
-            };
+            let event = FileWriteEvent { sandbox: self.event().clone(), path: shown.to_owned(), size: bytes };
             observer.file_written(&event).await?;
         }
         Ok(file_size)
@@ -85,10 +74,7 @@ impl Sandbox {
     /// The stricter of the call's and the spec's limit.
     fn write_limits(&self, options: WriteOptions) -> WriteOptions {
         let limits = [options.max_file_bytes, self.info().spec.limits.max_file_bytes];
-        WriteOptions {
-            max_file_bytes: limits.into_iter().flatten().min(),
-            ..options
-        }
+        WriteOptions { max_file_bytes: limits.into_iter().flatten().min(), ..options }
     }
 
     async fn write_bytes(&self, place: &Place, bytes: Bytes, options: WriteOptions) -> Result<Written> {
@@ -107,10 +93,7 @@ impl Sandbox {
             }
             first => first?,
         };
-        Ok(Written {
-            bytes: size,
-            file_size,
-        })
+        Ok(Written { bytes: size, file_size })
     }
 
     async fn write_replayable(
@@ -129,10 +112,7 @@ impl Sandbox {
             }
             first => first?,
         };
-        Ok(Written {
-            bytes: replay.total(),
-            file_size,
-        })
+        Ok(Written { bytes: replay.total(), file_size })
     }
 
     /// Its failure does not matter: the second write says what is wrong.
@@ -152,11 +132,6 @@ struct Written {
 
 /// Any failure may come of a missing parent, but for those that promise that nothing was or will be changed.
 fn parent_may_be_missing(error: &Error) -> bool {
-    let promise = [
-        ErrorKind::Destroyed,
-        ErrorKind::Unsupported,
-        ErrorKind::TooLarge,
-        ErrorKind::Cancelled,
-    ];
+    let promise = [ErrorKind::Destroyed, ErrorKind::Unsupported, ErrorKind::TooLarge, ErrorKind::Cancelled];
     !promise.contains(&error.kind())
 }

@@ -50,13 +50,8 @@ pub struct WorkspaceExec {
 impl fmt::Debug for WorkspaceExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("WorkspaceExec");
-        debug
-            .field("command", &self.command)
-            .field("args", &self.args)
-            .field("cwd", &self.cwd);
-        debug
-            .field("timeout_ms", &self.timeout_ms)
-            .finish_non_exhaustive()
+        debug.field("command", &self.command).field("args", &self.args).field("cwd", &self.cwd);
+        debug.field("timeout_ms", &self.timeout_ms).finish_non_exhaustive()
     }
 }
 
@@ -180,13 +175,7 @@ impl Workspace {
             Some(path) => self.directory("exec", path)?.1,
             None => self.workdir().clone().into(),
         };
-        let default = self
-            .sandbox
-            .info()
-            .spec
-            .limits
-            .timeout_ms
-            .unwrap_or(DEFAULT_TIMEOUT_MS);
+        let default = self.sandbox.info().spec.limits.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS);
         let options = ExecOptions {
             cwd: exec.cwd,
             env: exec.env,
@@ -196,18 +185,8 @@ impl Workspace {
             ..ExecOptions::default()
         };
         let command = Command::argv(std::iter::once(exec.command).chain(exec.args));
-        let callbacks = Callbacks {
-            stdout: exec.on_stdout,
-            stderr: exec.on_stderr,
-        };
-        Ok((
-            Request {
-                command,
-                cwd,
-                options,
-            },
-            callbacks,
-        ))
+        let callbacks = Callbacks { stdout: exec.on_stdout, stderr: exec.on_stderr };
+        Ok((Request { command, cwd, options }, callbacks))
     }
 
     /// A program that could not be started, as the result that a shell would make of it; any other error as it is.
@@ -264,10 +243,7 @@ impl Callbacks {
                 ExecEvent::End(result) => return Ok(result.into()),
             }
         }
-        Err(Error::new(
-            ErrorKind::Internal,
-            "a command's events stopped before its end",
-        ))
+        Err(Error::new(ErrorKind::Internal, "a command's events stopped before its end"))
     }
 }
 
@@ -280,26 +256,18 @@ struct Translation {
 
 impl Translation {
     fn new(events: ExecStream) -> Self {
-        Self {
-            events,
-            stdout: TextDecoder::default(),
-            stderr: TextDecoder::default(),
-        }
+        Self { events, stdout: TextDecoder::default(), stderr: TextDecoder::default() }
     }
 
     async fn next(mut self) -> Option<(Result<WorkspaceExecEvent>, Self)> {
         let event = self.events.next().await?.map(|event| match event {
-            ExecEvent::Stdout(chunk) => WorkspaceExecEvent::Stdout {
-                text: self.stdout.decode(&chunk),
-                chunk,
-            },
-            ExecEvent::Stderr(chunk) => WorkspaceExecEvent::Stderr {
-                text: self.stderr.decode(&chunk),
-                chunk,
-            },
-            ExecEvent::End(result) => WorkspaceExecEvent::Exit {
-                result: result.into(),
-            },
+            ExecEvent::Stdout(chunk) => {
+                WorkspaceExecEvent::Stdout { text: self.stdout.decode(&chunk), chunk }
+            }
+            ExecEvent::Stderr(chunk) => {
+                WorkspaceExecEvent::Stderr { text: self.stderr.decode(&chunk), chunk }
+            }
+            ExecEvent::End(result) => WorkspaceExecEvent::Exit { result: result.into() },
         });
         Some((event, self))
     }

@@ -41,9 +41,7 @@ impl Workspace {
     pub async fn write_file(&self, path: &str, data: impl Into<Bytes> + Send) -> Result<()> {
         let (path, place) = self.place("write_file", path)?;
         let content = Content::Bytes(data.into());
-        self.sandbox
-            .write_at(&place, path.as_str(), content, WriteOptions::default())
-            .await?;
+        self.sandbox.write_at(&place, path.as_str(), content, WriteOptions::default()).await?;
         Ok(())
     }
 
@@ -70,21 +68,13 @@ impl Workspace {
     /// Says what is known of a file; see [`FileStat`] about symbolic links.
     pub async fn stat(&self, path: &str) -> Result<FileStat> {
         let (path, place) = self.directory("stat", path)?;
-        self.sandbox
-            .driver()
-            .stat(&place)
-            .await
-            .map_err(self.sandbox.failed("stat", path))
+        self.sandbox.driver().stat(&place).await.map_err(self.sandbox.failed("stat", path))
     }
 
     /// Whether something is there.
     pub async fn exists(&self, path: &str) -> Result<bool> {
         let (path, place) = self.directory("exists", path)?;
-        self.sandbox
-            .driver()
-            .exists(&place)
-            .await
-            .map_err(self.sandbox.failed("look for", path))
+        self.sandbox.driver().exists(&place).await.map_err(self.sandbox.failed("look for", path))
     }
 
     /// Makes a directory.
@@ -97,11 +87,7 @@ impl Workspace {
     /// Removes a file, a symbolic link (not its target) or a directory.
     pub async fn remove(&self, path: &str, options: RemoveOptions) -> Result<()> {
         let (path, place) = self.place("remove", path)?;
-        self.sandbox
-            .driver()
-            .remove(&place, options)
-            .await
-            .map_err(self.sandbox.failed("remove", path))
+        self.sandbox.driver().remove(&place, options).await.map_err(self.sandbox.failed("remove", path))
     }
 
     /// Moves a file or a directory within the workspace.
@@ -113,11 +99,7 @@ impl Workspace {
     }
 
     async fn is_file(&self, place: &Place) -> bool {
-        self.sandbox
-            .driver()
-            .stat(place)
-            .await
-            .is_ok_and(|stat| !stat.is_directory)
+        self.sandbox.driver().stat(place).await.is_ok_and(|stat| !stat.is_directory)
     }
 
     async fn entry(
@@ -126,34 +108,18 @@ impl Workspace {
         place: &Place,
         entry: DirEntry,
     ) -> Result<WorkspaceEntry> {
-        let DirEntry {
-            name,
-            file_type,
-            size,
-            ..
-        } = entry;
+        let DirEntry { name, file_type, size, .. } = entry;
         let path = match directory.as_str() {
             "" => name.clone(),
             parent => format!("{parent}/{name}"),
         };
         if let Some(file_type) = file_type {
-            return Ok(WorkspaceEntry {
-                path,
-                file_type,
-                size,
-            });
+            return Ok(WorkspaceEntry { path, file_type, size });
         }
-        let child = Place {
-            path: place.path.resolve(&name)?,
-            beneath: place.beneath.clone(),
-        };
+        let child = Place { path: place.path.resolve(&name)?, beneath: place.beneath.clone() };
         let stat = self.sandbox.driver().stat(&child).await;
         let (file_type, known) = described(stat).map_err(self.sandbox.failed("stat", &path))?;
-        Ok(WorkspaceEntry {
-            path,
-            file_type,
-            size: size.or(known),
-        })
+        Ok(WorkspaceEntry { path, file_type, size: size.or(known) })
     }
 }
 
@@ -167,18 +133,9 @@ fn described(stat: Result<FileStat>) -> Result<(FileType, Option<u64>), Error> {
         stat => stat?,
     };
     Ok(match stat {
-        FileStat {
-            is_symbolic_link: Some(true),
-            ..
-        } => (FileType::Symlink, None),
-        FileStat {
-            is_directory: true,
-            size,
-            ..
-        } => (FileType::Directory, size),
-        FileStat {
-            is_file: true, size, ..
-        } => (FileType::File, size),
+        FileStat { is_symbolic_link: Some(true), .. } => (FileType::Symlink, None),
+        FileStat { is_directory: true, size, .. } => (FileType::Directory, size),
+        FileStat { is_file: true, size, .. } => (FileType::File, size),
         FileStat { size, .. } => (FileType::Other, size),
     })
 }

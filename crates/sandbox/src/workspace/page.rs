@@ -22,11 +22,7 @@ pub struct PageOptions {
 
 impl Default for PageOptions {
     fn default() -> Self {
-        Self {
-            start_line: 1,
-            line_count: 500,
-            max_bytes: 65_536,
-        }
+        Self { start_line: 1, line_count: 500, max_bytes: 65_536 }
     }
 }
 
@@ -63,26 +59,17 @@ impl Workspace {
     pub async fn read_text_file_page(&self, path: &str, options: PageOptions) -> Result<TextPage> {
         let (path, place) = self.place("read_text_file_page", path)?;
         options.check()?;
-        let stream = self
-            .sandbox
-            .read_stream_at(&place, path.as_str(), ByteRange::default(), u64::MAX)
-            .await?;
+        let stream =
+            self.sandbox.read_stream_at(&place, path.as_str(), ByteRange::default(), u64::MAX).await?;
         Ok(Window::read(stream, options).await?.page(options))
     }
 }
 
 impl PageOptions {
     fn check(&self) -> Result<()> {
-        let Self {
-            start_line,
-            line_count,
-            max_bytes,
-        } = *self;
-        for (field, value) in [
-            ("startLine", start_line),
-            ("lineCount", line_count),
-            ("maxBytes", max_bytes),
-        ] {
+        let Self { start_line, line_count, max_bytes } = *self;
+        for (field, value) in [("startLine", start_line), ("lineCount", line_count), ("maxBytes", max_bytes)]
+        {
             if value == 0 {
                 return Err(Error::invalid(field, "must be at least 1"));
             }
@@ -148,11 +135,8 @@ impl Window {
     fn page(self, options: PageOptions) -> TextPage {
         let max = usize::try_from(options.max_bytes).unwrap_or(usize::MAX);
         let cut = self.bytes.len() > max;
-        let shown = if cut {
-            &self.bytes[..max - text::unfinished(&self.bytes[..max])]
-        } else {
-            &self.bytes[..]
-        };
+        let shown =
+            if cut { &self.bytes[..max - text::unfinished(&self.bytes[..max])] } else { &self.bytes[..] };
         let ends = shown.iter().filter(|byte| **byte == b'\n').count() as u64;
         let at_line_end = shown.ends_with(b"\n");
         let lines = ends + u64::from(!at_line_end && !shown.is_empty());
@@ -162,11 +146,7 @@ impl Window {
             (false, false) => None,
         };
         let goes_on = truncated_by.is_some() && at_line_end;
-        let content = if options.start_line == 1 {
-            text::decode(shown)
-        } else {
-            text::lossy(shown)
-        };
+        let content = if options.start_line == 1 { text::decode(shown) } else { text::lossy(shown) };
         TextPage {
             content,
             start_line: options.start_line,
@@ -192,17 +172,11 @@ mod tests {
 
     /// The page that any way of cutting the file into pieces gives.
     fn page(file: &str, start_line: u64, line_count: u64, max_bytes: u64) -> TextPage {
-        let options = PageOptions {
-            start_line,
-            line_count,
-            max_bytes,
-        };
+        let options = PageOptions { start_line, line_count, max_bytes };
         let pages: Vec<TextPage> = (1..=file.len().max(1))
             .map(|size| {
                 let mut window = Window::default();
-                file.as_bytes()
-                    .chunks(size)
-                    .any(|piece| window.take(piece, options));
+                file.as_bytes().chunks(size).any(|piece| window.take(piece, options));
                 window.page(options)
             })
             .collect();
@@ -211,35 +185,21 @@ mod tests {
     }
 
     fn facts(page: &TextPage) -> (&str, Option<u64>, Option<u64>, Option<TruncatedBy>) {
-        (
-            &page.content,
-            page.end_line,
-            page.next_start_line,
-            page.truncated_by,
-        )
+        (&page.content, page.end_line, page.next_start_line, page.truncated_by)
     }
 
     #[test]
     fn a_cut_by_lines_says_where_to_go_on() {
         let cut = page("one\ntwo\nthree\n", 1, 2, 100);
-        assert_eq!(
-            facts(&cut),
-            ("one\ntwo\n", Some(2), Some(3), Some(TruncatedBy::Lines))
-        );
+        assert_eq!(facts(&cut), ("one\ntwo\n", Some(2), Some(3), Some(TruncatedBy::Lines)));
         let rest = page("one\ntwo\nthree\n", 3, 2, 100);
         assert_eq!(facts(&rest), ("three\n", Some(3), None, None));
     }
 
     #[test]
     fn the_exact_end_is_no_cut_and_a_last_line_without_its_end_counts() {
-        assert_eq!(
-            facts(&page("one\ntwo", 1, 2, 7)),
-            ("one\ntwo", Some(2), None, None)
-        );
-        assert_eq!(
-            facts(&page("one\r\ntwo\r\n", 2, 1, 100)),
-            ("two\r\n", Some(2), None, None)
-        );
+        assert_eq!(facts(&page("one\ntwo", 1, 2, 7)), ("one\ntwo", Some(2), None, None));
+        assert_eq!(facts(&page("one\r\ntwo\r\n", 2, 1, 100)), ("two\r\n", Some(2), None, None));
     }
 
     #[test]
@@ -253,9 +213,6 @@ mod tests {
         let inside = page("abc😀def\nnext\n", 1, 500, 6);
         assert_eq!(facts(&inside), ("abc", Some(1), None, Some(TruncatedBy::Bytes)));
         let at_end = page("one\ntwo\n", 1, 500, 4);
-        assert_eq!(
-            facts(&at_end),
-            ("one\n", Some(1), Some(2), Some(TruncatedBy::Bytes))
-        );
+        assert_eq!(facts(&at_end), ("one\n", Some(1), Some(2), Some(TruncatedBy::Bytes)));
     }
 }

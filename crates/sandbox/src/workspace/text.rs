@@ -53,11 +53,7 @@ mod tests {
     #[test]
     fn a_character_that_arrives_in_pieces_is_one_character() {
         let mut decoder = TextDecoder::default();
-        let pieces: Vec<String> = "a😀b"
-            .as_bytes()
-            .chunks(2)
-            .map(|piece| decoder.decode(piece))
-            .collect();
+        let pieces: Vec<String> = "a😀b".as_bytes().chunks(2).map(|piece| decoder.decode(piece)).collect();
         assert_eq!(pieces, ["a", "", "😀b"]);
     }
 

@@ -10,36 +10,20 @@ use futures_util::{StreamExt, stream};
 use crate::scripted::{Scripted, error};
 
 fn env(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect()
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
 #[tokio::test]
 async fn variables_are_layered_over_the_spec_and_the_manifest_for_one_call_alone() {
     let driver = Scripted::new(&[]);
-    let manifest = Manifest {
-        env: env(&[("B", "manifest"), ("C", "manifest")]),
-        ..Manifest::default()
-    };
-    let spec = SandboxSpec {
-        env: env(&[("A", "spec"), ("B", "spec")]),
-        manifest,
-        ..SandboxSpec::default()
-    };
+    let manifest = Manifest { env: env(&[("B", "manifest"), ("C", "manifest")]), ..Manifest::default() };
+    let spec = SandboxSpec { env: env(&[("A", "spec"), ("B", "spec")]), manifest, ..SandboxSpec::default() };
     let sandbox = driver.sandbox_of(spec).await;
     let mut commands = driver.commands();
     let base = env(&[("A", "spec"), ("B", "manifest"), ("C", "manifest")]);
     let call = env(&[("A", "spec"), ("B", "manifest"), ("C", "a\n\"$b"), ("D", "")]);
-    for (own, expected) in [
-        (env(&[("C", "a\n\"$b"), ("D", "")]), &call),
-        (BTreeMap::new(), &base),
-    ] {
-        let options = ExecOptions {
-            env: own,
-            ..ExecOptions::default()
-        };
+    for (own, expected) in [(env(&[("C", "a\n\"$b"), ("D", "")]), &call), (BTreeMap::new(), &base)] {
+        let options = ExecOptions { env: own, ..ExecOptions::default() };
         let (result, ()) = tokio::join!(sandbox.exec("true", options), async {
             let command = commands.recv().await.unwrap();
             assert_eq!(&command.request.env, expected);
@@ -57,36 +41,16 @@ async fn what_no_process_could_have_is_refused_before_anything_starts() {
     let cases = [
         (Command::shell(" "), plain(), ErrorKind::Invalid),
         (Command::argv(["a", "b\0"]), plain(), ErrorKind::Invalid),
+        (Command::shell("true"), ExecOptions { env: env(&[("A=B", "")]), ..plain() }, ErrorKind::Invalid),
+        (Command::shell("true"), ExecOptions { cwd: Some("a\0".into()), ..plain() }, ErrorKind::Invalid),
         (
             Command::shell("true"),
-            ExecOptions {
-                env: env(&[("A=B", "")]),
-                ..plain()
-            },
-            ErrorKind::Invalid,
-        ),
-        (
-            Command::shell("true"),
-            ExecOptions {
-                cwd: Some("a\0".into()),
-                ..plain()
-            },
-            ErrorKind::Invalid,
-        ),
-        (
-            Command::shell("true"),
-            ExecOptions {
-                user: Some("root".into()),
-                ..plain()
-            },
+            ExecOptions { user: Some("root".into()), ..plain() },
             ErrorKind::Unsupported,
         ),
         (
             Command::shell("true"),
-            ExecOptions {
-                pty: Some(PtySize::default()),
-                ..plain()
-            },
+            ExecOptions { pty: Some(PtySize::default()), ..plain() },
             ErrorKind::Unsupported,
         ),
     ];
@@ -99,16 +63,8 @@ async fn what_no_process_could_have_is_refused_before_anything_starts() {
 #[tokio::test]
 async fn output_is_cut_at_the_cap_counted_in_full_and_drained() {
     let driver = Scripted::new(&[]);
-    let limits = Limits {
-        max_output_bytes: Some(4),
-        ..Limits::default()
-    };
-    let sandbox = driver
-        .sandbox_of(SandboxSpec {
-            limits,
-            ..SandboxSpec::default()
-        })
-        .await;
+    let limits = Limits { max_output_bytes: Some(4), ..Limits::default() };
+    let sandbox = driver.sandbox_of(SandboxSpec { limits, ..SandboxSpec::default() }).await;
     let mut commands = driver.commands();
     let (result, ()) = tokio::join!(sandbox.exec("x", ExecOptions::default()), async {
         let command = commands.recv().await.unwrap();
@@ -123,10 +79,7 @@ async fn output_is_cut_at_the_cap_counted_in_full_and_drained() {
         (Outcome::Exited(3), &b"abcd"[..], &b"1234"[..])
     );
     assert_eq!((result.stdout_bytes, result.stderr_bytes), (7, 4));
-    assert_eq!(
-        (result.stdout_truncated(), result.stderr_truncated()),
-        (true, false)
-    );
+    assert_eq!((result.stdout_truncated(), result.stderr_truncated()), (true, false));
 }
 
 #[tokio::test]
@@ -134,18 +87,13 @@ async fn a_stream_hands_out_every_byte_and_then_exactly_one_end() {
     let driver = Scripted::new(&[]);
     let sandbox = driver.sandbox().await;
     let mut commands = driver.commands();
-    let options = ExecOptions {
-        max_output_bytes: Some(2),
-        ..ExecOptions::default()
-    };
+    let options = ExecOptions { max_output_bytes: Some(2), ..ExecOptions::default() };
     let mut events = sandbox.exec_stream("x", options).await.unwrap();
     let command = commands.recv().await.unwrap();
     command.stdout(b"abc");
     command.exit(0);
     assert!(matches!(events.next().await, Some(Ok(ExecEvent::Stdout(bytes))) if bytes == "abc"));
-    let Some(Ok(ExecEvent::End(result))) = events.next().await else {
-        panic!("an end was due")
-    };
+    let Some(Ok(ExecEvent::End(result))) = events.next().await else { panic!("an end was due") };
     assert_eq!((&result.stdout[..], result.stdout_bytes), (&b"ab"[..], 3));
     assert!(events.next().await.is_none());
 }
@@ -180,10 +128,7 @@ async fn input_is_fed_while_output_is_read_and_ends() {
         (Stdin::Stream(pieces), vec!["one", "two", "<end>"]),
         (Stdin::Bytes(Bytes::new()), vec!["<end>"]),
     ] {
-        let options = ExecOptions {
-            stdin,
-            ..ExecOptions::default()
-        };
+        let options = ExecOptions { stdin, ..ExecOptions::default() };
         let (result, ()) = tokio::join!(sandbox.exec("x", options), async {
             let command = commands.recv().await.unwrap();
             while command.input.count("<end>") == 0 {
@@ -214,20 +159,8 @@ async fn an_input_stream_that_fails_cancels_the_command() {
     let driver = Scripted::new(&[]);
     let sandbox = driver.sandbox().await;
     let stdin = Stdin::Stream(stream::iter([Err(error(ErrorKind::Internal))]).boxed());
-    let result = sandbox
-        .exec(
-            "x",
-            ExecOptions {
-                stdin,
-                ..ExecOptions::default()
-            },
-        )
-        .await
-        .unwrap();
-    assert_eq!(
-        (result.outcome, driver.log.count("kill")),
-        (Outcome::Cancelled, 1)
-    );
+    let result = sandbox.exec("x", ExecOptions { stdin, ..ExecOptions::default() }).await.unwrap();
+    assert_eq!((result.outcome, driver.log.count("kill")), (Outcome::Cancelled, 1));
 }
 
 #[tokio::test]

@@ -33,11 +33,7 @@ impl Recorder {
         let refused = self.refuses.is_some_and(|refused| line.starts_with(refused));
         self.log.add(line);
         self.told.notify_one();
-        if refused {
-            Err(Error::new(ErrorKind::Conflict, "the observer refuses"))
-        } else {
-            Ok(())
-        }
+        if refused { Err(Error::new(ErrorKind::Conflict, "the observer refuses")) } else { Ok(()) }
     }
 }
 
@@ -68,28 +64,17 @@ impl Observer for Recorder {
 }
 
 fn furnished() -> SandboxSpec {
-    let files = BTreeMap::from([
-        ("b\\c.txt".to_owned(), Bytes::from("abc")),
-        ("a".to_owned(), Bytes::new()),
-    ]);
-    let manifest = Manifest {
-        files,
-        directories: vec!["d/e".into()],
-        env: BTreeMap::new(),
-    };
-    SandboxSpec {
-        manifest,
-        ..SandboxSpec::default()
-    }
+    let files = BTreeMap::from([("b\\c.txt".to_owned(), Bytes::from("abc")), ("a".to_owned(), Bytes::new())]);
+    let manifest = Manifest { files, directories: vec!["d/e".into()], env: BTreeMap::new() };
+    SandboxSpec { manifest, ..SandboxSpec::default() }
 }
 
 #[tokio::test]
 async fn hooks_come_in_the_seeds_order_and_the_manifest_runs_no_exec_hooks() {
     let driver = Scripted::new(&[]);
     let recorder = Arc::new(Recorder::default());
-    let sandbox = Sandbox::create_observed(&Provider::of(&driver), furnished(), recorder.clone())
-        .await
-        .unwrap();
+    let sandbox =
+        Sandbox::create_observed(&Provider::of(&driver), furnished(), recorder.clone()).await.unwrap();
     let mut commands = driver.commands();
     let (result, ()) = tokio::join!(sandbox.exec("x", ExecOptions::default()), async {
         commands.recv().await.unwrap().exit(1);
@@ -118,10 +103,7 @@ async fn hooks_come_in_the_seeds_order_and_the_manifest_runs_no_exec_hooks() {
 async fn a_create_that_fails_after_the_backend_made_something_destroys_it_and_tells_the_first_error() {
     for refuses in ["created", "written"] {
         let driver = Scripted::new(&[]);
-        let recorder = Arc::new(Recorder {
-            refuses: Some(refuses),
-            ..Recorder::default()
-        });
+        let recorder = Arc::new(Recorder { refuses: Some(refuses), ..Recorder::default() });
         let created = Sandbox::create_observed(&Provider::of(&driver), furnished(), recorder.clone()).await;
         assert_eq!(created.unwrap_err().to_string(), "the observer refuses");
         assert_eq!(driver.log.count("destroy"), 1);
@@ -150,19 +132,12 @@ async fn a_create_that_is_given_up_halfway_destroys_what_was_made() {
 #[tokio::test]
 async fn a_command_that_could_not_be_started_has_no_end() {
     let driver = Scripted::new(&[]);
-    driver
-        .refusals
-        .lock()
-        .unwrap()
-        .push_back(error(ErrorKind::NotFound));
+    driver.refusals.lock().unwrap().push_back(error(ErrorKind::NotFound));
     let recorder = Arc::new(Recorder::default());
     let sandbox = Sandbox::create_observed(&Provider::of(&driver), SandboxSpec::default(), recorder.clone())
         .await
         .unwrap();
-    let exec = WorkspaceExec {
-        command: "nope".into(),
-        ..WorkspaceExec::default()
-    };
+    let exec = WorkspaceExec { command: "nope".into(), ..WorkspaceExec::default() };
     assert_eq!(sandbox.workspace().exec(exec).await.unwrap().exit_code, 127);
     assert_eq!(recorder.lines(), ["created", "started nope"]);
 }
@@ -170,20 +145,9 @@ async fn a_command_that_could_not_be_started_has_no_end() {
 #[tokio::test]
 async fn an_observer_that_refuses_a_command_keeps_it_from_starting() {
     let driver = Scripted::new(&[]);
-    let recorder = Arc::new(Recorder {
-        refuses: Some("started"),
-        ..Recorder::default()
-    });
-    let sandbox = Sandbox::create_observed(&Provider::of(&driver), SandboxSpec::default(), recorder)
-        .await
-        .unwrap();
-    assert_eq!(
-        sandbox
-            .exec("x", ExecOptions::default())
-            .await
-            .unwrap_err()
-            .kind(),
-        ErrorKind::Conflict
-    );
+    let recorder = Arc::new(Recorder { refuses: Some("started"), ..Recorder::default() });
+    let sandbox =
+        Sandbox::create_observed(&Provider::of(&driver), SandboxSpec::default(), recorder).await.unwrap();
+    assert_eq!(sandbox.exec("x", ExecOptions::default()).await.unwrap_err().kind(), ErrorKind::Conflict);
     assert_eq!(driver.log.count("exec"), 0);
 }

@@ -3,10 +3,7 @@ use eyot::{Error, ErrorKind, ExecOptions, Sandbox, SandboxName, SandboxSpec};
 use crate::scripted::{Provider, Scripted, error};
 
 fn named(name: &str) -> SandboxSpec {
-    SandboxSpec {
-        name: Some(SandboxName::parse(name).unwrap()),
-        ..SandboxSpec::default()
-    }
+    SandboxSpec { name: Some(SandboxName::parse(name).unwrap()), ..SandboxSpec::default() }
 }
 
 #[tokio::test]
@@ -20,21 +17,14 @@ async fn after_a_destroy_every_clone_refuses_everything_before_it_looks_at_paths
         clone.read("a\0").await.unwrap_err(),
         clone.write("", "x").await.unwrap_err(),
         clone.exec(" ", ExecOptions::default()).await.unwrap_err(),
-        clone
-            .exec_stream("x", ExecOptions::default())
-            .await
-            .err()
-            .unwrap(),
+        clone.exec_stream("x", ExecOptions::default()).await.err().unwrap(),
         clone.processes().await.unwrap_err(),
         clone.dial(0).await.err().unwrap(),
         clone.workspace().read_file("/etc/passwd").await.unwrap_err(),
     ];
     for failure in failures {
         assert_eq!(failure.kind(), ErrorKind::Destroyed);
-        assert_eq!(
-            failure.to_string(),
-            format!("sandbox `{}` has been destroyed", sandbox.name())
-        );
+        assert_eq!(failure.to_string(), format!("sandbox `{}` has been destroyed", sandbox.name()));
     }
     assert_eq!(driver.log.lines(), ["create", "destroy"]);
 }
@@ -42,10 +32,7 @@ async fn after_a_destroy_every_clone_refuses_everything_before_it_looks_at_paths
 #[tokio::test]
 async fn a_bad_spec_never_reaches_the_provider() {
     let driver = Scripted::new(&[]);
-    let spec = SandboxSpec {
-        image: Some(" ".into()),
-        ..SandboxSpec::default()
-    };
+    let spec = SandboxSpec { image: Some(" ".into()), ..SandboxSpec::default() };
     for result in [
         Sandbox::create(&Provider::of(&driver), spec.clone()).await.err(),
         Sandbox::get_or_create(&Provider::of(&driver), spec).await.err(),
@@ -59,15 +46,8 @@ async fn a_bad_spec_never_reaches_the_provider() {
 async fn a_create_that_the_provider_refuses_destroys_nothing() {
     let driver = Scripted::new(&[]);
     let provider = Provider::of(&driver);
-    provider
-        .creates
-        .lock()
-        .unwrap()
-        .push_back(error(ErrorKind::AlreadyExists));
-    assert_eq!(
-        Sandbox::create(&provider, named("a")).await.unwrap_err().kind(),
-        ErrorKind::AlreadyExists
-    );
+    provider.creates.lock().unwrap().push_back(error(ErrorKind::AlreadyExists));
+    assert_eq!(Sandbox::create(&provider, named("a")).await.unwrap_err().kind(), ErrorKind::AlreadyExists);
     assert_eq!(driver.log.lines(), ["create"]);
 }
 
@@ -77,16 +57,10 @@ async fn get_or_create_opens_what_is_there_and_makes_what_is_not() {
     let provider = Provider::of(&driver);
     let (found, made) = Sandbox::get_or_create(&provider, named("a")).await.unwrap();
     assert_eq!((found.name().as_str(), made), ("a", false));
-    provider
-        .opens
-        .lock()
-        .unwrap()
-        .push_back(error(ErrorKind::NotFound));
+    provider.opens.lock().unwrap().push_back(error(ErrorKind::NotFound));
     let (_, made) = Sandbox::get_or_create(&provider, named("a")).await.unwrap();
     assert!(made);
-    let (_, made) = Sandbox::get_or_create(&provider, SandboxSpec::default())
-        .await
-        .unwrap();
+    let (_, made) = Sandbox::get_or_create(&provider, SandboxSpec::default()).await.unwrap();
     assert!(made);
     assert_eq!(driver.log.lines(), ["open a", "open a", "create", "create"]);
 }
@@ -95,16 +69,8 @@ async fn get_or_create_opens_what_is_there_and_makes_what_is_not() {
 async fn get_or_create_opens_what_somebody_else_made_meanwhile() {
     let driver = Scripted::new(&[]);
     let provider = Provider::of(&driver);
-    provider
-        .opens
-        .lock()
-        .unwrap()
-        .push_back(error(ErrorKind::NotFound));
-    provider
-        .creates
-        .lock()
-        .unwrap()
-        .push_back(error(ErrorKind::AlreadyExists));
+    provider.opens.lock().unwrap().push_back(error(ErrorKind::NotFound));
+    provider.creates.lock().unwrap().push_back(error(ErrorKind::AlreadyExists));
     let (_, made) = Sandbox::get_or_create(&provider, named("a")).await.unwrap();
     assert!(!made);
     assert_eq!(driver.log.lines(), ["open a", "create", "open a"]);
@@ -115,20 +81,9 @@ async fn get_or_create_gives_up_on_a_name_that_keeps_vanishing() {
     let driver = Scripted::new(&[]);
     let provider = Provider::of(&driver);
     for _ in 0..9 {
-        provider
-            .opens
-            .lock()
-            .unwrap()
-            .push_back(error(ErrorKind::NotFound));
-        provider
-            .creates
-            .lock()
-            .unwrap()
-            .push_back(error(ErrorKind::AlreadyExists));
+        provider.opens.lock().unwrap().push_back(error(ErrorKind::NotFound));
+        provider.creates.lock().unwrap().push_back(error(ErrorKind::AlreadyExists));
     }
     let failed = Sandbox::get_or_create(&provider, named("a")).await.unwrap_err();
-    assert_eq!(
-        (failed.kind(), driver.log.count("create")),
-        (ErrorKind::Conflict, 4)
-    );
+    assert_eq!((failed.kind(), driver.log.count("create")), (ErrorKind::Conflict, 4));
 }

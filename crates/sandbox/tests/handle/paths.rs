@@ -11,15 +11,7 @@ async fn a_driver_only_ever_gets_absolute_normalised_paths() {
     sandbox.list(".").await.unwrap();
     sandbox.rename("a", "/b/").await.unwrap();
     let asked = driver.log.lines();
-    assert_eq!(
-        asked[1..],
-        [
-            "stat /workspace/a/c",
-            "stat /x",
-            "list /workspace",
-            "rename /workspace/a /b"
-        ]
-    );
+    assert_eq!(asked[1..], ["stat /workspace/a/c", "stat /x", "list /workspace", "rename /workspace/a /b"]);
 }
 
 #[tokio::test]
@@ -29,10 +21,7 @@ async fn a_path_that_cannot_be_is_refused_without_asking_the_driver() {
     let long = "n".repeat(300);
     for path in ["", "a\0b", long.as_str()] {
         assert_eq!(sandbox.read(path).await.unwrap_err().kind(), ErrorKind::Invalid);
-        assert_eq!(
-            sandbox.write(path, "x").await.unwrap_err().kind(),
-            ErrorKind::Invalid
-        );
+        assert_eq!(sandbox.write(path, "x").await.unwrap_err().kind(), ErrorKind::Invalid);
     }
     assert_eq!(driver.log.lines(), ["create"]);
 }
@@ -42,26 +31,17 @@ async fn a_command_gets_the_working_directory_itself_or_one_resolved_against_it(
     let driver = Scripted::new(&[]);
     let sandbox = driver.sandbox().await;
     let mut commands = driver.commands();
-    for (cwd, expected) in [
-        (None, "/workspace"),
-        (Some(""), "/workspace"),
-        (Some(".."), "/"),
-        (Some("data"), "/workspace/data"),
-    ] {
-        let options = ExecOptions {
-            cwd: cwd.map(str::to_owned),
-            ..ExecOptions::default()
-        };
+    for (cwd, expected) in
+        [(None, "/workspace"), (Some(""), "/workspace"), (Some(".."), "/"), (Some("data"), "/workspace/data")]
+    {
+        let options = ExecOptions { cwd: cwd.map(str::to_owned), ..ExecOptions::default() };
         let run = tokio::spawn({
             let sandbox = sandbox.clone();
             async move { sandbox.exec("true", options).await }
         });
         let command = commands.recv().await.unwrap();
         assert_eq!(
-            (
-                command.request.cwd.path.as_str(),
-                command.request.cwd.beneath.as_ref()
-            ),
+            (command.request.cwd.path.as_str(), command.request.cwd.beneath.as_ref()),
             (expected, None)
         );
         command.exit(0);

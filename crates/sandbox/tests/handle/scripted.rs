@@ -30,10 +30,7 @@ impl Log {
 
     /// How often something was asked whose line begins so.
     pub fn count(&self, beginning: &str) -> usize {
-        self.lines()
-            .iter()
-            .filter(|line| line.starts_with(beginning))
-            .count()
+        self.lines().iter().filter(|line| line.starts_with(beginning)).count()
     }
 }
 
@@ -87,16 +84,8 @@ pub struct Scripted {
 impl Scripted {
     pub fn new(without: &[Capability]) -> Arc<Self> {
         use Capability as C;
-        let all = [
-            C::Shell,
-            C::Argv,
-            C::Pty,
-            C::Signals,
-            C::Beneath,
-            C::Append,
-            C::AtomicWrite,
-            C::Processes,
-        ];
+        let all =
+            [C::Shell, C::Argv, C::Pty, C::Signals, C::Beneath, C::Append, C::AtomicWrite, C::Processes];
         let capabilities =
             Capabilities::new(all.into_iter().filter(|capability| !without.contains(capability)));
         let (start, started) = unbounded_channel();
@@ -143,12 +132,7 @@ pub fn isolation() -> Isolation {
         network: NetworkMode::None,
         readonly_rootfs: false,
         cgroup_controllers: Vec::new(),
-        limits: LimitsEnforced {
-            memory: none,
-            cpus: none,
-            pids: none,
-            disk: DiskEnforcement::None,
-        },
+        limits: LimitsEnforced { memory: none, cpus: none, pids: none, disk: DiskEnforcement::None },
     }
 }
 
@@ -171,10 +155,7 @@ impl ExecutionControl for Control {
     async fn kill(&self) -> Result<()> {
         self.log.add("kill");
         if self.on_kill == OnKill::Dies
-            && self
-                .events
-                .send(Ok(ExecutionEvent::Exit(ExitStatus::Signaled(9))))
-                .is_err()
+            && self.events.send(Ok(ExecutionEvent::Exit(ExitStatus::Signaled(9)))).is_err()
         {
             self.log.add("nobody listens");
         }
@@ -234,13 +215,7 @@ impl SandboxDriver for Scripted {
 
     async fn read(&self, file: &Place, _range: ByteRange) -> Result<ByteStream> {
         self.log.add(format!("read {file}"));
-        let pieces: Vec<Bytes> = self
-            .file
-            .lock()
-            .unwrap()
-            .chunks(4)
-            .map(Bytes::copy_from_slice)
-            .collect();
+        let pieces: Vec<Bytes> = self.file.lock().unwrap().chunks(4).map(Bytes::copy_from_slice).collect();
         Ok(futures_util::stream::iter(pieces.into_iter().map(Ok)).boxed())
     }
 
@@ -251,30 +226,18 @@ impl SandboxDriver for Scripted {
             whole.extend_from_slice(&bytes?);
         }
         answer(&self.writes)?;
-        self.log.add(format!(
-            "wrote {} limit {:?}",
-            String::from_utf8_lossy(&whole),
-            options.max_file_bytes
-        ));
+        self.log.add(format!("wrote {} limit {:?}", String::from_utf8_lossy(&whole), options.max_file_bytes));
         Ok(whole.len() as u64)
     }
 
     async fn stat(&self, file: &Place) -> Result<FileStat> {
         self.log.add(format!("stat {file}"));
-        Ok(FileStat {
-            is_directory: true,
-            ..FileStat::default()
-        })
+        Ok(FileStat { is_directory: true, ..FileStat::default() })
     }
 
     async fn list(&self, directory: &Place) -> Result<Vec<DirEntry>> {
         self.log.add(format!("list {directory}"));
-        Ok(vec![DirEntry {
-            name: "x".into(),
-            name_bytes: None,
-            file_type: None,
-            size: None,
-        }])
+        Ok(vec![DirEntry { name: "x".into(), name_bytes: None, file_type: None, size: None }])
     }
 
     async fn exists(&self, file: &Place) -> Result<bool> {
@@ -283,8 +246,7 @@ impl SandboxDriver for Scripted {
     }
 
     async fn create_dir(&self, directory: &Place, options: CreateDirOptions) -> Result<()> {
-        self.log
-            .add(format!("mkdir {directory} recursive={}", options.recursive));
+        self.log.add(format!("mkdir {directory} recursive={}", options.recursive));
         answer(&self.create_dirs)
     }
 
@@ -308,17 +270,9 @@ impl SandboxDriver for Scripted {
         let (events, receiver) = unbounded_channel();
         let input = Log::default();
         let on_kill = *lock(&self.on_kill);
-        let control = Control {
-            log: self.log.clone(),
-            on_kill,
-            events: events.clone(),
-        };
+        let control = Control { log: self.log.clone(), on_kill, events: events.clone() };
         let wants_input = request.stdin;
-        let running = Running {
-            request,
-            events,
-            input: input.clone(),
-        };
+        let running = Running { request, events, input: input.clone() };
         self.start.send(running).map_err(|_| error(ErrorKind::Internal))?;
         let stream = futures_util::stream::unfold(Events(self.log.clone(), receiver), async |mut events| {
             events.1.recv().await.map(|event| (event, events))
@@ -350,11 +304,7 @@ pub struct Provider {
 
 impl Provider {
     pub fn of(driver: &Arc<Scripted>) -> Self {
-        Self {
-            driver: driver.clone(),
-            creates: Mutex::default(),
-            opens: Mutex::default(),
-        }
+        Self { driver: driver.clone(), creates: Mutex::default(), opens: Mutex::default() }
     }
 
     fn created(&self, spec: &ValidSpec) -> Created {
@@ -394,13 +344,7 @@ impl SandboxProvider for Provider {
         self.driver.log.add(format!("open {id_or_name}"));
         answer(&self.opens)?;
         let name = eyot::SandboxName::parse(id_or_name).ok();
-        Ok(self.created(
-            &SandboxSpec {
-                name,
-                ..SandboxSpec::default()
-            }
-            .validate()?,
-        ))
+        Ok(self.created(&SandboxSpec { name, ..SandboxSpec::default() }.validate()?))
     }
     async fn list(&self) -> Result<Vec<SandboxInfo>> {
         Ok(Vec::new())

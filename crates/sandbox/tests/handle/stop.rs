@@ -10,17 +10,11 @@ use crate::hooks::Recorder;
 use crate::scripted::{OnKill, Provider, Scripted, error};
 
 fn cancelled_by(token: &CancellationToken) -> ExecOptions {
-    ExecOptions {
-        cancel: Some(token.clone()),
-        ..ExecOptions::default()
-    }
+    ExecOptions { cancel: Some(token.clone()), ..ExecOptions::default() }
 }
 
 fn within(timeout_ms: u64) -> ExecOptions {
-    ExecOptions {
-        timeout_ms: Some(timeout_ms),
-        ..ExecOptions::default()
-    }
+    ExecOptions { timeout_ms: Some(timeout_ms), ..ExecOptions::default() }
 }
 
 #[tokio::test]
@@ -33,10 +27,7 @@ async fn a_command_that_was_cancelled_beforehand_never_reaches_the_driver_or_the
     let token = CancellationToken::new();
     token.cancel();
     let result = sandbox.exec("x", cancelled_by(&token)).await.unwrap();
-    assert_eq!(
-        (result.outcome, result.may_still_be_running),
-        (Outcome::Cancelled, false)
-    );
+    assert_eq!((result.outcome, result.may_still_be_running), (Outcome::Cancelled, false));
     assert_eq!(driver.log.lines(), ["create"]);
     assert_eq!(recorder.lines(), ["created"]);
 }
@@ -54,10 +45,7 @@ async fn a_cancel_kills_and_keeps_the_output_so_far() {
         token.cancel();
     });
     let result = result.unwrap();
-    assert_eq!(
-        (result.outcome, &result.stdout[..]),
-        (Outcome::Cancelled, &b"so far"[..])
-    );
+    assert_eq!((result.outcome, &result.stdout[..]), (Outcome::Cancelled, &b"so far"[..]));
     assert!(!result.may_still_be_running);
     assert_eq!(driver.log.count("kill"), 1);
 }
@@ -78,26 +66,12 @@ async fn a_cancel_in_the_moment_of_completion_is_no_stale_success() {
 #[tokio::test(start_paused = true)]
 async fn a_deadline_kills_and_is_never_early() {
     let driver = Scripted::new(&[]);
-    let limits = Limits {
-        timeout_ms: Some(70),
-        ..Limits::default()
-    };
-    let sandbox = driver
-        .sandbox_of(SandboxSpec {
-            limits,
-            ..SandboxSpec::default()
-        })
-        .await;
+    let limits = Limits { timeout_ms: Some(70), ..Limits::default() };
+    let sandbox = driver.sandbox_of(SandboxSpec { limits, ..SandboxSpec::default() }).await;
     for (options, timeout_ms) in [(within(1), 1), (within(250), 250), (ExecOptions::default(), 70)] {
         let result = sandbox.exec("x", options).await.unwrap();
-        assert_eq!(
-            (result.outcome, result.timeout_ms),
-            (Outcome::TimedOut, Some(timeout_ms))
-        );
-        assert!(
-            result.duration_ms >= timeout_ms && result.duration_ms <= timeout_ms + 2,
-            "{result:?}"
-        );
+        assert_eq!((result.outcome, result.timeout_ms), (Outcome::TimedOut, Some(timeout_ms)));
+        assert!(result.duration_ms >= timeout_ms && result.duration_ms <= timeout_ms + 2, "{result:?}");
     }
     assert_eq!(driver.log.count("kill"), 3);
 }
@@ -106,10 +80,7 @@ async fn a_deadline_kills_and_is_never_early() {
 async fn a_deadline_of_zero_is_over_before_anything_starts() {
     let driver = Scripted::new(&[]);
     let sandbox = driver.sandbox().await;
-    assert_eq!(
-        sandbox.exec("x", within(0)).await.unwrap().outcome,
-        Outcome::TimedOut
-    );
+    assert_eq!(sandbox.exec("x", within(0)).await.unwrap().outcome, Outcome::TimedOut);
     assert_eq!(driver.log.lines(), ["create"]);
 }
 
@@ -133,11 +104,7 @@ async fn a_flood_of_output_does_not_keep_the_deadline_off() {
     let mut commands = driver.commands();
     let flood = async {
         let command = commands.recv().await.unwrap();
-        while command
-            .events
-            .send(Ok(ExecutionEvent::Stdout("x".into())))
-            .is_ok()
-        {
+        while command.events.send(Ok(ExecutionEvent::Stdout("x".into()))).is_ok() {
             tokio::time::advance(Duration::from_millis(1)).await;
         }
     };
@@ -178,18 +145,12 @@ async fn a_kill_that_nobody_confirms_is_admitted_and_its_end_reported_once() {
         command
     });
     let result = result.unwrap();
-    assert_eq!(
-        (result.outcome, result.may_still_be_running),
-        (Outcome::Cancelled, true)
-    );
+    assert_eq!((result.outcome, result.may_still_be_running), (Outcome::Cancelled, true));
     assert!(result.duration_ms >= eyot::KILL_CONFIRM_MS);
     command.stdout(b"b");
     command.send(ExecutionEvent::Exit(ExitStatus::Exited(7)));
     recorder.until("orphan").await;
-    assert_eq!(
-        recorder.lines(),
-        ["created", "started x", "ended Cancelled", "orphan Exited(7) ab"]
-    );
+    assert_eq!(recorder.lines(), ["created", "started x", "ended Cancelled", "orphan Exited(7) ab"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -199,9 +160,7 @@ async fn a_stream_that_nobody_takes_from_is_killed_at_its_deadline_all_the_same(
     let mut events = sandbox.exec_stream("x", within(30)).await.unwrap();
     tokio::time::sleep(Duration::from_millis(40)).await;
     assert_eq!(driver.log.count("kill"), 1);
-    let Some(Ok(eyot::ExecEvent::End(result))) = events.next().await else {
-        panic!("an end was due")
-    };
+    let Some(Ok(eyot::ExecEvent::End(result))) = events.next().await else { panic!("an end was due") };
     assert_eq!(result.outcome, Outcome::TimedOut);
 }
 
@@ -219,8 +178,5 @@ async fn a_sandbox_that_dies_under_a_command_that_is_being_killed_leaves_nothing
         command.events.send(Err(error(ErrorKind::Destroyed))).unwrap();
     });
     let result = result.unwrap();
-    assert_eq!(
-        (result.outcome, result.may_still_be_running),
-        (Outcome::Cancelled, false)
-    );
+    assert_eq!((result.outcome, result.may_still_be_running), (Outcome::Cancelled, false));
 }

@@ -10,10 +10,7 @@ use futures_util::StreamExt;
 use crate::scripted::{Scripted, error};
 
 fn command(command: &str) -> WorkspaceExec {
-    WorkspaceExec {
-        command: command.into(),
-        ..WorkspaceExec::default()
-    }
+    WorkspaceExec { command: command.into(), ..WorkspaceExec::default() }
 }
 
 #[tokio::test]
@@ -21,21 +18,10 @@ async fn every_path_is_relative_and_held_beneath_the_workspace() {
     let driver = Scripted::new(&[]);
     let workspace = driver.sandbox().await.workspace();
     for path in ["", "/etc/passwd", "../x", "a/../..", "a\0"] {
-        assert_eq!(
-            workspace.read_file(path).await.unwrap_err().kind(),
-            ErrorKind::Invalid,
-            "{path:?}"
-        );
-        assert_eq!(
-            workspace.list_files(path).await.unwrap_err().kind(),
-            ErrorKind::Invalid,
-            "{path:?}"
-        );
+        assert_eq!(workspace.read_file(path).await.unwrap_err().kind(), ErrorKind::Invalid, "{path:?}");
+        assert_eq!(workspace.list_files(path).await.unwrap_err().kind(), ErrorKind::Invalid, "{path:?}");
     }
-    assert_eq!(
-        workspace.write_file(".", "x").await.unwrap_err().kind(),
-        ErrorKind::Invalid
-    );
+    assert_eq!(workspace.write_file(".", "x").await.unwrap_err().kind(), ErrorKind::Invalid);
     assert_eq!(driver.log.lines(), ["create"]);
     workspace.read_file("a\\b").await.unwrap();
     assert_eq!(driver.log.lines()[1], "read /workspace/a/b");
@@ -46,10 +32,7 @@ async fn a_provider_that_cannot_hold_paths_is_refused_before_anything_happens() 
     let driver = Scripted::new(&[Capability::Beneath]);
     let workspace = driver.sandbox().await.workspace();
     let refused = workspace.write_file("a", "x").await.unwrap_err();
-    assert_eq!(
-        refused.to_string(),
-        "scripted does not support write_file with \"beneath\""
-    );
+    assert_eq!(refused.to_string(), "scripted does not support write_file with \"beneath\"");
     assert_eq!(driver.log.lines(), ["create"]);
 }
 
@@ -57,11 +40,7 @@ async fn a_provider_that_cannot_hold_paths_is_refused_before_anything_happens() 
 async fn a_listing_has_paths_relative_to_the_workspace() {
     let driver = Scripted::new(&[]);
     let workspace = driver.sandbox().await.workspace();
-    let entry = |path: &str| WorkspaceEntry {
-        path: path.into(),
-        file_type: FileType::Directory,
-        size: None,
-    };
+    let entry = |path: &str| WorkspaceEntry { path: path.into(), file_type: FileType::Directory, size: None };
     assert_eq!(workspace.list_files(".").await.unwrap(), [entry("x")]);
     assert_eq!(workspace.list_files("a/b/").await.unwrap(), [entry("a/b/x")]);
 }
@@ -71,24 +50,12 @@ async fn a_result_has_exactly_anvias_eight_fields() {
     let driver = Scripted::new(&[]);
     let workspace = driver.sandbox().await.workspace();
     let mut commands = driver.commands();
-    let exec = WorkspaceExec {
-        args: vec!["-x".into()],
-        cwd: Some("d".into()),
-        ..command("prog")
-    };
+    let exec = WorkspaceExec { args: vec!["-x".into()], cwd: Some("d".into()), ..command("prog") };
     let (result, ()) = tokio::join!(workspace.exec(exec), async {
         let command = commands.recv().await.unwrap();
         assert_eq!(command.request.command, eyot::Command::argv(["prog", "-x"]));
         assert_eq!(command.request.cwd.path.as_str(), "/workspace/d");
-        assert_eq!(
-            command
-                .request
-                .cwd
-                .beneath
-                .as_ref()
-                .map(eyot::SandboxPath::as_str),
-            Some("/workspace")
-        );
+        assert_eq!(command.request.cwd.beneath.as_ref().map(eyot::SandboxPath::as_str), Some("/workspace"));
         command.stdout(b"out");
         command.exit(3);
     });
@@ -110,39 +77,16 @@ async fn a_result_has_exactly_anvias_eight_fields() {
 
 #[tokio::test(start_paused = true)]
 async fn the_deadline_is_the_calls_then_the_specs_then_thirty_seconds() {
-    let limits = Limits {
-        timeout_ms: Some(70),
-        ..Limits::default()
-    };
-    for (limits, own, expected) in [
-        (Limits::default(), None, 30_000),
-        (limits.clone(), None, 70),
-        (limits, Some(5), 5),
-    ] {
+    let limits = Limits { timeout_ms: Some(70), ..Limits::default() };
+    for (limits, own, expected) in
+        [(Limits::default(), None, 30_000), (limits.clone(), None, 70), (limits, Some(5), 5)]
+    {
         let driver = Scripted::new(&[]);
-        let workspace = driver
-            .sandbox_of(SandboxSpec {
-                limits,
-                ..SandboxSpec::default()
-            })
-            .await
-            .workspace();
-        let result = workspace
-            .exec(WorkspaceExec {
-                timeout_ms: own,
-                ..command("x")
-            })
-            .await
-            .unwrap();
+        let workspace = driver.sandbox_of(SandboxSpec { limits, ..SandboxSpec::default() }).await.workspace();
+        let result = workspace.exec(WorkspaceExec { timeout_ms: own, ..command("x") }).await.unwrap();
         assert_eq!((result.timed_out, result.exit_code), (true, 124));
-        assert!(
-            (expected..expected + 5).contains(&result.duration_ms),
-            "{result:?}"
-        );
-        assert_eq!(
-            result.stderr,
-            format!("[eyot] Command timed out after {expected} milliseconds.\n")
-        );
+        assert!((expected..expected + 5).contains(&result.duration_ms), "{result:?}");
+        assert_eq!(result.stderr, format!("[eyot] Command timed out after {expected} milliseconds.\n"));
     }
 }
 
@@ -152,13 +96,7 @@ async fn an_aborted_command_resolves() {
     let workspace = driver.sandbox().await.workspace();
     let token = CancellationToken::new();
     token.cancel();
-    let result = workspace
-        .exec(WorkspaceExec {
-            cancel: Some(token),
-            ..command("x")
-        })
-        .await
-        .unwrap();
+    let result = workspace.exec(WorkspaceExec { cancel: Some(token), ..command("x") }).await.unwrap();
     assert_eq!((result.aborted, result.exit_code), (true, 130));
 }
 
@@ -174,23 +112,13 @@ async fn what_cannot_be_started_is_the_exit_code_that_a_shell_gives() {
     ];
     for (kind, cwd, exit_code) in cases {
         driver.refusals.lock().unwrap().push_back(error(kind));
-        let exec = WorkspaceExec {
-            cwd: cwd.map(str::to_owned),
-            ..command("x")
-        };
+        let exec = WorkspaceExec { cwd: cwd.map(str::to_owned), ..command("x") };
         let result = workspace.exec(exec).await.unwrap();
         assert_eq!(result.exit_code, exit_code);
         assert!(result.stderr.ends_with("as the test wants it\n"));
     }
-    driver
-        .refusals
-        .lock()
-        .unwrap()
-        .push_back(error(ErrorKind::Unavailable));
-    assert_eq!(
-        workspace.exec(command("x")).await.unwrap_err().kind(),
-        ErrorKind::Unavailable
-    );
+    driver.refusals.lock().unwrap().push_back(error(ErrorKind::Unavailable));
+    assert_eq!(workspace.exec(command("x")).await.unwrap_err().kind(), ErrorKind::Unavailable);
 }
 
 #[tokio::test]
@@ -227,25 +155,13 @@ async fn a_stream_yields_chunks_with_their_text_and_then_one_exit() {
 #[tokio::test]
 async fn callbacks_see_every_byte_also_beyond_the_cap() {
     let driver = Scripted::new(&[]);
-    let limits = Limits {
-        max_output_bytes: Some(1),
-        ..Limits::default()
-    };
-    let workspace = driver
-        .sandbox_of(SandboxSpec {
-            limits,
-            ..SandboxSpec::default()
-        })
-        .await
-        .workspace();
+    let limits = Limits { max_output_bytes: Some(1), ..Limits::default() };
+    let workspace = driver.sandbox_of(SandboxSpec { limits, ..SandboxSpec::default() }).await.workspace();
     let mut commands = driver.commands();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = seen.clone();
     let on_stdout = Box::new(move |chunk: &Bytes| sink.lock().unwrap().extend_from_slice(chunk));
-    let exec = WorkspaceExec {
-        on_stdout: Some(on_stdout),
-        ..command("x")
-    };
+    let exec = WorkspaceExec { on_stdout: Some(on_stdout), ..command("x") };
     let (result, ()) = tokio::join!(workspace.exec(exec), async {
         let running = commands.recv().await.unwrap();
         running.stdout(b"abc");
@@ -262,25 +178,11 @@ async fn text_loses_its_byte_order_mark_and_a_page_its_rest() {
     let workspace = driver.sandbox().await.workspace();
     *driver.file.lock().unwrap() = Bytes::from(&b"\xEF\xBB\xBFone\ntwo\n\xff"[..]);
     assert_eq!(workspace.read_text_file("a").await.unwrap(), "one\ntwo\n\u{fffd}");
-    let page = workspace
-        .read_text_file_page(
-            "a",
-            PageOptions {
-                line_count: 1,
-                ..PageOptions::default()
-            },
-        )
-        .await;
+    let page =
+        workspace.read_text_file_page("a", PageOptions { line_count: 1, ..PageOptions::default() }).await;
     let page = page.unwrap();
     assert_eq!((page.content.as_str(), page.next_start_line), ("one\n", Some(2)));
-    let refused = workspace
-        .read_text_file_page(
-            "a",
-            PageOptions {
-                max_bytes: 0,
-                ..PageOptions::default()
-            },
-        )
-        .await;
+    let refused =
+        workspace.read_text_file_page("a", PageOptions { max_bytes: 0, ..PageOptions::default() }).await;
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
 }

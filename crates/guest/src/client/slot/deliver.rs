@@ -45,18 +45,14 @@ impl Slot {
 
     fn check_data(&self, state: &State, channel: u8, bytes: &[u8]) -> Result<(), Violation> {
         self.check_channel(state, channel)?;
-        let least = if self.shape.framing == Framing::Prefixed {
-            9
-        } else {
-            1
-        };
+        let least = if self.shape.framing == Framing::Prefixed { 9 } else { 1 };
         if bytes.len() < least {
             return Err(Violation::new(format!("a data frame of {} bytes", bytes.len())));
         }
         match self.shape.max_data {
-            Some(most) if state.data_bytes + bytes.len() as u64 > most => Err(Violation::new(format!(
-                "more data than the {most} bytes that were asked for"
-            ))),
+            Some(most) if state.data_bytes + bytes.len() as u64 > most => {
+                Err(Violation::new(format!("more data than the {most} bytes that were asked for")))
+            }
             _ => Ok(()),
         }
     }

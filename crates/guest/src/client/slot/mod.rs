@@ -70,11 +70,7 @@ impl Slot {
             event: None,
             announced: false,
             pieces: Pieces::default(),
-            incoming: [Incoming {
-                window: WINDOW,
-                taken: 0,
-                over: false,
-            }; CHANNELS],
+            incoming: [Incoming { window: WINDOW, taken: 0, over: false }; CHANNELS],
             data_bytes: 0,
             credit: WINDOW,
             input_refused: false,
@@ -83,10 +79,7 @@ impl Slot {
             producer: None,
             permits: Some(permits),
         };
-        Self {
-            shape,
-            state: Mutex::new(state),
-        }
+        Self { shape, state: Mutex::new(state) }
     }
 
     /// What its traffic may look like.

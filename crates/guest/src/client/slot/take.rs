@@ -80,9 +80,7 @@ impl Slot {
     /// Uses credit that [`Self::poll_credit`] has shown.
     pub(in crate::client) fn use_credit(&self, bytes: usize) {
         let mut state = lock(&self.state);
-        state.credit = state
-            .credit
-            .saturating_sub(u32::try_from(bytes).unwrap_or(u32::MAX));
+        state.credit = state.credit.saturating_sub(u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
     /// Whether the guest still knows the call.

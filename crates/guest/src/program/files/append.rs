@@ -83,13 +83,7 @@ impl Locked {
             let stat = rustix::fs::fstat(&file)?;
             // Replaced or removed while the lock was waited for: what would be added now would be lost.
             if stat.st_nlink > 0 {
-                return Ok(Self {
-                    name,
-                    file,
-                    is_new,
-                    before: regular::size(&stat),
-                    added: 0,
-                });
+                return Ok(Self { name, file, is_new, before: regular::size(&stat), added: 0 });
             }
         }
         Err(Errno::AGAIN.into())
@@ -175,11 +169,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::path::Path;
 
-    const APPEND: WriteHow = WriteHow {
-        mode: 1,
-        permissions: None,
-        max_bytes: None,
-    };
+    const APPEND: WriteHow = WriteHow { mode: 1, permissions: None, max_bytes: None };
 
     fn go(dir: &Path, name: &str, how: WriteHow, io: &mut FakeIo) -> Result<u64, Problem> {
         append(&Target::new(&beneath(dir, name))?, &how, io)
@@ -188,15 +178,9 @@ mod tests {
     #[test]
     fn bytes_are_added_and_the_file_is_made_when_missing() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(
-            go(dir.path(), "a", APPEND, &mut FakeIo::receiving(["one", "two"])),
-            Ok(6)
-        );
+        assert_eq!(go(dir.path(), "a", APPEND, &mut FakeIo::receiving(["one", "two"])), Ok(6));
         symlink("a", dir.path().join("link")).unwrap();
-        assert_eq!(
-            go(dir.path(), "link", APPEND, &mut FakeIo::receiving(["3"])),
-            Ok(7)
-        );
+        assert_eq!(go(dir.path(), "link", APPEND, &mut FakeIo::receiving(["3"])), Ok(7));
         assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"onetwo3");
     }
 
@@ -218,10 +202,7 @@ mod tests {
             }
         });
         let log = std::fs::read(dir.path().join("log")).unwrap();
-        let lines: Vec<_> = log
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty())
-            .collect();
+        let lines: Vec<_> = log.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
         assert_eq!(lines.len(), 50);
         for line in lines {
             assert!(line.iter().all(|byte| *byte == line[0]));
@@ -233,31 +214,17 @@ mod tests {
     fn f5_an_append_that_fails_or_is_cut_short_adds_nothing() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a"), "12345").unwrap();
-        let limited = WriteHow {
-            max_bytes: Some(2 << 20),
-            ..APPEND
-        };
+        let limited = WriteHow { max_bytes: Some(2 << 20), ..APPEND };
         let pieces = || vec![vec![b'x'; 1 << 20]; 3];
         for name in ["a", "new"] {
             let problem = go(dir.path(), name, limited, &mut FakeIo::receiving(pieces())).unwrap_err();
             assert_eq!(problem.kind, Kind::TooLarge);
-            let mut io = FakeIo {
-                cut_short: true,
-                ..FakeIo::receiving(pieces())
-            };
-            assert_eq!(
-                go(dir.path(), name, APPEND, &mut io).unwrap_err().kind,
-                Kind::Cancelled
-            );
+            let mut io = FakeIo { cut_short: true, ..FakeIo::receiving(pieces()) };
+            assert_eq!(go(dir.path(), name, APPEND, &mut io).unwrap_err().kind, Kind::Cancelled);
         }
         assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"12345");
         assert!(!dir.path().join("new").exists());
-        assert_eq!(
-            go(dir.path(), "/", APPEND, &mut FakeIo::default())
-                .unwrap_err()
-                .kind,
-            Kind::Invalid
-        );
+        assert_eq!(go(dir.path(), "/", APPEND, &mut FakeIo::default()).unwrap_err().kind, Kind::Invalid);
     }
 
     #[test]
@@ -265,14 +232,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let held = std::fs::File::create(dir.path().join("a")).unwrap();
         held.lock().unwrap();
-        let mut io = FakeIo {
-            is_stopped: true,
-            ..FakeIo::receiving(["x"])
-        };
-        assert_eq!(
-            go(dir.path(), "a", APPEND, &mut io).unwrap_err().kind,
-            Kind::Cancelled
-        );
+        let mut io = FakeIo { is_stopped: true, ..FakeIo::receiving(["x"]) };
+        assert_eq!(go(dir.path(), "a", APPEND, &mut io).unwrap_err().kind, Kind::Cancelled);
         assert_eq!(held.metadata().unwrap().len(), 0);
     }
 
@@ -281,11 +242,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         symlink("/etc/passwd", dir.path().join("out")).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, dir.path().join("fifo"), Mode::RWXU).unwrap();
-        let kind = |name| {
-            go(dir.path(), name, APPEND, &mut FakeIo::receiving(["x"]))
-                .unwrap_err()
-                .kind
-        };
+        let kind = |name| go(dir.path(), name, APPEND, &mut FakeIo::receiving(["x"])).unwrap_err().kind;
         assert_eq!(kind("out"), Kind::Permission);
         assert_eq!(kind("fifo"), Kind::Invalid);
         assert_eq!(kind("missing/x"), Kind::NotFound);

@@ -31,9 +31,7 @@ pub fn create_dir(location: &Location, recursive: bool) -> Result<Reply, Problem
 fn create_all(target: &Target) -> Result<Reply, Problem> {
     let ends = target.segment_ends();
     // Mostly nothing or only the last few are missing, so the search for what exists begins at the end.
-    let existing = ends
-        .iter()
-        .rposition(|&end| target.open_prefix(end, DIRECTORY).is_ok());
+    let existing = ends.iter().rposition(|&end| target.open_prefix(end, DIRECTORY).is_ok());
     let missing = existing.map_or(0, |index| index + 1);
     for (index, &end) in ends.iter().enumerate().skip(missing) {
         create_one(target, end, index + 1 == ends.len())?;
@@ -52,10 +50,9 @@ fn create_one(target: &Target, end: usize, is_last: bool) -> Result<(), Problem>
     }
     match target.open_prefix(end, DIRECTORY) {
         Ok(_) => Ok(()),
-        Err(Errno::NOTDIR | Errno::NOENT) if is_last => Err(Problem::new(
-            Kind::AlreadyExists,
-            "already exists and is not a directory",
-        )),
+        Err(Errno::NOTDIR | Errno::NOENT) if is_last => {
+            Err(Problem::new(Kind::AlreadyExists, "already exists and is not a directory"))
+        }
         Err(errno) => Err(target.problem(errno)),
     }
 }
@@ -71,18 +68,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         create_dir(&beneath(dir.path(), "a"), false).unwrap();
         assert!(dir.path().join("a").is_dir());
-        assert_eq!(
-            create_dir(&beneath(dir.path(), "a"), false).unwrap_err().kind,
-            Kind::AlreadyExists
-        );
-        assert_eq!(
-            create_dir(&beneath(dir.path(), ""), false).unwrap_err().kind,
-            Kind::AlreadyExists
-        );
-        assert_eq!(
-            create_dir(&beneath(dir.path(), "x/y"), false).unwrap_err().kind,
-            Kind::NotFound
-        );
+        assert_eq!(create_dir(&beneath(dir.path(), "a"), false).unwrap_err().kind, Kind::AlreadyExists);
+        assert_eq!(create_dir(&beneath(dir.path(), ""), false).unwrap_err().kind, Kind::AlreadyExists);
+        assert_eq!(create_dir(&beneath(dir.path(), "x/y"), false).unwrap_err().kind, Kind::NotFound);
         assert_eq!(create_dir(&at("/"), false).unwrap_err().kind, Kind::AlreadyExists);
     }
 
@@ -90,12 +78,9 @@ mod tests {
     fn parents_are_made_and_what_is_there_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let deep = vec!["d"; 1000].join("/");
-        for location in [
-            beneath(dir.path(), &deep),
-            at(dir.path().join("e/f/g")),
-            beneath(dir.path(), ""),
-            at("/"),
-        ] {
+        for location in
+            [beneath(dir.path(), &deep), at(dir.path().join("e/f/g")), beneath(dir.path(), ""), at("/")]
+        {
             create_dir(&location, true).unwrap();
             create_dir(&location, true).unwrap();
         }
@@ -107,26 +92,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("file"), "").unwrap();
         symlink("nowhere", dir.path().join("dangling")).unwrap();
-        assert_eq!(
-            create_dir(&beneath(dir.path(), "file"), true).unwrap_err().kind,
-            Kind::AlreadyExists
-        );
-        assert_eq!(
-            create_dir(&beneath(dir.path(), "file/x"), true).unwrap_err().kind,
-            Kind::NotDirectory
-        );
-        assert_eq!(
-            create_dir(&beneath(dir.path(), "dangling"), true)
-                .unwrap_err()
-                .kind,
-            Kind::AlreadyExists
-        );
-        assert_eq!(
-            create_dir(&beneath(dir.path(), "dangling/x"), true)
-                .unwrap_err()
-                .kind,
-            Kind::NotFound
-        );
+        assert_eq!(create_dir(&beneath(dir.path(), "file"), true).unwrap_err().kind, Kind::AlreadyExists);
+        assert_eq!(create_dir(&beneath(dir.path(), "file/x"), true).unwrap_err().kind, Kind::NotDirectory);
+        assert_eq!(create_dir(&beneath(dir.path(), "dangling"), true).unwrap_err().kind, Kind::AlreadyExists);
+        assert_eq!(create_dir(&beneath(dir.path(), "dangling/x"), true).unwrap_err().kind, Kind::NotFound);
     }
 
     #[test]

@@ -31,10 +31,7 @@ struct Level {
 impl Descent {
     /// Begins in a directory that is open for reading.
     pub fn new(root: OwnedFd) -> Self {
-        Self {
-            root,
-            below: Vec::new(),
-        }
+        Self { root, below: Vec::new() }
     }
 
     /// Opens a directory so that a descent can begin in it; a link is refused.
@@ -44,26 +41,15 @@ impl Descent {
 
     /// The current directory.
     pub fn current(&self) -> BorrowedFd<'_> {
-        self.below
-            .last()
-            .and_then(|level| level.directory.as_ref())
-            .unwrap_or(&self.root)
-            .as_fd()
+        self.below.last().and_then(|level| level.directory.as_ref()).unwrap_or(&self.root).as_fd()
     }
 
     /// Goes into a directory of the current one. A link is `ENOTDIR` or `ELOOP`.
     pub fn enter(&mut self, name: &CStr) -> Result<(), Errno> {
         let directory = rustix::fs::openat(self.current(), name, DIRECTORY, Mode::empty())?;
         let id = identity(&directory)?;
-        self.below.push(Level {
-            directory: Some(directory),
-            id,
-        });
-        if let Some(level) = self
-            .below
-            .len()
-            .checked_sub(OPEN_LEVELS + 1)
-            .map(|index| &mut self.below[index])
+        self.below.push(Level { directory: Some(directory), id });
+        if let Some(level) = self.below.len().checked_sub(OPEN_LEVELS + 1).map(|index| &mut self.below[index])
         {
             level.directory = None;
         }
@@ -118,10 +104,7 @@ mod tests {
         (0..100).for_each(|_| descent.enter(c"d").unwrap());
         assert!((0..100).all(|_| descent.leave()));
         let here = rustix::fs::fstat(descent.current()).unwrap().st_ino;
-        assert_eq!(
-            here,
-            std::os::unix::fs::MetadataExt::ino(&dir.path().metadata().unwrap())
-        );
+        assert_eq!(here, std::os::unix::fs::MetadataExt::ino(&dir.path().metadata().unwrap()));
     }
 
     #[test]

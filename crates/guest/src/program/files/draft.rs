@@ -28,12 +28,7 @@ impl<'n> Draft<'n> {
             let temporary = format!(".eyot-{:016x}", RandomState::new().build_hasher().finish());
             match rustix::fs::openat(&place.parent, &temporary, flags, Mode::RUSR | Mode::WUSR) {
                 Ok(file) => {
-                    return Ok(Self {
-                        place,
-                        temporary,
-                        file,
-                        is_placed: false,
-                    });
+                    return Ok(Self { place, temporary, file, is_placed: false });
                 }
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno),

@@ -68,10 +68,7 @@ pub struct Problem {
 impl Problem {
     /// A problem of this kind; `reason` ends the sentence.
     pub fn new(kind: Kind, reason: impl Into<String>) -> Self {
-        Self {
-            kind,
-            reason: reason.into(),
-        }
+        Self { kind, reason: reason.into() }
     }
 
     /// The request is wrong.
@@ -81,10 +78,7 @@ impl Problem {
 
     /// More than a limit allows; `what` is counted in the limit's unit.
     pub fn too_large(limit: impl fmt::Display, what: &str) -> Self {
-        Self::new(
-            Kind::TooLarge,
-            format!("is larger than the limit of {limit} {what}"),
-        )
+        Self::new(Kind::TooLarge, format!("is larger than the limit of {limit} {what}"))
     }
 
     /// The same problem, at something below the path of the call.
@@ -96,10 +90,7 @@ impl Problem {
 
     /// The same on the wire.
     pub fn into_failure(self) -> Failure {
-        Failure {
-            kind: self.kind.as_str().to_owned(),
-            message: self.reason,
-        }
+        Failure { kind: self.kind.as_str().to_owned(), message: self.reason }
     }
 }
 
@@ -116,23 +107,18 @@ impl From<Errno> for Problem {
             Errno::EXIST => (Kind::AlreadyExists, "already exists"),
             Errno::NOTEMPTY => (Kind::AlreadyExists, "is a directory that is not empty"),
             Errno::ISDIR => (Kind::IsDirectory, "is a directory"),
-            Errno::NOTDIR => (
-                Kind::NotDirectory,
-                "is not a directory, or a part of its path is not",
-            ),
+            Errno::NOTDIR => (Kind::NotDirectory, "is not a directory, or a part of its path is not"),
             Errno::ACCESS | Errno::PERM => (Kind::Permission, "permission denied"),
             Errno::ROFS => (Kind::Permission, "is on a read-only file system"),
-            Errno::LOOP => (
-                Kind::Invalid,
-                "its path has too many symbolic links, or one that may not be followed",
-            ),
+            Errno::LOOP => {
+                (Kind::Invalid, "its path has too many symbolic links, or one that may not be followed")
+            }
             Errno::NAMETOOLONG => (Kind::Invalid, "its name or path is too long"),
             Errno::ILSEQ => (Kind::Invalid, "the file system does not take its name"),
             Errno::INVAL => (Kind::Invalid, "the file system does not take this operation"),
-            Errno::NXIO | Errno::NODEV => (
-                Kind::Invalid,
-                "is a socket, a fifo or a device, not a regular file",
-            ),
+            Errno::NXIO | Errno::NODEV => {
+                (Kind::Invalid, "is a socket, a fifo or a device, not a regular file")
+            }
             Errno::FBIG | Errno::OVERFLOW => (Kind::TooLarge, "is larger than the file size limit"),
             Errno::NOSPC | Errno::DQUOT => (Kind::Quota, "no space is left"),
             Errno::MFILE | Errno::NFILE => (Kind::Quota, "too many files are open"),

@@ -25,10 +25,7 @@ pub struct FakeIo {
 impl FakeIo {
     /// Will receive these pieces and then the end.
     pub fn receiving<P: Into<Vec<u8>>>(pieces: impl IntoIterator<Item = P>) -> Self {
-        Self {
-            inbox: pieces.into_iter().map(Into::into).collect(),
-            ..Self::default()
-        }
+        Self { inbox: pieces.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 }
 
@@ -61,22 +58,12 @@ impl CallIo for FakeIo {
 
 /// A location in the sandbox's root.
 pub fn at(path: impl AsRef<std::path::Path>) -> Location {
-    Location {
-        path: path.as_ref().to_str().expect("a path in UTF-8").to_owned(),
-        beneath: None,
-    }
+    Location { path: path.as_ref().to_str().expect("a path in UTF-8").to_owned(), beneath: None }
 }
 
 /// A location that is held beneath a directory.
 pub fn beneath(directory: &std::path::Path, path: &str) -> Location {
     let directory = directory.to_str().expect("a path in UTF-8").to_owned();
-    let path = if path.is_empty() {
-        directory.clone()
-    } else {
-        format!("{directory}/{path}")
-    };
-    Location {
-        path,
-        beneath: Some(directory),
-    }
+    let path = if path.is_empty() { directory.clone() } else { format!("{directory}/{path}") };
+    Location { path, beneath: Some(directory) }
 }

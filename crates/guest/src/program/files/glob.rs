@@ -93,14 +93,7 @@ mod tests {
     fn tree(dir: &Path) {
         std::fs::create_dir_all(dir.join("src/deep")).unwrap();
         std::fs::create_dir(dir.join(".git")).unwrap();
-        for file in [
-            "a.rs",
-            "b.txt",
-            "src/c.rs",
-            "src/deep/d.rs",
-            ".git/e.rs",
-            "src.rs",
-        ] {
+        for file in ["a.rs", "b.txt", "src/c.rs", "src/deep/d.rs", ".git/e.rs", "src.rs"] {
             std::fs::write(dir.join(file), "").unwrap();
         }
         symlink("/etc", dir.join("src/link.rs")).unwrap();
@@ -111,17 +104,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         tree(dir.path());
         let base = dir.path().to_str().unwrap();
-        let expect = |names: &[&str]| {
-            names
-                .iter()
-                .map(|name| format!("{base}/{name}"))
-                .collect::<Vec<_>>()
-        };
+        let expect = |names: &[&str]| names.iter().map(|name| format!("{base}/{name}")).collect::<Vec<_>>();
         let all = found(&beneath(dir.path(), ""), "**/*.rs", false, 100).unwrap();
-        assert_eq!(
-            all.paths,
-            expect(&["a.rs", "src.rs", "src/c.rs", "src/deep/d.rs", "src/link.rs"])
-        );
+        assert_eq!(all.paths, expect(&["a.rs", "src.rs", "src/c.rs", "src/deep/d.rs", "src/link.rs"]));
         assert!(all.paths.is_sorted() && !all.truncated);
         let hidden = found(&at(dir.path()), "**/*.rs", true, 100).unwrap();
         assert_eq!(hidden.paths[0], format!("{base}/.git/e.rs"));
@@ -129,12 +114,7 @@ mod tests {
             found(&at(dir.path()), "*", false, 100).unwrap().paths,
             expect(&["a.rs", "b.txt", "src.rs"])
         );
-        assert!(
-            found(&at(dir.path()), "src", false, 100)
-                .unwrap()
-                .paths
-                .is_empty()
-        );
+        assert!(found(&at(dir.path()), "src", false, 100).unwrap().paths.is_empty());
     }
 
     #[test]
@@ -151,22 +131,10 @@ mod tests {
     fn a_root_that_is_no_directory_is_told() {
         let dir = tempfile::tempdir().unwrap();
         tree(dir.path());
+        assert_eq!(found(&beneath(dir.path(), "a.rs"), "*", false, 1).unwrap_err().kind, Kind::NotDirectory);
+        assert_eq!(found(&beneath(dir.path(), "gone"), "*", false, 1).unwrap_err().kind, Kind::NotFound);
         assert_eq!(
-            found(&beneath(dir.path(), "a.rs"), "*", false, 1)
-                .unwrap_err()
-                .kind,
-            Kind::NotDirectory
-        );
-        assert_eq!(
-            found(&beneath(dir.path(), "gone"), "*", false, 1)
-                .unwrap_err()
-                .kind,
-            Kind::NotFound
-        );
-        assert_eq!(
-            found(&beneath(dir.path(), "src/link.rs"), "*", false, 1)
-                .unwrap_err()
-                .kind,
+            found(&beneath(dir.path(), "src/link.rs"), "*", false, 1).unwrap_err().kind,
             Kind::Permission
         );
     }

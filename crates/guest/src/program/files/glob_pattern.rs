@@ -47,31 +47,20 @@ impl Pattern {
     /// `invalid`, with the reason: syntax, length, an absolute path, `..`.
     pub fn new(text: &str, hidden: bool) -> Result<Self, Problem> {
         if text.len() > MAX_PATTERN_BYTES {
-            return Err(Problem::invalid(format!(
-                "the pattern is longer than {MAX_PATTERN_BYTES} bytes"
-            )));
+            return Err(Problem::invalid(format!("the pattern is longer than {MAX_PATTERN_BYTES} bytes")));
         }
         if text.is_empty() || text.starts_with('/') || text.contains('\0') {
-            return Err(Problem::invalid(
-                "the pattern must be a relative path, and not empty",
-            ));
+            return Err(Problem::invalid("the pattern must be a relative path, and not empty"));
         }
         compile(text)?;
         let alternatives = spelt_out(text)?;
-        let alternatives = alternatives
-            .iter()
-            .map(|text| segments(text))
-            .collect::<Result<_, _>>()?;
+        let alternatives = alternatives.iter().map(|text| segments(text)).collect::<Result<_, _>>()?;
         Ok(Self { alternatives, hidden })
     }
 
     /// Where a walk begins.
     pub fn start(&self) -> Progress {
-        self.closure(
-            (0..self.alternatives.len())
-                .map(|alternative| (alternative, 0))
-                .collect(),
-        )
+        self.closure((0..self.alternatives.len()).map(|alternative| (alternative, 0)).collect())
     }
 
     /// How far a directory's own entries have come, given how far the directory that holds it has.
@@ -81,9 +70,7 @@ impl Pattern {
 
     /// Whether a file in a directory that has come this far matches.
     pub fn matches(&self, progress: &Progress, name: &[u8]) -> bool {
-        self.advance(progress, name)
-            .iter()
-            .any(|&(which, at)| at == self.alternatives[which].len())
+        self.advance(progress, name).iter().any(|&(which, at)| at == self.alternatives[which].len())
     }
 
     fn advance(&self, progress: &Progress, name: &[u8]) -> Vec<(usize, usize)> {
@@ -159,10 +146,7 @@ fn segment(part: &str) -> Result<Segment, Problem> {
         return Ok(Segment::Literal(part.as_bytes().to_vec()));
     }
     let dotted = part.starts_with('.') || part.starts_with("\\.");
-    Ok(Segment::Wild {
-        matcher: compile(part)?.compile_matcher(),
-        dotted,
-    })
+    Ok(Segment::Wild { matcher: compile(part)?.compile_matcher(), dotted })
 }
 
 /// Spells out the braces that a pattern can't be cut with: those that hold a slash, and those that begin a
@@ -337,10 +321,7 @@ mod tests {
         ];
         for (pattern, path, expected) in cases {
             assert_eq!(is_match(pattern, false, path), expected, "{pattern} on {path}");
-            assert!(
-                is_match(pattern, true, path),
-                "{pattern} on {path} with hidden ones"
-            );
+            assert!(is_match(pattern, true, path), "{pattern} on {path} with hidden ones");
         }
     }
 
@@ -358,21 +339,9 @@ mod tests {
     fn f6_a_bad_or_exploding_pattern_is_refused_with_its_reason() {
         let long = "a".repeat(5000);
         let bomb = "{a,b}/".repeat(600);
-        for pattern in [
-            "",
-            "/abs",
-            "a[",
-            "{a",
-            "a/../b",
-            "..",
-            long.as_str(),
-            bomb.as_str(),
-        ] {
+        for pattern in ["", "/abs", "a[", "{a", "a/../b", "..", long.as_str(), bomb.as_str()] {
             let problem = Pattern::new(pattern, false).err().unwrap();
-            assert!(
-                problem.kind == Kind::Invalid && !problem.reason.contains('\n'),
-                "{problem:?}"
-            );
+            assert!(problem.kind == Kind::Invalid && !problem.reason.contains('\n'), "{problem:?}");
         }
     }
 }

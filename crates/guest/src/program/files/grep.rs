@@ -54,23 +54,12 @@ impl Matcher {
         ignore_case: bool,
         include: Option<&str>,
     ) -> Result<Self, Problem> {
-        let pattern = if literal {
-            regex::escape(pattern)
-        } else {
-            pattern.to_owned()
-        };
-        let line = RegexBuilder::new(&pattern)
-            .case_insensitive(ignore_case)
-            .build()
-            .map_err(|error| {
-                let text = error.to_string();
-                let reason = text
-                    .lines()
-                    .last()
-                    .unwrap_or_default()
-                    .trim_start_matches("error: ");
-                Problem::invalid(format!("the pattern is no regular expression: {reason}"))
-            })?;
+        let pattern = if literal { regex::escape(pattern) } else { pattern.to_owned() };
+        let line = RegexBuilder::new(&pattern).case_insensitive(ignore_case).build().map_err(|error| {
+            let text = error.to_string();
+            let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            Problem::invalid(format!("the pattern is no regular expression: {reason}"))
+        })?;
         let include = include.map(Include::new).transpose()?;
         Ok(Self { line, include })
     }
@@ -90,11 +79,7 @@ impl Include {
             return Err(Problem::invalid("the include glob is longer than 4096 bytes"));
         }
         let matcher = compile(glob)?.compile_matcher();
-        Ok(if glob.contains('/') {
-            Self::Path(matcher)
-        } else {
-            Self::Name(matcher)
-        })
+        Ok(if glob.contains('/') { Self::Path(matcher) } else { Self::Name(matcher) })
     }
 }
 
@@ -107,12 +92,7 @@ pub fn grep(
     io: &mut dyn CallIo,
 ) -> Result<Reply, Problem> {
     let target = Target::new(root)?;
-    let mut search = Search {
-        matcher,
-        bounds,
-        bytes: 0,
-        found: GrepFound::default(),
-    };
+    let mut search = Search { matcher, bounds, bytes: 0, found: GrepFound::default() };
     match target.open_directory() {
         Ok(directory) => search.tree(root, Walk::new(directory, io)?, io)?,
         Err(problem) if problem.kind == Kind::NotDirectory => {
@@ -223,11 +203,7 @@ impl LongLine {
 
     fn text(&mut self, piece: &Piece<'_>, most: usize) -> (String, bool) {
         self.found = true;
-        if piece.goes_on {
-            (self.beginning.clone(), true)
-        } else {
-            shown(piece.bytes, most)
-        }
+        if piece.goes_on { (self.beginning.clone(), true) } else { shown(piece.bytes, most) }
     }
 }
 
@@ -266,10 +242,7 @@ mod tests {
 
     fn found(root: &Location, ask: &Ask<'_>) -> Result<GrepFound, Problem> {
         let matcher = Matcher::new(ask.pattern, ask.literal, ask.ignore_case, ask.include)?;
-        let bounds = Bounds {
-            max_matches: ask.most,
-            max_line_bytes: ask.line_bytes,
-        };
+        let bounds = Bounds { max_matches: ask.most, max_line_bytes: ask.line_bytes };
         match grep(root, matcher, bounds, &mut FakeIo::default())? {
             Reply::Grep(found) => Ok(found),
             other => panic!("{other:?}"),
@@ -300,65 +273,22 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         tree(dir.path());
         let place = |path: &str, line| (path.to_owned(), line);
-        assert_eq!(
-            places(dir.path(), &ASK),
-            [place(".hidden", 1), place("a.txt", 3), place("d/b.rs", 1)]
-        );
-        let any_case = Ask {
-            ignore_case: true,
-            include: Some("*.txt"),
-            ..ASK
-        };
-        assert_eq!(
-            places(dir.path(), &any_case),
-            [place("a.txt", 2), place("a.txt", 3)]
-        );
-        assert_eq!(
-            places(
-                dir.path(),
-                &Ask {
-                    include: Some("d/*"),
-                    ..ASK
-                }
-            ),
-            [place("d/b.rs", 1)]
-        );
-        let literal = Ask {
-            pattern: "needle.",
-            literal: true,
-            ..ASK
-        };
+        assert_eq!(places(dir.path(), &ASK), [place(".hidden", 1), place("a.txt", 3), place("d/b.rs", 1)]);
+        let any_case = Ask { ignore_case: true, include: Some("*.txt"), ..ASK };
+        assert_eq!(places(dir.path(), &any_case), [place("a.txt", 2), place("a.txt", 3)]);
+        assert_eq!(places(dir.path(), &Ask { include: Some("d/*"), ..ASK }), [place("d/b.rs", 1)]);
+        let literal = Ask { pattern: "needle.", literal: true, ..ASK };
         assert_eq!(places(dir.path(), &literal), [place("a.txt", 3)]);
-        assert_eq!(
-            places(
-                dir.path(),
-                &Ask {
-                    pattern: "Needle$",
-                    ..ASK
-                }
-            ),
-            [place("a.txt", 2)]
-        );
+        assert_eq!(places(dir.path(), &Ask { pattern: "Needle$", ..ASK }), [place("a.txt", 2)]);
     }
 
     #[test]
     fn matches_and_lines_are_bounded_and_say_so() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a"), "needle éé\n".repeat(5)).unwrap();
-        let some = found(
-            &at(dir.path().join("a")),
-            &Ask {
-                most: 4,
-                line_bytes: 8,
-                ..ASK
-            },
-        )
-        .unwrap();
+        let some = found(&at(dir.path().join("a")), &Ask { most: 4, line_bytes: 8, ..ASK }).unwrap();
         assert!(some.truncated && some.matches.len() == 4);
-        assert_eq!(
-            (some.matches[0].line.as_str(), some.matches[0].line_truncated),
-            ("needle ", true)
-        );
+        assert_eq!((some.matches[0].line.as_str(), some.matches[0].line_truncated), ("needle ", true));
         let all = found(&at(dir.path().join("a")), &Ask { most: 5, ..ASK }).unwrap();
         assert!(!all.truncated && all.matches.len() == 5 && !all.matches[4].line_truncated);
     }
@@ -366,20 +296,10 @@ mod tests {
     #[test]
     fn a_line_of_many_mebibytes_is_one_match() {
         let dir = tempfile::tempdir().unwrap();
-        let line = [
-            b"start ".to_vec(),
-            vec![b'x'; 3 << 20],
-            b" needle needle\nneedle".to_vec(),
-        ]
-        .concat();
+        let line = [b"start ".to_vec(), vec![b'x'; 3 << 20], b" needle needle\nneedle".to_vec()].concat();
         std::fs::write(dir.path().join("a"), line).unwrap();
-        let found = found(&at(dir.path()), &Ask { line_bytes: 5, ..ASK })
-            .unwrap()
-            .matches;
-        let shown: Vec<_> = found
-            .iter()
-            .map(|found| (found.line_number, found.line.as_str()))
-            .collect();
+        let found = found(&at(dir.path()), &Ask { line_bytes: 5, ..ASK }).unwrap().matches;
+        let shown: Vec<_> = found.iter().map(|found| (found.line_number, found.line.as_str())).collect();
         assert_eq!(shown, [(1, "start"), (2, "needl")]);
     }
 
@@ -387,43 +307,21 @@ mod tests {
     fn f6_a_bad_or_exploding_pattern_is_refused_in_one_line() {
         for pattern in ["a(", "(?:a{1000}){1000}", "a\\"] {
             let problem = Matcher::new(pattern, false, false, None).err().unwrap();
-            assert!(
-                problem.kind == Kind::Invalid && !problem.reason.contains('\n'),
-                "{problem:?}"
-            );
+            assert!(problem.kind == Kind::Invalid && !problem.reason.contains('\n'), "{problem:?}");
         }
-        assert_eq!(
-            Matcher::new("a", false, false, Some("[")).err().unwrap().kind,
-            Kind::Invalid
-        );
+        assert_eq!(Matcher::new("a", false, false, Some("[")).err().unwrap().kind, Kind::Invalid);
     }
 
     #[test]
     fn f6_a_pattern_that_would_backtrack_forever_ends() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a"), "a".repeat(100_000)).unwrap();
-        assert!(
-            places(
-                dir.path(),
-                &Ask {
-                    pattern: "(a+)+b",
-                    ..ASK
-                }
-            )
-            .is_empty()
-        );
+        assert!(places(dir.path(), &Ask { pattern: "(a+)+b", ..ASK }).is_empty());
     }
 
     #[test]
     fn files_of_proc_are_searched_though_they_claim_to_be_empty() {
-        let found = found(
-            &at("/proc/self/status"),
-            &Ask {
-                pattern: "^Pid:",
-                ..ASK
-            },
-        )
-        .unwrap();
+        let found = found(&at("/proc/self/status"), &Ask { pattern: "^Pid:", ..ASK }).unwrap();
         assert_eq!(found.matches.len(), 1);
     }
 
@@ -432,17 +330,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         tree(dir.path());
         symlink("/etc/passwd", dir.path().join("out")).unwrap();
-        assert_eq!(
-            found(&beneath(dir.path(), "out"), &ASK).unwrap_err().kind,
-            Kind::Permission
-        );
-        assert_eq!(
-            found(&beneath(dir.path(), "fifo"), &ASK).unwrap_err().kind,
-            Kind::Invalid
-        );
-        assert_eq!(
-            found(&beneath(dir.path(), "gone"), &ASK).unwrap_err().kind,
-            Kind::NotFound
-        );
+        assert_eq!(found(&beneath(dir.path(), "out"), &ASK).unwrap_err().kind, Kind::Permission);
+        assert_eq!(found(&beneath(dir.path(), "fifo"), &ASK).unwrap_err().kind, Kind::Invalid);
+        assert_eq!(found(&beneath(dir.path(), "gone"), &ASK).unwrap_err().kind, Kind::NotFound);
     }
 }

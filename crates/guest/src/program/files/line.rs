@@ -28,22 +28,13 @@ pub struct Piece<'l> {
 impl<R: BufRead> Lines<R> {
     /// The lines of what `reader` has.
     pub fn new(reader: R) -> Self {
-        Self {
-            reader,
-            piece: Vec::new(),
-            number: 0,
-            is_midway: false,
-        }
+        Self { reader, piece: Vec::new(), number: 0, is_midway: false }
     }
 
     /// The next piece; `None` at the end.
     pub fn next(&mut self) -> io::Result<Option<Piece<'_>>> {
         self.piece.clear();
-        if (&mut self.reader)
-            .take(MAX_PIECE_BYTES)
-            .read_until(b'\n', &mut self.piece)?
-            == 0
-        {
+        if (&mut self.reader).take(MAX_PIECE_BYTES).read_until(b'\n', &mut self.piece)? == 0 {
             return Ok(None);
         }
         let goes_on = self.is_midway;
@@ -51,12 +42,7 @@ impl<R: BufRead> Lines<R> {
         let ended = self.piece.strip_suffix(b"\n");
         self.is_midway = ended.is_none();
         let bytes = ended.map_or(&self.piece[..], |line| line.strip_suffix(b"\r").unwrap_or(line));
-        Ok(Some(Piece {
-            bytes,
-            number: self.number,
-            goes_on,
-            is_cut: self.is_midway,
-        }))
+        Ok(Some(Piece { bytes, number: self.number, goes_on, is_cut: self.is_midway }))
     }
 }
 

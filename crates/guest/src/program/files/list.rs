@@ -62,18 +62,12 @@ pub fn names(directory: BorrowedFd<'_>, most: usize, io: &dyn CallIo) -> Result<
             continue;
         }
         if names.len() == most {
-            return Err(Problem::new(
-                Kind::TooLarge,
-                format!("has more than {most} entries"),
-            ));
+            return Err(Problem::new(Kind::TooLarge, format!("has more than {most} entries")));
         }
         if names.len() % 1024 == 0 && io.stopped() {
             return Err(crate::program::call_io::Stopped.into());
         }
-        names.push(Named {
-            name: entry.file_name().to_owned(),
-            kind: entry.file_type(),
-        });
+        names.push(Named { name: entry.file_name().to_owned(), kind: entry.file_type() });
     }
     Ok(names)
 }
@@ -87,11 +81,9 @@ fn entry(directory: BorrowedFd<'_>, named: Named) -> Result<Option<FileEntry>, P
         })),
         Err(Errno::NOENT) => Ok(None),
         // A directory that may be read but not searched tells names and types, no more.
-        Err(Errno::ACCESS) => Ok(Some(FileEntry {
-            name: named.name.into_bytes(),
-            kind: stat::kind(named.kind),
-            size: 0,
-        })),
+        Err(Errno::ACCESS) => {
+            Ok(Some(FileEntry { name: named.name.into_bytes(), kind: stat::kind(named.kind), size: 0 }))
+        }
         Err(errno) => Err(errno.into()),
     }
 }
@@ -110,44 +102,25 @@ mod tests {
         list(location, &mut io).unwrap();
         assert_eq!(io.events, [Event::Opened(None)]);
         assert!(io.sent.iter().all(|piece| piece.len() <= MAX_PIECE_BYTES));
-        io.sent
-            .iter()
-            .flat_map(|piece| decode::<Vec<FileEntry>>(piece).unwrap())
-            .collect()
+        io.sent.iter().flat_map(|piece| decode::<Vec<FileEntry>>(piece).unwrap()).collect()
     }
 
     #[test]
     fn f3_entries_are_sorted_by_bytes_whatever_the_names_are() {
         let dir = tempfile::tempdir().unwrap();
-        for name in [
-            &b"b"[..],
-            b"B",
-            b"\xff\xfe",
-            b"new\nline 'quote\"",
-            "é".as_bytes(),
-            ".hidden".as_bytes(),
-        ] {
+        for name in
+            [&b"b"[..], b"B", b"\xff\xfe", b"new\nline 'quote\"", "é".as_bytes(), ".hidden".as_bytes()]
+        {
             std::fs::write(dir.path().join(OsStr::from_bytes(name)), name).unwrap();
         }
         std::fs::create_dir(dir.path().join("dir")).unwrap();
         symlink("nowhere", dir.path().join("link")).unwrap();
         let found = entries(&beneath(dir.path(), ""));
         let names: Vec<&[u8]> = found.iter().map(|entry| &entry.name[..]).collect();
-        let expected: [&[u8]; 8] = [
-            b".hidden",
-            b"B",
-            b"b",
-            b"dir",
-            b"link",
-            b"new\nline 'quote\"",
-            "é".as_bytes(),
-            b"\xff\xfe",
-        ];
+        let expected: [&[u8]; 8] =
+            [b".hidden", b"B", b"b", b"dir", b"link", b"new\nline 'quote\"", "é".as_bytes(), b"\xff\xfe"];
         assert_eq!(names, expected);
-        assert_eq!(
-            (found[3].kind, found[4].kind),
-            (FileKind::Directory, FileKind::Symlink)
-        );
+        assert_eq!((found[3].kind, found[4].kind), (FileKind::Directory, FileKind::Symlink));
         assert_eq!((found[0].kind, found[0].size), (FileKind::File, 7));
     }
 
@@ -169,9 +142,6 @@ mod tests {
         let problem = list(&at(dir.path().join("a")), &mut FakeIo::default()).unwrap_err();
         assert_eq!(problem.kind, Kind::NotDirectory);
         let opened = Target::new(&at(dir.path())).unwrap().open_directory().unwrap();
-        assert_eq!(
-            names(opened.as_fd(), 1, &FakeIo::default()).err().unwrap().kind,
-            Kind::TooLarge
-        );
+        assert_eq!(names(opened.as_fd(), 1, &FakeIo::default()).err().unwrap().kind, Kind::TooLarge);
     }
 }

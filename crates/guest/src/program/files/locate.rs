@@ -48,12 +48,7 @@ impl Name {
 
     /// Opens the name itself; a link is refused with `ELOOP`.
     pub fn open(&self, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
-        rustix::fs::openat(
-            &self.parent,
-            &self.name,
-            flags | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-            mode,
-        )
+        rustix::fs::openat(&self.parent, &self.name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode)
     }
 }
 
@@ -62,23 +57,14 @@ impl Target {
     pub fn new(location: &Location) -> Result<Self, Problem> {
         check(&location.path)?;
         let Some(directory) = &location.beneath else {
-            return Ok(Self {
-                beneath: None,
-                path: location.path.clone().into_bytes(),
-            });
+            return Ok(Self { beneath: None, path: location.path.clone().into_bytes() });
         };
         let rest = below(&location.path, directory)
             .ok_or_else(|| Problem::invalid(format!("the path is not below `{directory}`")))?;
         let path = if rest.is_empty() { "." } else { rest };
         let opened = rustix::fs::openat(CWD, directory, HANDLE | OFlags::DIRECTORY, Mode::empty())?;
-        let beneath = Beneath {
-            directory: opened,
-            shown: directory.clone(),
-        };
-        Ok(Self {
-            beneath: Some(beneath),
-            path: path.as_bytes().to_vec(),
-        })
+        let beneath = Beneath { directory: opened, shown: directory.clone() };
+        Ok(Self { beneath: Some(beneath), path: path.as_bytes().to_vec() })
     }
 
     /// Opens what the path leads to. Links are followed unless `flags` say otherwise.
@@ -100,10 +86,9 @@ impl Target {
     /// What an error of this target's resolution means.
     pub fn problem(&self, errno: Errno) -> Problem {
         match (&self.beneath, errno) {
-            (Some(beneath), Errno::XDEV) => Problem::new(
-                Kind::Permission,
-                format!("the path leads out of `{}`", beneath.shown),
-            ),
+            (Some(beneath), Errno::XDEV) => {
+                Problem::new(Kind::Permission, format!("the path leads out of `{}`", beneath.shown))
+            }
             (Some(_), Errno::NOSYS) => {
                 let reason = "this kernel lacks openat2, which paths beneath a directory need";
                 Problem::new(Kind::Unsupported, reason)
@@ -115,14 +100,12 @@ impl Target {
     /// The path's last segment in its directory, a link there not followed. `/` and the directory that the
     /// target is held beneath have no name: `invalid`.
     pub fn name(&self) -> Result<Name, Problem> {
-        self.name_of(&self.path)
-            .map_err(|errno| self.problem(errno))?
-            .ok_or_else(|| {
-                Problem::invalid(match self.beneath {
-                    Some(_) => "is the directory that the operation is held beneath",
-                    None => "is the root directory",
-                })
+        self.name_of(&self.path).map_err(|errno| self.problem(errno))?.ok_or_else(|| {
+            Problem::invalid(match self.beneath {
+                Some(_) => "is the directory that the operation is held beneath",
+                None => "is the root directory",
             })
+        })
     }
 
     /// The name that a write through the path would reach: links are followed to the end, even to where
@@ -132,9 +115,7 @@ impl Target {
         for _ in 0..MAX_LINKS {
             let name = self.name_of(&path).map_err(|errno| self.problem(errno))?;
             let name = name.ok_or_else(|| Problem::from(Errno::ISDIR))?;
-            let is_link = name
-                .stat()?
-                .is_some_and(|stat| file_type(&stat) == FileType::Symlink);
+            let is_link = name.stat()?.is_some_and(|stat| file_type(&stat) == FileType::Symlink);
             if !is_link {
                 return Ok(name);
             }
@@ -169,10 +150,7 @@ impl Target {
             return Ok(None);
         }
         let parent = self.open_path(parent, HANDLE | OFlags::DIRECTORY)?;
-        Ok(Some(Name {
-            parent,
-            name: name.to_vec(),
-        }))
+        Ok(Some(Name { parent, name: name.to_vec() }))
     }
 
     fn open_path(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -209,11 +187,7 @@ pub fn file_type(stat: &Stat) -> FileType {
 }
 
 fn check(path: &str) -> Result<(), Problem> {
-    let crooked = |path: &str| {
-        path.split('/')
-            .skip(1)
-            .any(|segment| matches!(segment, "" | "." | ".."))
-    };
+    let crooked = |path: &str| path.split('/').skip(1).any(|segment| matches!(segment, "" | "." | ".."));
     if !path.starts_with('/') || path.contains('\0') || (path != "/" && crooked(path)) {
         return Err(Problem::invalid("the path is not absolute and normalised"));
     }
@@ -222,11 +196,7 @@ fn check(path: &str) -> Result<(), Problem> {
 
 fn below<'p>(path: &'p str, directory: &str) -> Option<&'p str> {
     let rest = path.strip_prefix(directory.trim_end_matches('/'))?;
-    if rest.is_empty() {
-        Some("")
-    } else {
-        rest.strip_prefix('/')
-    }
+    if rest.is_empty() { Some("") } else { rest.strip_prefix('/') }
 }
 
 /// The directory part (never empty) and the last segment.
@@ -253,30 +223,16 @@ mod tests {
 
     fn target(root: &std::path::Path, path: &str) -> Target {
         let beneath = root.to_str().unwrap().to_owned();
-        Target::new(&Location {
-            path: format!("{beneath}/{path}"),
-            beneath: Some(beneath),
-        })
-        .unwrap()
+        Target::new(&Location { path: format!("{beneath}/{path}"), beneath: Some(beneath) }).unwrap()
     }
 
     #[test]
     fn a_path_that_is_not_normalised_or_not_below_is_refused() {
         for path in ["a", "/a/../b", "/a//b", "/a/", "/a\0b", "/./a", ""] {
-            let location = Location {
-                path: path.into(),
-                beneath: None,
-            };
-            assert_eq!(
-                Target::new(&location).err().unwrap().kind,
-                Kind::Invalid,
-                "{path:?}"
-            );
+            let location = Location { path: path.into(), beneath: None };
+            assert_eq!(Target::new(&location).err().unwrap().kind, Kind::Invalid, "{path:?}");
         }
-        let beside = Location {
-            path: "/workspace2/a".into(),
-            beneath: Some("/workspace".into()),
-        };
+        let beside = Location { path: "/workspace2/a".into(), beneath: Some("/workspace".into()) };
         assert_eq!(Target::new(&beside).err().unwrap().kind, Kind::Invalid);
     }
 
@@ -285,11 +241,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("sub")).unwrap();
         std::fs::write(root.path().join("real"), "x").unwrap();
-        for (link, to) in [
-            ("abs", "/etc/passwd"),
-            ("up", "../../etc/passwd"),
-            ("proc", "/proc/1/root/etc/passwd"),
-        ] {
+        for (link, to) in
+            [("abs", "/etc/passwd"), ("up", "../../etc/passwd"), ("proc", "/proc/1/root/etc/passwd")]
+        {
             symlink(to, root.path().join("sub").join(link)).unwrap();
             let file = target(root.path(), &format!("sub/{link}"));
             let problem = file.open(OFlags::RDONLY).unwrap_err();
@@ -302,41 +256,24 @@ mod tests {
         symlink("../real", root.path().join("sub/inside")).unwrap();
         symlink("inside", root.path().join("sub/chain")).unwrap();
         assert!(target(root.path(), "sub/chain").open(OFlags::RDONLY).is_ok());
-        assert_eq!(
-            target(root.path(), "sub/chain").resolved_name().unwrap().name,
-            b"real"
-        );
+        assert_eq!(target(root.path(), "sub/chain").resolved_name().unwrap().name, b"real");
     }
 
     #[test]
     fn a_link_that_leads_to_itself_is_invalid() {
         let root = tempfile::tempdir().unwrap();
         symlink("loop", root.path().join("loop")).unwrap();
-        assert_eq!(
-            target(root.path(), "loop").open(OFlags::RDONLY).unwrap_err().kind,
-            Kind::Invalid
-        );
-        assert_eq!(
-            target(root.path(), "loop").resolved_name().unwrap_err().kind,
-            Kind::Invalid
-        );
+        assert_eq!(target(root.path(), "loop").open(OFlags::RDONLY).unwrap_err().kind, Kind::Invalid);
+        assert_eq!(target(root.path(), "loop").resolved_name().unwrap_err().kind, Kind::Invalid);
     }
 
     #[test]
     fn the_directory_itself_and_the_root_have_no_name() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().to_str().unwrap().to_owned();
-        let itself = Target::new(&Location {
-            path: path.clone(),
-            beneath: Some(path),
-        })
-        .unwrap();
+        let itself = Target::new(&Location { path: path.clone(), beneath: Some(path) }).unwrap();
         assert_eq!(itself.name().unwrap_err().kind, Kind::Invalid);
-        let slash = Target::new(&Location {
-            path: "/".into(),
-            beneath: None,
-        })
-        .unwrap();
+        let slash = Target::new(&Location { path: "/".into(), beneath: None }).unwrap();
         assert_eq!(slash.name().unwrap_err().kind, Kind::Invalid);
         assert!(slash.open_directory().is_ok());
     }

@@ -56,25 +56,9 @@ fn answer(request: Request, io: &mut dyn CallIo) -> Result<Reply, Problem> {
         Request::Glob(root, pattern, hidden, max_results) => {
             glob::glob(&root, &pattern, hidden, max_results, io)
         }
-        Request::Grep {
-            root,
-            pattern,
-            literal,
-            ignore_case,
-            include,
-            max_matches,
-            max_line_bytes,
-        } => {
+        Request::Grep { root, pattern, literal, ignore_case, include, max_matches, max_line_bytes } => {
             let matcher = grep::Matcher::new(&pattern, literal, ignore_case, include.as_deref())?;
-            grep::grep(
-                &root,
-                matcher,
-                grep::Bounds {
-                    max_matches,
-                    max_line_bytes,
-                },
-                io,
-            )
+            grep::grep(&root, matcher, grep::Bounds { max_matches, max_line_bytes }, io)
         }
         Request::TarOut(root) => tar_out::tar_out(&root, io),
         Request::TarIn(directory, max_bytes, max_entries) => {
@@ -93,18 +77,11 @@ mod tests {
     use std::path::Path;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    const REPLACE: WriteHow = WriteHow {
-        mode: 0,
-        permissions: None,
-        max_bytes: None,
-    };
+    const REPLACE: WriteHow = WriteHow { mode: 0, permissions: None, max_bytes: None };
 
     #[test]
     fn a_failure_is_the_reason_alone() {
-        let location = Location {
-            path: "/no/such/file".into(),
-            beneath: None,
-        };
+        let location = Location { path: "/no/such/file".into(), beneath: None };
         let failure = serve(Request::Read(location, 0, None), &mut FakeIo::default()).unwrap_err();
         assert_eq!(failure.kind, "not_found");
         assert_eq!(failure.message, "does not exist");
@@ -112,10 +89,7 @@ mod tests {
 
     #[test]
     fn a_request_that_is_not_about_files_is_refused() {
-        assert_eq!(
-            serve(Request::Ping, &mut FakeIo::default()).unwrap_err().kind,
-            "internal"
-        );
+        assert_eq!(serve(Request::Ping, &mut FakeIo::default()).unwrap_err().kind, "internal");
     }
 
     /// Every call that can reach a file or a directory below `directory` through `d`.
@@ -181,10 +155,8 @@ mod tests {
             over.store(true, Ordering::Relaxed);
         });
         assert!(succeeded > 100, "only {succeeded} calls met the real directory");
-        let names: Vec<_> = std::fs::read_dir(outside.path())
-            .unwrap()
-            .map(|e| e.unwrap().file_name())
-            .collect();
+        let names: Vec<_> =
+            std::fs::read_dir(outside.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(names, ["f"]);
         assert_eq!(std::fs::read(outside.path().join("f")).unwrap(), b"canary");
     }
@@ -215,12 +187,7 @@ mod tests {
         std::fs::create_dir_all(path("closed/inner")).unwrap();
         std::fs::write(path("closed/open-file"), "x").unwrap();
         std::fs::write(path("secret"), "x").unwrap();
-        for (name, mode) in [
-            ("closed/open-file", 0o666),
-            ("closed", 0o555),
-            ("secret", 0),
-            ("", 0o777),
-        ] {
+        for (name, mode) in [("closed/open-file", 0o666), ("closed", 0o555), ("secret", 0), ("", 0o777)] {
             set(name, mode);
         }
         let refused = [

@@ -67,11 +67,7 @@ mod tests {
 
     #[test]
     fn a_file_in_proc_has_content_though_its_size_is_zero() {
-        assert!(
-            content("/proc/self/status", 0, None)
-                .unwrap()
-                .starts_with(b"Name:")
-        );
+        assert!(content("/proc/self/status", 0, None).unwrap().starts_with(b"Name:"));
     }
 
     #[test]
@@ -85,10 +81,7 @@ mod tests {
         symlink("/dev/zero", &link).unwrap();
         for (path, what) in [(&fifo, "a fifo"), (&socket, "a socket"), (&link, "a device")] {
             let problem = content(path.to_str().unwrap(), 0, None).unwrap_err();
-            assert!(
-                problem.kind == Kind::Invalid && problem.reason.contains(what),
-                "{problem:?}"
-            );
+            assert!(problem.kind == Kind::Invalid && problem.reason.contains(what), "{problem:?}");
         }
         let directory = content(dir.path().to_str().unwrap(), 0, None).unwrap_err();
         assert_eq!(directory.kind, Kind::IsDirectory);
@@ -99,10 +92,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("sparse");
         std::fs::File::create(&path).unwrap().set_len(100 << 30).unwrap();
-        let mut io = FakeIo {
-            stop_after_sends: Some(3),
-            ..FakeIo::default()
-        };
+        let mut io = FakeIo { stop_after_sends: Some(3), ..FakeIo::default() };
         let problem = read(&at(path.to_str().unwrap()), 0, None, &mut io).unwrap_err();
         assert_eq!((problem.kind, io.sent.len()), (Kind::Cancelled, 3));
         assert_eq!(io.events, [Event::Opened(Some(100 << 30))]);

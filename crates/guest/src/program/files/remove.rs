@@ -51,20 +51,11 @@ mod tests {
         std::fs::create_dir(dir.path().join("d")).unwrap();
         std::fs::write(dir.path().join("f"), "").unwrap();
         for missing in ["missing", "missing/below"] {
-            assert_eq!(
-                go(&beneath(dir.path(), missing), true, false).unwrap_err().kind,
-                Kind::NotFound
-            );
+            assert_eq!(go(&beneath(dir.path(), missing), true, false).unwrap_err().kind, Kind::NotFound);
             assert!(go(&beneath(dir.path(), missing), false, true).is_ok());
         }
-        assert_eq!(
-            go(&beneath(dir.path(), "d"), false, true).unwrap_err().kind,
-            Kind::IsDirectory
-        );
-        assert_eq!(
-            go(&beneath(dir.path(), "f/x"), false, true).unwrap_err().kind,
-            Kind::NotDirectory
-        );
+        assert_eq!(go(&beneath(dir.path(), "d"), false, true).unwrap_err().kind, Kind::IsDirectory);
+        assert_eq!(go(&beneath(dir.path(), "f/x"), false, true).unwrap_err().kind, Kind::NotDirectory);
         go(&beneath(dir.path(), "f"), false, false).unwrap();
         go(&at(dir.path().join("d")), true, false).unwrap();
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
@@ -74,10 +65,7 @@ mod tests {
     fn the_root_and_the_confining_directory_are_not_removed() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(go(&at("/"), true, true).unwrap_err().kind, Kind::Invalid);
-        assert_eq!(
-            go(&beneath(dir.path(), ""), true, true).unwrap_err().kind,
-            Kind::Invalid
-        );
+        assert_eq!(go(&beneath(dir.path(), ""), true, true).unwrap_err().kind, Kind::Invalid);
         assert!(dir.path().exists());
     }
 
@@ -88,12 +76,7 @@ mod tests {
         std::fs::create_dir(dir.path().join("tree")).unwrap();
         symlink(outside.path(), dir.path().join("tree/out")).unwrap();
         symlink(outside.path(), dir.path().join("out")).unwrap();
-        assert_eq!(
-            go(&beneath(dir.path(), "out/canary"), true, true)
-                .unwrap_err()
-                .kind,
-            Kind::Permission
-        );
+        assert_eq!(go(&beneath(dir.path(), "out/canary"), true, true).unwrap_err().kind, Kind::Permission);
         go(&beneath(dir.path(), "tree"), true, false).unwrap();
         go(&beneath(dir.path(), "out"), true, false).unwrap();
         assert!(outside.path().join("canary").exists());

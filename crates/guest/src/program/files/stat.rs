@@ -13,11 +13,7 @@ pub fn stat(location: &Location) -> Result<Reply, Problem> {
     let target = Target::new(location)?;
     let itself = rustix::fs::fstat(target.open(OFlags::PATH | OFlags::NOFOLLOW)?)?;
     let symlink = file_type(&itself) == FileType::Symlink;
-    let stat = if symlink {
-        rustix::fs::fstat(target.open(OFlags::PATH)?)?
-    } else {
-        itself
-    };
+    let stat = if symlink { rustix::fs::fstat(target.open(OFlags::PATH)?)? } else { itself };
     Ok(Reply::Stat(StatRecord {
         kind: kind(file_type(&stat)),
         symlink,
@@ -76,10 +72,7 @@ mod tests {
         std::fs::set_permissions(dir.path().join("a"), PermissionsExt::from_mode(0o640)).unwrap();
         symlink("a", dir.path().join("link")).unwrap();
         let link = record(&beneath(dir.path(), "link")).unwrap();
-        assert_eq!(
-            (link.kind, link.symlink, link.size, link.mode),
-            (FileKind::File, true, 5, 0o640)
-        );
+        assert_eq!((link.kind, link.symlink, link.size, link.mode), (FileKind::File, true, 5, 0o640));
         let file = record(&at(dir.path().join("a"))).unwrap();
         assert!(
             !file.symlink && file.modified_ms == link.modified_ms && file.modified_ms > 1_600_000_000_000
@@ -109,24 +102,15 @@ mod tests {
             }
         }
         assert_eq!(exists(&beneath(dir.path(), "file")), Ok(Reply::Bool(true)));
-        assert_eq!(
-            exists(&beneath(&dir.path().join("gone"), "x")),
-            Ok(Reply::Bool(false))
-        );
+        assert_eq!(exists(&beneath(&dir.path().join("gone"), "x")), Ok(Reply::Bool(false)));
     }
 
     #[test]
     fn f1_neither_looks_beyond_the_directory() {
         let dir = tempfile::tempdir().unwrap();
         symlink("/etc/passwd", dir.path().join("out")).unwrap();
-        assert_eq!(
-            record(&beneath(dir.path(), "out")).unwrap_err().kind,
-            Kind::Permission
-        );
-        assert_eq!(
-            exists(&beneath(dir.path(), "out")).unwrap_err().kind,
-            Kind::Permission
-        );
+        assert_eq!(record(&beneath(dir.path(), "out")).unwrap_err().kind, Kind::Permission);
+        assert_eq!(exists(&beneath(dir.path(), "out")).unwrap_err().kind, Kind::Permission);
         assert!(record(&at(dir.path().join("out"))).is_ok());
     }
 }

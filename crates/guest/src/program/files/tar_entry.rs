@@ -47,12 +47,7 @@ pub fn plan<R: Read>(entry: &mut Entry<'_, R>, confined: bool) -> Result<Plan, P
 fn facts<R: Read>(entry: &mut Entry<'_, R>, confined: bool) -> Result<Plan, &'static str> {
     let kind = entry.header().entry_type();
     if kind == EntryType::XGlobalHeader {
-        return Ok(Plan {
-            path: Vec::new(),
-            make: Make::Nothing,
-            mode: 0,
-            modified: 0,
-        });
+        return Ok(Plan { path: Vec::new(), make: Make::Nothing, mode: 0, modified: 0 });
     }
     if has_pax_sparse(entry) {
         return Err("is a sparse file in the pax format, which is not supported");
@@ -73,32 +68,16 @@ fn facts<R: Read>(entry: &mut Entry<'_, R>, confined: bool) -> Result<Plan, &'st
     if path.is_empty() && make != Make::Directory {
         return Err("has no name");
     }
-    let mode = entry
-        .header()
-        .mode()
-        .map_err(|_| "has permission bits that can't be read")?
-        & 0o777;
-    let modified = entry
-        .header()
-        .mtime()
-        .ok()
-        .and_then(|time| i64::try_from(time).ok())
-        .unwrap_or(0);
-    Ok(Plan {
-        path,
-        make,
-        mode,
-        modified,
-    })
+    let mode = entry.header().mode().map_err(|_| "has permission bits that can't be read")? & 0o777;
+    let modified = entry.header().mtime().ok().and_then(|time| i64::try_from(time).ok()).unwrap_or(0);
+    Ok(Plan { path, make, mode, modified })
 }
 
 fn has_pax_sparse<R: Read>(entry: &mut Entry<'_, R>) -> bool {
     let Ok(Some(extensions)) = entry.pax_extensions() else {
         return false;
     };
-    extensions
-        .filter_map(Result::ok)
-        .any(|extension| extension.key_bytes().starts_with(b"GNU.sparse."))
+    extensions.filter_map(Result::ok).any(|extension| extension.key_bytes().starts_with(b"GNU.sparse."))
 }
 
 fn link_name<R: Read>(entry: &Entry<'_, R>) -> Result<Vec<u8>, &'static str> {
@@ -127,10 +106,8 @@ fn clean(path: &[u8]) -> Result<Vec<u8>, &'static str> {
     if path.starts_with(b"/") {
         return Err("has an absolute path");
     }
-    let segments: Vec<&[u8]> = path
-        .split(|byte| *byte == b'/')
-        .filter(|part| !matches!(*part, b"" | b"."))
-        .collect();
+    let segments: Vec<&[u8]> =
+        path.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b".")).collect();
     if segments.contains(&&b".."[..]) {
         return Err("has `..` in its path");
     }
@@ -189,11 +166,7 @@ mod tests {
             ("a", "/etc/passwd", false),
             ("a", "b/../../c", false),
         ] {
-            assert_eq!(
-                stays_inside(path.as_bytes(), target.as_bytes()),
-                inside,
-                "{path} -> {target}"
-            );
+            assert_eq!(stays_inside(path.as_bytes(), target.as_bytes()), inside, "{path} -> {target}");
         }
     }
 }

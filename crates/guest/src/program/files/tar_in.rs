@@ -50,12 +50,7 @@ pub fn tar_in(
         kept: 0,
     };
     let allowance = Rc::new(Cell::new(MAX_HEADER_BYTES));
-    let input = Input {
-        io,
-        piece: Vec::new(),
-        start: 0,
-        allowance: Rc::clone(&allowance),
-    };
+    let input = Input { io, piece: Vec::new(), start: 0, allowance: Rc::clone(&allowance) };
     let mut archive = Archive::new(input);
     unpacking.all(&mut archive, &allowance)?;
     unpacking.dress_directories()?;
@@ -90,11 +85,10 @@ impl Unpacking {
             let mut entry = entry.map_err(unreadable)?;
             let plan = plan(&mut entry, self.confined)?;
             allowance.set(u64::MAX);
-            self.one(&plan, &mut entry)
-                .map_err(|problem| match problem.kind {
-                    Kind::Cancelled => problem,
-                    _ => problem.at(&plan.path),
-                })?;
+            self.one(&plan, &mut entry).map_err(|problem| match problem.kind {
+                Kind::Cancelled => problem,
+                _ => problem.at(&plan.path),
+            })?;
             io::copy(&mut entry, &mut io::sink()).map_err(unreadable)?;
         }
     }
@@ -143,20 +137,14 @@ impl Unpacking {
     fn directory(&mut self, place: &Name, plan: &Plan) -> Result<(), Problem> {
         self.kept += plan.path.len();
         if self.kept > MAX_DIRECTORY_BYTES {
-            return Err(Problem::new(
-                Kind::TooLarge,
-                "too many directories in one archive",
-            ));
+            return Err(Problem::new(Kind::TooLarge, "too many directories in one archive"));
         }
-        let is_there = place
-            .stat()?
-            .is_some_and(|stat| file_type(&stat) == FileType::Directory);
+        let is_there = place.stat()?.is_some_and(|stat| file_type(&stat) == FileType::Directory);
         if !is_there {
             clear(place)?;
             rustix::fs::mkdirat(&place.parent, &place.name, Mode::RWXU)?;
         }
-        self.directories
-            .push((plan.path.clone(), plan.mode, plan.modified));
+        self.directories.push((plan.path.clone(), plan.mode, plan.modified));
         Ok(())
     }
 
@@ -165,23 +153,13 @@ impl Unpacking {
             return Ok(());
         }
         let source = self.existing(source).map_err(|problem| problem.at(source))?;
-        let is_file = source
-            .stat()?
-            .is_some_and(|stat| file_type(&stat) == FileType::RegularFile);
+        let is_file = source.stat()?.is_some_and(|stat| file_type(&stat) == FileType::RegularFile);
         if !is_file {
-            return Err(Problem::invalid(
-                "is a hard link to what is no regular file in the directory",
-            ));
+            return Err(Problem::invalid("is a hard link to what is no regular file in the directory"));
         }
         clear(place)?;
         let flags = AtFlags::empty();
-        Ok(rustix::fs::linkat(
-            &source.parent,
-            &source.name,
-            &place.parent,
-            &place.name,
-            flags,
-        )?)
+        Ok(rustix::fs::linkat(&source.parent, &source.name, &place.parent, &place.name, flags)?)
     }
 
     /// The name at a path, its directories made where they are missing.
@@ -197,10 +175,7 @@ impl Unpacking {
             Some(index) => (&path[..index], &path[index + 1..]),
             None => (&b"."[..], path),
         };
-        Ok(Name {
-            parent: open_inside(&self.root, parent)?,
-            name: name.to_vec(),
-        })
+        Ok(Name { parent: open_inside(&self.root, parent)?, name: name.to_vec() })
     }
 
     fn make_parents(&self, path: &[u8]) -> Result<Name, Problem> {
@@ -249,10 +224,9 @@ fn clear(place: &Name) -> Result<(), Problem> {
     match rustix::fs::unlinkat(&place.parent, &place.name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(Errno::ISDIR) => match rustix::fs::unlinkat(&place.parent, &place.name, AtFlags::REMOVEDIR) {
-            Err(Errno::NOTEMPTY | Errno::EXIST) => Err(Problem::new(
-                Kind::IsDirectory,
-                "a directory that is not empty is in the way",
-            )),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => {
+                Err(Problem::new(Kind::IsDirectory, "a directory that is not empty is in the way"))
+            }
             result => Ok(result?),
         },
         Err(errno) => Err(errno.into()),
@@ -275,17 +249,8 @@ fn fill<R: Read>(file: &OwnedFd, entry: &mut Entry<'_, R>) -> Result<(), Problem
 
 fn dress(file: &OwnedFd, mode: u32, modified: i64) -> Result<(), Errno> {
     rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;
-    let time = Timespec {
-        tv_sec: modified,
-        tv_nsec: 0,
-    };
-    rustix::fs::futimens(
-        file,
-        &Timestamps {
-            last_access: time,
-            last_modification: time,
-        },
-    )
+    let time = Timespec { tv_sec: modified, tv_nsec: 0 };
+    rustix::fs::futimens(file, &Timestamps { last_access: time, last_modification: time })
 }
 
 /// The main channel as a reader that gives so many bytes and then refuses, for what would be kept in memory.
@@ -399,9 +364,7 @@ mod tests {
             let mut content = String::new();
             for (key, value) in records {
                 let rest = format!(" {key}={value}\n");
-                let length = (rest.len()..)
-                    .find(|n| n.to_string().len() + rest.len() == *n)
-                    .unwrap();
+                let length = (rest.len()..).find(|n| n.to_string().len() + rest.len() == *n).unwrap();
                 content += &format!("{length}{rest}");
             }
             self.entry(b'x', "pax", "", content.as_bytes())
@@ -420,10 +383,7 @@ mod tests {
     fn unpack_bytes(dir: &Path, bytes: &[u8], max_bytes: u64, max_entries: u64) -> Result<Reply, Problem> {
         let mut io = FakeIo::receiving(bytes.chunks(777));
         let result = tar_in(&beneath(dir, ""), max_bytes, max_entries, &mut io);
-        assert!(
-            result.is_err() || io.inbox.is_empty(),
-            "the input is read to its end"
-        );
+        assert!(result.is_err() || io.inbox.is_empty(), "the input is read to its end");
         result
     }
 
@@ -446,32 +406,19 @@ mod tests {
         assert_eq!(std::fs::read(&file).unwrap(), b"content");
         assert_eq!((mode(&file), mode(&dir.path().join("d"))), (0o755, 0o755));
         assert_eq!(
-            (
-                file.metadata().unwrap().mtime(),
-                dir.path().join("d").metadata().unwrap().mtime()
-            ),
+            (file.metadata().unwrap().mtime(), dir.path().join("d").metadata().unwrap().mtime()),
             (1_000_000, 1_000_000)
         );
-        assert_eq!(
-            std::fs::read_link(dir.path().join("d/link")).unwrap(),
-            Path::new("../made")
-        );
-        assert_eq!(
-            dir.path().join("hard").metadata().unwrap().ino(),
-            file.metadata().unwrap().ino()
-        );
+        assert_eq!(std::fs::read_link(dir.path().join("d/link")).unwrap(), Path::new("../made"));
+        assert_eq!(dir.path().join("hard").metadata().unwrap().ino(), file.metadata().unwrap().ino());
     }
 
     #[test]
     fn f4_what_would_leave_the_directory_is_refused_and_named() {
         let pax_path = Hostile::default().pax(&[("path", "../evil")]).file("evil", "x");
-        let pax_link = Hostile::default()
-            .pax(&[("linkpath", "/etc")])
-            .entry(b'2', "evil", "ok", b"");
+        let pax_link = Hostile::default().pax(&[("linkpath", "/etc")]).entry(b'2', "evil", "ok", b"");
         let pax_nul = Hostile::default().pax(&[("path", "evil\0x")]).file("evil", "x");
-        let long = Hostile::default()
-            .entry(b'L', "././@LongLink", "", b"/evil/long\0")
-            .file("evil", "x");
+        let long = Hostile::default().entry(b'L', "././@LongLink", "", b"/evil/long\0").file("evil", "x");
         let hostile = [
             Hostile::default().file("/evil", "x"),
             Hostile::default().file("a/../../evil", "x"),
@@ -483,9 +430,7 @@ mod tests {
             Hostile::default().entry(b'4', "evil", "", b""),
             Hostile::default().entry(b'6', "evil", "", b""),
             Hostile::default().entry(b'Z', "evil", "", b""),
-            Hostile::default()
-                .pax(&[("GNU.sparse.major", "1")])
-                .file("evil", "x"),
+            Hostile::default().pax(&[("GNU.sparse.major", "1")]).file("evil", "x"),
             pax_path,
             pax_link,
             pax_nul,
@@ -494,10 +439,7 @@ mod tests {
         for tar in hostile {
             let dir = tempfile::tempdir().unwrap();
             let problem = unpack(dir.path(), tar).unwrap_err();
-            assert!(
-                problem.kind == Kind::Invalid && problem.reason.contains("evil"),
-                "{problem:?}"
-            );
+            assert!(problem.kind == Kind::Invalid && problem.reason.contains("evil"), "{problem:?}");
             assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
         }
     }
@@ -507,30 +449,18 @@ mod tests {
         let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::fs::write(outside.path().join("canary"), "old").unwrap();
         symlink(outside.path(), dir.path().join("there")).unwrap();
-        let own = Hostile::default()
-            .entry(b'5', "d", "", b"")
-            .entry(b'2', "l", "d", b"")
-            .file("l/evil", "x");
-        for tar in [
-            own,
-            Hostile::default().file("there/canary", "x"),
-            Hostile::default().file("there/new/x", "x"),
-        ] {
+        let own = Hostile::default().entry(b'5', "d", "", b"").entry(b'2', "l", "d", b"").file("l/evil", "x");
+        for tar in
+            [own, Hostile::default().file("there/canary", "x"), Hostile::default().file("there/new/x", "x")]
+        {
             let problem = unpack(dir.path(), tar).unwrap_err();
-            assert!(
-                problem.kind == Kind::Invalid && problem.reason.contains("symbolic link"),
-                "{problem:?}"
-            );
+            assert!(problem.kind == Kind::Invalid && problem.reason.contains("symbolic link"), "{problem:?}");
         }
         let hard = Hostile::default().entry(b'1', "mine", "there/canary", b"");
         assert_eq!(unpack(dir.path(), hard).unwrap_err().kind, Kind::Invalid);
         // The last segment is replaced, not followed.
         symlink(outside.path().join("canary"), dir.path().join("f")).unwrap();
-        unpack(
-            dir.path(),
-            Hostile::default().file("f", "new").entry(b'5', "there", "", b""),
-        )
-        .unwrap();
+        unpack(dir.path(), Hostile::default().file("f", "new").entry(b'5', "there", "", b"")).unwrap();
         assert!(!dir.path().join("f").is_symlink() && !dir.path().join("there").is_symlink());
         assert_eq!(std::fs::read(outside.path().join("canary")).unwrap(), b"old");
     }
@@ -550,10 +480,7 @@ mod tests {
             tar_in(&at(dir.path()), 1 << 20, 100, &mut io)
         };
         assert_eq!(go(links()), Ok(Reply::Size(3)));
-        assert_eq!(
-            std::fs::read_link(dir.path().join("python")).unwrap(),
-            Path::new("/usr/bin/python3")
-        );
+        assert_eq!(std::fs::read_link(dir.path().join("python")).unwrap(), Path::new("/usr/bin/python3"));
         assert_eq!(go(links().file("out/evil", "x")).unwrap_err().kind, Kind::Invalid);
         let hard = links().entry(b'1', "mine", "out/evil", b"");
         assert_eq!(go(hard).unwrap_err().kind, Kind::Invalid);
@@ -573,12 +500,9 @@ mod tests {
             .file("e", "a file instead");
         unpack(dir.path(), tar).unwrap();
         assert_eq!(mode(&dir.path().join("f")), 0o755);
-        for (name, content) in [
-            ("f", "last"),
-            ("second-name", "first"),
-            ("s", "no link"),
-            ("e", "a file instead"),
-        ] {
+        for (name, content) in
+            [("f", "last"), ("second-name", "first"), ("s", "no link"), ("e", "a file instead")]
+        {
             assert_eq!(std::fs::read_to_string(dir.path().join(name)).unwrap(), content);
         }
         let onto = Hostile::default().file("d/x", "x").file("d", "x");
@@ -588,25 +512,13 @@ mod tests {
     #[test]
     fn f4_bombs_stop_at_the_limits() {
         let dir = tempfile::tempdir().unwrap();
-        let many = (0..5)
-            .fold(Hostile::default(), |tar, n| tar.file(&format!("f{n}"), "12345"))
-            .into_bytes();
+        let many = (0..5).fold(Hostile::default(), |tar, n| tar.file(&format!("f{n}"), "12345")).into_bytes();
         assert_eq!(unpack_bytes(dir.path(), &many, 25, 5), Ok(Reply::Size(5)));
-        assert_eq!(
-            unpack_bytes(dir.path(), &many, 24, 5).unwrap_err().kind,
-            Kind::TooLarge
-        );
-        assert_eq!(
-            unpack_bytes(dir.path(), &many, 25, 4).unwrap_err().kind,
-            Kind::TooLarge
-        );
-        let huge = Hostile::default()
-            .pax(&[("size", "999999999999999")])
-            .file("f", "x");
+        assert_eq!(unpack_bytes(dir.path(), &many, 24, 5).unwrap_err().kind, Kind::TooLarge);
+        assert_eq!(unpack_bytes(dir.path(), &many, 25, 4).unwrap_err().kind, Kind::TooLarge);
+        let huge = Hostile::default().pax(&[("size", "999999999999999")]).file("f", "x");
         assert_eq!(unpack(dir.path(), huge).unwrap_err().kind, Kind::TooLarge);
-        let headers = Hostile::default()
-            .entry(b'L', "x", "", &vec![b'a'; 3 << 20])
-            .file("f", "x");
+        let headers = Hostile::default().entry(b'L', "x", "", &vec![b'a'; 3 << 20]).file("f", "x");
         let problem = unpack(dir.path(), headers).unwrap_err();
         assert!(problem.reason.contains("mebibyte of headers"), "{problem:?}");
     }
@@ -616,15 +528,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let whole = Hostile::default().file("f", &"x".repeat(2000)).into_bytes();
         for bytes in [&whole[..1000], &whole[..100], &b"rubbish".repeat(200)[..]] {
-            assert_eq!(
-                unpack_bytes(dir.path(), bytes, 1 << 20, 100).unwrap_err().kind,
-                Kind::Invalid
-            );
+            assert_eq!(unpack_bytes(dir.path(), bytes, 1 << 20, 100).unwrap_err().kind, Kind::Invalid);
         }
-        let mut io = FakeIo {
-            cut_short: true,
-            ..FakeIo::receiving([&whole[..1000]])
-        };
+        let mut io = FakeIo { cut_short: true, ..FakeIo::receiving([&whole[..1000]]) };
         let cancelled = tar_in(&beneath(dir.path(), ""), 1 << 20, 100, &mut io).unwrap_err();
         assert_eq!(cancelled.kind, Kind::Cancelled);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
@@ -635,10 +541,7 @@ mod tests {
     fn a_directory_that_forbids_writing_is_filled_before_it_does() {
         let dir = tempfile::tempdir().unwrap();
         let mut tar = tar::Builder::new(Vec::new());
-        for (path, kind, mode) in [
-            ("d", EntryType::Directory, 0o555),
-            ("d/f", EntryType::Regular, 0o400),
-        ] {
+        for (path, kind, mode) in [("d", EntryType::Directory, 0o555), ("d/f", EntryType::Regular, 0o400)] {
             let mut header = Header::new_gnu();
             header.set_entry_type(kind);
             header.set_mode(mode);
@@ -646,10 +549,7 @@ mod tests {
             tar.append_data(&mut header, path, &b""[..]).unwrap();
         }
         unpack_bytes(dir.path(), &tar.into_inner().unwrap(), 1, 9).unwrap();
-        assert_eq!(
-            (mode(&dir.path().join("d")), mode(&dir.path().join("d/f"))),
-            (0o555, 0o400)
-        );
+        assert_eq!((mode(&dir.path().join("d")), mode(&dir.path().join("d/f"))), (0o555, 0o400));
     }
 
     #[test]

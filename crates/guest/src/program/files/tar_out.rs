@@ -45,15 +45,9 @@ fn pack(
 ) -> Result<Reply, Problem> {
     io.event(Event::Opened(None))?;
     let out = BufWriter::with_capacity(MAX_PAYLOAD_BYTES, Outgoing(io));
-    let mut packer = Packer {
-        builder: Builder::new(out),
-    };
+    let mut packer = Packer { builder: Builder::new(out) };
     work(&mut packer)?;
-    packer
-        .builder
-        .finish()
-        .and_then(|()| packer.builder.get_mut().flush())
-        .map_err(sent_or_failed)?;
+    packer.builder.finish().and_then(|()| packer.builder.get_mut().flush()).map_err(sent_or_failed)?;
     Ok(Reply::Done)
 }
 
@@ -67,11 +61,8 @@ impl Packer<'_> {
             self.directory(root, stat)?;
         }
         while let Some(kind) = walk.next(&*self.builder.get_ref().get_ref().0)? {
-            let name = if root.is_empty() {
-                walk.path().to_vec()
-            } else {
-                [root, b"/", walk.path()].concat()
-            };
+            let name =
+                if root.is_empty() { walk.path().to_vec() } else { [root, b"/", walk.path()].concat() };
             match self.entry(&name, kind, &mut walk) {
                 // Gone or swapped since it was listed: a tree that changes is packed as it is met.
                 Err(problem) if matches!(problem.kind, Kind::NotFound | Kind::NotDirectory) => {}
@@ -142,9 +133,7 @@ impl Packer<'_> {
         header.set_size(name.len() as u64 + 1);
         fill(&mut header.as_old_mut().name, b"././@LongLink");
         header.set_cksum();
-        self.builder
-            .append(&header, name.chain(&b"\0"[..]))
-            .map_err(sent_or_failed)
+        self.builder.append(&header, name.chain(&b"\0"[..])).map_err(sent_or_failed)
     }
 }
 
@@ -243,20 +232,10 @@ mod tests {
         let mut entries = Unpacked::new();
         for entry in archive.entries().unwrap() {
             let mut entry = entry.unwrap();
-            assert_eq!(
-                (entry.header().uid().unwrap(), entry.header().gid().unwrap()),
-                (1000, 1000)
-            );
-            let mut content = entry
-                .link_name_bytes()
-                .map(|to| to.into_owned())
-                .unwrap_or_default();
+            assert_eq!((entry.header().uid().unwrap(), entry.header().gid().unwrap()), (1000, 1000));
+            let mut content = entry.link_name_bytes().map(|to| to.into_owned()).unwrap_or_default();
             entry.read_to_end(&mut content).unwrap();
-            let facts = (
-                entry.header().entry_type(),
-                entry.header().mode().unwrap(),
-                content,
-            );
+            let facts = (entry.header().entry_type(), entry.header().mode().unwrap(), content);
             entries.insert(entry.path_bytes().into_owned(), facts);
         }
         Ok(entries)
@@ -278,10 +257,7 @@ mod tests {
         let entries = packed(&beneath(dir.path(), "root")).unwrap();
         assert_eq!(entries.len(), 8);
         assert_eq!(entries[&b"root/"[..]].0, EntryType::Directory);
-        assert_eq!(
-            entries[&b"root/run"[..]],
-            (EntryType::Regular, 0o750, vec![7; 100_000])
-        );
+        assert_eq!(entries[&b"root/run"[..]], (EntryType::Regular, 0o750, vec![7; 100_000]));
         assert_eq!(entries[&b"root/\xff\xfe"[..]].2, b"bytes");
         assert_eq!(entries[&b"root/link"[..]].2, b"../..//x/");
         assert_eq!(entries[&b"root/longlink"[..]].2, long.as_bytes());
@@ -294,25 +270,10 @@ mod tests {
         std::fs::write(dir.path().join("f"), "x").unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, dir.path().join("fifo"), Mode::RWXU).unwrap();
         symlink("/etc", dir.path().join("out")).unwrap();
-        assert_eq!(
-            packed(&at(dir.path().join("f")))
-                .unwrap()
-                .into_keys()
-                .collect::<Vec<_>>(),
-            [b"f"]
-        );
-        assert_eq!(
-            packed(&beneath(dir.path(), "fifo")).unwrap_err().kind,
-            Kind::Invalid
-        );
-        assert_eq!(
-            packed(&beneath(dir.path(), "gone")).unwrap_err().kind,
-            Kind::NotFound
-        );
-        assert_eq!(
-            packed(&beneath(dir.path(), "out")).unwrap_err().kind,
-            Kind::Permission
-        );
+        assert_eq!(packed(&at(dir.path().join("f"))).unwrap().into_keys().collect::<Vec<_>>(), [b"f"]);
+        assert_eq!(packed(&beneath(dir.path(), "fifo")).unwrap_err().kind, Kind::Invalid);
+        assert_eq!(packed(&beneath(dir.path(), "gone")).unwrap_err().kind, Kind::NotFound);
+        assert_eq!(packed(&beneath(dir.path(), "out")).unwrap_err().kind, Kind::Permission);
     }
 
     #[test]
@@ -330,17 +291,8 @@ mod tests {
     #[test]
     fn packing_ends_when_nobody_waits() {
         let dir = tempfile::tempdir().unwrap();
-        File::create(dir.path().join("sparse"))
-            .unwrap()
-            .set_len(100 << 30)
-            .unwrap();
-        let mut io = FakeIo {
-            stop_after_sends: Some(2),
-            ..FakeIo::default()
-        };
-        assert_eq!(
-            tar_out(&at(dir.path()), &mut io).unwrap_err().kind,
-            Kind::Cancelled
-        );
+        File::create(dir.path().join("sparse")).unwrap().set_len(100 << 30).unwrap();
+        let mut io = FakeIo { stop_after_sends: Some(2), ..FakeIo::default() };
+        assert_eq!(tar_out(&at(dir.path()), &mut io).unwrap_err().kind, Kind::Cancelled);
     }
 }

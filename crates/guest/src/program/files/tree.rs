@@ -40,11 +40,7 @@ pub fn remove(name: &Name, io: &dyn CallIo) -> Result<(), Problem> {
         }
         root => root?,
     };
-    let mut removal = Removal {
-        descent: Descent::new(root),
-        levels: vec![Level::default()],
-        setbacks: 0,
-    };
+    let mut removal = Removal { descent: Descent::new(root), levels: vec![Level::default()], setbacks: 0 };
     loop {
         while removal.step(io)? {}
         match rustix::fs::unlinkat(&name.parent, &name.name, AtFlags::REMOVEDIR) {
@@ -77,16 +73,13 @@ impl Removal {
 
     fn enter(&mut self, name: CString) -> Result<(), Problem> {
         match self.descent.enter(&name) {
-            Ok(()) => self.levels.push(Level {
-                name,
-                inside: Vec::new(),
-            }),
+            Ok(()) => self.levels.push(Level { name, inside: Vec::new() }),
             Err(Errno::NOENT) => {}
             // Swapped for something else since it was listed: the next listing sees what it is now.
             Err(Errno::NOTDIR | Errno::LOOP) => self.set_back()?,
-            Err(Errno::ACCESS) => self
-                .remove_empty(&name)
-                .map_err(|_| Problem::from(Errno::ACCESS).at(name.to_bytes()))?,
+            Err(Errno::ACCESS) => {
+                self.remove_empty(&name).map_err(|_| Problem::from(Errno::ACCESS).at(name.to_bytes()))?
+            }
             Err(errno) => return Err(Problem::from(errno).at(name.to_bytes())),
         }
         Ok(())
@@ -117,10 +110,7 @@ impl Removal {
     fn set_back(&mut self) -> Result<(), Problem> {
         self.setbacks += 1;
         match self.setbacks > MAX_SETBACKS {
-            true => Err(Problem::new(
-                Kind::Conflict,
-                "is being filled again while it is removed",
-            )),
+            true => Err(Problem::new(Kind::Conflict, "is being filled again while it is removed")),
             false => Ok(()),
         }
     }
@@ -139,11 +129,7 @@ fn clear(directory: BorrowedFd<'_>, io: &dyn CallIo) -> Result<Vec<CString>, Pro
             return Err(Stopped.into());
         }
         let is_directory = entry.file_type() == FileType::Directory;
-        match if is_directory {
-            Err(Errno::ISDIR)
-        } else {
-            unlink(directory.as_fd(), name)
-        } {
+        match if is_directory { Err(Errno::ISDIR) } else { unlink(directory.as_fd(), name) } {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(Errno::ISDIR) => directories.push(name.to_owned()),
             Err(errno) => return Err(Problem::from(errno).at(name.to_bytes())),
@@ -203,14 +189,8 @@ mod tests {
     fn nothing_more_is_removed_once_nobody_waits() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("t/x")).unwrap();
-        let io = FakeIo {
-            is_stopped: true,
-            ..FakeIo::default()
-        };
-        assert_eq!(
-            remove(&name(dir.path(), "t"), &io).unwrap_err().kind,
-            Kind::Cancelled
-        );
+        let io = FakeIo { is_stopped: true, ..FakeIo::default() };
+        assert_eq!(remove(&name(dir.path(), "t"), &io).unwrap_err().kind, Kind::Cancelled);
         assert!(dir.path().join("t/x").exists());
     }
 

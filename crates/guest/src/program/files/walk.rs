@@ -38,13 +38,7 @@ impl Walk {
     pub fn new(root: OwnedFd, io: &dyn CallIo) -> Result<Self, Problem> {
         let descent = Descent::new(root);
         let (path, name) = (Vec::new(), CString::default());
-        let mut walk = Self {
-            descent,
-            levels: Vec::new(),
-            path,
-            name,
-            pending: 0,
-        };
+        let mut walk = Self { descent, levels: Vec::new(), path, name, pending: 0 };
         walk.read_current(0, io)?;
         Ok(walk)
     }
@@ -119,10 +113,7 @@ impl Walk {
         }
         self.pending += names.len();
         if self.pending > MAX_PENDING {
-            return Err(Problem::new(
-                Kind::TooLarge,
-                format!("more than {MAX_PENDING} names at once"),
-            ));
+            return Err(Problem::new(Kind::TooLarge, format!("more than {MAX_PENDING} names at once")));
         }
         names.sort_unstable_by(|a, b| sort_key(b).cmp(sort_key(a)));
         self.levels.push(Level { names, prefix });
@@ -186,10 +177,7 @@ mod tests {
         for file in ["a/b/c", "a.txt", "a-b", "a0", "b"] {
             std::fs::write(dir.path().join(file), "").unwrap();
         }
-        assert_eq!(
-            paths(dir.path()),
-            ["a-b", "a.txt", "a", "a/b", "a/b/c", "a0", "b"]
-        );
+        assert_eq!(paths(dir.path()), ["a-b", "a.txt", "a", "a/b", "a/b/c", "a0", "b"]);
     }
 
     #[test]
@@ -210,12 +198,7 @@ mod tests {
             descent.enter(c"d").unwrap();
         }
         assert_eq!(paths(dir.path()).len(), 4000);
-        drop(
-            std::process::Command::new("rm")
-                .arg("-rf")
-                .arg(dir.path().join("d"))
-                .status(),
-        );
+        drop(std::process::Command::new("rm").arg("-rf").arg(dir.path().join("d")).status());
     }
 
     #[test]

@@ -25,9 +25,7 @@ pub fn write(location: &Location, how: &WriteHow, io: &mut dyn CallIo) -> Result
         1 => append::append(&target, how, io)?,
         2 => create_new(&target.name()?, how, io)?,
         other => {
-            return Err(Problem::invalid(format!(
-                "there is no way of writing number {other}"
-            )));
+            return Err(Problem::invalid(format!("there is no way of writing number {other}")));
         }
     };
     Ok(Reply::Size(size))
@@ -104,18 +102,12 @@ pub fn write_all(file: impl AsFd, mut bytes: &[u8]) -> Result<(), Errno> {
 fn dress(file: &OwnedFd, permissions: Option<u32>, old: Option<&Stat>) -> Result<(), Problem> {
     let mine = rustix::fs::fstat(file)?;
     if let Some(old) = old.filter(|old| (old.st_uid, old.st_gid) != (mine.st_uid, mine.st_gid)) {
-        let (owner, group) = (
-            rustix::fs::Uid::from_raw(old.st_uid),
-            rustix::fs::Gid::from_raw(old.st_gid),
-        );
+        let (owner, group) = (rustix::fs::Uid::from_raw(old.st_uid), rustix::fs::Gid::from_raw(old.st_gid));
         rustix::fs::fchown(file, Some(owner), Some(group)).unwrap_or_default();
     }
     // The set-id bits were given to the old content.
     let kept = old.map(|old| old.st_mode & 0o777);
-    let mode = permissions
-        .map(|bits| bits & 0o7777)
-        .or(kept)
-        .unwrap_or(DEFAULT_MODE);
+    let mode = permissions.map(|bits| bits & 0o7777).or(kept).unwrap_or(DEFAULT_MODE);
     Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?)
 }
 
@@ -126,11 +118,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::Path;
 
-    const REPLACE: WriteHow = WriteHow {
-        mode: 0,
-        permissions: None,
-        max_bytes: None,
-    };
+    const REPLACE: WriteHow = WriteHow { mode: 0, permissions: None, max_bytes: None };
     const NEW: WriteHow = WriteHow { mode: 2, ..REPLACE };
 
     fn go(location: &Location, how: WriteHow, content: &[u8]) -> Result<Reply, Problem> {
@@ -138,10 +126,8 @@ mod tests {
     }
 
     fn names(dir: &Path) -> Vec<String> {
-        let mut names: Vec<_> = std::fs::read_dir(dir)
-            .unwrap()
-            .map(|e| e.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let mut names: Vec<_> =
+            std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
@@ -154,26 +140,12 @@ mod tests {
     fn a_file_is_made_and_replaced_and_keeps_its_permissions() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
-        assert_eq!(
-            go(&beneath(dir.path(), "a"), REPLACE, b"first"),
-            Ok(Reply::Size(5))
-        );
+        assert_eq!(go(&beneath(dir.path(), "a"), REPLACE, b"first"), Ok(Reply::Size(5)));
         assert_eq!(mode(&path), 0o644);
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o751)).unwrap();
         assert_eq!(go(&at(&path), REPLACE, b"2"), Ok(Reply::Size(1)));
-        assert_eq!(
-            (std::fs::read(&path).unwrap(), mode(&path)),
-            (b"2".to_vec(), 0o751)
-        );
-        go(
-            &at(&path),
-            WriteHow {
-                permissions: Some(0o600),
-                ..REPLACE
-            },
-            b"",
-        )
-        .unwrap();
+        assert_eq!((std::fs::read(&path).unwrap(), mode(&path)), (b"2".to_vec(), 0o751));
+        go(&at(&path), WriteHow { permissions: Some(0o600), ..REPLACE }, b"").unwrap();
         assert_eq!(mode(&path), 0o600);
         assert_eq!(names(dir.path()), ["a"]);
     }
@@ -184,15 +156,9 @@ mod tests {
         std::fs::write(dir.path().join("a"), "old").unwrap();
         for how in [REPLACE, NEW] {
             let name = if how.mode == 2 { "b" } else { "a" };
-            let how = WriteHow {
-                max_bytes: Some(4),
-                ..how
-            };
+            let how = WriteHow { max_bytes: Some(4), ..how };
             let problem = go(&beneath(dir.path(), name), how, b"12345").unwrap_err();
-            assert!(
-                problem.kind == Kind::TooLarge && problem.reason.contains("4 bytes"),
-                "{problem:?}"
-            );
+            assert!(problem.kind == Kind::TooLarge && problem.reason.contains("4 bytes"), "{problem:?}");
         }
         assert_eq!(names(dir.path()), ["a"]);
         assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"old");
@@ -203,14 +169,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a"), "old").unwrap();
         for (name, how) in [("a", REPLACE), ("b", REPLACE), ("c", NEW)] {
-            let mut io = FakeIo {
-                cut_short: true,
-                ..FakeIo::receiving([b"half"])
-            };
-            assert_eq!(
-                write(&beneath(dir.path(), name), &how, &mut io).unwrap_err().kind,
-                Kind::Cancelled
-            );
+            let mut io = FakeIo { cut_short: true, ..FakeIo::receiving([b"half"]) };
+            assert_eq!(write(&beneath(dir.path(), name), &how, &mut io).unwrap_err().kind, Kind::Cancelled);
         }
         assert_eq!(names(dir.path()), ["a"]);
     }
@@ -230,10 +190,7 @@ mod tests {
         assert_eq!(kind("f", NEW), Kind::AlreadyExists);
         assert_eq!(kind("d", NEW), Kind::AlreadyExists);
         assert_eq!(kind("dangling", NEW), Kind::AlreadyExists);
-        assert_eq!(
-            go(&at("/dev/null"), REPLACE, b"x").unwrap_err().kind,
-            Kind::Invalid
-        );
+        assert_eq!(go(&at("/dev/null"), REPLACE, b"x").unwrap_err().kind, Kind::Invalid);
     }
 
     #[test]
@@ -244,10 +201,7 @@ mod tests {
         symlink(&canary, dir.path().join("out")).unwrap();
         symlink(outside.path(), dir.path().join("outdir")).unwrap();
         for name in ["out", "outdir/canary", "outdir/new"] {
-            assert_eq!(
-                go(&beneath(dir.path(), name), REPLACE, b"new").unwrap_err().kind,
-                Kind::Permission
-            );
+            assert_eq!(go(&beneath(dir.path(), name), REPLACE, b"new").unwrap_err().kind, Kind::Permission);
         }
         assert_eq!(names(outside.path()), ["canary"]);
         assert_eq!(std::fs::read(&canary).unwrap(), b"old");
@@ -297,11 +251,7 @@ mod tests {
         let attempt = || go(&beneath(dir.path(), "f"), NEW, b"x").is_ok();
         let winners = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..10).map(|_| scope.spawn(attempt)).collect();
-            threads
-                .into_iter()
-                .map(|t| t.join().unwrap())
-                .filter(|won| *won)
-                .count()
+            threads.into_iter().map(|t| t.join().unwrap()).filter(|won| *won).count()
         });
         assert_eq!(winners, 1);
         assert_eq!(names(dir.path()), ["f"]);

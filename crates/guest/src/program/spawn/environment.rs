@@ -24,15 +24,9 @@ impl Environment {
         for (name, value) in base {
             env.set(name, value)?;
         }
-        let of_the_user = [
-            ("HOME", identity.home.as_str()),
-            ("USER", &identity.name),
-            ("LOGNAME", &identity.name),
-        ];
-        for (name, value) in of_the_user
-            .into_iter()
-            .chain([("SHELL", shell), ("PWD", &exec.cwd.path)])
-        {
+        let of_the_user =
+            [("HOME", identity.home.as_str()), ("USER", &identity.name), ("LOGNAME", &identity.name)];
+        for (name, value) in of_the_user.into_iter().chain([("SHELL", shell), ("PWD", &exec.cwd.path)]) {
             env.set(name, value)?;
         }
         if exec.terminal.is_some() && env.get("TERM").is_none() {
@@ -46,33 +40,21 @@ impl Environment {
 
     /// A variable's value.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.as_str())
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// As the kernel wants them.
     pub fn to_strings(&self) -> Vec<CString> {
         // `set` refuses null bytes, so none is left out.
-        self.0
-            .iter()
-            .filter_map(|(name, value)| CString::new(format!("{name}={value}")).ok())
-            .collect()
+        self.0.iter().filter_map(|(name, value)| CString::new(format!("{name}={value}")).ok()).collect()
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), Failure> {
         if name.is_empty() || name.contains(['=', '\0']) {
-            return Err(failure(
-                "invalid",
-                format!("`{}` is no name of a variable", name.escape_default()),
-            ));
+            return Err(failure("invalid", format!("`{}` is no name of a variable", name.escape_default())));
         }
         if value.contains('\0') {
-            return Err(failure(
-                "invalid",
-                format!("the variable `{name}` contains a null byte"),
-            ));
+            return Err(failure("invalid", format!("the variable `{name}` contains a null byte")));
         }
         match self.0.iter_mut().find(|(known, _)| known == name) {
             Some((_, known)) => value.clone_into(known),
@@ -90,14 +72,8 @@ mod tests {
     fn exec(env: &[(&str, &str)], terminal: bool) -> Exec {
         Exec {
             command: CommandSpec::Shell("true".into()),
-            cwd: Location {
-                path: "/workspace".into(),
-                beneath: None,
-            },
-            env: env
-                .iter()
-                .map(|(name, value)| ((*name).into(), (*value).into()))
-                .collect(),
+            cwd: Location { path: "/workspace".into(), beneath: None },
+            env: env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
             user: None,
             stdin: false,
             terminal: terminal.then_some(Terminal { rows: 1, cols: 1 }),
@@ -106,61 +82,33 @@ mod tests {
 
     fn environment(exec: &Exec) -> Result<Environment, Failure> {
         let home = "/home/user".to_owned();
-        let identity = Identity {
-            name: "user".into(),
-            uid: 1000,
-            gid: 1000,
-            home,
-            capabilities: 0,
-        };
-        let base = [
-            ("PATH".to_owned(), "/bin".to_owned()),
-            ("HOME".to_owned(), "/nowhere".to_owned()),
-        ];
+        let identity = Identity { name: "user".into(), uid: 1000, gid: 1000, home, capabilities: 0 };
+        let base = [("PATH".to_owned(), "/bin".to_owned()), ("HOME".to_owned(), "/nowhere".to_owned())];
         Environment::new(&base, &identity, "/bin/sh", exec)
     }
 
     #[test]
     fn the_call_overrides_the_user_who_overrides_the_sandbox() {
         let env = environment(&exec(&[("PATH", "/mine"), ("A", "x=\n")], false)).unwrap();
-        for (name, value) in [
-            ("PATH", "/mine"),
-            ("HOME", "/home/user"),
-            ("PWD", "/workspace"),
-            ("A", "x=\n"),
-        ] {
+        for (name, value) in [("PATH", "/mine"), ("HOME", "/home/user"), ("PWD", "/workspace"), ("A", "x=\n")]
+        {
             assert_eq!(env.get(name), Some(value));
         }
         let strings = env.to_strings();
-        assert_eq!(
-            strings
-                .iter()
-                .filter(|string| string.to_bytes().starts_with(b"HOME="))
-                .count(),
-            1
-        );
+        assert_eq!(strings.iter().filter(|string| string.to_bytes().starts_with(b"HOME=")).count(), 1);
     }
 
     #[test]
     fn a_terminal_is_named_only_where_there_is_one() {
         assert_eq!(environment(&exec(&[], false)).unwrap().get("TERM"), None);
-        assert_eq!(
-            environment(&exec(&[], true)).unwrap().get("TERM"),
-            Some("xterm-256color")
-        );
-        assert_eq!(
-            environment(&exec(&[("TERM", "dumb")], true)).unwrap().get("TERM"),
-            Some("dumb")
-        );
+        assert_eq!(environment(&exec(&[], true)).unwrap().get("TERM"), Some("xterm-256color"));
+        assert_eq!(environment(&exec(&[("TERM", "dumb")], true)).unwrap().get("TERM"), Some("dumb"));
     }
 
     #[test]
     fn names_that_are_none_are_refused() {
         for (name, value) in [("", "x"), ("A=B", "x"), ("A\0", "x"), ("A", "x\0")] {
-            assert_eq!(
-                environment(&exec(&[(name, value)], false)).unwrap_err().kind,
-                "invalid"
-            );
+            assert_eq!(environment(&exec(&[(name, value)], false)).unwrap_err().kind, "invalid");
         }
     }
 }

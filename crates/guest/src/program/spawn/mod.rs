@@ -58,11 +58,7 @@ impl Spawner {
     pub fn new(open_files: [u64; 2]) -> io::Result<Self> {
         let (status_reader, status_writer) = sys::pipe()?;
         sys::set_nonblocking(status_reader.as_fd())?;
-        let shell = if Path::new("/bin/bash").exists() {
-            "/bin/bash"
-        } else {
-            "/bin/sh"
-        };
+        let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
         // Not dumpable, the guest's own files in /proc belong to root, which need not exist in here.
         let oom_score = File::options().write(true).open("/proc/self/oom_score_adj");
         Ok(Self {
@@ -100,9 +96,7 @@ impl Spawner {
     ) -> Result<Launched, Failure> {
         let identity = identity_of(exec, config)?;
         let recipe = self.recipe(command, exec, config, identity, streams)?;
-        let started = self
-            .stacks()
-            .and_then(|stacks| Launched::start(recipe, stacks, report_start));
+        let started = self.stacks().and_then(|stacks| Launched::start(recipe, stacks, report_start));
         started.map_err(|error| internal("start a command", &error))
     }
 
@@ -136,21 +130,13 @@ impl Spawner {
         streams: Streams,
     ) -> Result<Recipe, Failure> {
         let env = Environment::new(&config.env, identity, self.shell, exec)?;
-        let CommandLine {
-            candidates,
-            arguments,
-            script_arguments,
-        } = CommandLine::new(&exec.command, env.get("PATH"))?;
+        let CommandLine { candidates, arguments, script_arguments } =
+            CommandLine::new(&exec.command, env.get("PATH"))?;
         let (cwd, beneath) = working_directory(exec)?;
-        let become_user = config
-            .switch_user
-            .then_some((identity.uid, identity.gid, identity.capabilities));
+        let become_user = config.switch_user.then_some((identity.uid, identity.gid, identity.capabilities));
         let out = streams.stdout.as_raw_fd();
         let terminal = exec.terminal.is_some();
-        let stdin = streams
-            .stdin
-            .as_ref()
-            .map_or(self.null.as_raw_fd(), AsRawFd::as_raw_fd);
+        let stdin = streams.stdin.as_ref().map_or(self.null.as_raw_fd(), AsRawFd::as_raw_fd);
         let stderr = streams.stderr.as_ref().map_or(out, AsRawFd::as_raw_fd);
         Ok(Recipe {
             command,
@@ -210,8 +196,5 @@ fn working_directory(exec: &Exec) -> Result<(CString, Option<CString>), Failure>
         return Err(failure("permission", message));
     };
     let relative = rest.trim_start_matches('/');
-    Ok((
-        c_string(if relative.is_empty() { "." } else { relative })?,
-        Some(c_string(beneath)?),
-    ))
+    Ok((c_string(if relative.is_empty() { "." } else { relative })?, Some(c_string(beneath)?)))
 }

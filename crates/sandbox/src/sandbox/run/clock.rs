@@ -28,14 +28,9 @@ impl Clock {
             started_at: SystemTime::now(),
             timeout_ms: terms.timeout_ms,
             deadline: None,
-            cancelled: terms
-                .cancel
-                .clone()
-                .map(|cancel| Box::pin(cancel.cancelled_owned())),
+            cancelled: terms.cancel.clone().map(|cancel| Box::pin(cancel.cancelled_owned())),
         };
-        clock.deadline = clock
-            .expiry()
-            .map(|expiry| Box::pin(tokio::time::sleep_until(expiry)));
+        clock.deadline = clock.expiry().map(|expiry| Box::pin(tokio::time::sleep_until(expiry)));
         clock
     }
 

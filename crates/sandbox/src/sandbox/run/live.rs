@@ -63,19 +63,12 @@ impl Live {
         execution: Execution,
         stdin: Stdin,
     ) -> Result<Self> {
-        let Execution {
-            events,
-            input,
-            control,
-        } = execution;
+        let Execution { events, input, control } = execution;
         Ok(Self {
             stdout: Capture::new(terms.max_output_bytes),
             stderr: Capture::new(terms.max_output_bytes),
             feed: feed(stdin, input)?,
-            watchdog: terms
-                .watched
-                .then(|| Watchdog::set(&clock, terms.cancel.as_ref(), &control))
-                .flatten(),
+            watchdog: terms.watched.then(|| Watchdog::set(&clock, terms.cancel.as_ref(), &control)).flatten(),
             cancel: terms.cancel,
             stopping: None,
             subject,
@@ -128,9 +121,7 @@ impl Live {
         self.stopping = Some(Stopping {
             outcome,
             order: Some(Box::pin(async move { control.kill().await })),
-            grace: Some(Box::pin(tokio::time::sleep(Duration::from_millis(
-                KILL_CONFIRM_MS,
-            )))),
+            grace: Some(Box::pin(tokio::time::sleep(Duration::from_millis(KILL_CONFIRM_MS)))),
         });
     }
 
@@ -166,9 +157,7 @@ impl Live {
     /// had cancelled.
     pub(super) fn outcome(&self, exit: Outcome) -> Outcome {
         let cancelled = self.cancel.as_ref().is_some_and(CancellationToken::is_cancelled);
-        self.stopped_for()
-            .or(cancelled.then_some(Outcome::Cancelled))
-            .unwrap_or(exit)
+        self.stopped_for().or(cancelled.then_some(Outcome::Cancelled)).unwrap_or(exit)
     }
 
     /// The result at the end.

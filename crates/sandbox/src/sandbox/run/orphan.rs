@@ -22,11 +22,7 @@ struct Orphan {
 
 impl Orphan {
     fn new(subject: &Subject, clock: &Clock) -> Self {
-        Self {
-            subject: subject.clone(),
-            started_at: clock.started_at,
-            abandoned_at: SystemTime::now(),
-        }
+        Self { subject: subject.clone(), started_at: clock.started_at, abandoned_at: SystemTime::now() }
     }
 
     /// Tells the observer. Nobody is left to hear of an error, and a panic ends with this task.

@@ -47,10 +47,7 @@ impl Watchdog {
                 tracing::debug!(%error, "the watchdog could not order a kill; the run will try again");
             }
         });
-        Some(Self {
-            task: task.abort_handle(),
-            bitten,
-        })
+        Some(Self { task: task.abort_handle(), bitten })
     }
 
     /// Whether it has ordered a kill.

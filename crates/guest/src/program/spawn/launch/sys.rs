@@ -143,7 +143,8 @@ fn own(recipe: Recipe, handed_over: &[OwnedFd], stacks: Stacks, report_start: bo
     let mut script = recipe.script_arguments.as_deref().map(pointers);
     let script_argv = script.as_mut().map_or(ptr::null_mut(), Vec::as_mut_ptr);
     let (uid, gid, capabilities) = recipe.become_user.unwrap_or_default();
-    let owned_fds = [0, 1, 2].map(|index| AtomicI32::new(handed_over.get(index).map_or(-1, AsRawFd::as_raw_fd)));
+    let owned_fds =
+        [0, 1, 2].map(|index| AtomicI32::new(handed_over.get(index).map_or(-1, AsRawFd::as_raw_fd)));
     let plan = Plan {
         pid: AtomicI32::new(0),
         state: AtomicU32::new(if report_start { reaper::STATE_WANTED } else { reaper::STATE_PENDING }),

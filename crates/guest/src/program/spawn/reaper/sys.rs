@@ -122,12 +122,7 @@ impl Record {
     pub fn from_bytes(bytes: &[u8; size_of::<Self>()]) -> Self {
         let (words, _) = bytes.as_chunks::<4>();
         let word = |index: usize| words.get(index).copied().map_or(0, u32::from_ne_bytes);
-        Self {
-            command: word(0),
-            kind: word(1),
-            step: word(2),
-            value: word(3).cast_signed(),
-        }
+        Self { command: word(0), kind: word(1), step: word(2), value: word(3).cast_signed() }
     }
 }
 
@@ -143,11 +138,7 @@ const CHILD_FLAGS: i32 = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PARENT
 pub unsafe fn start(plan: *mut Plan, reaper_stack: *mut c_void) -> io::Result<i32> {
     // SAFETY: the new process runs `reaper` on a stack of its own and never returns here; the caller keeps both alive.
     let pid = unsafe { clone(REAPER_FLAGS, reaper_stack, ptr::null_mut(), reaper, plan) };
-    if pid < 0 {
-        Err(io::Error::from_raw_os_error(-pid as i32))
-    } else {
-        Ok(pid as i32)
-    }
+    if pid < 0 { Err(io::Error::from_raw_os_error(-pid as i32)) } else { Ok(pid as i32) }
 }
 
 /// # Safety
@@ -221,10 +212,7 @@ unsafe extern "C" fn reaper(plan: *mut Plan) -> ! {
         // The guest has some of them open where it is PID 1, whom they can't hurt; the child opens all.
         set_signal_mask(u64::MAX);
         call(libc::SYS_prctl, [libc::PR_SET_CHILD_SUBREAPER as usize, 1, 0, 0]);
-        call(
-            libc::SYS_prctl,
-            [libc::PR_SET_NAME as usize, c"eyot-reaper".as_ptr() as usize, 0, 0],
-        );
+        call(libc::SYS_prctl, [libc::PR_SET_NAME as usize, c"eyot-reaper".as_ptr() as usize, 0, 0]);
         let child_pid = clone(CHILD_FLAGS, shared.child_stack, shared.pid.as_ptr(), child, plan);
         if child_pid < 0 {
             fail(shared, STEP_FORK, child_pid);
@@ -264,10 +252,7 @@ unsafe fn reap_all(plan: &Plan, child_pid: isize) {
         let mut status = 0_i32;
         // SAFETY: `status` outlives the call.
         let pid = unsafe {
-            call(
-                libc::SYS_wait4,
-                [usize::MAX, &raw mut status as usize, libc::__WALL as usize, 0],
-            )
+            call(libc::SYS_wait4, [usize::MAX, &raw mut status as usize, libc::__WALL as usize, 0])
         };
         if pid == child_pid && plan.failed_step.load(Ordering::Acquire) == 0 {
             // SAFETY: as `reaper`.
@@ -282,23 +267,10 @@ unsafe fn reap_all(plan: &Plan, child_pid: isize) {
 /// # Safety
 /// As `reaper`.
 unsafe fn report(plan: &Plan, kind: u32, step: u32, value: i32) {
-    let record = Record {
-        command: plan.command,
-        kind,
-        step,
-        value,
-    };
+    let record = Record { command: plan.command, kind, step, value };
     // SAFETY: `record` lives through the call; 16 bytes into a pipe are written whole or not at all.
     unsafe {
-        call(
-            libc::SYS_write,
-            [
-                plan.status_fd as usize,
-                &raw const record as usize,
-                size_of::<Record>(),
-                0,
-            ],
-        )
+        call(libc::SYS_write, [plan.status_fd as usize, &raw const record as usize, size_of::<Record>(), 0])
     };
 }
 
@@ -324,12 +296,7 @@ unsafe extern "C" fn child(plan: *mut Plan) -> ! {
 unsafe fn set_signal_mask(blocked: u64) {
     let mask = &raw const blocked as usize;
     // SAFETY: the kernel reads the mask, one word, during the call.
-    unsafe {
-        call(
-            libc::SYS_rt_sigprocmask,
-            [libc::SIG_SETMASK as usize, mask, 0, size_of::<u64>()],
-        )
-    };
+    unsafe { call(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, mask, 0, size_of::<u64>()]) };
 }
 
 /// # Safety
@@ -340,32 +307,17 @@ unsafe fn set_up(plan: &Plan) {
     // SAFETY: `default_action` is as large as the kernel's sigaction; descriptors are plain numbers.
     unsafe {
         let action = &raw const default_action as usize;
-        call(
-            libc::SYS_rt_sigaction,
-            [libc::SIGPIPE as usize, action, 0, size_of::<u64>()],
-        );
+        call(libc::SYS_rt_sigaction, [libc::SIGPIPE as usize, action, 0, size_of::<u64>()]);
         must(plan, STEP_SETUP, call(libc::SYS_setsid, [0; 4]));
         let mut target = 0;
         for fd in plan.fds {
-            must(
-                plan,
-                STEP_SETUP,
-                call(libc::SYS_dup2, [fd as usize, target, 0, 0]),
-            );
+            must(plan, STEP_SETUP, call(libc::SYS_dup2, [fd as usize, target, 0, 0]));
             target = target.wrapping_add(1);
         }
         if plan.terminal {
-            must(
-                plan,
-                STEP_SETUP,
-                call(libc::SYS_ioctl, [0, libc::TIOCSCTTY as usize, 0, 0]),
-            );
+            must(plan, STEP_SETUP, call(libc::SYS_ioctl, [0, libc::TIOCSCTTY as usize, 0, 0]));
         }
-        must(
-            plan,
-            STEP_SETUP,
-            call(libc::SYS_close_range, [3, u32::MAX as usize, 0, 0]),
-        );
+        must(plan, STEP_SETUP, call(libc::SYS_close_range, [3, u32::MAX as usize, 0, 0]));
     }
 }
 
@@ -375,10 +327,7 @@ unsafe fn set_limits(plan: &Plan) {
     // SAFETY: the limits are two words each, as the kernel has them.
     unsafe {
         let set = |which: u32, values: &[u64; 2]| {
-            call(
-                libc::SYS_setrlimit,
-                [which as usize, values as *const _ as usize, 0, 0],
-            )
+            call(libc::SYS_setrlimit, [which as usize, values as *const _ as usize, 0, 0])
         };
         must(plan, STEP_SETUP, set(libc::RLIMIT_NOFILE, &plan.open_files));
         if plan.processes[0] != u64::MAX {
@@ -415,21 +364,12 @@ unsafe fn become_user(plan: &Plan) {
     // Version 3, this process; then effective, permitted, inheritable for the lower and the upper half.
     let header = [0x2008_0522_u32, 0];
     let sets = [low, low, 0, high, high, 0];
-    let ambient_clear = [
-        libc::PR_CAP_AMBIENT as usize,
-        libc::PR_CAP_AMBIENT_CLEAR_ALL as usize,
-        0,
-        0,
-    ];
+    let ambient_clear = [libc::PR_CAP_AMBIENT as usize, libc::PR_CAP_AMBIENT_CLEAR_ALL as usize, 0, 0];
     // Where `fs.suid_dumpable` is 1 a change of ids makes the memory dumpable, and it is the guest's too until the exec.
     let forbid_dumping = [libc::PR_SET_DUMPABLE as usize, 0, 0, 0];
     // SAFETY: every pointer is to a local that outlives the call and has the kernel's layout.
     unsafe {
-        must(
-            plan,
-            STEP_USER,
-            call(libc::SYS_setgroups, [1, &raw const plan.gid as usize, 0, 0]),
-        );
+        must(plan, STEP_USER, call(libc::SYS_setgroups, [1, &raw const plan.gid as usize, 0, 0]));
         must(plan, STEP_USER, call(libc::SYS_setresgid, [gid, gid, gid, 0]));
         must(plan, STEP_USER, call(libc::SYS_prctl, forbid_dumping));
         must(plan, STEP_USER, call(libc::SYS_setresuid, [uid, uid, uid, 0]));
@@ -448,11 +388,7 @@ unsafe fn enter_cwd(plan: &Plan) {
     // SAFETY: the paths are C strings of the plan.
     unsafe {
         if plan.beneath.is_null() {
-            must(
-                plan,
-                STEP_CWD,
-                call(libc::SYS_chdir, [plan.cwd as usize, 0, 0, 0]),
-            );
+            must(plan, STEP_CWD, call(libc::SYS_chdir, [plan.cwd as usize, 0, 0, 0]));
             return;
         }
         let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
@@ -460,12 +396,7 @@ unsafe fn enter_cwd(plan: &Plan) {
         must(plan, STEP_BENEATH, top);
         let resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_MAGICLINKS;
         let how = [flags as u64, 0, resolve];
-        let arguments = [
-            top as usize,
-            plan.cwd as usize,
-            &raw const how as usize,
-            size_of_val(&how),
-        ];
+        let arguments = [top as usize, plan.cwd as usize, &raw const how as usize, size_of_val(&how)];
         let mut fd = -(libc::EAGAIN as isize);
         // The kernel says EAGAIN when a rename somewhere raced with `..`; it can't go on for ever.
         for _ in 0..64 {
@@ -489,17 +420,11 @@ unsafe fn exec(plan: &Plan) -> ! {
     unsafe {
         while !(*candidate).path.is_null() {
             let Candidate { path, argv } = *candidate;
-            let mut error = call(
-                libc::SYS_execve,
-                [path as usize, argv as usize, plan.envp as usize, 0],
-            );
+            let mut error = call(libc::SYS_execve, [path as usize, argv as usize, plan.envp as usize, 0]);
             if error == -(libc::ENOEXEC as isize) && !plan.script_argv.is_null() {
                 *plan.script_argv.add(1) = path;
                 let shell = *plan.script_argv as usize;
-                call(
-                    libc::SYS_execve,
-                    [shell, plan.script_argv as usize, plan.envp as usize, 0],
-                );
+                call(libc::SYS_execve, [shell, plan.script_argv as usize, plan.envp as usize, 0]);
                 error = -(libc::ENOEXEC as isize);
             }
             if error == -(libc::EACCES as isize) {
@@ -527,8 +452,7 @@ unsafe fn must(plan: &Plan, step: u32, result: isize) {
 /// # Safety
 /// As `child`.
 unsafe fn fail(plan: &Plan, step: u32, result: isize) -> ! {
-    plan.failed_errno
-        .store(result.wrapping_neg() as i32, Ordering::Release);
+    plan.failed_errno.store(result.wrapping_neg() as i32, Ordering::Release);
     plan.failed_step.store(step, Ordering::Release);
     // SAFETY: as `child`; nothing runs after the exit.
     unsafe {
