@@ -241,3 +241,125 @@ pub(crate) fn mount_points(spec: &ValidSpec) -> Vec<SandboxPath> {
 pub(crate) fn device_files() -> impl Iterator<Item = String> {
     DEVICES.iter().map(|name| format!("dev/{name}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eyot::SandboxSpec;
+
+    const SINGLE: IdMap = IdMap::Single { uid: 501, gid: 20 };
+    const RANGE: IdMap = IdMap::Range { base: 0x7000_0000 };
+
+    fn plan(map: IdMap, change: impl FnOnce(&mut SandboxSpec)) -> Plan {
+        let mut spec = SandboxSpec::default();
+        change(&mut spec);
+        let spec = spec.validate().unwrap();
+        let image = Image {
+            name: "host".into(),
+            lower: "/layer".into(),
+            binds: vec![("/usr".into(), "/usr".into())],
+            masks: vec!["/opt/secret".into()],
+            is_skeleton: true,
+        };
+        let setup = Setup {
+            spec: &spec,
+            map,
+            image: &image,
+            directory: "/state/sandboxes/x",
+            workspace: None,
+            sources: &[],
+            landlock_abi: 7,
+            per_namespace_pids: true,
+            fail_at: None,
+        };
+        setup.plan()
+    }
+
+    fn position(plan: &Plan, wanted: impl Fn(&Step) -> bool) -> usize {
+        plan.steps.iter().position(wanted).expect("the plan has the step")
+    }
+
+    #[test]
+    fn the_filter_is_the_last_step_and_comes_after_every_other_protection() {
+        for map in [SINGLE, RANGE] {
+            let plan = plan(map, |_| {});
+            let last = plan.steps.len() - 1;
+            assert_eq!(position(&plan, |step| matches!(step, Step::Seccomp(_))), last);
+            let pivot = position(&plan, |step| matches!(step, Step::PivotRoot(_)));
+            let privileges = position(&plan, |step| *step == Step::NoNewPrivileges);
+            let capabilities = position(&plan, |step| matches!(step, Step::Capabilities { .. }));
+            let landlock = position(&plan, |step| matches!(step, Step::Landlock(7)));
+            assert!(pivot < privileges && privileges < capabilities && capabilities < landlock);
+        }
+    }
+
+    #[test]
+    fn everything_is_mounted_before_the_root_is_left_and_after_mounts_are_private() {
+        let plan = plan(RANGE, |_| {});
+        let private = position(&plan, |step| *step == Step::PrivateMounts);
+        let pivot = position(&plan, |step| matches!(step, Step::PivotRoot(_)));
+        for (index, step) in plan.steps.iter().enumerate() {
+            let mounts = matches!(
+                step,
+                Step::Bind(_)
+                    | Step::Overlay { .. }
+                    | Step::Proc(_)
+                    | Step::Mask(_)
+                    | Step::Tmpfs { .. }
+                    | Step::DevPts(..)
+            );
+            assert!(!mounts || (private < index && index < pivot), "{step:?}");
+        }
+    }
+
+    #[test]
+    fn an_ordinary_user_is_mapped_alone_and_keeps_no_capability() {
+        let plan = plan(SINGLE, |_| {});
+        assert_eq!(plan.steps[0], Step::MapSingle { uid: 501, gid: 20 });
+        assert!(plan.steps.contains(&Step::Capabilities { keep: 0, become_id: None }));
+        assert!(!plan.steps.contains(&Step::BecomeInnerRoot));
+    }
+
+    #[test]
+    fn a_range_gets_a_guest_of_its_own_id_and_docker_like_capabilities_at_most() {
+        let plan = plan(RANGE, |_| {});
+        let keep = range_capability_mask();
+        assert!(plan.steps.contains(&Step::Capabilities { keep, become_id: Some(GUEST_ID) }));
+        let dangerous = [12, 13, 16, 17, 19, 21, 23, 24, 25, 27, 32, 33, 38, 39, 40];
+        assert!(dangerous.iter().all(|bit| keep & (1_u64 << bit) == 0), "{keep:x}");
+    }
+
+    #[test]
+    fn no_bind_but_a_device_or_a_writable_mount_can_be_written_to_or_has_devices() {
+        let plan = plan(SINGLE, |_| {});
+        for step in &plan.steps {
+            if let Step::Bind(bind) = step {
+                assert!(bind.readonly || bind.device, "{bind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_network_is_its_own_with_loopback_up_unless_it_is_the_hosts() {
+        let own = plan(SINGLE, |_| {});
+        assert!(own.own_network && own.steps.contains(&Step::Loopback));
+        let shared = plan(SINGLE, |spec| spec.network = NetworkMode::Host);
+        assert!(!shared.own_network && !shared.steps.contains(&Step::Loopback));
+    }
+
+    #[test]
+    fn a_read_only_root_is_a_step_of_its_own() {
+        let plan = plan(SINGLE, |spec| spec.security.readonly_rootfs = true);
+        assert!(plan.steps.contains(&Step::ReadOnlyRoot));
+    }
+
+    #[test]
+    fn no_step_tells_the_state_folder_to_the_kernels_list_of_mounts() {
+        let plan = plan(RANGE, |_| {});
+        for step in &plan.steps {
+            if let Step::Overlay { lower, target } = step {
+                assert!(lower.iter().chain([target]).all(|name| !name.contains("state")), "{step:?}");
+            }
+        }
+    }
+}

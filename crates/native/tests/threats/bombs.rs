@@ -3,14 +3,16 @@
 use eyot::{ExecOptions, Outcome, ProcessId, RemoveOptions, StartOptions};
 use tokio::process::Command;
 
-use crate::check::{Check, cases, ensure, ensure_eq, promptly, slow, until};
+use crate::check::{Check, cases, ensure, ensure_eq, not_here, promptly, slow, until};
 use crate::facts::{Facts, errno_name, note, tried_io};
+use crate::lingering::{count_on_the_host, new_marker};
 use crate::sys;
 use crate::world::{Stage, World};
 
 cases! {
     k11_a_bomb_of_processes_hits_the_limit_inside_and_nobody_else_notices(world);
     k11_a_bomb_of_threads_hits_the_limit_inside_and_nobody_else_notices(world);
+    k11_a_root_that_changes_its_user_does_not_get_around_the_limit_of_processes(world);
     k11_a_fork_bomb_in_the_shell_ends_with_its_deadline_and_the_sandbox_works_on(world);
     k11_a_bomb_of_descriptors_hits_the_limit_inside_and_nobody_else_notices(world);
     k11_a_bomb_of_inotify_instances_leaves_some_for_the_host_and_a_sibling(world);
@@ -47,6 +49,25 @@ pub fn probe(arguments: &[String]) {
     if !few {
         sys::pause();
     }
+}
+
+/// As root: takes as many processes as each of 64 users may have. The argument marks them.
+pub fn hop_from_user_to_user(_arguments: &[String]) {
+    for uid in 2_001..2_065 {
+        let hopped = sys::fork(|| match sys::call(libc::SYS_setresuid, &[uid, uid, uid]) {
+            Ok(_) => {
+                take(1_000_000, || sys::fork(|| sys::pause()).map(i64::from));
+                sys::pause()
+            }
+            Err(errno) => errno,
+        });
+        if let Err(errno) = hopped {
+            note("ended", errno_name(errno));
+            break;
+        }
+    }
+    note("held", true);
+    sys::pause();
 }
 
 fn take(most: u64, mut one: impl FnMut() -> Result<i64, i32>) -> (u64, Option<i32>) {
@@ -159,6 +180,35 @@ async fn k11_a_bomb_of_threads_hits_the_limit_inside_and_nobody_else_notices(
     world: std::sync::Arc<World>,
 ) -> Check {
     bomb(&world, "threads", &["EAGAIN"], PIDS).await
+}
+
+async fn k11_a_root_that_changes_its_user_does_not_get_around_the_limit_of_processes(
+    world: std::sync::Arc<World>,
+) -> Check {
+    const OF_THE_GUEST: u64 = 320;
+    let stage = world.stage_of(world.spec_with_pids(PIDS)).await?;
+    let most = stage.output("cat /proc/sys/kernel/pid_max").await?;
+    let of_the_host = std::fs::read_to_string("/proc/sys/kernel/pid_max")?;
+    if !stage.has_root() || most == of_the_host.trim() {
+        stage.end().await?;
+        return not_here("there is no inner root, or this kernel counts no processes per namespace");
+    }
+    ensure!(most.parse::<u64>().is_ok_and(|most| most <= PIDS + OF_THE_GUEST), "there may be {most}");
+    let marker = new_marker();
+    let line = format!("exec /attack/threats probe hop {marker} > /tmp/bomb");
+    let options = StartOptions { user: Some("root".to_owned()), ..StartOptions::default() };
+    let process = stage.sandbox.start(line, options).await?.id;
+    until("the bomb", || async {
+        Ok(stage.sandbox.read_text("/tmp/bomb").await.is_ok_and(|said| said.contains("held=true")))
+    })
+    .await?;
+    let (others, count) = (others_have_some(&world, "processes").await, count_on_the_host(&marker)? as u64);
+    promptly("the kill", stage.sandbox.kill(process, None)).await??;
+    promptly("the end", stage.sandbox.wait(process)).await??;
+    others?;
+    ensure!((PIDS..PIDS + OF_THE_GUEST).contains(&count), "there were {count} processes");
+    stage.still_works().await?;
+    stage.end().await
 }
 
 async fn k11_a_fork_bomb_in_the_shell_ends_with_its_deadline_and_the_sandbox_works_on(

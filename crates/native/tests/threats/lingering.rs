@@ -90,18 +90,22 @@ pub fn list_processes(_arguments: &[String]) {
 }
 
 /// A word that is on the command line of what is looked for, and nowhere else.
-fn new_marker() -> String {
+pub fn new_marker() -> String {
     SandboxId::generate().to_string().replace("sb_", "marker")
 }
 
-fn is_on_the_host(marker: &str) -> Check<bool> {
+/// How many processes with this word on their command line there are on the host.
+pub fn count_on_the_host(marker: &str) -> Check<usize> {
+    let mut count = 0;
     for entry in std::fs::read_dir("/proc")? {
         let line = std::fs::read(entry?.path().join("cmdline")).unwrap_or_default();
-        if String::from_utf8_lossy(&line).contains(marker) {
-            return Ok(true);
-        }
+        count += usize::from(String::from_utf8_lossy(&line).contains(marker));
     }
-    Ok(false)
+    Ok(count)
+}
+
+fn is_on_the_host(marker: &str) -> Check<bool> {
+    Ok(count_on_the_host(marker)? > 0)
 }
 
 fn line(way: &str, stay: &str, marker: &str) -> String {

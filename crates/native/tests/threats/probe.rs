@@ -37,6 +37,7 @@ fn probes() -> Vec<(&'static str, Probe)> {
         ("sysctl", crate::masked::probe_sysctl),
         ("cgroups", crate::cgroups::probe),
         ("bomb", crate::bombs::probe),
+        ("hop", crate::bombs::hop_from_user_to_user),
         ("many-files", crate::bombs::make_many_files),
         ("deep", crate::bombs::make_deep_path),
         ("privileges", crate::setuid::probe),

@@ -126,7 +126,7 @@ async fn leave_programs(stage: &Stage, who: &str) -> Check {
         format!("install -m 4755 /attack/threats {program}-installed"),
         format!("umask 0; touch {program}-empty"),
     ] {
-        // Whether it works is the question; what is there afterwards is the answer.
+        // Refused or not: what is there afterwards counts.
         match stage.sh_as(who, &line).await {
             Ok(_) | Err(_) => {}
         }
