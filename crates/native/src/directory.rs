@@ -28,9 +28,6 @@ pub(crate) struct Layout<'a> {
 impl Layout<'_> {
     /// Makes `upper`, `work`, and the mount points.
     pub(crate) fn make(&self) -> io::Result<()> {
-        for name in ["root", "lower"] {
-            make_dir(&self.directory.join(name), 0o755)?;
-        }
         for name in ["upper", "work"] {
             make_dir(&self.directory.join(name), 0o755)?;
             self.give(&self.directory.join(name), 0)?;
@@ -157,6 +154,9 @@ pub(crate) fn check_mounts(spec: &ValidSpec, state: &StateDir) -> Result<Vec<Str
     let mut sources = Vec::new();
     for mount in &spec.spec().mounts {
         sources.push(check_source(&mount.source, state)?);
+        if source.starts_with("/sys") {
+            return Err(Error::invalid("mounts.source", "must not be in `/sys`, which sandboxes do not have"));
+        }
         let persistent = matches!(spec.spec().workspace, WorkspaceSpec::Persistent { .. });
         if persistent && mount.target.strip_prefix(spec.workdir()).is_some() {
             return Err(Error::invalid("mounts.target", "must not be in a persistent workspace"));

@@ -125,8 +125,8 @@ impl Setup<'_> {
                 u32::try_from(pids).unwrap_or(u32::MAX).saturating_add(GUEST_PIDS).min(MOST_PIDS),
             ));
         }
-        steps.push(self.bind(&self.image.lower, "lower", true, true));
-        steps.push(Step::Overlay { lower: vec!["lower".to_owned()], target: ROOT.to_owned() });
+        steps.push(self.bind(&self.image.lower, LOWER, true, true));
+        steps.push(Step::Overlay { lower: vec![LOWER.to_owned()], target: ROOT.to_owned() });
         for (source, target) in &self.image.binds {
             // Everybody may go there, inner root included.
             let (source, target) = (source.clone(), inside(target));
@@ -222,8 +222,12 @@ const PLAIN: Bind = Bind {
     taken_by_launcher: false,
 };
 
-/// The name of the new root in the sandbox's directory.
-const ROOT: &str = "root";
+/// Where the new root is mounted: over its own upper directory, which needs no other name once it is in use. A
+/// directory of its own would have to be made and removed with every sandbox.
+const ROOT: &str = "upper";
+/// Where the layer is mounted for the overlay to take it: over a directory that every host has and that the child,
+/// in its own mount namespace, has no use for.
+const LOWER: &str = "/sys";
 
 /// A path inside the sandbox as the child sees it before it pivots.
 fn inside(path: &str) -> String {

@@ -2,7 +2,7 @@
 //! two could make at once is a single atomic system call (`mkdir`, `symlink`, `rename`) or under a sandbox's lock.
 //!
 //! ```text
-//! sandboxes/<id>/   lock · sandbox.json · ready · guest.sock · upper/ · work/ · root/ · lower/
+//! sandboxes/<id>/   lock · sandbox.json · ready · guest.sock · upper/ · work/
 //! names/<name>      a symbolic link whose text is the id
 //! blocks/<n>        a symbolic link whose text is the id: that range of host ids is taken
 //! workspaces/<id>/  persistent workspaces
