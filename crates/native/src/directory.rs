@@ -154,9 +154,6 @@ pub(crate) fn check_mounts(spec: &ValidSpec, state: &StateDir) -> Result<Vec<Str
     let mut sources = Vec::new();
     for mount in &spec.spec().mounts {
         sources.push(check_source(&mount.source, state)?);
-        if source.starts_with("/sys") {
-            return Err(Error::invalid("mounts.source", "must not be in `/sys`, which sandboxes do not have"));
-        }
         let persistent = matches!(spec.spec().workspace, WorkspaceSpec::Persistent { .. });
         if persistent && mount.target.strip_prefix(spec.workdir()).is_some() {
             return Err(Error::invalid("mounts.target", "must not be in a persistent workspace"));
@@ -181,6 +178,9 @@ fn check_source(source: &Path, state: &StateDir) -> Result<String> {
     let found = fs::symlink_metadata(&canonical).map_err(failed)?;
     if !found.is_dir() && !found.is_file() {
         return Err(invalid("is neither a directory nor a regular file"));
+    }
+    if canonical.starts_with("/sys") {
+        return Err(invalid("is in `/sys`, which sandboxes do not have"));
     }
     if state.overlaps(&canonical) {
         return Err(invalid("contains Eyot's state folder, or lies inside it"));
