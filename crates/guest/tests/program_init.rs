@@ -1,5 +1,4 @@
 //! The guest as PID 1 of a namespace, and the guest that changes users.
-#![cfg(feature = "program")]
 #![allow(clippy::unwrap_used)]
 
 mod program_client;
@@ -7,9 +6,61 @@ mod program_client;
 use std::os::unix::fs::{MetadataExt, chown};
 
 use eyot_guest::protocol::*;
+use libtest_mimic::{Arguments, Trial};
 use program_client::*;
 
-#[test]
+/// A case's name, and what it is.
+type Case = (&'static str, fn());
+
+/// The guest as PID 1, in a namespace that `unshare` makes.
+const AS_INIT: [Case; 5] = [
+    ("k7_nothing_inside_can_end_or_stop_the_guest", k7_nothing_inside_can_end_or_stop_the_guest),
+    (
+        "k13_whoever_kills_everything_kills_the_reapers_too_and_nothing_escapes",
+        k13_whoever_kills_everything_kills_the_reapers_too_and_nothing_escapes,
+    ),
+    (
+        "k11_signals_that_are_sent_to_the_guest_do_not_pile_up",
+        k11_signals_that_are_sent_to_the_guest_do_not_pile_up,
+    ),
+    ("a_process_inside_is_no_client", a_process_inside_is_no_client),
+    ("shutdown_ends_the_whole_namespace", shutdown_ends_the_whole_namespace),
+];
+
+/// The guest that changes users, which takes root.
+const SWITCHING: [Case; 4] = [
+    (
+        "commands_and_their_pipes_and_terminals_belong_to_the_user",
+        commands_and_their_pipes_and_terminals_belong_to_the_user,
+    ),
+    (
+        "another_user_keeps_the_capabilities_that_it_was_given_and_no_more",
+        another_user_keeps_the_capabilities_that_it_was_given_and_no_more,
+    ),
+    (
+        "files_belong_to_the_user_and_what_is_not_the_users_is_refused",
+        files_belong_to_the_user_and_what_is_not_the_users_is_refused,
+    ),
+    ("k11_the_limit_of_processes_holds_and_is_named", k11_the_limit_of_processes_holds_and_is_named),
+];
+
+fn main() {
+    let trial = |(name, case): Case| {
+        Trial::test(name, move || {
+            case();
+            Ok(())
+        })
+    };
+    let is_root =
+        tempfile::tempdir().is_ok_and(|own| std::fs::metadata(own.path()).is_ok_and(|of| of.uid() == 0));
+    let switching = |case: Case| match is_root {
+        true => trial(case),
+        false => trial(case).with_kind("only root can change users").with_ignored_flag(true),
+    };
+    let trials = AS_INIT.into_iter().map(trial).chain(SWITCHING.into_iter().map(switching)).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
+
 fn k7_nothing_inside_can_end_or_stop_the_guest() {
     let mut guest = Guest::start_as_init();
     let outcome = guest
@@ -18,7 +69,6 @@ fn k7_nothing_inside_can_end_or_stop_the_guest() {
     assert_eq!(guest.run("echo alive").stdout, "alive\n");
 }
 
-#[test]
 fn k13_whoever_kills_everything_kills_the_reapers_too_and_nothing_escapes() {
     let mut guest = Guest::start_as_init();
     let other = guest.client.begin(&Request::Exec(guest.exec("sleep 600")));
@@ -31,7 +81,6 @@ fn k13_whoever_kills_everything_kills_the_reapers_too_and_nothing_escapes() {
     assert_eq!(outcome.stdout, "3\n");
 }
 
-#[test]
 fn k11_signals_that_are_sent_to_the_guest_do_not_pile_up() {
     let mut guest = Guest::start_as_init();
     let outcome = guest.run(
@@ -44,7 +93,6 @@ fn k11_signals_that_are_sent_to_the_guest_do_not_pile_up() {
     assert_eq!(guest.run("echo alive").stdout, "alive\n");
 }
 
-#[test]
 fn a_process_inside_is_no_client() {
     let mut guest = Guest::start_as_init();
     let script = "use IO::Socket::UNIX; my $socket = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die $!; \
@@ -55,7 +103,6 @@ fn a_process_inside_is_no_client() {
     assert_eq!(guest.connect().call(&Request::Ping), Ok(Reply::Done));
 }
 
-#[test]
 fn shutdown_ends_the_whole_namespace() {
     let mut guest = Guest::start_as_init();
     let exec =
@@ -66,27 +113,19 @@ fn shutdown_ends_the_whole_namespace() {
     assert!(guest.wait_for_end().success());
 }
 
-/// A guest that is root and runs everything as somebody else; `None` where this test is not root.
-fn guest_that_switches_users() -> Option<Guest> {
-    let probe = tempfile::tempdir().unwrap();
-    if std::fs::metadata(probe.path()).unwrap().uid() != 0 {
-        eprintln!("not checked: only root can change users");
-        return None;
-    }
+/// A guest that is root and runs everything as somebody else.
+fn guest_that_switches_users() -> Guest {
     let guest = Guest::start_with(|config| {
         config.switch_user = true;
         config.users = vec![Identity { name: "root".into(), capabilities: 1, ..config.user.clone() }];
         config.user = Identity { uid: 1000, gid: 1000, ..config.user.clone() };
     });
     chown(guest.directory.path(), Some(1000), Some(1000)).unwrap();
-    Some(guest)
+    guest
 }
 
-#[test]
 fn commands_and_their_pipes_and_terminals_belong_to_the_user() {
-    let Some(mut guest) = guest_that_switches_users() else {
-        return;
-    };
+    let mut guest = guest_that_switches_users();
     let script = "id -u; id -g; id -G; grep -E 'Cap(Inh|Prm|Eff|Amb)' /proc/self/status | sort -u -k2 | cut -f2; \
                   stat -L -c %u /proc/self/fd/1; echo again >/dev/stderr";
     let outcome = guest.run(script);
@@ -100,11 +139,8 @@ fn commands_and_their_pipes_and_terminals_belong_to_the_user() {
     assert_eq!(guest.client.run(exec).stdout, "1000\r\nyes\r\n");
 }
 
-#[test]
 fn another_user_keeps_the_capabilities_that_it_was_given_and_no_more() {
-    let Some(mut guest) = guest_that_switches_users() else {
-        return;
-    };
+    let mut guest = guest_that_switches_users();
     let script = "id -u; grep CapEff /proc/self/status; echo $USER";
     let exec = Exec { user: Some("root".into()), ..guest.exec(script) };
     let outcome = guest.client.run(exec);
@@ -113,11 +149,8 @@ fn another_user_keeps_the_capabilities_that_it_was_given_and_no_more() {
     assert_eq!(guest.client.try_run(exec).unwrap_err().kind, "not_found");
 }
 
-#[test]
 fn files_belong_to_the_user_and_what_is_not_the_users_is_refused() {
-    let Some(mut guest) = guest_that_switches_users() else {
-        return;
-    };
+    let mut guest = guest_that_switches_users();
     let file = Location { path: guest.path("mine"), beneath: None };
     let how = WriteHow { mode: 0, permissions: None, max_bytes: None };
     let call = guest.client.begin(&Request::Write(file, how));
@@ -142,11 +175,7 @@ fn files_belong_to_the_user_and_what_is_not_the_users_is_refused() {
     }
 }
 
-#[test]
 fn k11_the_limit_of_processes_holds_and_is_named() {
-    let Some(_) = guest_that_switches_users() else {
-        return;
-    };
     // Nobody else runs as this one, so that the limit counts this sandbox alone.
     let nobodys = 100_000 + std::process::id();
     let mut guest = Guest::start_with(|config| {
