@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 /// What a record costs beyond its bytes: a process that writes single bytes to both streams in turn is bounded too.
 const RECORD_COST: u64 = 48;
-/// A record that is shorter than this is continued by what follows on the same stream.
-const SHORT_BYTES: usize = 4096;
+/// The largest record: what is forgotten at a time. A shorter one is continued by what follows on the same stream.
+const RECORD_BYTES: usize = 4096;
 
 /// Some bytes of one stream.
 #[derive(Debug)]
@@ -49,19 +49,32 @@ impl LogRing {
 
     /// Adds what was written to a stream; forgets the oldest.
     pub fn append(&mut self, channel: u8, bytes: &[u8]) {
-        let offset = self.end;
-        self.end += bytes.len() as u64;
-        self.cost += bytes.len() as u64;
-        match self.records.back_mut() {
-            Some(last) if last.channel == channel && last.bytes.len() < SHORT_BYTES => {
-                last.bytes.extend_from_slice(bytes);
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let room = self.room(channel);
+            let (piece, later) = rest.split_at(room.min(rest.len()));
+            if let Some(last) = self.records.back_mut() {
+                last.bytes.extend_from_slice(piece);
+            }
+            self.end += piece.len() as u64;
+            self.cost += piece.len() as u64;
+            rest = later;
+        }
+        self.forget_oldest();
+    }
+
+    /// How much the last record still takes of that stream; a new one is begun if it takes nothing.
+    fn room(&mut self, channel: u8) -> usize {
+        match self.records.back() {
+            Some(last) if last.channel == channel && last.bytes.len() < RECORD_BYTES => {
+                RECORD_BYTES - last.bytes.len()
             }
             _ => {
                 self.cost += RECORD_COST;
-                self.records.push_back(Record { channel, offset, bytes: bytes.to_vec() });
+                self.records.push_back(Record { channel, offset: self.end, bytes: Vec::new() });
+                RECORD_BYTES
             }
         }
-        self.forget_oldest();
     }
 
     fn forget_oldest(&mut self) {
@@ -158,5 +171,15 @@ mod tests {
             ring.append(if index % 2 == 0 { OUT } else { ERR }, b"y");
         }
         assert!(ring.records.len() < 30 && ring.cost <= 1000);
+    }
+
+    #[test]
+    fn all_but_one_record_of_the_capacity_is_kept_however_much_comes_at_once() {
+        let mut ring = LogRing::new(100_000);
+        for size in [65_536, 1, 65_536, 70_000, 3] {
+            ring.append(OUT, &vec![b'x'; size]);
+        }
+        let kept = ring.end() - ring.piece(0, None, 1).unwrap().offset;
+        assert!((94_000..=100_000).contains(&kept), "{kept}");
     }
 }
