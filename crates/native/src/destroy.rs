@@ -60,14 +60,15 @@ fn empty_trash(state: &StateDir, id: &SandboxId, guest: Option<&OwnedFd>) -> io:
     }
 }
 
-/// Whether another sandbox has that persistent workspace: then it stays.
+/// Whether another sandbox has that persistent workspace: then it stays. One whose record can't be read, or is not
+/// written yet because it is being made, may have it.
 fn is_used(state: &StateDir, workspace: &str) -> io::Result<bool> {
-    let uses = |id: &SandboxId| {
-        let record = Record::read(&state.sandbox(id)).ok();
-        record.is_some_and(|record| match &record.info.spec.workspace {
+    let uses = |id: &SandboxId| match Record::read(&state.sandbox(id)) {
+        Ok(record) => match &record.info.spec.workspace {
             WorkspaceSpec::Persistent { id, .. } => id == workspace,
             WorkspaceSpec::Ephemeral => false,
-        })
+        },
+        Err(_) => state.sandbox(id).exists(),
     };
     Ok(state.ids("sandboxes")?.iter().any(uses))
 }
@@ -139,5 +140,22 @@ fn leftover(state: &StateDir, directory: &Path) -> Option<Leftover> {
             let expired = Record::read(directory).is_ok_and(|record| record.may_have_expired());
             (expired && !is_alive(directory)).then_some(Leftover::Expired)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workspace_stays_while_a_sandbox_without_a_readable_record_may_have_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(&dir.path().join("state")).unwrap();
+        assert!(!is_used(&state, "shared").unwrap());
+        let being_made = state.sandbox(&SandboxId::generate());
+        std::fs::create_dir(&being_made).unwrap();
+        assert!(is_used(&state, "shared").unwrap());
+        std::fs::write(being_made.join("sandbox.json"), "half a rec").unwrap();
+        assert!(is_used(&state, "shared").unwrap());
     }
 }

@@ -227,8 +227,11 @@ const NFS_MAGIC: i64 = 0x6969;
 const OVERLAYFS_MAGIC: i64 = 0x794c_7630;
 
 fn refuse_unfit_file_system(root: &Path) -> Result<()> {
-    let kind = rustix::fs::statfs(root).map(|found| found.f_type).unwrap_or_default();
-    let name = match kind {
+    let found = rustix::fs::statfs(root).map_err(|error| {
+        Error::new(ErrorKind::Setup, "open the state folder: ask for its file system: failed")
+            .with_source(error)
+    })?;
+    let name = match found.f_type {
         NFS_MAGIC => "NFS",
         OVERLAYFS_MAGIC => "overlayfs",
         _ => return Ok(()),

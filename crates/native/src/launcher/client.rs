@@ -60,7 +60,9 @@ impl Launcher {
 
     /// Has one sandbox made. Blocks for about a millisecond; callers take turns.
     pub(crate) fn launch(&self, plan: &Plan, guest: &GuestDescriptors) -> Result<(i32, OwnedFd)> {
-        let bytes = minicbor::to_vec(plan).unwrap_or_default();
+        let bytes = minicbor::to_vec(plan).map_err(|error| {
+            Error::new(ErrorKind::Internal, "create sandbox: write the plan down: failed").with_source(error)
+        })?;
         if bytes.len() > MAX_PLAN_BYTES {
             let message = format!(
                 "create sandbox: its mounts need a plan of {} bytes; the limit is {MAX_PLAN_BYTES}",
