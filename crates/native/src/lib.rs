@@ -42,6 +42,10 @@ mod sys;
 #[cfg(feature = "provider")]
 mod users;
 
+// For tests of failing closed.
+#[cfg(feature = "provider")]
+#[doc(hidden)]
+pub use plan::step_names;
 #[cfg(feature = "provider")]
 pub use provider::{NativeOptions, NativeProvider};
 #[cfg(feature = "provider")]

@@ -239,6 +239,16 @@ pub fn unpack_filter(packed: &[u64]) -> Vec<Instruction> {
     packed.iter().map(unpack).collect()
 }
 
+/// The name of every step that a set-up can have, read off this source: a step that is new is in the list without
+/// being added to it.
+#[cfg(feature = "provider")]
+pub fn step_names() -> Vec<&'static str> {
+    let source = include_str!("plan.rs");
+    let names = source.split_once("pub fn name(").map_or("", |(_, rest)| rest);
+    let names = names.split_once("pub fn ").map_or(names, |(names, _)| names);
+    names.split("=> \"").skip(1).filter_map(|rest| rest.split('"').next()).collect()
+}
+
 /// What the launcher answers.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Launched {

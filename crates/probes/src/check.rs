@@ -2,19 +2,57 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use eyot::Error;
 use futures_util::future::BoxFuture;
 
+use crate::open_holes;
 use crate::world::World;
 
 /// One threat.
+#[derive(Clone, Copy)]
 pub struct Case {
     /// The row of the threat table, and what must hold, as a sentence in snake case.
     pub name: &'static str,
     /// Tries it.
-    pub run: fn(Arc<World>) -> BoxFuture<'static, Check>,
+    pub(crate) run: fn(Arc<World>) -> BoxFuture<'static, Check>,
+}
+
+impl Case {
+    /// Tries it in sandboxes of its own. A case that fails, or whose future is dropped, leaves them to
+    /// [`World::clear`].
+    ///
+    /// # Errors
+    /// What did not hold, in words.
+    pub async fn attempt(&self, world: Arc<World>) -> Result<Verdict, String> {
+        let came_to = match tokio::time::timeout(patience(), (self.run)(world)).await {
+            Ok(came_to) => came_to,
+            Err(_elapsed) => {
+                Err(Failure::Broken(format!("it hangs: nothing within {} seconds", patience().as_secs())))
+            }
+        };
+        match (came_to, open_holes::of(self.name)) {
+            (Ok(()), None) => Ok(Verdict::Holds),
+            (Ok(()), Some(hole)) => Err(format!("it holds; take it off the list of open holes: {hole}")),
+            (Err(Failure::NotHere(reason)), _) => Ok(Verdict::NotHere(reason)),
+            (Err(Failure::NotEnforced(reason)), _) => Ok(Verdict::NotEnforced(reason)),
+            (Err(Failure::Broken(_)), Some(hole)) => Ok(Verdict::NotEnforced(hole.to_owned())),
+            (Err(Failure::Broken(broken)), None) => Err(broken),
+        }
+    }
+}
+
+/// What trying a case led to, short of a failure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The forbidden thing did not work.
+    Holds,
+    /// It can't be tried here, and why: a program is missing, a kernel lacks a feature.
+    NotHere(String),
+    /// Nothing on this host holds it off, which is known and reported, and why.
+    NotEnforced(String),
 }
 
 /// Why a case did not hold.
@@ -24,6 +62,8 @@ pub enum Failure {
     Broken(String),
     /// It can't be tried here, and why.
     NotHere(String),
+    /// It is not held off here, as `isolation()` says, and why.
+    NotEnforced(String),
 }
 
 /// What a case, or a part of one, comes to.
@@ -97,6 +137,11 @@ pub fn not_here<T>(reason: impl Into<String>) -> Check<T> {
     Err(Failure::NotHere(reason.into()))
 }
 
+/// Goes no further, because this host enforces no such limit, and reports that it doesn't.
+pub fn not_enforced<T>(reason: impl Into<String>) -> Check<T> {
+    Err(Failure::NotEnforced(reason.into()))
+}
+
 /// How long anything here may take before it is a hang.
 pub const HANG: Duration = Duration::from_secs(60);
 
@@ -117,7 +162,19 @@ pub async fn until<F: Future<Output = Check<bool>>>(what: &str, mut holds: impl 
     Ok(())
 }
 
+static SLOW: AtomicBool = AtomicBool::new(false);
+
+/// From here on cases do what takes minutes: floods of a GiB, a million files.
+pub fn want_slow() {
+    SLOW.store(true, Ordering::Relaxed);
+}
+
 /// Whether the long ones are wanted.
-pub fn slow() -> bool {
-    std::env::var_os("EYOT_SLOW").is_some_and(|value| value == "1")
+pub(crate) fn slow() -> bool {
+    SLOW.load(Ordering::Relaxed)
+}
+
+/// How long one case may take: what waits for something gives up earlier.
+fn patience() -> Duration {
+    Duration::from_secs(if slow() { 900 } else { 180 })
 }

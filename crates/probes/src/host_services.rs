@@ -1,7 +1,7 @@
 //! K14: what listens on the host.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener, UnixStream};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use eyot::{SandboxId, SandboxSpec};
 
-use crate::check::{Check, cases, ensure};
+use crate::check::{Check, cases, ensure, not_here};
 use crate::facts::{note, tried_io};
 use crate::world::{Stage, World};
 
@@ -20,6 +20,7 @@ cases! {
     k14_docker_x11_and_dbus_are_not_there(stage);
     k14_nothing_of_the_callers_environment_is_inside(stage);
     k14_there_is_no_network_interface_but_loopback(stage);
+    n01_a_sandbox_without_a_network_reaches_nobody(stage);
 }
 
 /// Tries to connect to a port on every loopback address, and to an abstract socket.
@@ -43,6 +44,30 @@ pub fn probe(arguments: &[String]) {
         "abstract",
         UnixAddr::from_abstract_name(name).and_then(|address| UnixStream::connect_addr(&address)),
     );
+    note("done", true);
+}
+
+/// Tries to get out by every way that a network has: names, IPv4, IPv6, the link, the host's own addresses with this
+/// port behind them.
+pub fn leave(arguments: &[String]) {
+    let [port, host_addresses @ ..] = arguments else { return };
+    let outside = ["1.1.1.1", "169.254.169.254", "10.0.0.1", "192.168.0.1", "172.17.0.1", "255.255.255.255"];
+    let outside6 = ["2606:4700:4700::1111", "fd00:ec2::254", "fe80::1", "ff02::1", "::ffff:1.1.1.1"];
+    let addresses = outside.into_iter().chain(outside6).chain(host_addresses.iter().map(String::as_str));
+    for address in addresses.filter_map(|address| address.parse::<IpAddr>().ok()) {
+        for port in [53, 80, port.parse().unwrap_or(443)] {
+            let target = SocketAddr::new(address, port);
+            let connected = TcpStream::connect_timeout(&target, Duration::from_secs(3));
+            tried_io(format_args!("out_tcp_{target}"), connected);
+            let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+            let sent = UdpSocket::bind(any).and_then(|socket| {
+                socket.set_broadcast(true)?;
+                socket.send_to(b"let me out", target)
+            });
+            tried_io(format_args!("out_udp_{target}"), sent);
+        }
+    }
+    tried_io("out_name", ("example.com", 80).to_socket_addrs());
     note("done", true);
 }
 
@@ -140,7 +165,9 @@ async fn k14_docker_x11_and_dbus_are_not_there(stage: Stage) -> Check {
 async fn k14_nothing_of_the_callers_environment_is_inside(stage: Stage) -> Check {
     const KNOWN: [&str; 12] =
         ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "LANG", "TZ", "SHLVL", "OLDPWD", "_", "TERM"];
-    ensure!(std::env::vars_os().count() > 3, "the caller has no environment that could show");
+    if std::env::vars_os().count() <= 3 {
+        return not_here("the caller has no environment that could show");
+    }
     for who in stage.everybody() {
         let listed = stage.sh_as(who, "env").await?.stdout_text();
         for name in listed.lines().filter_map(|line| line.split('=').next()) {
@@ -161,4 +188,31 @@ async fn k14_there_is_no_network_interface_but_loopback(stage: Stage) -> Check {
         stage.output("cat /proc/net/unix /proc/net/tcp | grep -vc '^Num\\|local_address' || true").await?;
     ensure!(sockets.parse::<u32>().is_ok_and(|count| count < 8), "sockets of others show: {sockets}");
     Ok(())
+}
+
+/// The addresses of the host that its own traffic comes from; none where it has no network.
+fn host_addresses() -> Vec<String> {
+    let routes = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
+    let source = |(any, target): (&str, &str)| {
+        let socket = UdpSocket::bind(any).ok()?;
+        // Connecting a datagram socket sends nothing.
+        socket.connect(target).ok()?;
+        Some(socket.local_addr().ok()?.ip().to_string())
+    };
+    routes.into_iter().filter_map(source).collect()
+}
+
+async fn n01_a_sandbox_without_a_network_reaches_nobody(stage: Stage) -> Check {
+    let canary = Canary::set()?;
+    canary.ensure_alive()?;
+    let mut arguments = vec!["leave-network".to_owned(), canary.tcp.local_addr()?.port().to_string()];
+    arguments.extend(host_addresses());
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    for who in stage.everybody() {
+        let facts = stage.probe_as(who, &arguments).await?;
+        facts.is("done", "true")?;
+        facts.none_worked("out_")?;
+        facts.each("out_tcp_1.1.1.1", &["ENETUNREACH"])?;
+    }
+    canary.ensure_untouched()
 }

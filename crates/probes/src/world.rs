@@ -3,105 +3,80 @@
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use eyot::{
-    Command, ExecOptions, ExecResult, IdentityMap, Limits, Mount, Sandbox, SandboxPath, SandboxProvider,
-    SandboxSpec,
+    Command, Error, ErrorKind, ExecOptions, ExecResult, IdentityMap, Limits, Mount, Sandbox, SandboxPath,
+    SandboxProvider, SandboxSpec,
 };
 use eyot_native::{NativeOptions, NativeProvider};
-use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tempfile::TempDir;
-use tokio::runtime::Runtime;
 
-use crate::check::{Case, Check, Failure, ensure, ensure_eq, not_here, slow};
+use crate::check::{Check, ensure, ensure_eq, not_here};
 use crate::facts::Facts;
-use crate::open_holes;
 
 /// Where the attacker's program is inside.
 const ATTACKER: &str = "/attack/threats";
-/// How long one case may take: what waits for something gives up earlier.
-fn hang() -> Duration {
-    Duration::from_secs(if slow() { 900 } else { 180 })
-}
-
 /// What all cases share.
 pub struct World {
     provider: Arc<NativeProvider>,
     folder: TempDir,
 }
 
-/// Runs the cases as tests, with the arguments of the process.
-pub fn run(cases: Vec<Case>) -> ExitCode {
-    let arguments = Arguments::from_args();
-    let prepared = Runtime::new().and_then(|runtime| Ok((Arc::new(runtime), Arc::new(World::new()?))));
-    let (runtime, world) = match prepared {
-        Ok(prepared) => prepared,
-        Err(error) => {
-            eprintln!("the tests can't be prepared: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    let trials = cases.into_iter().map(|case| trial(case, &runtime, &world)).collect();
-    let conclusion = libtest_mimic::run(&arguments, trials);
-    runtime.block_on(world.clear());
-    conclusion.exit_code()
-}
-
-fn trial(case: Case, runtime: &Arc<Runtime>, world: &Arc<World>) -> Trial {
-    let (runtime, world) = (runtime.clone(), world.clone());
-    Trial::ignorable_test(case.name, move || {
-        let attempt = async { tokio::time::timeout(hang(), (case.run)(world)).await };
-        let late = |_| Failure::Broken(format!("it hangs: nothing within {} seconds", hang().as_secs()));
-        let came_to = runtime.block_on(attempt).map_err(late).and_then(|tried| tried);
-        completion(came_to, open_holes::of(case.name))
-    })
-}
-
-fn completion(came_to: Check, open: Option<&str>) -> Result<Completion, Failed> {
-    match (came_to, open) {
-        (Ok(()), None) => Ok(Completion::Completed),
-        (Ok(()), Some(hole)) => Err(format!("it holds; take it off the list of open holes: {hole}").into()),
-        (Err(Failure::NotHere(reason)), _) => Ok(Completion::ignored_with(reason)),
-        (Err(Failure::Broken(_)), Some(hole)) => Ok(Completion::ignored_with(hole)),
-        (Err(Failure::Broken(broken)), None) => Err(broken.into()),
-    }
-}
-
 impl World {
-    fn new() -> std::io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("eyot-threats-").tempdir()?;
+    /// Prepares a state folder, and a copy of this program to attack with, in a new folder inside `parent`. It is
+    /// removed when the last user drops the world.
+    ///
+    /// # Errors
+    /// The folder can't be made or written to, or native sandboxes can't live in it.
+    pub fn new(parent: &Path) -> eyot::Result<Self> {
+        let failed = |error: std::io::Error| {
+            Error::new(ErrorKind::Setup, "prepare a folder for the probes: failed").with_source(error)
+        };
+        let folder = tempfile::Builder::new().prefix("eyot-threats-").tempdir_in(parent).map_err(failed)?;
         let attack = folder.path().join("attack");
-        std::fs::create_dir(&attack)?;
-        std::fs::copy(std::env::current_exe()?, attack.join("threats"))?;
+        std::fs::create_dir(&attack).map_err(failed)?;
+        let program = std::env::current_exe().map_err(failed)?;
+        std::fs::copy(program, attack.join("threats")).map_err(failed)?;
         let state = folder.path().join("state");
-        let provider = NativeProvider::new(NativeOptions { state, ..NativeOptions::default() });
-        Ok(Self { provider: provider.map_err(std::io::Error::other)?, folder })
+        let provider = NativeProvider::new(NativeOptions { state, ..NativeOptions::default() })?;
+        Ok(Self { provider, folder })
     }
 
-    /// Destroys what failed cases left.
-    async fn clear(&self) {
-        for info in self.provider.list().await.unwrap_or_default() {
-            if let Err(error) = self.provider.remove(info.id.as_str()).await {
-                eprintln!("a failed case's sandbox is left: {error}");
+    /// Destroys what failed and abandoned cases left.
+    ///
+    /// # Errors
+    /// The first sandbox that can't be removed; the others are.
+    pub async fn clear(&self) -> eyot::Result<()> {
+        let mut result = Ok(());
+        for info in self.provider.list().await? {
+            let removed = self.provider.remove(info.id.as_str()).await;
+            if let Err(error) = removed
+                && !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed)
+            {
+                result = result.and(Err(error));
             }
         }
+        result
+    }
+
+    /// A folder for what cases put on the host; it goes with the world.
+    pub(crate) fn scratch(&self) -> &Path {
+        self.folder.path()
     }
 
     /// The provider.
-    pub fn provider(&self) -> &NativeProvider {
+    pub(crate) fn provider(&self) -> &NativeProvider {
         &self.provider
     }
 
     /// The provider's state folder.
-    pub fn state(&self) -> PathBuf {
+    pub(crate) fn state(&self) -> PathBuf {
         self.folder.path().join("state")
     }
 
     /// A spec for a sandbox that has the attacker's program inside.
-    pub fn spec(&self) -> SandboxSpec {
+    pub(crate) fn spec(&self) -> SandboxSpec {
         let target = SandboxPath::parse("/attack").into_iter();
         let source = self.folder.path().join("attack");
         let mounts = target.map(|target| Mount { source: source.clone(), target, writable: false }).collect();
@@ -109,24 +84,24 @@ impl World {
     }
 
     /// The same with this many processes at the most.
-    pub fn spec_with_pids(&self, pids: u64) -> SandboxSpec {
+    pub(crate) fn spec_with_pids(&self, pids: u64) -> SandboxSpec {
         SandboxSpec { limits: Limits { pids: Some(pids), ..Limits::default() }, ..self.spec() }
     }
 
     /// A sandbox with the attacker's program inside.
-    pub async fn stage(&self) -> Check<Stage> {
+    pub(crate) async fn stage(&self) -> Check<Stage> {
         self.stage_of(self.spec()).await
     }
 
     /// A sandbox of this spec.
-    pub async fn stage_of(&self, spec: SandboxSpec) -> Check<Stage> {
+    pub(crate) async fn stage_of(&self, spec: SandboxSpec) -> Check<Stage> {
         let sandbox = Sandbox::create(&*self.provider, spec).await?;
         Ok(Stage { directory: self.state().join("sandboxes").join(sandbox.id().as_str()), sandbox })
     }
 
     /// Tries a case on a stage that is gone afterwards. (A case that fails leaves its stage to
     /// [`World::clear`].)
-    pub async fn on_a_stage<F: Future<Output = Check>>(
+    pub(crate) async fn on_a_stage<F: Future<Output = Check>>(
         self: Arc<Self>,
         case: impl FnOnce(Stage) -> F,
     ) -> Check {

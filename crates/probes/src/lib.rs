@@ -1,16 +1,20 @@
 //! The threats: a process inside a native sandbox tries the forbidden thing, and what it got is compared with
-//! what it should have got. Each row of the threat table (K: kernel and namespaces, F: files, E: commands)
-//! has at least one case that is named after it.
+//! what it should have got. Each row of the threat table (K: kernel and namespaces, F: files, E: commands,
+//! N: network) has at least one case that is named after it.
 //!
-//! This program is also the attacker. Every stage has it inside, read-only, and a case runs it there as
-//! `threats probe <name>`: it makes the raw system calls and prints one fact a line. It runs alike under root
-//! (where a sandbox has a range of ids, and a root of its own inside) and under an ordinary user (who is
-//! mapped alone); what differs is decided by who runs it.
+//! The program that runs the cases is also the attacker. Every stage has it inside, read-only, and a case runs
+//! it there as `threats probe <name>`: it makes the raw system calls and prints one fact a line. So whoever runs
+//! cases hands the arguments behind the word `probe` to [`attack`]. It runs alike under root (where a sandbox
+//! has a range of ids, and a root of its own inside) and under an ordinary user (who is mapped alone); what
+//! differs is decided by who runs it.
+//!
+//! Two run them: the test target `threats`, and `eyot verify` on the user's own host.
 
 mod check;
 mod facts;
 mod open_holes;
 mod probe;
+mod rows;
 mod sys;
 mod world;
 
@@ -44,19 +48,13 @@ mod tar;
 mod terminal;
 mod writers;
 
-use std::process::ExitCode;
+pub use check::{Case, Verdict, want_slow};
+pub use probe::main as attack;
+pub use rows::{ROWS, Row, row_of};
+pub use world::World;
 
-use check::Case;
-
-fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().collect();
-    match arguments.get(1).map(String::as_str) {
-        Some("probe") => probe::main(&arguments[2..]),
-        _ => world::run(cases()),
-    }
-}
-
-fn cases() -> Vec<Case> {
+/// Every case, by subject. Those of one row of the threat table need not stand together.
+pub fn cases() -> Vec<Case> {
     let subjects = [
         namespaces::cases,
         mounts::cases,

@@ -22,28 +22,21 @@ const LANDLOCK: &str = "restrict by Landlock";
 const MAPPED_BY_ROOT: &str = "become inner root";
 const MAPPED_BY_OTHERS: &str = "map the user";
 
-/// Every step that the set-up knows, read off its source: a step that is new is tried without being listed
-/// here.
-fn steps() -> Vec<&'static str> {
-    let source = include_str!("../../src/plan.rs");
-    let names = source.split_once("pub fn name(").map_or("", |(_, rest)| rest);
-    let names = names.split_once("pub fn ").map_or(names, |(names, _)| names);
-    names.split("=> \"").skip(1).filter_map(|rest| rest.split('"').next()).collect()
-}
-
 /// The steps that a create takes whoever runs it here, but for Landlock, which not every kernel has.
 fn steps_taken() -> impl Iterator<Item = &'static str> {
     let other_map = match rustix::process::geteuid().is_root() {
         true => MAPPED_BY_OTHERS,
         false => MAPPED_BY_ROOT,
     };
-    steps().into_iter().filter(move |step| ![LANDLOCK, other_map].contains(step))
+    eyot_native::step_names().into_iter().filter(move |step| ![LANDLOCK, other_map].contains(step))
 }
 
-/// Tries to create a sandbox with a step that fails (or none), and says what came of it and what is left.
+/// Tries to create a sandbox with a step that fails (or none) in a new folder inside the one that is given, and says
+/// what came of it and what is left.
 pub fn probe(arguments: &[String]) {
-    let Ok(folder) = tempfile::tempdir() else { return };
-    let fail_step = arguments.first().filter(|step| !step.is_empty()).cloned();
+    let [parent, fail_step] = arguments else { return };
+    let Ok(folder) = tempfile::tempdir_in(parent) else { return };
+    let fail_step = Some(fail_step.clone()).filter(|step| !step.is_empty());
     let options = NativeOptions { state: folder.path().join("state"), fail_step };
     let security = Security { readonly_rootfs: true, ..Security::default() };
     let spec = SandboxSpec { security, ..SandboxSpec::default() };
@@ -108,9 +101,10 @@ fn wait_for_no_descendants() -> usize {
     descendants()
 }
 
-async fn try_with(step: &str) -> Check<Facts> {
+async fn try_with(world: &World, step: &str) -> Check<Facts> {
     let attempt = Command::new(std::env::current_exe()?)
-        .args(["probe", "fail-closed", step])
+        .args(["probe", "fail-closed"])
+        .args([world.scratch(), step.as_ref()])
         .kill_on_drop(true)
         .output();
     let output = promptly(step, attempt).await??;
@@ -119,23 +113,21 @@ async fn try_with(step: &str) -> Check<Facts> {
     Ok(facts)
 }
 
-async fn ensure_fails_closed(step: &str) -> Check {
-    let facts = try_with(step).await?;
+async fn ensure_fails_closed(world: &World, step: &str) -> Check {
+    let facts = try_with(world, step).await?;
     let message = facts.get("message")?;
     ensure!(facts.get("is_setup")? == "true", "{step}: {} {message}", facts.get("kind")?);
     ensure!(message.contains(step), "`{message}` does not name the step `{step}`");
     Ok(())
 }
 
-async fn k16_every_step_that_fails_ends_the_create_and_leaves_nothing(
-    _world: std::sync::Arc<World>,
-) -> Check {
-    let known = steps();
+async fn k16_every_step_that_fails_ends_the_create_and_leaves_nothing(world: std::sync::Arc<World>) -> Check {
+    let known = eyot_native::step_names();
     for step in ["install the seccomp filter", MAPPED_BY_ROOT, MAPPED_BY_OTHERS, LANDLOCK] {
         ensure!(known.len() >= 19 && known.contains(&step), "the steps are no longer found: {known:?}");
     }
     for step in steps_taken() {
-        ensure_fails_closed(step).await?;
+        ensure_fails_closed(&world, step).await?;
     }
     Ok(())
 }
@@ -145,15 +137,15 @@ async fn k16_landlock_that_fails_ends_the_create_and_leaves_nothing(world: std::
     let abi = stage.sandbox.isolation().landlock_abi;
     stage.end().await?;
     match abi {
-        Some(_) => ensure_fails_closed(LANDLOCK).await,
+        Some(_) => ensure_fails_closed(&world, LANDLOCK).await,
         None => not_here("this kernel has no Landlock"),
     }
 }
 
 async fn k16_a_create_without_a_failing_step_succeeds_in_the_same_process(
-    _world: std::sync::Arc<World>,
+    world: std::sync::Arc<World>,
 ) -> Check {
-    let facts = try_with("").await?;
+    let facts = try_with(&world, "").await?;
     facts.is("created", "true")?;
     facts.is("destroyed", "true")?;
     // The counting counts: there was a guest.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use eyot::{DiskEnforcement, Enforcement, Limits, Requirement, Sandbox, SandboxSpec};
 
-use crate::check::{Check, cases, ensure, ensure_fails, not_here};
+use crate::check::{Check, cases, ensure, ensure_fails, not_enforced};
 use crate::world::{Stage, World};
 
 cases! {
@@ -41,7 +41,7 @@ async fn k11_a_limit_that_is_required_and_can_not_be_held_refuses_the_create(wor
 async fn k11_a_bomb_of_memory_hits_the_limit_inside(stage: Stage) -> Check {
     match stage.sandbox.isolation().limits.memory {
         Enforcement::Cgroup => {}
-        _ => return not_here("no memory cgroup here can be written to"),
+        _ => return not_enforced("no memory cgroup here can be written to"),
     }
     let result = stage.sh("tail -c 16G /dev/zero | tail -n 1 > /dev/null").await?;
     ensure!(!result.success(), "16 GiB fit: {:?}", result.outcome);
@@ -51,7 +51,7 @@ async fn k11_a_bomb_of_memory_hits_the_limit_inside(stage: Stage) -> Check {
 async fn k11_a_full_disk_hits_the_limit_inside(stage: Stage) -> Check {
     match stage.sandbox.isolation().limits.disk {
         DiskEnforcement::Quota => {}
-        _ => return not_here("no disk quota here can be set"),
+        _ => return not_enforced("no disk quota here can be set"),
     }
     let result = stage.sh("head -c 64G /dev/zero > full").await?;
     ensure!(result.stderr_text().contains("space") || result.stderr_text().contains("quota"), "{result:?}");

@@ -5,7 +5,10 @@ use std::process::ExitCode;
 /// What a probe does with its arguments, inside.
 pub type Probe = fn(&[String]);
 
-/// Runs the probe that is named first with the arguments behind it.
+/// Runs the probe that is named first with the arguments behind it: makes raw system calls, and prints what came
+/// of them, one fact a line. Meant to run inside a sandbox; some probes take all that they can get.
+///
+/// The exit code is a failure only if there is no such probe.
 pub fn main(arguments: &[String]) -> ExitCode {
     let Some((name, rest)) = arguments.split_first() else { return ExitCode::FAILURE };
     match probes().into_iter().find(|(known, _)| known == name) {
@@ -44,6 +47,7 @@ fn probes() -> Vec<(&'static str, Probe)> {
         ("linger", crate::lingering::probe),
         ("processes", crate::lingering::list_processes),
         ("host-services", crate::host_services::probe),
+        ("leave-network", crate::host_services::leave),
         ("leave", crate::siblings::leave),
         ("find", crate::siblings::find),
         ("fail-closed", crate::fail_closed::probe),

@@ -88,7 +88,7 @@ async fn short_call(sandbox: &Sandbox, name: &str) -> eyot::Result<()> {
 }
 
 async fn pack(sandbox: &Sandbox) -> eyot::Result<()> {
-    let mut packed = sandbox.tar_out("/usr/include").await?;
+    let mut packed = sandbox.tar_out("/usr/bin").await?;
     while let Some(piece) = packed.next().await {
         piece?;
     }
