@@ -75,8 +75,16 @@ impl Maker<'_> {
         let plan = self.plan(spec, map, &image, &sources, &unfinished)?;
         unfinished.record.info.isolation = isolation::of_plan(&plan, spec);
         isolation::check_required(spec, &unfinished.record.info.isolation)?;
-        unfinished.record.write(&unfinished.directory).map_err(failed("write its record"))?;
+        let outlives = unfinished.workspace().is_some();
+        if outlives {
+            // Whoever removes what is left of a failed create must know which workspace was there before.
+            unfinished.write_record()?;
+        }
         let stream = unfinished.launch(self.launcher, &plan, spec, &users)?;
+        if !outlives {
+            // The guest starts up meanwhile.
+            unfinished.write_record()?;
+        }
         Ok((unfinished, stream))
     }
 
@@ -118,7 +126,7 @@ impl Maker<'_> {
             }
             other => other.map_err(failed("make its directory"))?,
         }
-        let lock = Lock::create(&directory).map_err(failed("lock its directory"))?;
+        let lock = Lock::take(&directory).map_err(failed("lock its directory"))?;
         Ok((directory, lock))
     }
 
@@ -236,6 +244,10 @@ impl Unfinished {
     /// What is known of the sandbox.
     pub(crate) fn record(&self) -> &Record {
         &self.record
+    }
+
+    fn write_record(&self) -> Result<()> {
+        self.record.write(&self.directory).map_err(failed("write its record"))
     }
 
     /// Takes a range of host ids for root; an ordinary user is mapped alone.

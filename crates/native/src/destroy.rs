@@ -11,7 +11,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use eyot::{Error, ErrorKind, Result, SandboxId, WorkspaceSpec};
 
-use crate::record::{GuestProcess, Lock, Record, kill_and_wait, socket_path};
+use crate::record::{GuestProcess, Lock, Record, kill, socket_path, wait_until_gone};
 use crate::remove::remove_tree;
 use crate::state::StateDir;
 
@@ -43,9 +43,14 @@ fn empty_trash(state: &StateDir, id: &SandboxId, guest: Option<&OwnedFd>) -> io:
     if let Some(record) = &record {
         state.release_name(&record.info.name, id)?;
     }
-    match guest {
-        Some(pidfd) => kill_and_wait(pidfd)?,
-        None => kill_recorded(&directory, record.as_ref())?,
+    let recorded = match guest {
+        Some(_) => None,
+        None => recorded_guest(&directory, record.as_ref())?,
+    };
+    if let Some(pidfd) = guest.or(recorded.as_ref()) {
+        kill(pidfd)?;
+        remove_while_it_dies(&directory);
+        wait_until_gone(pidfd)?;
     }
     let workspace = record.as_ref().map(|record| &record.info.spec.workspace);
     if let Some(WorkspaceSpec::Persistent { id, destroy_on_session_destroy: true }) = workspace
@@ -73,17 +78,22 @@ fn is_used(state: &StateDir, workspace: &str) -> io::Result<bool> {
     Ok(state.ids("sandboxes")?.iter().any(uses))
 }
 
-/// Kills the guest that the directory tells of. One that was never adopted ends by itself, with its maker's stream.
-fn kill_recorded(directory: &Path, record: Option<&Record>) -> io::Result<()> {
+/// The end of a guest is a millisecond of the kernel's work on another processor; the files can go meanwhile. Whatever
+/// is left then, because a process wrote once more before it died, goes afterwards, where a failure counts.
+fn remove_while_it_dies(directory: &Path) {
+    if let Err(error) = remove_tree(directory) {
+        tracing::debug!(%error, "remove the files of a sandbox that dies; tried again when it is dead");
+    }
+}
+
+/// The guest that the directory tells of. One that was never adopted ends by itself, with its maker's stream.
+fn recorded_guest(directory: &Path, record: Option<&Record>) -> io::Result<Option<OwnedFd>> {
     // Without a record, number and start time alone tell: a later boot's process of the same would be a rare chance.
     let other_boot =
         record.is_some_and(|record| crate::record::boot_id().is_ok_and(|boot| boot != record.boot_id));
-    let Some(process) = GuestProcess::read(directory)?.filter(|_| !other_boot) else {
-        return Ok(());
-    };
-    match process.open()? {
-        Some(pidfd) => kill_and_wait(&pidfd),
-        None => Ok(()),
+    match GuestProcess::read(directory)?.filter(|_| !other_boot) {
+        Some(process) => process.open(),
+        None => Ok(None),
     }
 }
 
@@ -131,16 +141,20 @@ enum Leftover {
     Expired,
 }
 
-/// Whether a sandbox's directory is left over. The lock says that nobody is making it; the guest that nobody uses it.
+/// Whether a sandbox's directory is left over: complete, but ended by its deadline; or incomplete, and its lock says
+/// that nobody is making it.
 fn leftover(state: &StateDir, directory: &Path) -> Option<Leftover> {
-    let _lock = Lock::try_take(state, directory).ok()??;
-    match GuestProcess::read(directory).ok()? {
-        None => Some(Leftover::Unfinished),
-        Some(_) => {
-            let expired = Record::read(directory).is_ok_and(|record| record.may_have_expired());
-            (expired && !is_alive(directory)).then_some(Leftover::Expired)
-        }
+    if is_complete(directory)? {
+        let expired = Record::read(directory).is_ok_and(|record| record.may_have_expired());
+        return (expired && !is_alive(directory)).then_some(Leftover::Expired);
     }
+    let _lock = Lock::take_abandoned(state, directory).ok()??;
+    // It may have been completed before the lock was free.
+    (!is_complete(directory)?).then_some(Leftover::Unfinished)
+}
+
+fn is_complete(directory: &Path) -> Option<bool> {
+    Some(GuestProcess::read(directory).ok()?.is_some())
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use eyot::{Error, NetworkMode, Result, SandboxPath, ValidSpec, WorkspaceSpec};
 
 use crate::image::{Image, read_of_image};
 use crate::plan::{IdMap, USER_ID};
-use crate::setup::{device_files, mount_points};
+use crate::setup::{device_files, hosts, mount_points};
 use crate::state::{StateDir, make_dir};
 use crate::users::{GROUP_LINE, PASSWD_LINE, Users};
 
@@ -94,12 +94,9 @@ impl Layout<'_> {
         Ok(())
     }
 
-    /// The host name's line in `hosts`, the host's name servers where its network is shared, the user where the image
-    /// has none.
+    /// The host's name servers where its network is shared; and in an image that is not ours, the host name, its line in
+    /// `hosts`, and the user where there is none.
     fn write_etc(&self) -> io::Result<()> {
-        let name = self.spec.name();
-        let hosts = format!("127.0.0.1 localhost {name}\n::1 localhost\n");
-        self.upper_file(&absolute("etc/hosts")?, hosts.as_bytes())?;
         if self.spec.spec().network == NetworkMode::Host {
             let servers = fs::read("/etc/resolv.conf").unwrap_or_default();
             self.upper_file(&absolute("etc/resolv.conf")?, &servers)?;
@@ -107,7 +104,8 @@ impl Layout<'_> {
         if self.image.is_skeleton {
             return Ok(());
         }
-        self.upper_file(&absolute("etc/hostname")?, format!("{name}\n").as_bytes())?;
+        self.upper_file(&absolute("etc/hosts")?, hosts(self.spec).as_bytes())?;
+        self.upper_file(&absolute("etc/hostname")?, format!("{}\n", self.spec.name()).as_bytes())?;
         if self.users.missing {
             for (file, line) in [("etc/passwd", PASSWD_LINE), ("etc/group", GROUP_LINE)] {
                 let mut text = read_of_image(self.image.lower.as_ref(), file)?;

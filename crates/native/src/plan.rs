@@ -89,6 +89,16 @@ pub enum Step {
         #[n(2)]
         mode: u32,
     },
+    /// Writes a small file that everybody may read.
+    #[n(30)]
+    File {
+        /// Where.
+        #[n(0)]
+        target: String,
+        /// What it says.
+        #[n(1)]
+        text: String,
+    },
     /// Covers a file with `/dev/null`, or a directory with an empty one. What is not there needs no cover.
     #[n(9)]
     Mask(#[n(0)] String),
@@ -191,6 +201,7 @@ impl Step {
             Self::Proc(_) => "mount /proc",
             Self::DevPts(..) => "mount /dev/pts",
             Self::Tmpfs { .. } => "mount a tmpfs",
+            Self::File { .. } => "write a file",
             Self::Mask(_) => "mask a path",
             Self::ReadOnly(_) => "make a path read-only",
             Self::PivotRoot(_) => "pivot the root",
@@ -214,7 +225,7 @@ impl Step {
             | Self::EnterSandboxDir(path)
             | Self::Mask(path)
             | Self::ReadOnly(path) => path,
-            Self::Tmpfs { target, .. } | Self::Overlay { target, .. } => target,
+            Self::Tmpfs { target, .. } | Self::Overlay { target, .. } | Self::File { target, .. } => target,
             _ => "",
         }
     }

@@ -1,10 +1,10 @@
 //! What is kept of a sandbox between Eyot processes: `sandbox.json` says what it is, `ready` that it was completed and
-//! which process its guest is.
+//! which process its guest is. `ready` is a symbolic link for the sake of its text, which needs no block on the disk.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::Path;
 
 use eyot::{SandboxInfo, WorkspaceSpec};
@@ -31,8 +31,6 @@ pub(crate) struct Record {
 const RECORD: &str = "sandbox.json";
 const RECORD_IN_THE_MAKING: &str = "sandbox.json.new";
 const READY: &str = "ready";
-const LOCK: &str = "lock";
-const LOCK_IN_THE_MAKING: &str = "lock.new";
 const SOCKET: &str = "guest.sock";
 
 impl Record {
@@ -90,16 +88,16 @@ impl GuestProcess {
 
     /// Notes in the sandbox's directory that it is complete, and that this is its guest.
     pub(crate) fn mark_ready(self, directory: &Path) -> io::Result<()> {
-        fs::write(directory.join(READY), format!("{} {}\n", self.pid, self.start_ticks))
+        symlink(format!("{} {}", self.pid, self.start_ticks), directory.join(READY))
     }
 
     /// The guest of a completed sandbox; `None` if it was never completed.
     pub(crate) fn read(directory: &Path) -> io::Result<Option<Self>> {
-        let text = match fs::read_to_string(directory.join(READY)) {
+        let link = match fs::read_link(directory.join(READY)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other?,
         };
-        let mut words = text.split_whitespace();
+        let mut words = link.to_str().unwrap_or_default().split(' ');
         let pid = words.next().and_then(|word| word.parse().ok());
         let start_ticks = words.next().and_then(|word| word.parse().ok());
         Ok(pid.zip(start_ticks).map(|(pid, start_ticks)| Self { pid, start_ticks }))
@@ -129,10 +127,20 @@ fn start_ticks(pid: i32) -> io::Result<u64> {
 
 /// Kills a process and waits until it and all that it was PID 1 of are gone.
 pub(crate) fn kill_and_wait(pidfd: &OwnedFd) -> io::Result<()> {
+    kill(pidfd)?;
+    wait_until_gone(pidfd)
+}
+
+/// Kills a process, and with it all that it is PID 1 of. One that is gone already is fine.
+pub(crate) fn kill(pidfd: &OwnedFd) -> io::Result<()> {
     match rustix::process::pidfd_send_signal(pidfd, rustix::process::Signal::KILL) {
-        Ok(()) | Err(rustix::io::Errno::SRCH) => {}
-        Err(error) => return Err(error.into()),
+        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+        Err(error) => Err(error.into()),
     }
+}
+
+/// Waits until a process and all that it was PID 1 of are gone.
+pub(crate) fn wait_until_gone(pidfd: &OwnedFd) -> io::Result<()> {
     let mut waited = [rustix::event::PollFd::new(pidfd, rustix::event::PollFlags::IN)];
     loop {
         match rustix::event::poll(&mut waited, None) {
@@ -142,46 +150,28 @@ pub(crate) fn kill_and_wait(pidfd: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Held by whoever makes a sandbox, until it is complete. The kernel lets go of it when the holder dies.
+/// A lock on a sandbox's directory, held by whoever makes the sandbox until it is complete. The kernel lets go of it
+/// when the holder dies.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    _directory: File,
 }
 
 impl Lock {
-    /// Makes the lock of a new sandbox and takes it. The gate is held meanwhile. It appears under its name only when
-    /// it is taken: a sweep between the two would take the sandbox for abandoned.
-    pub(crate) fn create(directory: &Path) -> io::Result<Self> {
-        let made = directory.join(LOCK_IN_THE_MAKING);
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&made)?;
-        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        let flags = rustix::fs::RenameFlags::NOREPLACE;
-        rustix::fs::renameat_with(rustix::fs::CWD, &made, rustix::fs::CWD, directory.join(LOCK), flags)?;
-        Ok(Self { _file: file })
+    /// Takes the lock of a directory that was just made; the gate has been held, together, since before it was.
+    pub(crate) fn take(directory: &Path) -> io::Result<Self> {
+        let directory = File::open(directory)?;
+        rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self { _directory: directory })
     }
 
-    /// Takes the lock of a sandbox that somebody began; `None` while its maker lives.
-    pub(crate) fn try_take(state: &StateDir, directory: &Path) -> io::Result<Option<Self>> {
-        let file = match File::open(directory.join(LOCK)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Self::take_missing(state, directory);
-            }
-            other => other?,
-        };
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Self { _file: file })),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// A directory without a lock is about to get one, or its maker died between two system calls. Nobody is between
-    /// the two while the gate is held alone.
-    fn take_missing(state: &StateDir, directory: &Path) -> io::Result<Option<Self>> {
+    /// Takes the lock of a sandbox that somebody began; `None` while its maker lives. The gate is held alone meanwhile:
+    /// nobody is between a directory and its lock.
+    pub(crate) fn take_abandoned(state: &StateDir, directory: &Path) -> io::Result<Option<Self>> {
         let _alone = state.gate(FlockOperation::LockExclusive)?;
-        match Self::create(directory) {
+        match Self::take(directory) {
             Ok(lock) => Ok(Some(lock)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -217,15 +207,15 @@ mod tests {
     #[test]
     fn a_sandbox_that_is_being_made_is_locked_and_an_abandoned_one_is_not() {
         let (dir, state) = state();
-        let lock = Lock::create(dir.path()).unwrap();
-        assert!(Lock::try_take(&state, dir.path()).unwrap().is_none());
+        let lock = Lock::take(dir.path()).unwrap();
+        assert!(Lock::take_abandoned(&state, dir.path()).unwrap().is_none());
         drop(lock);
-        assert!(Lock::try_take(&state, dir.path()).unwrap().is_some());
+        assert!(Lock::take_abandoned(&state, dir.path()).unwrap().is_some());
     }
 
     #[test]
     fn a_directory_whose_maker_died_before_it_locked_it_is_taken() {
         let (dir, state) = state();
-        assert!(Lock::try_take(&state, dir.path()).unwrap().is_some());
+        assert!(Lock::take_abandoned(&state, dir.path()).unwrap().is_some());
     }
 }

@@ -2,7 +2,7 @@
 //! two could make at once is a single atomic system call (`mkdir`, `symlink`, `rename`) or under a sandbox's lock.
 //!
 //! ```text
-//! sandboxes/<id>/   lock · sandbox.json · ready · guest.sock · upper/ · work/
+//! sandboxes/<id>/   sandbox.json · ready · guest.sock · upper/ · work/; itself locked while it is made
 //! names/<name>      a symbolic link whose text is the id
 //! blocks/<n>        a symbolic link whose text is the id: that range of host ids is taken
 //! workspaces/<id>/  persistent workspaces

@@ -44,7 +44,7 @@ const COPIED: [&str; 31] = [
     "vim",
 ];
 
-const GENERATED: [(&str, &str); 10] = [
+const GENERATED: [(&str, &str); 9] = [
     (
         "passwd",
         "root:x:0:0:root:/root:/bin/bash\n\
@@ -57,7 +57,6 @@ const GENERATED: [(&str, &str); 10] = [
         "nsswitch.conf",
         "passwd: files\ngroup: files\nhosts: files dns\nnetworks: files\nprotocols: files\nservices: files\n",
     ),
-    ("hosts", "127.0.0.1 localhost\n::1 localhost\n"),
     ("machine-id", ""),
     ("shells", "/bin/sh\n/bin/bash\n/usr/bin/sh\n/usr/bin/bash\n"),
     ("profile", "[ -r /etc/bash.bashrc ] && [ -n \"$BASH\" ] && . /etc/bash.bashrc\n"),

@@ -10,11 +10,11 @@ use eyot::{Error, ErrorKind, Result};
 
 use super::{Image, etc, masks};
 use crate::plan::USER_ID;
-use crate::setup::device_files;
+use crate::setup::{HOSTS_OF_SKELETON, device_files};
 use crate::state::{StateDir, make_dir};
 
 /// Changes whenever the skeleton's form does.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 /// Directories of the skeleton and their permission bits.
 const DIRECTORIES: [(&str, u32); 24] = [
@@ -44,8 +44,12 @@ const DIRECTORIES: [(&str, u32); 24] = [
     ("workspace", 0o755),
 ];
 
-const LINKS: [(&str, &str); 3] =
-    [("etc/mtab", "../proc/self/mounts"), ("var/run", "../run"), ("var/lock", "../run")];
+const LINKS: [(&str, &str); 4] = [
+    ("etc/hosts", HOSTS_OF_SKELETON),
+    ("etc/mtab", "../proc/self/mounts"),
+    ("var/run", "../run"),
+    ("var/lock", "../run"),
+];
 
 /// What lies at the top of the host's tree and holds programs: links into `/usr`, or directories of their own.
 const PROGRAM_FOLDERS: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::RawFd;
+use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
@@ -115,6 +116,7 @@ impl Shared<'_> {
             Step::Proc(target) => sys::mount("proc", target, "proc", NO_PROGRAMS, ""),
             Step::DevPts(target, group) => mount_devpts(target, *group),
             Step::Tmpfs { target, size_mib, mode } => mount_tmpfs(target, *size_mib, *mode),
+            Step::File { target, text } => write_file(target, text),
             Step::Mask(target) => mask(target),
             Step::ReadOnly(target) => make_readonly(target),
             Step::PivotRoot(root) => sys::pivot_root(root),
@@ -165,7 +167,7 @@ fn map_single(uid: u32, gid: u32) -> io::Result<()> {
 }
 
 fn mount_overlay(lower: &[String], target: &str) -> io::Result<()> {
-    let options = format!("lowerdir={},upperdir=upper,workdir=work,userxattr", lower.join(":"));
+    let options = format!("lowerdir={},upperdir=upper,workdir=work,userxattr,volatile", lower.join(":"));
     sys::mount("overlay", target, "overlay", libc::MS_NOSUID | libc::MS_NODEV, &options)
 }
 
@@ -178,6 +180,12 @@ fn mount_devpts(target: &str, group: Option<u32>) -> io::Result<()> {
 fn mount_tmpfs(target: &str, size_mib: u64, mode: u32) -> io::Result<()> {
     let options = format!("size={size_mib}m,mode={mode:o}");
     sys::mount("tmpfs", target, "tmpfs", libc::MS_NOSUID | libc::MS_NODEV, &options)
+}
+
+/// Readable whatever the caller's umask is.
+fn write_file(target: &str, text: &str) -> io::Result<()> {
+    std::fs::write(target, text)?;
+    std::fs::set_permissions(target, std::fs::Permissions::from_mode(0o644))
 }
 
 fn mask(target: &str) -> io::Result<()> {

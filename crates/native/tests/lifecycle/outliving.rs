@@ -11,6 +11,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("a_sandbox_made_by_one_process_is_used_by_the_next", used_by_the_next),
         trial("kill_9_of_the_owner_in_mid_command_leaves_a_sandbox_that_works", owner_killed),
+        trial("the_root_is_volatile_so_that_ending_a_sandbox_syncs_no_disk", volatile),
         trial("a_handle_on_a_sandbox_that_another_process_destroyed_says_destroyed", destroyed_elsewhere),
     ]
 }
@@ -50,6 +51,17 @@ async fn owner_killed() -> Result<(), Failed> {
     provider.remove(&id).await?;
     wait_for_end(guest).await?;
     state.assert_empty()
+}
+
+/// Without it the end of every sandbox writes the whole file system under the state folder to the disk.
+async fn volatile() -> Result<(), Failed> {
+    let state = State::new()?;
+    let sandbox = Sandbox::create(&*state.provider()?, eyot::SandboxSpec::default()).await?;
+    let mounts = sandbox.read_text("/proc/self/mounts").await?;
+    let root = mounts.lines().find(|line| line.split(' ').nth(1) == Some("/")).unwrap_or_default().to_owned();
+    sandbox.destroy().await?;
+    let options = root.split(' ').nth(3).unwrap_or_default();
+    ensure(options.split(',').any(|option| option == "volatile" || option == "fsync=volatile"), root.clone())
 }
 
 async fn destroyed_elsewhere() -> Result<(), Failed> {

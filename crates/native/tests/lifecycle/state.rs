@@ -29,8 +29,8 @@ impl State {
 
     /// The process number of a sandbox's guest.
     pub fn guest_of(&self, id: &str) -> Result<i32, Failed> {
-        let ready = fs::read_to_string(self.path().join("sandboxes").join(id).join("ready"))?;
-        Ok(ready.split(' ').next().unwrap_or_default().parse()?)
+        let ready = fs::read_link(self.path().join("sandboxes").join(id).join("ready"))?;
+        Ok(ready.to_string_lossy().split(' ').next().unwrap_or_default().parse()?)
     }
 
     /// Nothing is left: no sandbox, name, range of ids, trash, and no mount that shows in this namespace.
