@@ -2,6 +2,7 @@
 
 mod architecture;
 mod check;
+mod fuzz;
 mod packages;
 mod process;
 mod test;
@@ -14,13 +15,18 @@ cargo xtask <task>
   test          build everything and run every test; as root, install what the tests need (apt), and run the
                 sandbox tests a second time as an ordinary user. EYOT_SLOW=1 adds the long ones.
   check         formatting, lints, documentation, and the rules of ARCHITECTURE.md
+  fuzz [--seconds N] [target...]
+                the decoders, unpackers and parsers under libFuzzer, 600 s each unless said otherwise, and what reached
+                something new is added to the corpus. docs/testing.md says more.
   help          this text";
 
 fn main() -> ExitCode {
     let task = std::env::args().nth(1).unwrap_or_default();
+    let arguments: Vec<String> = std::env::args().skip(2).collect();
     let done = match task.as_str() {
         "test" => test::run(),
         "check" => check::run(),
+        "fuzz" => fuzz::run(&arguments),
         "help" | "--help" | "-h" | "" => {
             println!("{HELP}");
             Ok(())

@@ -42,6 +42,8 @@ mod sys;
 #[cfg(feature = "provider")]
 mod users;
 
+#[cfg(feature = "fuzzing")]
+pub use image::unpack_for_fuzzing;
 // For tests of failing closed.
 #[cfg(feature = "provider")]
 #[doc(hidden)]

@@ -11,10 +11,14 @@ use crate::protocol::{
     Location, LogRequest, ProcessRecord, Reply, StatRecord, Status, Terminal, UsageRecord, WriteHow,
 };
 
-/// The error that a guest's failure stands for.
+/// The error that a guest's failure stands for. A guest that lies may give no reason; whoever reads it still needs a
+/// sentence.
 pub(super) fn failure_error(failure: Failure) -> Error {
     let kind = ErrorKind::from_name(&failure.kind).unwrap_or(ErrorKind::Internal);
-    Error::new(kind, failure.message)
+    match failure.message.trim().is_empty() {
+        true => Error::new(kind, "the sandbox's guest gave no reason"),
+        false => Error::new(kind, failure.message),
+    }
 }
 
 /// A reply that the call's shape should not have let through.

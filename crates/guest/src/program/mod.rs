@@ -18,6 +18,8 @@ mod dial;
 mod failure;
 mod file_call;
 mod files;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod guest;
 mod incoming;
 mod input_queue;

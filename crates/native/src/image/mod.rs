@@ -45,6 +45,17 @@ pub(crate) const DEVICE_LINKS: [(&str, &str); 5] = [
 /// The image that is used when none is named.
 pub(crate) const DEFAULT: &str = "host";
 
+/// Unpacks a tarball, of 1 MiB and 200 entries at most, into the folder `layer`, which must not be there yet, and reads
+/// `etc/passwd` in it as a create does.
+///
+/// # Errors
+/// Whatever a create would say about the tarball, or about the file.
+#[cfg(feature = "fuzzing")]
+pub fn unpack_for_fuzzing(tarball: &Path, layer: &Path) -> std::io::Result<String> {
+    tarball::unpack_a_little(tarball, layer)?;
+    read_of_image(layer, "etc/passwd")
+}
+
 /// Where a layer is built until it is complete. What is left there by a process that died is swept after an hour.
 fn aside(layer: &Path) -> PathBuf {
     PathBuf::from(format!("{}{ASIDE}{}", layer.display(), eyot::SandboxId::generate()))

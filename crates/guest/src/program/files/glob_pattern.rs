@@ -49,11 +49,15 @@ impl Pattern {
         if text.len() > MAX_PATTERN_BYTES {
             return Err(Problem::invalid(format!("the pattern is longer than {MAX_PATTERN_BYTES} bytes")));
         }
-        if text.is_empty() || text.starts_with('/') || text.contains('\0') {
-            return Err(Problem::invalid("the pattern must be a relative path, and not empty"));
+        if text.is_empty() || text.contains('\0') {
+            return Err(not_relative());
         }
         compile(text)?;
         let alternatives = spelt_out(text)?;
+        // Only now is it seen whether one of them is absolute: `{/etc,x}/*`.
+        if alternatives.iter().any(|text| text.starts_with('/')) {
+            return Err(not_relative());
+        }
         let alternatives = alternatives.iter().map(|text| segments(text)).collect::<Result<_, _>>()?;
         Ok(Self { alternatives, hidden })
     }
@@ -111,6 +115,10 @@ impl Pattern {
         states.dedup();
         Progress(states)
     }
+}
+
+fn not_relative() -> Problem {
+    Problem::invalid("the pattern must be a relative path, and not empty")
 }
 
 /// Compiles a glob in which `*` and `?` stay within a segment.
@@ -339,7 +347,9 @@ mod tests {
     fn f6_a_bad_or_exploding_pattern_is_refused_with_its_reason() {
         let long = "a".repeat(5000);
         let bomb = "{a,b}/".repeat(600);
-        for pattern in ["", "/abs", "a[", "{a", "a/../b", "..", long.as_str(), bomb.as_str()] {
+        for pattern in
+            ["", "/abs", "{x,/abs}/*", "{.a*,/*}*", "a[", "{a", "a/../b", "..", long.as_str(), bomb.as_str()]
+        {
             let problem = Pattern::new(pattern, false).err().unwrap();
             assert!(problem.kind == Kind::Invalid && !problem.reason.contains('\n'), "{problem:?}");
         }

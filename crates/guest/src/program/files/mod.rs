@@ -32,7 +32,11 @@ mod write;
 
 use crate::program::call_io::CallIo;
 use crate::protocol::{Failure, Reply, Request};
+#[cfg(feature = "fuzzing")]
+pub use failure::Problem as Refusal;
 use failure::{Kind, Problem};
+#[cfg(feature = "fuzzing")]
+pub use glob_pattern::Pattern;
 
 /// Serves one file request to its end: events and content go over `io`, the answer comes back.
 ///

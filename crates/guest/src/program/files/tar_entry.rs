@@ -29,7 +29,7 @@ pub enum Make {
     File,
     /// A directory.
     Directory,
-    /// A symbolic link with this target; when the directory confines, one that stays inside as far as names tell.
+    /// A symbolic link with this target; when the directory confines, one that stays inside.
     Symlink(Vec<u8>),
     /// A second name of the regular file at this path inside.
     HardLink(Vec<u8>),
@@ -124,21 +124,18 @@ fn check_bytes(path: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether a link at `path` with this target stays inside, going by names.
+/// Whether a link at `path` with this target stays inside, whatever links the archive has besides. Only `..` at the
+/// beginning count as safe, because unpacking follows no link on the way to `path`: after a name, which may itself be a
+/// link that climbs, `..` leads to where only the kernel knows.
 fn stays_inside(path: &[u8], target: &[u8]) -> bool {
     if target.starts_with(b"/") {
         return false;
     }
-    let mut depth = path.iter().filter(|byte| **byte == b'/').count();
-    for segment in target.split(|byte| *byte == b'/') {
-        match segment {
-            b"" | b"." => {}
-            b".." if depth == 0 => return false,
-            b".." => depth -= 1,
-            _ => depth += 1,
-        }
-    }
-    true
+    let depth = path.iter().filter(|byte| **byte == b'/').count();
+    let segments: Vec<&[u8]> =
+        target.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b".")).collect();
+    let climbs = segments.iter().take_while(|segment| **segment == b"..").count();
+    climbs <= depth && !segments[climbs..].contains(&&b".."[..])
 }
 
 #[cfg(test)]
@@ -162,7 +159,9 @@ mod tests {
             ("a", "..", false),
             ("d/a", "..", true),
             ("d/a", "../../x", false),
-            ("d/a", "../x/../y", true),
+            ("d/a", ".././x/y", true),
+            ("d/a", "../x/../y", false),
+            ("d/a", "x/..", false),
             ("a", "/etc/passwd", false),
             ("a", "b/../../c", false),
         ] {

@@ -1,9 +1,6 @@
-//! The fuzzer's property on random input, the same on every run: for those who have no fuzzer at hand.
+//! The target `frames` on random input, the same on every run: for those who have no fuzzer at hand.
 
-use std::path::Path;
-
-#[path = "../fuzz/src/decode_frames.rs"]
-mod checks;
+use eyot_fuzz::frames;
 
 /// A small deterministic generator, so that a failure can be repeated.
 struct Random(u64);
@@ -25,13 +22,13 @@ fn n6_random_bytes_are_decoded_or_refused_whatever_they_are() {
     for _ in 0..20_000 {
         let length = random.below(200);
         let bytes: Vec<u8> = (0..length).map(|_| random.byte()).collect();
-        checks::decode_frames(&bytes);
+        frames::run(&bytes);
     }
 }
 
 #[test]
 fn n6_frames_with_random_bytes_changed_are_decoded_or_refused() {
-    let seeds = checks::seeds();
+    let seeds = frames::seeds();
     let mut random = Random(2);
     for _ in 0..40_000 {
         let mut bytes = seeds[random.below(seeds.len())].1.clone();
@@ -43,20 +40,6 @@ fn n6_frames_with_random_bytes_changed_are_decoded_or_refused() {
                 _ => bytes.truncate(index + 1),
             }
         }
-        checks::decode_frames(&bytes);
-    }
-}
-
-#[test]
-fn the_seed_corpus_holds_and_is_what_both_sides_send() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/decode_frames");
-    for (name, bytes) in checks::seeds() {
-        checks::decode_frames(&bytes);
-        let path = corpus.join(format!("seed-{name}"));
-        if std::env::var_os("EYOT_WRITE_CORPUS").is_some() {
-            std::fs::write(&path, &bytes).expect("the corpus can be written");
-        }
-        let stored = std::fs::read(&path).unwrap_or_default();
-        assert!(stored == bytes, "seed `{name}` is out of date; EYOT_WRITE_CORPUS=1 writes it anew");
+        frames::run(&bytes);
     }
 }

@@ -1,7 +1,5 @@
 //! What must hold for any bytes that come from a guest or a client: no panic, no more memory than a frame and
 //! the last piece, the same frames however the bytes are cut, and every message either read or refused.
-//!
-//! The fuzzer and the crate's own random test run the same function.
 
 use eyot_guest::protocol::{
     Control, Decoder, Event, Failure, FileEntry, Frame, GuestConfig, HEADER_BYTES, Header, Hello, Kind,
@@ -9,7 +7,7 @@ use eyot_guest::protocol::{
 };
 
 /// Decodes `data`: its first byte says how the rest is cut.
-pub fn decode_frames(data: &[u8]) {
+pub fn run(data: &[u8]) {
     let Some((cut, bytes)) = data.split_first() else {
         return;
     };

@@ -1,0 +1,14 @@
+//! libFuzzer around one target of `eyot-fuzz`, which `EYOT_FUZZ_TARGET` names: one program for all of them, so that a
+//! change is built once.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use eyot_fuzz::Target;
+
+static TARGET: LazyLock<Target> = LazyLock::new(|| {
+    let name = std::env::var("EYOT_FUZZ_TARGET").unwrap_or_default();
+    eyot_fuzz::target(&name).unwrap_or_else(|| panic!("EYOT_FUZZ_TARGET names no target: `{name}`"))
+});
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| (TARGET.run)(data));

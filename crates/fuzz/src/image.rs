@@ -1,0 +1,29 @@
+//! What must hold for any tarball that is given as an image: nothing outside of the layer is touched or read, nothing in
+//! it has a set-id bit, and it ends.
+
+use crate::place::{Links, Place};
+use crate::tarball;
+
+/// Unpacks `data` as an image. With an even first byte its checksums are put right before.
+pub fn run(data: &[u8]) {
+    let Some((how, archive)) = data.split_first() else {
+        return;
+    };
+    let mut archive = archive.to_vec();
+    if how % 2 == 0 {
+        tarball::repair(&mut archive);
+    }
+    let place = Place::new(false);
+    std::fs::write(place.input(), &archive).expect("the input");
+    match eyot_native::unpack_for_fuzzing(&place.input(), &place.folder()) {
+        Ok(passwd) => assert!(!passwd.contains("alive"), "a link led to the canary"),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+    place.assert_untouched();
+    place.assert_harmless(Links::Anywhere);
+}
+
+/// Where the fuzzer begins.
+pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
+    tarball::seeds(0)
+}
