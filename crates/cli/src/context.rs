@@ -34,6 +34,11 @@ impl Context {
         Ok(provider::open(self.state.clone())?)
     }
 
+    /// Where the sandboxes are kept.
+    pub fn state_folder(&self) -> PathBuf {
+        self.state.clone().unwrap_or_else(provider::default_state_folder)
+    }
+
     /// The living sandbox of this name or id.
     pub async fn sandbox(&self, id_or_name: &str) -> Result<Sandbox, Failure> {
         let provider = self.provider()?;

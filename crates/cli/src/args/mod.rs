@@ -1,6 +1,7 @@
 //! The arguments: one structure for each command, with the help that teaches it. Parsing refuses what can be refused
 //! without looking at the machine; nothing here acts.
 
+mod bench;
 mod exec;
 mod files;
 mod processes;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
 
+pub use bench::BenchArgs;
 pub use exec::{ExecArgs, RunArgs, ShArgs, TerminalArgs};
 pub use files::{CpArgs, GlobArgs, GrepArgs, ReadArgs, WriteArgs};
 pub use processes::{KillArgs, LogsArgs, PsArgs, StartArgs, WaitArgs};
@@ -127,6 +129,7 @@ commands! {
     Inspect(InspectArgs), "inspect", "Show what is known of a sandbox and what isolates it";
     Rm(RmArgs), "rm", "Destroy sandboxes";
     Dial(DialArgs), "dial", "Connect stdin and stdout to a TCP port in a sandbox";
+    Bench(BenchArgs), "bench", "Measure what sandboxes cost on this machine";
     Completions(CompletionsArgs), "completions", "Print a completion script for a shell";
     Man(ManArgs), "man", "Print the man page";
 }

@@ -1,5 +1,6 @@
 //! The commands: each takes its arguments, drives a sandbox through the library, prints, and says what we exit with.
 
+mod bench;
 mod completions;
 mod cp;
 mod create;
@@ -66,6 +67,7 @@ async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Fa
         CliCommand::Inspect(args) => inspect::run(&args, context).await,
         CliCommand::Rm(args) => rm::run(&args, context).await,
         CliCommand::Dial(args) => dial::run(&args, context).await,
+        CliCommand::Bench(args) => Box::pin(bench::run(args, context)).await,
         CliCommand::Completions(_) | CliCommand::Man(_) => unreachable!("they need no sandboxes"),
     }
 }

@@ -1,6 +1,7 @@
 //! The real program against the real provider, each test with a state folder and a home of its own.
 #![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
 
+mod bench;
 mod configuration;
 mod copying;
 mod files;

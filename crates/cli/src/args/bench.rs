@@ -1,0 +1,25 @@
+//! The arguments of `eyot bench`.
+
+use clap::Args;
+
+const EXAMPLES: &str = "\
+Examples:
+  eyot bench                      the table of docs/performance.md, for this machine
+  eyot bench --live 1000          and with a thousand idle sandboxes
+  eyot bench --rounds 200 --json  for a program to read
+
+Run it on a machine that does nothing else, and compare ratios: absolute times differ
+between machines and hours. The sandboxes live beside the state folder (--state), on the
+same disk, and are gone afterwards.";
+
+/// What `eyot bench` takes.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct BenchArgs {
+    /// How often everything is measured; five rounds more warm up
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub rounds: u32,
+    /// Measure with this many idle sandboxes as well (0: not at all)
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=4000))]
+    pub live: u32,
+}

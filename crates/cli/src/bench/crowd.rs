@@ -1,0 +1,111 @@
+//! Many live sandboxes: what each costs in memory, and whether making and using them slows down.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use eyot::{Command, ExecOptions, Sandbox, SandboxProvider, SandboxSpec};
+use serde::Serialize;
+
+use super::items::quantile;
+use crate::errors::Failure;
+
+/// What a crowd of idle sandboxes costs.
+#[derive(Debug, Clone, Serialize)]
+pub struct Crowd {
+    /// How many were live.
+    pub live: usize,
+    /// The host's available memory that each took, in KiB: processes, kernel, network namespace and all.
+    pub memory_each_kib: f64,
+    /// Creates per second with none live, two at a time.
+    pub creates_per_second_alone: f64,
+    /// Creates per second with all of them live.
+    pub creates_per_second_in_crowd: f64,
+    /// Median of `exec /bin/true` in the first hundred that were made, in microseconds, with all of them live.
+    pub exec_first_hundred_p50_us: f64,
+    /// The same in the last hundred.
+    pub exec_last_hundred_p50_us: f64,
+}
+
+/// How many are made to measure a rate.
+const SAMPLE: usize = 100;
+/// How many makers there are at once.
+const MAKERS: usize = 2;
+
+/// Makes `live` sandboxes, measures, and destroys them. `done` is called after each that was made.
+pub async fn measure(provider: &dyn SandboxProvider, live: usize, done: &dyn Fn()) -> Result<Crowd, Failure> {
+    let (alone, _) = made_at_once(provider, SAMPLE, done).await.map(timed_destroy)?.await?;
+    let before = available_kib()?;
+    let (_, crowd) = made_at_once(provider, live, done).await?;
+    let memory_each_kib = (before - available_kib()?) / live.max(1) as f64;
+    let (in_crowd, _) = made_at_once(provider, SAMPLE, done).await.map(timed_destroy)?.await?;
+    let exec_first_hundred_p50_us = exec_p50(crowd.iter().take(SAMPLE)).await?;
+    let exec_last_hundred_p50_us = exec_p50(crowd.iter().rev().take(SAMPLE)).await?;
+    destroy(&crowd).await?;
+    Ok(Crowd {
+        live,
+        memory_each_kib,
+        creates_per_second_alone: alone,
+        creates_per_second_in_crowd: in_crowd,
+        exec_first_hundred_p50_us,
+        exec_last_hundred_p50_us,
+    })
+}
+
+async fn timed_destroy((rate, made): (f64, Vec<Sandbox>)) -> Result<(f64, ()), Failure> {
+    destroy(&made).await?;
+    Ok((rate, ()))
+}
+
+/// Makes `count` sandboxes, a few makers at a time: how many per second, and the sandboxes in the order of their making.
+async fn made_at_once(
+    provider: &dyn SandboxProvider,
+    count: usize,
+    done: &dyn Fn(),
+) -> Result<(f64, Vec<Sandbox>), Failure> {
+    let left = AtomicUsize::new(count);
+    let take = || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+    let since = Instant::now();
+    let maker = || async {
+        let mut made = Vec::new();
+        while take() {
+            made.push((Sandbox::create(provider, SandboxSpec::default()).await?, since.elapsed()));
+            done();
+        }
+        Ok::<_, Failure>(made)
+    };
+    let made = futures_util::future::try_join_all((0..MAKERS).map(|_| maker())).await?;
+    let rate = count as f64 / since.elapsed().as_secs_f64();
+    let mut made: Vec<_> = made.into_iter().flatten().collect();
+    made.sort_by_key(|(_, at)| *at);
+    Ok((rate, made.into_iter().map(|(sandbox, _)| sandbox).collect()))
+}
+
+async fn exec_p50(sandboxes: impl Iterator<Item = &Sandbox>) -> Result<f64, Failure> {
+    let mut times = Vec::new();
+    for sandbox in sandboxes {
+        // The first command of a sandbox finds cold caches, which is another row.
+        sandbox.exec(Command::argv(["/bin/true"]), ExecOptions::default()).await?;
+        let since = Instant::now();
+        sandbox.exec(Command::argv(["/bin/true"]), ExecOptions::default()).await?;
+        times.push(since.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(quantile(&times, 0.5))
+}
+
+async fn destroy(sandboxes: &[Sandbox]) -> Result<(), Failure> {
+    for sandbox in sandboxes {
+        sandbox.destroy().await?;
+    }
+    Ok(())
+}
+
+/// `MemAvailable`, in KiB.
+fn available_kib() -> Result<f64, Failure> {
+    let text = std::fs::read_to_string("/proc/meminfo")
+        .map_err(|error| Failure::host("read how much memory is available", error))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let number = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+    number.ok_or_else(|| {
+        Failure::host("read how much memory is available", std::io::ErrorKind::InvalidData.into())
+    })
+}

@@ -1,0 +1,118 @@
+//! What was measured: named rows of times, and the ratios of their medians.
+
+use std::time::Instant;
+
+use serde::Serialize;
+
+/// One row.
+#[derive(Debug, Clone, Copy)]
+pub struct Item {
+    /// What is measured.
+    pub name: &'static str,
+    /// The name of the row that it is compared with.
+    pub against: Option<&'static str>,
+    /// The ratio that is to be reached, at most.
+    pub to_reach: Option<f64>,
+}
+
+impl Item {
+    /// A row that is compared with nothing.
+    pub const fn plain(name: &'static str) -> Self {
+        Self { name, against: None, to_reach: None }
+    }
+
+    /// A row with the ratio that is to be reached.
+    pub const fn ratio(name: &'static str, against: &'static str, to_reach: f64) -> Self {
+        Self { name, against: Some(against), to_reach: Some(to_reach) }
+    }
+
+    /// A row whose ratio is shown for orientation.
+    pub const fn beside(name: &'static str, against: &'static str) -> Self {
+        Self { name, against: Some(against), to_reach: None }
+    }
+}
+
+/// A row as it is reported. Times are in microseconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    pub name: &'static str,
+    pub samples: usize,
+    pub min_us: f64,
+    pub p50_us: f64,
+    pub p95_us: f64,
+    /// The median by the median of the row that it is compared with.
+    pub ratio: Option<f64>,
+    pub against: Option<&'static str>,
+    /// The ratio that is to be reached, at most.
+    pub to_reach: Option<f64>,
+}
+
+/// The times of every row, in the order of their first appearance.
+#[derive(Debug, Default)]
+pub struct Items {
+    rows: Vec<(Item, Vec<f64>)>,
+    /// The round is to warm up: its times are dropped.
+    pub warming_up: bool,
+}
+
+impl Items {
+    /// Notes how long something took, in microseconds.
+    pub fn note(&mut self, item: Item, since: Instant) {
+        let time = since.elapsed().as_secs_f64() * 1e6;
+        if self.warming_up {
+            return;
+        }
+        match self.rows.iter_mut().find(|(known, _)| known.name == item.name) {
+            Some((_, times)) => times.push(time),
+            None => self.rows.push((item, vec![time])),
+        }
+    }
+
+    /// The rows, with their ratios.
+    pub fn rows(&self) -> Vec<Row> {
+        self.rows.iter().map(|(item, times)| self.row(item, times)).collect()
+    }
+
+    fn row(&self, item: &Item, times: &[f64]) -> Row {
+        let p50_us = quantile(times, 0.5);
+        let baseline = item.against.and_then(|name| self.rows.iter().find(|(other, _)| other.name == name));
+        Row {
+            name: item.name,
+            samples: times.len(),
+            min_us: quantile(times, 0.0),
+            p50_us,
+            p95_us: quantile(times, 0.95),
+            ratio: baseline.map(|(_, others)| p50_us / quantile(others, 0.5)),
+            against: item.against.filter(|_| baseline.is_some()),
+            to_reach: item.to_reach.filter(|_| baseline.is_some()),
+        }
+    }
+}
+
+/// The value below which this share of the times lies. Not of an empty list.
+pub fn quantile(times: &[f64], share: f64) -> f64 {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[((sorted.len() - 1) as f64 * share).round() as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_of_the_sorted_times() {
+        let times = [5.0, 1.0, 4.0, 2.0, 3.0];
+        assert_eq!([0.0, 0.5, 1.0].map(|share| quantile(&times, share)), [1.0, 3.0, 5.0]);
+    }
+
+    #[test]
+    fn a_ratio_needs_the_row_that_it_is_compared_with() {
+        let mut items = Items::default();
+        items.rows.push((Item::ratio("a", "b", 2.0), vec![6.0]));
+        assert_eq!(items.rows()[0].ratio, None);
+        items.rows.push((Item::plain("b"), vec![4.0]));
+        assert_eq!(items.rows()[0].ratio, Some(1.5));
+        assert_eq!(items.rows()[0].to_reach, Some(2.0));
+    }
+}

@@ -1,0 +1,13 @@
+//! What `eyot bench` measures: every operation of a sandbox once per round, interleaved with what the host itself
+//! needs for the same and with other isolators where they are installed, so that a noisy machine disturbs all alike.
+
+pub mod crowd;
+mod items;
+mod peers;
+mod report;
+mod rounds;
+
+pub use items::{Item, Items};
+pub use peers::{LeftOut, Peers};
+pub use report::Report;
+pub use rounds::Rounds;

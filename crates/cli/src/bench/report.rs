@@ -1,0 +1,88 @@
+//! What was measured, as a table for people and as JSON for programs.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::crowd::Crowd;
+use super::items::Row;
+use super::{Items, LeftOut};
+
+/// Everything that one run measured.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// The kernel's release.
+    pub kernel: String,
+    /// How many processors it may use.
+    pub processors: usize,
+    /// Whether root ran it: its sandboxes have a range of ids.
+    pub root: bool,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// Peers that are not among them, and why.
+    pub left_out: Vec<LeftOut>,
+    /// Many live sandboxes, if they were asked for.
+    pub crowd: Option<Crowd>,
+}
+
+impl Report {
+    /// The report of what these items measured, here.
+    pub fn new(items: &Items, left_out: Vec<LeftOut>, crowd: Option<Crowd>) -> Self {
+        Self {
+            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+            root: rustix::process::geteuid().is_root(),
+            rows: items.rows(),
+            left_out,
+            crowd,
+        }
+    }
+
+    /// As Markdown: what `docs/performance.md` holds.
+    pub fn markdown(&self) -> String {
+        let who = if self.root { "root (a range of ids)" } else { "an ordinary user (one id)" };
+        let mut text = format!("Linux {}, {} processors, as {who}.\n\n", self.kernel, self.processors);
+        text.push_str("| operation | min µs | p50 µs | p95 µs | ratio | to reach | against |\n");
+        text.push_str("|---|---|---|---|---|---|---|\n");
+        self.rows.iter().for_each(|row| text.push_str(&line(row)));
+        for left_out in &self.left_out {
+            write_line(&mut text, format_args!("\nNot measured: {} ({}).", left_out.peer, left_out.reason));
+        }
+        if let Some(crowd) = &self.crowd {
+            text.push_str(&crowd_lines(crowd));
+        }
+        text
+    }
+}
+
+fn line(row: &Row) -> String {
+    let ratio = row.ratio.map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
+    let to_reach = row.to_reach.map(|most| format!("≤ {most}")).unwrap_or_default();
+    let against = row.against.unwrap_or_default();
+    format!(
+        "| {} | {:.0} | {:.0} | {:.0} | {ratio} | {to_reach} | {against} |\n",
+        row.name, row.min_us, row.p50_us, row.p95_us
+    )
+}
+
+fn crowd_lines(crowd: &Crowd) -> String {
+    let mut text = format!("\n| with {} idle sandboxes | | to reach |\n|---|---|---|\n", crowd.live);
+    let slower = crowd.creates_per_second_alone / crowd.creates_per_second_in_crowd;
+    let mut row = |what: &str, value: String, to_reach: &str| {
+        write_line(&mut text, format_args!("| {what} | {value} | {to_reach} |"));
+    };
+    row("memory of each, kernel included", format!("{:.2} MiB", crowd.memory_each_kib / 1024.0), "≤ 1.5 MiB");
+    row("creates per second, two at a time, none live", format!("{:.0}", crowd.creates_per_second_alone), "");
+    let rate = format!("{:.0} ({slower:.2}× slower)", crowd.creates_per_second_in_crowd);
+    row("creates per second with all live", rate, "≥ 250, within 1.3×");
+    let first = format!("{:.0} µs", crowd.exec_first_hundred_p50_us);
+    row("exec /bin/true, p50, in the first hundred", first, "");
+    let last = format!("{:.0} µs", crowd.exec_last_hundred_p50_us);
+    row("exec /bin/true, p50, in the last hundred", last, "");
+    text
+}
+
+/// A line of text; writing to a string can't fail.
+fn write_line(text: &mut String, line: std::fmt::Arguments<'_>) {
+    text.write_fmt(line).and_then(|()| text.write_char('\n')).unwrap_or_default();
+}

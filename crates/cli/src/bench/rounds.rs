@@ -1,0 +1,137 @@
+//! One round: the host's own operations, a sandbox's, and whole programs, one after another.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use eyot::{Command as Run, ExecOptions, Sandbox, SandboxProvider, SandboxSpec};
+
+use super::{Item, Items, Peers};
+use crate::errors::Failure;
+
+const SPAWN: Item = Item::plain("host: spawn /bin/true and wait");
+const OUTPUT: Item = Item::plain("host: Command::output() of /bin/true");
+const SHELL: Item = Item::plain("host: Command::output() of sh -c true");
+const HOST_WRITE: Item = Item::plain("host: write 1 MiB");
+const HOST_READ: Item = Item::plain("host: read 1 MiB");
+const EXEC: Item = Item::ratio("exec /bin/true", OUTPUT.name, 1.25);
+const EXEC_SHELL: Item = Item::beside("exec of a shell line `true` (bash)", SHELL.name);
+const WRITE: Item = Item::ratio("write 1 MiB", HOST_WRITE.name, 2.0);
+const READ: Item = Item::ratio("read 1 MiB", HOST_READ.name, 5.0);
+const CREATE: Item = Item::ratio("create → ready", SPAWN.name, 3.5);
+const FIRST_EXEC: Item = Item::beside("first exec /bin/true in a new sandbox", OUTPUT.name);
+const DESTROY: Item = Item::plain("destroy");
+const WHOLE: Item = Item::ratio("create + exec + destroy", super::peers::BWRAP, 0.8);
+const PROGRAM: Item = Item::ratio(super::peers::EYOT_RUN, super::peers::BWRAP, 1.1);
+
+/// What a round needs.
+pub struct Rounds<'a> {
+    /// Makes the sandboxes.
+    pub provider: &'a dyn SandboxProvider,
+    /// The sandbox that is there all the time.
+    pub live: &'a Sandbox,
+    /// A folder of the benchmark's own, on the disk of the state folder.
+    pub folder: &'a Path,
+    /// The program `eyot` itself.
+    pub eyot: &'a Path,
+    /// Other isolators.
+    pub peers: &'a Peers,
+}
+
+impl Rounds<'_> {
+    /// One round.
+    pub async fn round(&self, items: &mut Items) -> Result<(), Failure> {
+        self.host(items)?;
+        self.live(items).await?;
+        self.fresh(items).await?;
+        self.programs(items)
+    }
+
+    fn host(&self, items: &mut Items) -> Result<(), Failure> {
+        let since = Instant::now();
+        Command::new("/bin/true").status().map_err(cannot("run /bin/true"))?;
+        items.note(SPAWN, since);
+        let since = Instant::now();
+        Command::new("/bin/true").output().map_err(cannot("run /bin/true"))?;
+        items.note(OUTPUT, since);
+        let since = Instant::now();
+        Command::new("/bin/sh").args(["-c", "true"]).output().map_err(cannot("run /bin/sh"))?;
+        items.note(SHELL, since);
+        let (file, mebibyte) = (self.folder.join("host-file"), vec![7; 1 << 20]);
+        let since = Instant::now();
+        std::fs::write(&file, &mebibyte).map_err(cannot("write a file"))?;
+        items.note(HOST_WRITE, since);
+        let since = Instant::now();
+        let read = std::fs::read(&file).map_err(cannot("read a file"))?;
+        items.note(HOST_READ, since);
+        assert_eq!(read.len(), mebibyte.len());
+        Ok(())
+    }
+
+    async fn live(&self, items: &mut Items) -> Result<(), Failure> {
+        let since = Instant::now();
+        self.live.exec(Run::argv(["/bin/true"]), ExecOptions::default()).await?;
+        items.note(EXEC, since);
+        let since = Instant::now();
+        self.live.exec("true", ExecOptions::default()).await?;
+        items.note(EXEC_SHELL, since);
+        let mebibyte = vec![7; 1 << 20];
+        let since = Instant::now();
+        self.live.write("file", mebibyte).await?;
+        items.note(WRITE, since);
+        let since = Instant::now();
+        let read = self.live.read("file").await?;
+        items.note(READ, since);
+        assert_eq!(read.len(), 1 << 20);
+        Ok(())
+    }
+
+    async fn fresh(&self, items: &mut Items) -> Result<(), Failure> {
+        let whole = Instant::now();
+        let sandbox = Sandbox::create(self.provider, SandboxSpec::default()).await?;
+        items.note(CREATE, whole);
+        let since = Instant::now();
+        sandbox.exec(Run::argv(["/bin/true"]), ExecOptions::default()).await?;
+        items.note(FIRST_EXEC, since);
+        let since = Instant::now();
+        sandbox.destroy().await?;
+        items.note(DESTROY, since);
+        items.note(WHOLE, whole);
+        Ok(())
+    }
+
+    fn programs(&self, items: &mut Items) -> Result<(), Failure> {
+        let mut eyot = Command::new(self.eyot);
+        eyot.args(["run", "--state"]).arg(self.program_state()).args(["--", "/bin/true"]);
+        let since = Instant::now();
+        quietly(&mut eyot)?;
+        items.note(PROGRAM, since);
+        for peer in self.peers.iter() {
+            let since = Instant::now();
+            quietly(&mut peer.command())?;
+            items.note(peer.item, since);
+        }
+        Ok(())
+    }
+
+    /// Where `eyot run` keeps its sandboxes: on the same disk as everything else here.
+    pub fn program_state(&self) -> PathBuf {
+        self.folder.join("program-state")
+    }
+}
+
+/// Runs a program to its end, without input and output.
+pub fn quietly(command: &mut Command) -> Result<(), Failure> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let what = format!("run {}", command.get_program().display());
+    let status = command.status().map_err(cannot(&what))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(Failure::host(&what, std::io::Error::other(format!("{status}")))),
+    }
+}
+
+fn cannot(what: &str) -> impl Fn(std::io::Error) -> Failure {
+    let what = what.to_owned();
+    move |error| Failure::host(&what, error)
+}

@@ -1,0 +1,89 @@
+//! `eyot bench`: what sandboxes cost on this machine, beside what the host's own operations and other isolators do.
+
+use std::path::{Path, PathBuf};
+
+use eyot::{Sandbox, SandboxProvider, SandboxSpec};
+use indicatif::ProgressBar;
+
+use crate::args::BenchArgs;
+use crate::bench::{Items, Peers, Report, Rounds, crowd};
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::provider;
+
+const WARM_UP: u32 = 5;
+
+pub async fn run(args: BenchArgs, context: &Context) -> Result<u8, Failure> {
+    raise_open_files()?;
+    let folder = own_folder(&context.state_folder())?;
+    let provider = provider::open(Some(folder.path().join("state")))?;
+    let peers = Peers::find(folder.path());
+    let items = measure(&args, context, provider.as_ref(), folder.path(), &peers).await?;
+    let crowd = match args.live {
+        0 => None,
+        live => Some(measure_crowd(live as usize, context, provider.as_ref()).await?),
+    };
+    let report = Report::new(&items, peers.left_out, crowd);
+    match context.output.json {
+        true => context.output.value(&report)?,
+        false => context.output.text(&report.markdown())?,
+    }
+    Ok(0)
+}
+
+async fn measure(
+    args: &BenchArgs,
+    context: &Context,
+    provider: &dyn SandboxProvider,
+    folder: &Path,
+    peers: &Peers,
+) -> Result<Items, Failure> {
+    let eyot = std::env::current_exe().map_err(|error| Failure::host("find this program", error))?;
+    let live = Sandbox::create(provider, SandboxSpec::default()).await?;
+    let rounds = Rounds { provider, live: &live, folder, eyot: &eyot, peers };
+    let progress = progress(context, u64::from(args.rounds + WARM_UP));
+    let mut items = Items::default();
+    for round in 0..args.rounds + WARM_UP {
+        items.warming_up = round < WARM_UP;
+        rounds.round(&mut items).await?;
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    live.destroy().await?;
+    Ok(items)
+}
+
+async fn measure_crowd(
+    live: usize,
+    context: &Context,
+    provider: &dyn SandboxProvider,
+) -> Result<crowd::Crowd, Failure> {
+    let progress = progress(context, live as u64);
+    let crowd = crowd::measure(provider, live, &|| progress.inc(1)).await;
+    progress.finish_and_clear();
+    crowd
+}
+
+/// A bar for whoever waits, and nothing for a program.
+fn progress(context: &Context, steps: u64) -> ProgressBar {
+    match context.output.shows_progress() {
+        true => ProgressBar::new(steps),
+        false => ProgressBar::hidden(),
+    }
+}
+
+/// A folder beside the state folder: its disk is what sandboxes are slow or fast on.
+fn own_folder(state: &Path) -> Result<tempfile::TempDir, Failure> {
+    let cannot = |error| Failure::host("make a folder beside the state folder", error);
+    let beside = state.parent().map_or_else(|| PathBuf::from("/"), Path::to_path_buf);
+    std::fs::create_dir_all(&beside).map_err(cannot)?;
+    tempfile::Builder::new().prefix("eyot-bench-").tempdir_in(beside).map_err(cannot)
+}
+
+/// Every live sandbox has a connection.
+fn raise_open_files() -> Result<(), Failure> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let before = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: before.maximum, maximum: before.maximum })
+        .map_err(|error| Failure::host("raise the limit of open files", error.into()))
+}

@@ -1,0 +1,36 @@
+//! The benchmark runs and reports; its figures gate nothing.
+
+use serde_json::Value;
+
+use crate::machine::Machine;
+
+#[test]
+fn every_row_of_the_benchmark_is_measured_and_nothing_of_it_is_left() {
+    let machine = Machine::new();
+    let printed = machine.run(&["bench", "--rounds", "2", "--live", "3", "--json"]).success();
+    let report: Value = serde_json::from_str(&printed).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    for name in [
+        "exec /bin/true",
+        "create → ready",
+        "destroy",
+        "read 1 MiB",
+        "write 1 MiB",
+        "create + exec + destroy",
+    ] {
+        let row = rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no row {name}"));
+        assert!(row["p50_us"].as_f64().unwrap() > 0.0 && row["samples"] == 2, "{row}");
+    }
+    assert_eq!(report["crowd"]["live"], 3);
+    let left: Vec<String> = std::fs::read_dir(machine.state().parent().unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .filter(|name| name.starts_with("eyot-bench-"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_benchmark_of_no_rounds_is_refused() {
+    Machine::new().run(&["bench", "--rounds", "0"]).failure(2);
+}
