@@ -154,7 +154,8 @@ impl CallIo for WorkerIo<'_> {
             if !self.0.outbox.wait_for_room(|| self.0.is_stopped()) {
                 return Err(Stopped);
             }
-            self.0.outbox.send(|out| wire::push_data(out, self.0.call, CHANNEL_MAIN, &[piece]));
+            let header = wire::data_header(self.0.call, CHANNEL_MAIN, piece.len());
+            self.0.outbox.send_frame(&header, piece);
         }
         Ok(())
     }

@@ -100,6 +100,23 @@ impl Outbox {
         }
     }
 
+    /// Worker thread: sends a large frame at once; only what the socket does not take is copied.
+    pub fn send_frame(&self, header: &[u8], payload: &[u8]) {
+        let mut unsent = self.lock();
+        if unsent.closed {
+            return;
+        }
+        let mut sent = 0;
+        if unsent.len() == 0 {
+            // An error is met, and dealt with, by the attempt to send the rest.
+            sent = sys::send_both(self.socket.as_fd(), header, payload).unwrap_or(0);
+        }
+        let of_header = sent.min(header.len());
+        unsent.bytes.extend_from_slice(&header[of_header..]);
+        unsent.bytes.extend_from_slice(&payload[sent - of_header..]);
+        self.send_pending(&mut unsent);
+    }
+
     /// Worker thread: waits until there is room; `false` once the connection is gone or `stopped` says so.
     pub fn wait_for_room(&self, stopped: impl Fn() -> bool) -> bool {
         let mut unsent = self.lock();

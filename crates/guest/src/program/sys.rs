@@ -56,6 +56,20 @@ pub fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }
 
+/// Sends one after the other, as one, without waiting; says how many bytes the socket took.
+pub fn send_both(fd: BorrowedFd<'_>, first: &[u8], second: &[u8]) -> io::Result<usize> {
+    let mut parts = [first, second]
+        .map(|part| libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() });
+    // SAFETY: msghdr is plain data for which zeroes are valid.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = parts.as_mut_ptr();
+    message.msg_iovlen = parts.len();
+    // SAFETY: the message describes two slices that outlive the call and are only read.
+    let count =
+        unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
 /// A pipe: the reading end, which never waits, and the writing end.
 pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];

@@ -1,6 +1,6 @@
 //! Frames as bytes, ready to be sent.
 
-use crate::protocol::{Header, Kind, MAX_PAYLOAD_BYTES, Message, encode};
+use crate::protocol::{HEADER_BYTES, Header, Kind, MAX_PAYLOAD_BYTES, Message, encode};
 
 /// Appends a message, in as many frames as it needs.
 pub fn push_message(out: &mut Vec<u8>, kind: Kind, call: u32, message: &impl Message) {
@@ -21,6 +21,11 @@ pub fn push_data(out: &mut Vec<u8>, call: u32, channel: u8, parts: &[&[u8]]) {
     push_frame(out, Header { kind: Kind::Data, channel, more: false, call }, parts);
 }
 
+/// The header of a frame of data with a payload of this many bytes.
+pub fn data_header(call: u32, channel: u8, length: usize) -> [u8; HEADER_BYTES] {
+    Header { kind: Kind::Data, channel, more: false, call }.to_bytes(length)
+}
+
 /// Appends the end of a channel.
 pub fn push_end(out: &mut Vec<u8>, call: u32, channel: u8) {
     push_frame(out, Header { kind: Kind::End, channel, more: false, call }, &[]);
@@ -34,7 +39,7 @@ pub fn push_credit(out: &mut Vec<u8>, call: u32, channel: u8, bytes: u32) {
 
 fn push_frame(out: &mut Vec<u8>, header: Header, parts: &[&[u8]]) {
     let length = parts.iter().map(|part| part.len()).sum();
-    out.reserve(crate::protocol::HEADER_BYTES + length);
+    out.reserve(HEADER_BYTES + length);
     out.extend_from_slice(&header.to_bytes(length));
     for part in parts {
         out.extend_from_slice(part);

@@ -91,11 +91,13 @@ impl Sandbox {
         let Some(second) = stream.next().await else {
             return Ok(first);
         };
-        let mut whole = BytesMut::from(&first[..]);
-        whole.extend_from_slice(&second?);
+        let mut pieces = vec![first, second?];
         while let Some(bytes) = stream.next().await {
-            whole.extend_from_slice(&bytes?);
+            pieces.push(bytes?);
         }
+        // Put together once: a buffer that grows copies everything again and again.
+        let mut whole = BytesMut::with_capacity(pieces.iter().map(Bytes::len).sum());
+        pieces.into_iter().for_each(|piece| whole.extend_from_slice(&piece));
         Ok(whole.freeze())
     }
 
