@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 
 use async_trait::async_trait;
 use eyot::{
@@ -234,6 +235,23 @@ async fn connect(host: &Host, record: &Record) -> Result<Connection> {
     Connection::open(stream, record.client_nonce, record.guest_nonce).await
 }
 
+/// Tells the guest that its sandbox is complete. It reads what was sent before it sees an end of the stream, so that the
+/// answer need not be waited for: whoever is killed now leaves a complete sandbox.
+async fn adopt(connection: &Connection) -> Result<()> {
+    let own = connection.clone();
+    let mut adopting = Box::pin(async move { own.adopt().await });
+    let sent = std::future::poll_fn(|context| Poll::Ready(adopting.as_mut().poll(context))).await;
+    if let Poll::Ready(answered) = sent {
+        return answered;
+    }
+    tokio::spawn(async move {
+        if let Err(error) = adopting.await {
+            tracing::debug!(%error, "a sandbox was gone before it was adopted");
+        }
+    });
+    Ok(())
+}
+
 #[async_trait]
 impl SandboxProvider for NativeProvider {
     fn name(&self) -> &str {
@@ -263,7 +281,7 @@ impl SandboxProvider for NativeProvider {
         let record = unfinished.record();
         let connection = Connection::open(stream, record.client_nonce, record.guest_nonce).await?;
         unfinished.mark_ready()?;
-        connection.adopt().await?;
+        adopt(&connection).await?;
         let (record, guest) = unfinished.finish();
         Ok(self.created(connection, record, guest))
     }
