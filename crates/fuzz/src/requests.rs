@@ -50,6 +50,7 @@ fn config() -> GuestConfig {
         switch_user: false,
         log_bytes: 1 << 16,
         max_processes: None,
+        forbid_setuid: false,
     }
 }
 

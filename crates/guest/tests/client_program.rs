@@ -132,6 +132,7 @@ fn guest_config(directory: &Path) -> GuestConfig {
         switch_user: false,
         log_bytes: 1 << 20,
         max_processes: None,
+        forbid_setuid: false,
     }
 }
 

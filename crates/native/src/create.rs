@@ -374,6 +374,7 @@ fn guest_config(record: &Record, spec: &ValidSpec, users: &Users, map: IdMap) ->
         env,
         switch_user: matches!(map, IdMap::Range { .. }),
         log_bytes: LOG_BYTES,
+        forbid_setuid: spec.spec().mounts.iter().any(|mount| mount.writable),
         max_processes: Some(spec.spec().limits.pids.unwrap_or(eyot::Limits::DEFAULT_PIDS)),
     }
 }

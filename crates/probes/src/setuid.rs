@@ -110,6 +110,30 @@ async fn k12_the_user_holds_no_capability(stage: Stage) -> Check {
     Ok(())
 }
 
+/// Every call that can give a file its mode, where there is a python: fchmodat2 is 452, openat2 437.
+const RAW_CALLS: &str = r#"python3 - <<'END'
+import ctypes, os, struct
+call, base = ctypes.CDLL(None, use_errno=True).syscall, b'FOLDER'
+os.umask(0)
+def attempt(name, act):
+    try: act(base + name)
+    except OSError: pass
+attempt(b'open', lambda path: os.open(path, os.O_CREAT | os.O_WRONLY, 0o6755))
+attempt(b'mknod', lambda path: os.mknod(path, 0o106755))
+attempt(b'creat', lambda path: call(85, path, 0o6755))
+def fchmod(path):
+    os.fchmod(os.open(path, os.O_CREAT | os.O_WRONLY, 0o755), 0o6755)
+attempt(b'fchmod', fchmod)
+def fchmodat2(path):
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o755)); call(452, -100, path, 0o6755, 0)
+attempt(b'fchmodat2', fchmodat2)
+attempt(b'openat2', lambda path: call(437, -100, path, struct.pack('QQQ', 0o101, 0o6755, 0), 24))
+def tmpfile(path):
+    fd = os.open(os.path.dirname(path), os.O_TMPFILE | os.O_RDWR, 0o6755)
+    os.link('/proc/self/fd/%d' % fd, path, follow_symlinks=True)
+attempt(b'tmpfile', tmpfile)
+END"#;
+
 /// A stage with a folder of the host that it may write to.
 async fn stage_with_a_folder(world: &World, folder: &TempDir) -> Check<Stage> {
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777))?;
@@ -125,6 +149,7 @@ async fn leave_programs(stage: &Stage, who: &str) -> Check {
         format!("cp /attack/threats {program} && chmod 6755 {program}"),
         format!("install -m 4755 /attack/threats {program}-installed"),
         format!("umask 0; touch {program}-empty"),
+        RAW_CALLS.replace("FOLDER", &format!("{program}-raw-")),
     ] {
         // Refused or not: what is there afterwards counts.
         match stage.sh_as(who, &line).await {
@@ -137,7 +162,11 @@ async fn leave_programs(stage: &Stage, who: &str) -> Check {
 async fn k12_no_setuid_program_can_be_left_in_a_folder_of_the_host(world: Arc<World>) -> Check {
     let folder = tempfile::tempdir()?;
     let stage = stage_with_a_folder(&world, &folder).await?;
-    leave_programs(&stage, "user").await?;
+    for who in stage.everybody() {
+        leave_programs(&stage, who).await?;
+    }
+    let left = std::fs::read_dir(folder.path())?.count();
+    ensure!(left >= 3, "only {left} of the programs were made at all");
     for entry in std::fs::read_dir(folder.path())? {
         let found = entry?;
         let (mode, uid) = (found.metadata()?.mode(), found.metadata()?.uid());

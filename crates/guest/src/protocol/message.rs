@@ -82,6 +82,9 @@ pub struct GuestConfig {
     /// `RLIMIT_NPROC` of every command, if it is to be set.
     #[n(9)]
     pub max_processes: Option<u64>,
+    /// No command may give a file the setuid or setgid bit: a folder of the host can be written to.
+    #[cbor(n(12), default)]
+    pub forbid_setuid: bool,
 }
 
 /// A user inside the sandbox.

@@ -133,6 +133,7 @@ fn config_for(directory: &Path) -> GuestConfig {
         switch_user: false,
         log_bytes: 1 << 20,
         max_processes: None,
+        forbid_setuid: false,
     }
 }
 

@@ -5,6 +5,7 @@ mod environment;
 mod launch;
 mod reaper;
 mod refusal;
+mod setuid_filter;
 mod stacks;
 
 use std::ffi::CString;
@@ -153,6 +154,7 @@ impl Spawner {
             beneath,
             open_files: self.open_files,
             max_processes: config.max_processes,
+            forbid_setuid: config.forbid_setuid,
             candidates,
             arguments,
             script_arguments,

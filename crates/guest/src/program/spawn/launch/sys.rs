@@ -7,6 +7,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use super::super::reaper::{self, Candidate, Plan};
+use super::super::setuid_filter;
 use super::super::stacks::Stacks;
 use crate::program::reap::Reaped;
 
@@ -34,6 +35,8 @@ pub struct Recipe {
     pub open_files: [u64; 2],
     /// `RLIMIT_NPROC`.
     pub max_processes: Option<u64>,
+    /// The command may not set setuid bits.
+    pub forbid_setuid: bool,
     /// The files to try, in order, each with the index of its arguments in `arguments`.
     pub candidates: Vec<(CString, usize)>,
     /// Argument vectors.
@@ -51,6 +54,7 @@ struct Owned {
     _recipe: Recipe,
     _candidates: Vec<Candidate>,
     _vectors: Vec<Vec<*const c_char>>,
+    _filter: Box<libc::sock_fprog>,
     stacks: Stacks,
 }
 
@@ -145,6 +149,7 @@ fn own(recipe: Recipe, handed_over: &[OwnedFd], stacks: Stacks, report_start: bo
     let (uid, gid, capabilities) = recipe.become_user.unwrap_or_default();
     let owned_fds =
         [0, 1, 2].map(|index| AtomicI32::new(handed_over.get(index).map_or(-1, AsRawFd::as_raw_fd)));
+    let filter = Box::new(setuid_filter::program());
     let plan = Plan {
         pid: AtomicI32::new(0),
         state: AtomicU32::new(if report_start { reaper::STATE_WANTED } else { reaper::STATE_PENDING }),
@@ -167,11 +172,19 @@ fn own(recipe: Recipe, handed_over: &[OwnedFd], stacks: Stacks, report_start: bo
         candidates: candidates.as_ptr(),
         script_argv,
         envp: envp.as_ptr(),
+        filter: if recipe.forbid_setuid { &raw const *filter } else { ptr::null() },
         child_stack: stacks.child_top(),
     };
     vectors.push(envp);
     vectors.extend(script);
-    Box::new(Owned { plan, _recipe: recipe, _candidates: candidates, _vectors: vectors, stacks })
+    Box::new(Owned {
+        plan,
+        _recipe: recipe,
+        _candidates: candidates,
+        _vectors: vectors,
+        _filter: filter,
+        stacks,
+    })
 }
 
 fn pointers(strings: &[CString]) -> Vec<*const c_char> {

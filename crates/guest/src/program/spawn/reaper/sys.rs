@@ -113,6 +113,8 @@ pub struct Plan {
     pub script_argv: *mut *const c_char,
     /// The environment, ending with null.
     pub envp: *const *const c_char,
+    /// A system calls filter that the command gets on top of its sandbox's, or null.
+    pub filter: *const libc::sock_fprog,
     /// The top of the child's stack, aligned to 16 bytes.
     pub child_stack: *mut c_void,
 }
@@ -286,6 +288,7 @@ unsafe extern "C" fn child(plan: *mut Plan) -> ! {
             become_user(plan);
         }
         enter_cwd(plan);
+        install_filter(plan);
         set_signal_mask(0);
         exec(plan)
     }
@@ -406,6 +409,23 @@ unsafe fn enter_cwd(plan: &Plan) {
         }
         must(plan, STEP_CWD, fd);
         must(plan, STEP_CWD, call(libc::SYS_fchdir, [fd as usize, 0, 0, 0]));
+    }
+}
+
+/// # Safety
+/// As `child`.
+unsafe fn install_filter(plan: &Plan) {
+    const SECCOMP_SET_MODE_FILTER: usize = 1;
+    if plan.filter.is_null() {
+        return;
+    }
+    // SAFETY: the filter belongs to the plan, and what it points to lives as long as the guest.
+    unsafe {
+        must(
+            plan,
+            STEP_SETUP,
+            call(libc::SYS_seccomp, [SECCOMP_SET_MODE_FILTER, 0, plan.filter as usize, 0]),
+        );
     }
 }
 
