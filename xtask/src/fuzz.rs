@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::process::{cargo, output, root, run as run_program};
+use crate::process::{cargo, root, run as run_program, target_directory};
 
 /// How long each target runs when nothing is said: what a release needs.
 const SECONDS: u64 = 600;
@@ -74,15 +74,8 @@ fn targets() -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-fn target_directory() -> Result<PathBuf, String> {
-    let metadata = output(cargo().args(["metadata", "--no-deps", "--format-version=1"]))?;
-    let metadata: serde_json::Value = serde_json::from_str(&metadata).map_err(|error| error.to_string())?;
-    let directory = metadata["target_directory"].as_str().ok_or("cargo names no target directory")?;
-    Ok(Path::new(directory).join("fuzz"))
-}
-
 fn build() -> Result<PathBuf, String> {
-    let target_directory = target_directory()?;
+    let target_directory = target_directory()?.join("fuzz");
     let mut build = cargo();
     build
         .args(["build", "--release", "--target", TRIPLE, "--manifest-path"])
@@ -102,7 +95,7 @@ fn fuzz(fuzzer: &Path, target: &str, seconds: u64) -> Result<(), String> {
     println!("\n     Fuzzing {target} for {seconds} s");
     let kept = root().join("crates/fuzz/corpus").join(target);
     let artifacts = root().join("crates/fuzz/fuzzer/artifacts").join(target);
-    let found = target_directory()?.join("found").join(target);
+    let found = target_directory()?.join("fuzz/found").join(target);
     for folder in [&artifacts, &found] {
         std::fs::create_dir_all(folder).map_err(|error| format!("make {}: {error}", folder.display()))?;
     }

@@ -3,8 +3,10 @@
 mod architecture;
 mod check;
 mod fuzz;
+mod machine;
 mod packages;
 mod process;
+mod programs;
 mod test;
 
 use std::process::ExitCode;
@@ -15,6 +17,8 @@ cargo xtask <task>
   test          build everything and run every test; as root, install what the tests need (apt), and run the
                 sandbox tests a second time as an ordinary user. EYOT_SLOW=1 adds the long ones.
   check         formatting, lints, documentation, and the rules of ARCHITECTURE.md
+  machine [--filter TEXT] [--program NAME] [--as root|user|delegated] [--minutes N]
+                the sandbox tests under cgroup v2 and Debian's kernel, in a virtual machine; part of the slow tests
   fuzz [--seconds N] [target...]
                 the decoders, unpackers and parsers under libFuzzer, 600 s each unless said otherwise, and what reached
                 something new is added to the corpus. docs/testing.md says more.
@@ -26,6 +30,7 @@ fn main() -> ExitCode {
     let done = match task.as_str() {
         "test" => test::run(),
         "check" => check::run(),
+        "machine" => machine::run(&arguments),
         "fuzz" => fuzz::run(&arguments),
         "help" | "--help" | "-h" | "" => {
             println!("{HELP}");

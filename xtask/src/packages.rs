@@ -16,10 +16,24 @@ const NEEDED: [(&str, &str); 8] = [
     ("runuser", "util-linux"),
 ];
 
-/// Installs what is missing, where apt is and this is root.
+/// What the virtual machine is made with.
+const NEEDED_FOR_MACHINE: [(&str, &str); 3] =
+    [("qemu-system-x86_64", "qemu-system-x86"), ("busybox", "busybox-static"), ("mkfs.ext4", "e2fsprogs")];
+
+/// Installs what the tests need and is missing, where apt is and this is root.
 pub fn install() -> Result<(), String> {
+    install_missing(&NEEDED)
+}
+
+/// Installs what the virtual machine needs and is missing.
+pub fn install_for_machine() -> Result<(), String> {
+    install_missing(&NEEDED)?;
+    install_missing(&NEEDED_FOR_MACHINE)
+}
+
+fn install_missing(needed: &[(&str, &str)]) -> Result<(), String> {
     let missing: Vec<&str> =
-        NEEDED.iter().filter(|(program, _)| !has(program)).map(|(_, package)| *package).collect();
+        needed.iter().filter(|(program, _)| !has(program)).map(|(_, package)| *package).collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -35,6 +35,16 @@ pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().map(PathBuf::from).unwrap_or_default()
 }
 
+/// Where cargo builds.
+pub fn target_directory() -> Result<PathBuf, String> {
+    let metadata = output(cargo().args(["metadata", "--no-deps", "--format-version=1"]))?;
+    let metadata: serde_json::Value = serde_json::from_str(&metadata).map_err(|error| error.to_string())?;
+    metadata["target_directory"]
+        .as_str()
+        .map(PathBuf::from)
+        .ok_or("cargo names no target directory".to_owned())
+}
+
 /// Whether this process is root.
 pub fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();

@@ -6,14 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
-
-use crate::packages;
-use crate::process::{cargo, has, is_root, output, run as run_program};
-
-/// Everything that has tests, in one set of features, so that nothing is built twice.
-const ARGUMENTS: [&str; 4] =
-    ["test", "--workspace", "--features", "eyot/conformance,eyot-guest/client,eyot-guest/program"];
+use crate::process::{cargo, has, is_root, run as run_program};
+use crate::programs::{self, ARGUMENTS};
+use crate::{machine, packages};
 
 /// The user that the tests are run as a second time.
 const USER: &str = "eyot-test";
@@ -39,7 +34,11 @@ fn run_all() -> Result<(), String> {
 /// The task.
 pub fn run() -> Result<(), String> {
     packages::install()?;
-    run_all()
+    run_all()?;
+    match std::env::var("EYOT_SLOW").is_ok_and(|value| value == "1") && is_root() {
+        true => machine::run(&[]),
+        false => Ok(()),
+    }
 }
 
 fn as_ordinary_user() -> Result<(), String> {
@@ -47,7 +46,7 @@ fn as_ordinary_user() -> Result<(), String> {
         run_program(Command::new("useradd").args(["--create-home", "--shell", "/bin/bash", USER]))?;
     }
     let folder = Copies::new()?;
-    let built = built_programs()?;
+    let built = programs::built()?;
     let eyot = built.iter().find(|built| built.name == "eyot" && !built.is_test);
     let eyot = eyot.map(|built| folder.copy(&built.path, "eyot")).transpose()?;
     for program in built.iter().filter(|built| built.is_test && OF_SANDBOXES.contains(&built.name.as_str())) {
@@ -95,24 +94,4 @@ impl Drop for Copies {
             eprintln!("xtask: remove {}: {error}", self.path.display());
         }
     }
-}
-
-struct Built {
-    name: String,
-    path: PathBuf,
-    is_test: bool,
-}
-
-/// The programs of the build that the tests were just run from.
-fn built_programs() -> Result<Vec<Built>, String> {
-    let messages = output(cargo().args(ARGUMENTS).args(["--no-run", "--message-format=json"]))?;
-    let parsed = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    Ok(parsed.filter_map(|message| built_program(&message)).collect())
-}
-
-fn built_program(message: &Value) -> Option<Built> {
-    let path = PathBuf::from(message.get("executable")?.as_str()?);
-    let name = message.get("target")?.get("name")?.as_str()?.to_owned();
-    let is_test = message.get("profile")?.get("test")?.as_bool()?;
-    Some(Built { name, path, is_test })
 }

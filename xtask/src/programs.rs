@@ -1,0 +1,39 @@
+//! The programs that a build of the tests made: the tests themselves, and `eyot`.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::process::{cargo, output};
+
+/// Everything that has tests, in one set of features, so that nothing is built twice.
+pub const ARGUMENTS: [&str; 4] =
+    ["test", "--workspace", "--features", "eyot/conformance,eyot-guest/client,eyot-guest/program"];
+
+/// A program.
+#[derive(Debug)]
+pub struct Built {
+    /// Its target's name.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether it is a test.
+    pub is_test: bool,
+}
+
+/// Builds what is not built, and says what there is.
+///
+/// # Errors
+/// When it can't be built.
+pub fn built() -> Result<Vec<Built>, String> {
+    let messages = output(cargo().args(ARGUMENTS).args(["--no-run", "--message-format=json"]))?;
+    let parsed = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    Ok(parsed.filter_map(|message| program(&message)).collect())
+}
+
+fn program(message: &Value) -> Option<Built> {
+    let path = PathBuf::from(message.get("executable")?.as_str()?);
+    let name = message.get("target")?.get("name")?.as_str()?.to_owned();
+    let is_test = message.get("profile")?.get("test")?.as_bool()?;
+    Some(Built { name, path, is_test })
+}
