@@ -3,6 +3,8 @@
 //! only beneath the destination, and what could lead out of it is left out and named.
 
 mod across;
+#[cfg(test)]
+mod corpus;
 mod inward;
 mod outward;
 mod pack;
