@@ -315,6 +315,7 @@ fn capabilities() -> Capabilities {
     use Capability::{
         Append, Argv, AtomicWrite, Beneath, Deadlines, Dial, Glob, Grep, KillTree, Mounts, NetworkHost,
         PersistentWorkspace, Processes, Pty, RangedRead, Reopen, Shell, Signals, Symlinks, Tar, Usage, Users,
+        Watch,
     };
     let always = [
         Append,
@@ -338,6 +339,7 @@ fn capabilities() -> Capabilities {
         Symlinks,
         Tar,
         Usage,
+        Watch,
     ];
     let users = rustix::process::geteuid().is_root().then_some(Users);
     Capabilities::new(always.into_iter().chain(users))

@@ -43,6 +43,8 @@ pub enum Capability {
     Tar,
     /// TCP connections to a port inside.
     Dial,
+    /// Files and directories can be watched.
+    Watch,
     /// Current use of resources.
     Usage,
     /// A sandbox can be opened again by another process.

@@ -48,6 +48,7 @@ mod tar;
 mod terminal;
 mod tree;
 mod usage;
+mod watch;
 mod workspace;
 mod workspace_exec;
 mod write;
@@ -131,6 +132,7 @@ pub fn cases() -> Vec<Case> {
         terminal::cases,
         ports::cases,
         usage::cases,
+        watch::cases,
         workspace_exec::cases,
     ];
     subjects.into_iter().flat_map(|cases| cases()).collect()

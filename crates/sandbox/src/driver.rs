@@ -20,6 +20,7 @@ use crate::isolation::Isolation;
 use crate::path::{Place, SandboxPath};
 use crate::process::{LogChunk, LogQuery, ProcessId, ProcessInfo, Usage};
 use crate::search::{GlobOptions, GlobResult, GrepOptions, GrepResult};
+use crate::watch::{WatchEvent, WatchOptions};
 
 /// Bytes that arrive piece by piece. Dropping it ends the operation behind it.
 pub type ByteStream = BoxStream<'static, Result<Bytes>>;
@@ -173,6 +174,16 @@ pub trait SandboxDriver: Send + Sync + 'static {
         let (Place { .. }, TarInOptions { .. }) = (directory, options);
         drop(tar);
         Err(unsupported(self.provider(), "tar_in"))
+    }
+
+    /// What happens at a place from now on; see [`WatchEvent`] about paths. Nothing is lost in silence.
+    async fn watch(
+        &self,
+        place: &Place,
+        options: WatchOptions,
+    ) -> Result<BoxStream<'static, Result<WatchEvent>>> {
+        let (Place { .. }, WatchOptions { .. }) = (place, options);
+        Err(unsupported(self.provider(), "watch"))
     }
 
     /// Connects to a TCP port on the sandbox's own loopback.

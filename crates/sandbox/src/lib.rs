@@ -20,6 +20,7 @@ mod provider;
 mod sandbox;
 mod search;
 mod spec;
+mod watch;
 mod workspace;
 
 pub use bytes::Bytes;
@@ -51,6 +52,7 @@ pub use spec::{
     Security, ValidSpec, WorkspaceSpec,
 };
 pub use tokio_util::sync::CancellationToken;
+pub use watch::{MAX_WATCHED_DIRECTORIES, WatchEvent, WatchEventKind, WatchOptions};
 pub use workspace::{
     DEFAULT_TIMEOUT_MS, OutputCallback, PageOptions, TextPage, TruncatedBy, Workspace, WorkspaceEntry,
     WorkspaceExec, WorkspaceExecEvent, WorkspaceExecResult, WorkspaceExecStream,

@@ -13,6 +13,7 @@ mod replay;
 mod run;
 mod search;
 mod stdin;
+mod watch;
 mod write;
 
 use std::collections::BTreeMap;

@@ -95,11 +95,16 @@ pub(super) fn dir_entry(entry: FileEntry) -> DirEntry {
         FileKind::Symlink => FileType::Symlink,
         FileKind::Other => FileType::Other,
     });
-    let (name, name_bytes) = match String::from_utf8(entry.name) {
-        Ok(name) => (name, None),
-        Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), Some(error.into_bytes())),
-    };
+    let (name, name_bytes) = text_and_bytes(entry.name);
     DirEntry { name, name_bytes, file_type, size: Some(entry.size) }
+}
+
+/// A name or a path as text, and its bytes where they are none.
+pub(super) fn text_and_bytes(bytes: Vec<u8>) -> (String, Option<Vec<u8>>) {
+    match String::from_utf8(bytes) {
+        Ok(text) => (text, None),
+        Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), Some(error.into_bytes())),
+    }
 }
 
 pub(super) fn glob_result(found: GlobFound) -> GlobResult {

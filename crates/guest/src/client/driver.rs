@@ -8,7 +8,7 @@ use eyot::{
     ByteRange, ByteStream, Capabilities, CreateDirOptions, DirEntry, ErrorKind, ExecRequest, Execution,
     FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult, Isolation, LogChunk, LogQuery, Place,
     ProcessId, ProcessInfo, RemoveOptions, Result, SandboxDriver, SandboxPath, Signal, TarInOptions,
-    TcpStream, Usage, WriteOptions,
+    TcpStream, Usage, WatchEvent, WatchOptions, WriteOptions,
 };
 use futures_util::stream::BoxStream;
 
@@ -25,6 +25,7 @@ use super::feed::feed;
 use super::listing::{Unlisted, collect};
 use super::logs::chunks_of;
 use super::stream::bytes_of;
+use super::watch::events_of;
 use crate::protocol::{Reply, Request};
 
 /// Takes a sandbox away: what only its maker can do.
@@ -224,6 +225,16 @@ impl SandboxDriver for GuestDriver {
     async fn tar_in(&self, directory: &Place, tar: ByteStream, options: TarInOptions) -> Result<u64> {
         let request = Request::TarIn(location(directory), options.max_total_bytes, options.max_entries);
         feed(self.connection.call(&request).await?, tar).await
+    }
+
+    async fn watch(
+        &self,
+        place: &Place,
+        options: WatchOptions,
+    ) -> Result<BoxStream<'static, Result<WatchEvent>>> {
+        let WatchOptions { recursive, max_directories } = options;
+        let call = self.open(Request::Watch(location(place), recursive, max_directories)).await?;
+        Ok(events_of(call, self.connection.clone()))
     }
 
     async fn dial(&self, port: u16) -> Result<Box<dyn TcpStream>> {

@@ -28,6 +28,7 @@ mod shape;
 mod slot;
 mod stream;
 mod table;
+mod watch;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

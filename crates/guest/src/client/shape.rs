@@ -105,6 +105,8 @@ impl Shape {
                 Self { input: true, ..done.receives(Announce::Opened, MAIN, Framing::Stream) }
             }
             Request::Usage => Self::new(Answer::Usage),
+            // It may wait as long as it likes, and the guest bounds how many there are.
+            Request::Watch(..) => done.receives(Announce::Opened, MAIN, Framing::Whole),
         }
     }
 }

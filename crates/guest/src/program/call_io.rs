@@ -1,6 +1,9 @@
 //! What a file call sees of its connection: bytes out, bytes in, and whether anybody still waits. The file code knows
 //! neither frames nor threads, and a test drives it with a few vectors.
 
+use std::os::fd::BorrowedFd;
+use std::time::Instant;
+
 use crate::protocol::Event;
 
 /// The call is over for whoever asked: cancelled, or its connection is gone.
@@ -18,6 +21,9 @@ pub trait CallIo {
 
     /// Tells the client that something happened.
     fn event(&mut self, event: Event) -> Result<(), Stopped>;
+
+    /// Waits until a descriptor has something to read, at most until a moment; `false` when that came first.
+    fn wait(&mut self, fd: BorrowedFd<'_>, until: Option<Instant>) -> Result<bool, Stopped>;
 
     /// Whether the call is over for whoever asked. Long loops look here now and then.
     fn stopped(&self) -> bool;

@@ -155,13 +155,18 @@ impl Connection {
         }
     }
 
-    /// Whether a call is being served that is an activity as long as it lasts. A log that is followed and a
-    /// connection to a port are so only when bytes flow.
+    /// How many places are being watched.
+    pub fn watches(&self) -> usize {
+        self.calls.values().filter(|call| matches!(call, Call::File(file) if file.is_watch())).count()
+    }
+
+    /// Whether a call is being served that is an activity as long as it lasts. A log that is followed, a place that is
+    /// watched and a connection to a port are so only when bytes flow.
     pub fn is_busy(&self) -> bool {
         self.calls.values().any(|call| match call {
             Call::Command(_) | Call::Starting(_) | Call::Wait(_) => true,
             Call::Logs(_) | Call::Dial(_) => false,
-            Call::File(file) => !file.is_done(),
+            Call::File(file) => file.is_busy(),
         })
     }
 }

@@ -1,8 +1,13 @@
 //! A file call's two ends: the main thread feeds it what arrives, a worker takes it and sends.
 
 use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+use super::activity::Activity;
 use super::call_io::{CallIo, Stopped};
 use super::outbox::Outbox;
 use super::wire;
@@ -16,8 +21,20 @@ const GRANT_BYTES: u32 = WINDOW / 4;
 pub struct FileCall {
     outbox: Arc<Outbox>,
     call: u32,
+    work: Work,
     state: Mutex<State>,
     changed: Condvar,
+}
+
+/// What a call that a worker serves means for the sandbox's idle timeout.
+#[derive(Debug)]
+pub enum Work {
+    /// It is an activity from its beginning to its end.
+    Active,
+    /// It waits for others: only what it sends is an activity.
+    Watch(Arc<Activity>),
+    /// It asks how the sandbox is, and is no activity at all.
+    Silent,
 }
 
 #[derive(Debug)]
@@ -29,11 +46,13 @@ struct State {
     done: bool,
     allowance: u32,
     consumed: u32,
+    /// Rings when the call is stopped, for a worker that waits for a descriptor.
+    bell: Option<Arc<OwnedFd>>,
 }
 
 impl FileCall {
     /// A call of that number, answered through that connection.
-    pub fn new(outbox: Arc<Outbox>, call: u32) -> Arc<Self> {
+    pub fn new(outbox: Arc<Outbox>, call: u32, work: Work) -> Arc<Self> {
         let state = State {
             credit: u64::from(WINDOW),
             inbox: VecDeque::new(),
@@ -42,8 +61,9 @@ impl FileCall {
             done: false,
             allowance: WINDOW,
             consumed: 0,
+            bell: None,
         };
-        Arc::new(Self { outbox, call, state: Mutex::new(state), changed: Condvar::new() })
+        Arc::new(Self { outbox, call, work, state: Mutex::new(state), changed: Condvar::new() })
     }
 
     /// Main thread: bytes arrived. `false`: more than was granted.
@@ -78,6 +98,11 @@ impl FileCall {
         let mut state = self.lock();
         state.stopped = true;
         state.inbox.clear();
+        if let Some(bell) = state.bell.take() {
+            // It holds a number that has room for one more.
+            let rung = rustix::io::write(&bell, &1_u64.to_ne_bytes());
+            debug_assert!(rung.is_ok(), "ringing one's own bell: {rung:?}");
+        }
         drop(state);
         self.changed.notify_all();
         self.outbox.wake_workers();
@@ -86,6 +111,16 @@ impl FileCall {
     /// Whether the answer was given.
     pub fn is_done(&self) -> bool {
         self.lock().done
+    }
+
+    /// Whether it is being served and is an activity as long as it is.
+    pub fn is_busy(&self) -> bool {
+        matches!(self.work, Work::Active) && !self.is_done()
+    }
+
+    /// Whether it is a watch that has not ended.
+    pub fn is_watch(&self) -> bool {
+        matches!(self.work, Work::Watch(_)) && !self.is_done()
     }
 
     /// Worker thread: gives the answer.
@@ -109,6 +144,21 @@ impl FileCall {
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What rings when the call is stopped.
+    fn bell(&self) -> Result<Arc<OwnedFd>, Stopped> {
+        let mut state = self.lock();
+        if state.stopped {
+            return Err(Stopped);
+        }
+        if let Some(bell) = &state.bell {
+            return Ok(Arc::clone(bell));
+        }
+        // Without a descriptor to spare nobody could be told that the call is over, so it is.
+        let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|_| Stopped)?);
+        state.bell = Some(Arc::clone(&bell));
+        Ok(bell)
     }
 
     fn take_credit(&self, bytes: usize) -> Result<(), Stopped> {
@@ -156,6 +206,9 @@ impl CallIo for WorkerIo<'_> {
             }
             let header = wire::data_header(self.0.call, CHANNEL_MAIN, piece.len());
             self.0.outbox.send_frame(&header, piece);
+            if let Work::Watch(activity) = &self.0.work {
+                activity.note();
+            }
         }
         Ok(())
     }
@@ -174,6 +227,21 @@ impl CallIo for WorkerIo<'_> {
         }
         self.0.outbox.send(|out| wire::push_message(out, Kind::Event, self.0.call, &event));
         Ok(())
+    }
+
+    fn wait(&mut self, fd: BorrowedFd<'_>, until: Option<Instant>) -> Result<bool, Stopped> {
+        let bell = self.0.bell()?;
+        let mut fds =
+            [PollFd::new(&fd, PollFlags::IN), PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN)];
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        // What can't be said in a timespec is for ever.
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut fds, left.as_ref()) {
+            Ok(_) if self.stopped() => Err(Stopped),
+            Ok(_) => Ok(!fds[0].revents().is_empty()),
+            // An interruption is no event; whoever waits looks again.
+            Err(_) => Ok(false),
+        }
     }
 
     fn stopped(&self) -> bool {

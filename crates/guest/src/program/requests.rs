@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use super::call_handle::CallHandle;
-use super::connection::Call;
+use super::connection::{Call, Connection};
 use super::dial::Dial;
 use super::failure::failure;
-use super::file_call::{FileCall, WorkerIo};
+use super::file_call::{FileCall, Work, WorkerIo};
 use super::files;
 use super::guest::{Ending, Guest};
 use super::processes::Finished;
 use super::usage;
 use crate::protocol::{Failure, LogRequest, Reply, Request};
+
+/// How many places may be watched at once: a third of the inotify instances that a sandbox may have.
+const MOST_WATCHES: usize = 16;
 
 impl Guest {
     /// Begins a call. Whatever it is, it is answered once, now or later.
@@ -40,8 +43,9 @@ impl Guest {
             | Request::Grep { .. }
             | Request::TarOut(_)
             | Request::TarIn(..) => {
-                self.begin_work(handle, move |io| files::serve(request, io));
+                self.begin_work(handle, Work::Active, move |io| files::serve(request, io));
             }
+            Request::Watch(..) => self.begin_watch(handle, request),
         }
     }
 
@@ -88,20 +92,36 @@ impl Guest {
     fn begin_usage(&mut self, handle: CallHandle) {
         let (reapers, activity, idle_ms) =
             (self.reaper_pids(), Arc::clone(&self.activity), self.idle_before_ms);
-        self.begin_work(handle, move |_| Ok(Reply::Usage(usage::measure(&reapers, &activity, idle_ms))));
+        self.begin_work(handle, Work::Silent, move |_| {
+            Ok(Reply::Usage(usage::measure(&reapers, &activity, idle_ms)))
+        });
+    }
+
+    /// Watches a place, on a worker thread for as long as the watch lasts.
+    fn begin_watch(&mut self, handle: CallHandle, request: Request) {
+        if self.connections.values().map(Connection::watches).sum::<usize>() >= MOST_WATCHES {
+            let message =
+                format!("{MOST_WATCHES} places of the sandbox are watched already; end one of these watches");
+            return handle.answer(&Err(failure("quota", message)));
+        }
+        let work = Work::Watch(Arc::clone(&self.activity));
+        self.begin_work(handle, work, move |io| files::serve(request, io));
     }
 
     /// Serves a call on a worker thread.
-    fn begin_work<W>(&mut self, handle: CallHandle, work: W)
+    fn begin_work<W>(&mut self, handle: CallHandle, is: Work, work: W)
     where
         W: FnOnce(&mut WorkerIo<'_>) -> Result<Reply, Failure> + Send + 'static,
     {
-        let call = FileCall::new(Arc::clone(handle.outbox()), handle.call);
+        let is_silent = matches!(is, Work::Silent);
+        let call = FileCall::new(Arc::clone(handle.outbox()), handle.call, is);
         let (served, activity) = (Arc::clone(&call), Arc::clone(&self.activity));
         // What was appended for earlier calls leaves before the worker's own frames, or together with them.
         let job = move |ready: Result<(), Failure>| {
             let result = ready.and_then(|()| work(&mut WorkerIo(&served)));
-            activity.note();
+            if !is_silent {
+                activity.note();
+            }
             served.answer(&result);
         };
         match self.workers.run(Box::new(job)) {

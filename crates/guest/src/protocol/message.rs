@@ -214,6 +214,11 @@ pub enum Request {
     /// Answers `Usage`.
     #[n(22)]
     Usage,
+    /// `Event::Opened` once everything that happens from now on is seen, then `Data` on the main channel whose payloads
+    /// are each a `Vec<WatchRecord>`; answers `Done` when what was watched is gone. The place, whether what is below
+    /// its directories is watched too, and how many directories that may be.
+    #[n(23)]
+    Watch(#[n(0)] Location, #[n(1)] bool, #[n(2)] u32),
 }
 
 /// What to run.
@@ -453,6 +458,44 @@ pub struct FileEntry {
     /// Size in bytes.
     #[n(2)]
     pub size: u64,
+}
+
+/// What happened to a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum WatchKind {
+    /// It is there now.
+    #[n(0)]
+    Created,
+    /// Its content changed, or its permissions, owner or times.
+    #[n(1)]
+    Modified,
+    /// It is not there any more.
+    #[n(2)]
+    Removed,
+    /// It was called `from` before.
+    #[n(3)]
+    Renamed,
+    /// Something was missed; the path is empty.
+    #[n(4)]
+    Overflow,
+}
+
+/// Something that happened at or below a watched place.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct WatchRecord {
+    /// What.
+    #[n(0)]
+    pub kind: WatchKind,
+    /// The path's bytes, relative to the place; empty for the place itself.
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub path: Vec<u8>,
+    /// The path that it had before, if it was renamed.
+    #[cbor(n(2), with = "minicbor::bytes")]
+    pub from: Option<Vec<u8>>,
+    /// It is, or was, a directory.
+    #[n(3)]
+    pub directory: bool,
 }
 
 /// What glob found.

@@ -14,7 +14,7 @@ pub use frame::{Decoder, Frame, FrameError, HEADER_BYTES, Header, Kind, MAX_FRAM
 pub use message::{
     CommandSpec, Control, Event, Exec, Failure, FileEntry, FileKind, GlobFound, GrepFound, GrepLine,
     GuestConfig, Hello, Identity, Location, LogRequest, Message, ProcessRecord, Reply, Request, StatRecord,
-    Status, Terminal, UsageRecord, Welcome, WriteHow, decode, encode,
+    Status, Terminal, UsageRecord, WatchKind, WatchRecord, Welcome, WriteHow, decode, encode,
 };
 
 /// The protocol's major version: both sides must have the same.

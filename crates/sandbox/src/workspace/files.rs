@@ -2,6 +2,7 @@
 //! (describe, make, remove, move), under the same rules.
 
 use bytes::Bytes;
+use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 
 use super::{Workspace, text};
@@ -9,6 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::files::{CreateDirOptions, DirEntry, FileStat, FileType, RemoveOptions, WriteOptions};
 use crate::path::{Place, WorkspacePath};
 use crate::sandbox::Content;
+use crate::watch::{WatchEvent, WatchOptions};
 
 /// One file, directory or link in a listing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,6 +98,18 @@ impl Workspace {
         let (to, target) = self.place("rename", to)?;
         let renamed = self.sandbox.driver().rename(&source, &target).await;
         renamed.map_err(self.sandbox.failed("rename", format_args!("{from}` to `{to}")))
+    }
+
+    /// Tells what happens to a file, or to the names in a directory (`.` is the workspace), with paths relative to the
+    /// workspace; see [`crate::Sandbox::watch`].
+    pub async fn watch(
+        &self,
+        path: &str,
+        options: WatchOptions,
+    ) -> Result<BoxStream<'static, Result<WatchEvent>>> {
+        let (path, place) = self.directory("watch", path)?;
+        let itself = path.to_string();
+        self.sandbox.watch_at(&place, &itself, itself.clone(), options).await
     }
 
     async fn is_file(&self, place: &Place) -> bool {

@@ -1,6 +1,10 @@
 //! A call's streams in memory, for the tests of this directory.
 
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::program::call_io::{CallIo, Stopped};
 use crate::protocol::{Event, Location};
@@ -20,6 +24,8 @@ pub struct FakeIo {
     pub stop_after_sends: Option<usize>,
     /// The call is over.
     pub is_stopped: bool,
+    /// What is done one after the other, each when the call waits and nothing happens; after the last one it is over.
+    pub steps: VecDeque<Box<dyn FnOnce()>>,
 }
 
 impl FakeIo {
@@ -49,6 +55,20 @@ impl CallIo for FakeIo {
     fn event(&mut self, event: Event) -> Result<(), Stopped> {
         self.events.push(event);
         Ok(())
+    }
+
+    fn wait(&mut self, fd: BorrowedFd<'_>, until: Option<Instant>) -> Result<bool, Stopped> {
+        loop {
+            let patience = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let patience = Timespec::try_from(patience.unwrap_or_default()).expect("a short time");
+            if poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&patience)).expect("a poll") > 0 {
+                return Ok(true);
+            }
+            if until.is_some() {
+                return Ok(false);
+            }
+            self.steps.pop_front().ok_or(Stopped)?();
+        }
     }
 
     fn stopped(&self) -> bool {

@@ -28,6 +28,7 @@ mod tar_in;
 mod tar_out;
 mod tree;
 mod walk;
+mod watch;
 mod write;
 
 use crate::program::call_io::CallIo;
@@ -67,6 +68,9 @@ fn answer(request: Request, io: &mut dyn CallIo) -> Result<Reply, Problem> {
         Request::TarOut(root) => tar_out::tar_out(&root, io),
         Request::TarIn(directory, max_bytes, max_entries) => {
             tar_in::tar_in(&directory, max_bytes, max_entries, io)
+        }
+        Request::Watch(place, recursive, max_directories) => {
+            watch::watch(&place, recursive, max_directories, io)
         }
         _ => Err(Problem::new(Kind::Internal, "this call is not about files")),
     }

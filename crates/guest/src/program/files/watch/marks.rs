@@ -1,0 +1,79 @@
+//! The kernel's side of a watch: one inotify instance and its marks.
+
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::io::Errno;
+
+use super::super::failure::{Kind, Problem};
+
+/// What is asked of a directory.
+const DIRECTORY: WatchFlags = WatchFlags::CREATE
+    .union(WatchFlags::DELETE)
+    .union(WatchFlags::MOVE)
+    .union(WatchFlags::MODIFY)
+    .union(WatchFlags::CLOSE_WRITE)
+    .union(WatchFlags::ATTRIB)
+    .union(WatchFlags::DELETE_SELF)
+    .union(WatchFlags::MOVE_SELF)
+    .union(WatchFlags::EXCL_UNLINK)
+    .union(WatchFlags::ONLYDIR);
+/// What is asked of the directory above: that a name has gone.
+const PARENT: WatchFlags = WatchFlags::DELETE.union(WatchFlags::MOVED_FROM).union(WatchFlags::ONLYDIR);
+
+/// An inotify instance.
+pub struct Marks {
+    inotify: OwnedFd,
+}
+
+impl Marks {
+    /// One without marks.
+    ///
+    /// # Errors
+    /// `quota` when the user has no more instances.
+    pub fn new() -> Result<Self, Problem> {
+        let flags = CreateFlags::CLOEXEC | CreateFlags::NONBLOCK;
+        let inotify = inotify::init(flags).map_err(|errno| match errno {
+            Errno::MFILE => Problem::new(
+                Kind::Quota,
+                "the sandbox's user has no inotify instance left (fs.inotify.max_user_instances); end a program \
+                 that watches files, or another watch",
+            ),
+            errno => errno.into(),
+        })?;
+        Ok(Self { inotify })
+    }
+
+    /// What can be read when something has happened.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.inotify.as_fd()
+    }
+
+    /// Marks an open directory. One that is marked keeps its number.
+    ///
+    /// # Errors
+    /// `quota` when the user has no more marks, `permission` when it may not be read.
+    pub fn add(&self, directory: BorrowedFd<'_>) -> Result<i32, Problem> {
+        inotify::add_watch(&self.inotify, path_of(directory), DIRECTORY).map_err(|errno| match errno {
+            Errno::NOSPC => Problem::new(
+                Kind::Quota,
+                "the sandbox's user has no inotify watches left (fs.inotify.max_user_watches); watch a smaller place",
+            ),
+            errno => errno.into(),
+        })
+    }
+
+    /// Marks the directory above the place, if it can be.
+    pub fn add_parent(&self, directory: &OwnedFd) {
+        inotify::add_watch(&self.inotify, path_of(directory.as_fd()), PARENT).unwrap_or_default();
+    }
+
+    /// Unmarks a directory. One that is gone is unmarked already.
+    pub fn remove(&self, watch: i32) {
+        inotify::remove_watch(&self.inotify, watch).unwrap_or_default();
+    }
+}
+
+/// A path to what is open, whatever its names are: a thread may follow its own process's descriptors.
+fn path_of(directory: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", directory.as_raw_fd())
+}

@@ -1,0 +1,47 @@
+//! What a watch tells its client, gathered into pieces that are each a whole message.
+
+use super::super::failure::Problem;
+use crate::program::call_io::CallIo;
+use crate::protocol::{WatchKind, WatchRecord, encode};
+
+/// The largest encoded piece.
+const MAX_PIECE_BYTES: usize = 60_000;
+/// More than what a record's encoding takes besides its paths.
+const OVERHEAD_BYTES: usize = 24;
+
+/// What is to be told.
+#[derive(Debug, Default)]
+pub struct Report {
+    records: Vec<WatchRecord>,
+    bytes: usize,
+}
+
+impl Report {
+    /// Adds something that happened. A file that is written in many small writes is modified once.
+    pub fn add(&mut self, record: WatchRecord, io: &mut dyn CallIo) -> Result<(), Problem> {
+        if record.kind == WatchKind::Modified && self.records.last() == Some(&record) {
+            return Ok(());
+        }
+        let bytes = OVERHEAD_BYTES + record.path.len() + record.from.as_ref().map_or(0, Vec::len);
+        if self.bytes + bytes > MAX_PIECE_BYTES {
+            self.send(io)?;
+        }
+        self.bytes += bytes;
+        self.records.push(record);
+        Ok(())
+    }
+
+    /// Tells what was added, and waits while the client takes nothing.
+    pub fn send(&mut self, io: &mut dyn CallIo) -> Result<(), Problem> {
+        if self.records.is_empty() {
+            return Ok(());
+        }
+        self.bytes = 0;
+        Ok(io.send(&encode(&std::mem::take(&mut self.records)))?)
+    }
+
+    /// Throws away what was not told yet.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
