@@ -1,4 +1,4 @@
-//! `cp`, `read`, `write`, `glob` and `grep`: files.
+//! `cp`, `read`, `write`, `glob`, `grep` and `watch`: files.
 
 use clap::Args;
 
@@ -151,4 +151,40 @@ pub struct GrepArgs {
     /// Cut lines to this many bytes
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub max_line_bytes: u32,
+}
+
+const WATCH_EXAMPLES: &str = "\
+Examples:
+  eyot watch builder                           everything below the working directory
+  eyot watch builder src --no-recursive        only the names in src itself
+  eyot watch builder app.log                   one file, until it is gone
+  eyot watch --json builder | jq -r 'select(.kind == \"created\").path'
+
+One line for each event, until Ctrl-C or until the place itself is removed:
+  created PATH     it was made or moved in; directories end with a slash
+  modified PATH    its content, permissions, owner or times changed
+  removed PATH     it was removed or moved out
+  renamed OLD -> NEW
+  overflow PATH    more happened than could be told: look again; what follows is complete
+A file that `eyot write` replaces shows as a file `.eyot-…` that is created and renamed.
+Symbolic links below the place are not followed.";
+
+/// `eyot watch`
+#[derive(Debug, Args)]
+#[command(after_help = WATCH_EXAMPLES)]
+pub struct WatchArgs {
+    /// The sandbox's name or id
+    pub name: String,
+    /// A file or a directory, relative to the sandbox's working directory
+    #[arg(default_value = ".")]
+    pub path: String,
+    /// What is below its directories too [default]
+    #[arg(long, short, overrides_with = "no_recursive")]
+    pub recursive: bool,
+    /// Only the names in the directory itself
+    #[arg(long, overrides_with = "recursive")]
+    pub no_recursive: bool,
+    /// How many directories at the most
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub max_directories: u32,
 }

@@ -17,7 +17,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
 
 pub use bench::BenchArgs;
 pub use exec::{ExecArgs, RunArgs, ShArgs, TerminalArgs};
-pub use files::{CpArgs, GlobArgs, GrepArgs, ReadArgs, WriteArgs};
+pub use files::{CpArgs, GlobArgs, GrepArgs, ReadArgs, WatchArgs, WriteArgs};
 pub use processes::{KillArgs, LogsArgs, PsArgs, StartArgs, WaitArgs};
 pub use sandboxes::{CreateArgs, DialArgs, InspectArgs, LsArgs, RmArgs};
 pub use shell_support::{CompletionsArgs, ManArgs};
@@ -126,6 +126,7 @@ commands! {
     Write(WriteArgs), "write", "Write a file in a sandbox";
     Glob(GlobArgs), "glob", "Find files by pattern";
     Grep(GrepArgs), "grep", "Find lines by pattern";
+    Watch(WatchArgs), "watch", "Tell what happens to files, as it happens";
     Inspect(InspectArgs), "inspect", "Show what is known of a sandbox and what isolates it";
     Rm(RmArgs), "rm", "Destroy sandboxes";
     Dial(DialArgs), "dial", "Connect stdin and stdout to a TCP port in a sandbox";

@@ -20,6 +20,7 @@ mod run;
 mod sh;
 mod start;
 mod wait;
+mod watch;
 mod write;
 
 use std::future::Future;
@@ -64,6 +65,7 @@ async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Fa
         CliCommand::Write(args) => write::run(args, context).await,
         CliCommand::Glob(args) => glob::run(args, context).await,
         CliCommand::Grep(args) => grep::run(args, context).await,
+        CliCommand::Watch(args) => watch::run(&args, context).await,
         CliCommand::Inspect(args) => inspect::run(&args, context).await,
         CliCommand::Rm(args) => rm::run(&args, context).await,
         CliCommand::Dial(args) => dial::run(&args, context).await,

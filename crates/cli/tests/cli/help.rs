@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "run",
     "create",
     "ls",
@@ -18,6 +18,7 @@ const COMMANDS: [&str; 20] = [
     "write",
     "glob",
     "grep",
+    "watch",
     "inspect",
     "rm",
     "dial",

@@ -12,3 +12,4 @@ mod running;
 mod sandboxes;
 mod signals;
 mod terminals;
+mod watching;
