@@ -2,8 +2,10 @@
 //! them.
 
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::call_io::{CallIo, Stopped};
 use super::connection::Connection;
@@ -116,6 +118,10 @@ impl CallIo for Pieces {
 
     fn event(&mut self, _event: Event) -> Result<(), Stopped> {
         Ok(())
+    }
+
+    fn wait(&mut self, _fd: BorrowedFd<'_>, _until: Option<Instant>) -> Result<bool, Stopped> {
+        Err(Stopped)
     }
 
     fn stopped(&self) -> bool {
