@@ -46,6 +46,7 @@ mod special;
 mod sudden_death;
 mod tar;
 mod terminal;
+mod watching;
 mod writers;
 
 pub use check::{Case, Verdict, want_slow};
@@ -78,6 +79,7 @@ pub fn cases() -> Vec<Case> {
         tar::cases,
         sizes::cases,
         search::cases,
+        watching::cases,
         writers::cases,
         flood::cases,
         deadlines::cases,

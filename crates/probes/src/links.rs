@@ -123,7 +123,8 @@ async fn f01_links_through_proc_lead_to_the_sandbox_and_not_to_the_host(world: A
     stage.end().await
 }
 
-async fn start_swapping(stage: &Stage, target: &str, elsewhere: &str) -> Check<ProcessId> {
+/// Starts [`swap`] inside, and waits until it works.
+pub(crate) async fn start_swapping(stage: &Stage, target: &str, elsewhere: &str) -> Check<ProcessId> {
     let line = format!("exec /attack/threats probe swap {target} {elsewhere} > /tmp/swapping");
     let process = stage.sandbox.start(line, StartOptions::default()).await?.id;
     let started = async || stage.sandbox.read_text("/tmp/swapping").await.unwrap_or_default();

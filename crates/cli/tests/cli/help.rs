@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 22] = [
     "run",
     "create",
     "ls",
@@ -22,6 +22,7 @@ const COMMANDS: [&str; 21] = [
     "inspect",
     "rm",
     "dial",
+    "bench",
     "completions",
     "man",
 ];
