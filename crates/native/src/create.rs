@@ -7,14 +7,18 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use eyot::{Error, ErrorKind, Result, SandboxId, SandboxInfo, SandboxStatus, ValidSpec, WorkspaceSpec};
+use eyot::{
+    Error, ErrorKind, NetworkMode, Result, SandboxId, SandboxInfo, SandboxStatus, ValidSpec, WorkspaceSpec,
+};
+use eyot_egress::control::Start;
 use eyot_guest::protocol::{self, GuestConfig};
 
 use crate::directory::{Layout, check_mounts, make_workspace};
+use crate::egress;
 use crate::image::{Image, ImageCache};
 use crate::isolation;
 use crate::launcher::client::{GuestDescriptors, Launcher};
-use crate::plan::{IdMap, Plan};
+use crate::plan::{EGRESS_ID, IdMap, Plan};
 use crate::record::{GuestProcess, Lock, Record, boot_id, kill_and_wait, socket_path};
 use crate::setup::Setup;
 use crate::state::{StateDir, block_base};
@@ -25,6 +29,7 @@ pub(crate) struct Maker<'a> {
     pub state: &'a StateDir,
     pub launcher: &'a Launcher,
     pub images: &'a ImageCache,
+    pub egress: &'a egress::Program,
     /// For tests of failing closed: the name of a step that fails.
     pub fail_step: Option<&'a str>,
 }
@@ -80,12 +85,32 @@ impl Maker<'_> {
             // Whoever removes what is left of a failed create must know which workspace was there before.
             unfinished.write_record()?;
         }
-        let stream = unfinished.launch(self.launcher, &plan, spec, &users)?;
+        let stream = self.launch(&mut unfinished, &plan, spec, &users)?;
         if !outlives {
             // The guest starts up meanwhile.
             unfinished.write_record()?;
         }
         Ok((unfinished, stream))
+    }
+
+    /// Starts the guest, and whoever serves its network.
+    fn launch(
+        &self,
+        unfinished: &mut Unfinished,
+        plan: &Plan,
+        spec: &ValidSpec,
+        users: &Users,
+    ) -> Result<UnixStream> {
+        if spec.spec().network != NetworkMode::Egress {
+            return unfinished.launch(self.launcher, plan, spec, users, None);
+        }
+        let (channel, theirs) = egress::Channel::new().map_err(failed(egress::STEP))?;
+        let stream = unfinished.launch(self.launcher, plan, spec, users, Some(theirs))?;
+        if self.fail_step == Some(egress::STEP) {
+            return Err(failed(egress::STEP)(io::ErrorKind::PermissionDenied.into()));
+        }
+        unfinished.start_egress(self.egress, channel, plan.map)?;
+        Ok(stream)
     }
 
     /// Takes the id and the name.
@@ -285,6 +310,7 @@ impl Unfinished {
         plan: &Plan,
         spec: &ValidSpec,
         users: &Users,
+        egress: Option<OwnedFd>,
     ) -> Result<UnixStream> {
         let (ours, theirs) = UnixStream::pair().map_err(failed("make the guest's stream"))?;
         ours.set_nonblocking(true).map_err(failed("make the guest's stream"))?;
@@ -292,7 +318,8 @@ impl Unfinished {
         let listener = UnixListener::bind(path).map_err(failed("make the guest's socket"))?;
         let config = guest_config(&self.record, spec, users, plan.map);
         let config = pipe_with(&protocol::encode(&config)).map_err(failed("hand over the configuration"))?;
-        let descriptors = GuestDescriptors { stream: theirs.into(), listener: listener.into(), config };
+        let (stream, listener) = (theirs.into(), listener.into());
+        let descriptors = GuestDescriptors { stream, listener, config, egress };
         let (pid, pidfd) = launcher.launch(plan, &descriptors)?;
         // Held by pidfd even if its start time can't be read: the drop of `self` then kills it.
         let process = GuestProcess::of(pid);
@@ -304,6 +331,24 @@ impl Unfinished {
             }
         }
         Ok(ours)
+    }
+
+    /// Starts the program that serves its network.
+    fn start_egress(&self, program: &egress::Program, channel: egress::Channel, map: IdMap) -> Result<()> {
+        let (_, guest) = self
+            .guest
+            .as_ref()
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "create sandbox: there is no guest to serve"))?;
+        let start = Start {
+            sandbox: self.record.info.name.to_string(),
+            owner: rustix::process::geteuid().as_raw(),
+            become_id: match map {
+                IdMap::Single { .. } => None,
+                IdMap::Range { base } => Some(base + EGRESS_ID),
+            },
+            rules: self.record.info.spec.egress.clone(),
+        };
+        program.start(&self.directory, guest, channel, &start).map_err(failed(egress::STEP))
     }
 
     /// Notes that the sandbox is complete but for its adoption.
@@ -364,6 +409,9 @@ fn guest_config(record: &Record, spec: &ValidSpec, users: &Users, map: IdMap) ->
     let mut env: Vec<(String, String)> =
         BASIC_ENV.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     env.push(("PATH".to_owned(), format!("{}/.local/bin:{SYSTEM_PATH}", users.default.home)));
+    if spec.spec().network == NetworkMode::Egress {
+        env.extend(egress::variables());
+    }
     GuestConfig {
         client_nonce: record.client_nonce,
         guest_nonce: record.guest_nonce,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use eyot::{Error, NetworkMode, Result, SandboxPath, ValidSpec, WorkspaceSpec};
 
+use crate::egress::RESOLV_CONF;
 use crate::image::{Image, read_of_image};
 use crate::plan::{IdMap, USER_ID};
 use crate::setup::{device_files, hosts, mount_points};
@@ -97,9 +98,15 @@ impl Layout<'_> {
     /// The host's name servers where its network is shared; and in an image that is not ours, the host name, its line in
     /// `hosts`, and the user where there is none.
     fn write_etc(&self) -> io::Result<()> {
-        if self.spec.spec().network == NetworkMode::Host {
-            let servers = fs::read("/etc/resolv.conf").unwrap_or_default();
-            self.upper_file(&absolute("etc/resolv.conf")?, &servers)?;
+        match self.spec.spec().network {
+            NetworkMode::Host => {
+                let servers = fs::read("/etc/resolv.conf").unwrap_or_default();
+                self.upper_file(&absolute("etc/resolv.conf")?, &servers)?;
+            }
+            NetworkMode::Egress => {
+                self.upper_file(&absolute("etc/resolv.conf")?, RESOLV_CONF.as_bytes())?;
+            }
+            NetworkMode::None => {}
         }
         if self.image.is_skeleton {
             return Ok(());

@@ -22,6 +22,8 @@ mod destroy;
 #[cfg(feature = "provider")]
 mod directory;
 #[cfg(feature = "provider")]
+mod egress;
+#[cfg(feature = "provider")]
 mod image;
 #[cfg(feature = "provider")]
 mod isolation;

@@ -31,6 +31,9 @@ pub enum IdMap {
 pub const USER_ID: u32 = 1000;
 /// The guest's own inner uid and gid in a range: nobody in the image has it, so nothing inside may signal it.
 pub const GUEST_ID: u32 = 65_533;
+/// The inner uid and gid of a range that the host's egress program has: nobody inside uses it, nor anybody on the host.
+#[cfg(feature = "provider")]
+pub const EGRESS_ID: u32 = 65_532;
 /// How many ids a range has.
 pub const RANGE_LEN: u32 = 65_536;
 
@@ -114,6 +117,10 @@ pub enum Step {
     /// Brings up the loopback interface.
     #[n(13)]
     Loopback,
+    /// Makes the listeners of the network `egress` in the new network namespace, and hands them out over the socket
+    /// that came along for it.
+    #[n(40)]
+    EgressSockets,
     /// Sets the host name.
     #[n(14)]
     HostName(#[n(0)] String),
@@ -207,6 +214,7 @@ impl Step {
             Self::PivotRoot(_) => "pivot the root",
             Self::ReadOnlyRoot => "make the root read-only",
             Self::Loopback => "bring up loopback",
+            Self::EgressSockets => "open the egress sockets",
             Self::HostName(_) => "set the host name",
             Self::NoNewPrivileges => "set no_new_privs",
             Self::Capabilities { .. } => "drop capabilities",

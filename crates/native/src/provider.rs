@@ -17,6 +17,7 @@ use tokio::sync::Semaphore;
 
 use crate::create::{Maker, Unfinished, preview};
 use crate::destroy::{abandon, destroy, is_alive, sweep};
+use crate::egress;
 use crate::image::ImageCache;
 use crate::launcher::client::Launcher;
 use crate::record::{GuestProcess, Record, socket_path};
@@ -50,6 +51,7 @@ pub(crate) struct Host {
     fail_step: Option<String>,
     launcher: OnceLock<Launcher>,
     images: ImageCache,
+    egress: egress::Program,
     swept: OnceLock<()>,
     /// How many creates prepare at once. The launcher makes one after the other anyway, and each holds a dozen
     /// descriptors while it prepares.
@@ -69,6 +71,7 @@ impl NativeProvider {
             fail_step: options.fail_step,
             launcher,
             images,
+            egress: egress::Program::default(),
             swept,
             turns: Semaphore::new(TURNS),
         });
@@ -100,7 +103,12 @@ impl NativeProvider {
             isolation: record.info.isolation.clone(),
             destroyer: Arc::new(owner),
         };
-        Created { info: record.info, driver: Arc::new(GuestDriver::new(connection, parts)) }
+        let mut driver = GuestDriver::new(connection, parts);
+        if record.info.spec.network == NetworkMode::Egress {
+            let directory = self.host.state.sandbox(&record.info.id);
+            driver = driver.with_egress(Arc::new(egress::Control::of(directory)));
+        }
+        Created { info: record.info, driver: Arc::new(driver) }
     }
 }
 
@@ -156,6 +164,7 @@ impl Host {
             state: &self.state,
             launcher: self.launcher()?,
             images: &self.images,
+            egress: &self.egress,
             fail_step: self.fail_step.as_deref(),
         }
         .make(spec)
@@ -313,9 +322,9 @@ impl SandboxProvider for NativeProvider {
 
 fn capabilities() -> Capabilities {
     use Capability::{
-        Append, Argv, AtomicWrite, Beneath, Deadlines, Dial, Glob, Grep, KillTree, Mounts, NetworkHost,
-        PersistentWorkspace, Processes, Pty, RangedRead, Reopen, Shell, Signals, Symlinks, Tar, Usage, Users,
-        Watch,
+        Append, Argv, AtomicWrite, Beneath, Deadlines, Dial, Glob, Grep, KillTree, Mounts, NetworkEgress,
+        NetworkHost, PersistentWorkspace, Processes, Pty, RangedRead, Reopen, Shell, Signals, Symlinks, Tar,
+        Usage, Users, Watch,
     };
     let always = [
         Append,
@@ -328,6 +337,7 @@ fn capabilities() -> Capabilities {
         Grep,
         KillTree,
         Mounts,
+        NetworkEgress,
         NetworkHost,
         PersistentWorkspace,
         Processes,
@@ -351,10 +361,9 @@ fn refuse_what_native_cannot(spec: &ValidSpec) -> Result<()> {
         |option: &str| Err(SandboxOperationUnsupported::new("create", crate::NAME, &[option]).into());
     let security = &spec.spec().security;
     let drops_all = security.drop_capabilities.iter().any(|name| name.eq_ignore_ascii_case("all"));
-    match spec.spec().network {
-        _ if !security.no_new_privileges => refuse("security.no_new_privileges: false"),
-        _ if !drops_all => refuse("security.drop_capabilities without ALL"),
-        NetworkMode::Egress => refuse("network: egress"),
-        NetworkMode::None | NetworkMode::Host => Ok(()),
+    match () {
+        () if !security.no_new_privileges => refuse("security.no_new_privileges: false"),
+        () if !drops_all => refuse("security.drop_capabilities without ALL"),
+        () => Ok(()),
     }
 }

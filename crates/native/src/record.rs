@@ -7,10 +7,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::Path;
 
-use eyot::{SandboxInfo, WorkspaceSpec};
+use eyot::{NetworkMode, SandboxInfo, WorkspaceSpec};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
+use crate::egress::changed_rules;
 use crate::state::StateDir;
 
 /// What a later process needs to use or to remove the sandbox. Holds secrets: the file's mode is 0600.
@@ -42,9 +43,15 @@ impl Record {
         fs::rename(made, directory.join(RECORD))
     }
 
-    /// Reads the record of a sandbox's directory.
+    /// Reads the record of a sandbox's directory, with the rules of its network as they are now.
     pub(crate) fn read(directory: &Path) -> io::Result<Self> {
-        Ok(serde_json::from_slice(&fs::read(directory.join(RECORD))?)?)
+        let mut record: Self = serde_json::from_slice(&fs::read(directory.join(RECORD))?)?;
+        if record.info.spec.network == NetworkMode::Egress
+            && let Some(rules) = changed_rules(directory)?
+        {
+            record.info.spec.egress = rules;
+        }
+        Ok(record)
     }
 
     /// For a create that failed: a persistent workspace that was there before is not to go with this sandbox.
@@ -177,12 +184,17 @@ impl Lock {
     }
 }
 
-/// The path of the guest's socket, short enough for a socket address however deep the state folder lies: through a
-/// descriptor of the directory, which must be kept open meanwhile.
+/// The path of the guest's socket; see [`path_below`].
 pub(crate) fn socket_path(directory: &Path) -> io::Result<(OwnedFd, String)> {
+    path_below(directory, SOCKET)
+}
+
+/// The path of a socket in a sandbox's directory, short enough for a socket address however deep the state folder lies:
+/// through a descriptor of the directory, which must be kept open meanwhile.
+pub(crate) fn path_below(directory: &Path, name: &str) -> io::Result<(OwnedFd, String)> {
     let directory =
         rustix::fs::open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let path = format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd());
+    let path = format!("/proc/self/fd/{}/{name}", directory.as_raw_fd());
     Ok((directory, path))
 }
 

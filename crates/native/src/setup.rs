@@ -97,6 +97,9 @@ impl Setup<'_> {
         if own_network {
             steps.push(Step::Loopback);
         }
+        if self.spec.spec().network == NetworkMode::Egress {
+            steps.push(Step::EgressSockets);
+        }
         steps.push(Step::HostName(self.spec.name().to_string()));
         steps.extend(self.confinement());
         Plan { map: self.map, own_network, steps, fail_at: self.fail_at }
@@ -361,6 +364,17 @@ mod tests {
         assert!(own.own_network && own.steps.contains(&Step::Loopback));
         let shared = plan(SINGLE, |spec| spec.network = NetworkMode::Host);
         assert!(!shared.own_network && !shared.steps.contains(&Step::Loopback));
+    }
+
+    #[test]
+    fn the_egress_sockets_are_made_once_loopback_is_up_and_while_there_are_capabilities() {
+        for map in [SINGLE, RANGE] {
+            let plan = plan(map, |spec| spec.network = NetworkMode::Egress);
+            let sockets = position(&plan, |step| *step == Step::EgressSockets);
+            assert!(plan.own_network && position(&plan, |step| *step == Step::Loopback) < sockets);
+            assert!(sockets < position(&plan, |step| matches!(step, Step::Capabilities { .. })));
+        }
+        assert!(!plan(SINGLE, |_| {}).steps.contains(&Step::EgressSockets));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use eyot_egress::{EgressDecision, EgressRules};
 use futures_util::stream::BoxStream;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -228,6 +229,29 @@ pub trait SandboxDriver: Send + Sync + 'static {
     async fn kill(&self, process: ProcessId, signal: Option<Signal>) -> Result<()> {
         let (ProcessId(_), _) = (process, signal);
         Err(unsupported(self.provider(), "kill"))
+    }
+
+    /// The rules of the network `egress` that hold now.
+    async fn egress_rules(&self) -> Result<EgressRules> {
+        Err(unsupported(self.provider(), "egress_rules"))
+    }
+
+    /// Replaces the rules of the network `egress`, for whoever opens the sandbox too. When this returns they hold for
+    /// what is connected to from now on; what they do not allow is being closed.
+    async fn set_egress_rules(&self, rules: &EgressRules) -> Result<()> {
+        let EgressRules { .. } = rules;
+        Err(unsupported(self.provider(), "set_egress_rules"))
+    }
+
+    /// What was decided about attempts to leave, oldest first: the `last` of those that are remembered (1,000 at
+    /// most), and with `follow` what comes, until the stream is dropped or the sandbox ends.
+    async fn egress_decisions(
+        &self,
+        last: usize,
+        follow: bool,
+    ) -> Result<BoxStream<'static, Result<EgressDecision>>> {
+        let (_, _): (usize, bool) = (last, follow);
+        Err(unsupported(self.provider(), "egress_decisions"))
     }
 }
 

@@ -13,6 +13,7 @@ mod error;
 mod exec;
 mod files;
 mod isolation;
+mod network;
 mod observer;
 mod path;
 mod process;
@@ -34,13 +35,15 @@ pub use exec::{
     Command, ExecEvent, ExecOptions, ExecResult, ExecStream, ExitStatus, FlatResult, Outcome, PtySize,
     Signal, Stdin,
 };
+pub use eyot_egress::{EgressDecision, EgressProtocol, EgressRule, EgressRules, EgressVerdict};
 pub use files::{
     ByteRange, CreateDirOptions, DirEntry, FileStat, FileType, RemoveOptions, TarInOptions, WriteMode,
     WriteOptions,
 };
 pub use isolation::{DiskEnforcement, Enforcement, IdentityMap, Isolation, LimitsEnforced};
 pub use observer::{
-    DestroyEvent, ExecEndEvent, ExecStartEvent, FileWriteEvent, Observer, OrphanSettlement, SandboxEvent,
+    DestroyEvent, EgressDecisionEvent, ExecEndEvent, ExecStartEvent, FileWriteEvent, Observer,
+    OrphanSettlement, SandboxEvent,
 };
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, Place, SandboxPath, WorkspacePath};
 pub use process::{LogChunk, LogQuery, LogStream, ProcessId, ProcessInfo, ProcessStatus, Usage};

@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use async_trait::async_trait;
+use eyot_egress::EgressDecision;
 
 use crate::error::Result;
 use crate::exec::{Command, ExecResult};
@@ -71,8 +72,17 @@ pub struct OrphanSettlement {
     pub result: Result<ExecResult>,
 }
 
+/// Something inside tried to reach something outside, and it was decided whether it may.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EgressDecisionEvent {
+    /// Where.
+    pub sandbox: SandboxEvent,
+    /// What was decided, and why.
+    pub decision: EgressDecision,
+}
+
 /// Watches a sandbox. Every method is awaited; an error is the caller's error (and undoes a create), except in
-/// [`Observer::orphan_settled`], where nobody is left to tell.
+/// [`Observer::orphan_settled`] and [`Observer::egress_decided`], where nobody is left to tell.
 #[async_trait]
 #[doc(alias = "SandboxHooks")]
 pub trait Observer: Send + Sync + 'static {
@@ -104,6 +114,12 @@ pub trait Observer: Send + Sync + 'static {
     async fn destroyed(&self, event: &DestroyEvent) -> Result<()> {
         let SandboxEvent { .. } = event;
         Ok(())
+    }
+
+    /// Something inside tried to reach something outside (network `egress`). Told in the order of the decisions, beside
+    /// everything else, as long as this handle or a clone of it lives.
+    async fn egress_decided(&self, event: EgressDecisionEvent) {
+        drop(event);
     }
 
     /// A command that may have been left running has settled.

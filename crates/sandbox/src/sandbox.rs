@@ -6,6 +6,7 @@
 mod capture;
 mod create;
 mod destroy;
+mod egress;
 mod exec;
 mod files;
 mod processes;
@@ -31,6 +32,7 @@ use crate::provider::{Created, SandboxInfo};
 use crate::spec::{SandboxId, SandboxName};
 use crate::workspace::Workspace;
 use destroy::Lifetime;
+use egress::Follower;
 
 pub use files::MAX_BUFFERED_READ_BYTES;
 pub use run::KILL_CONFIRM_MS;
@@ -82,10 +84,13 @@ struct Inner {
     /// The variables of every command: the spec's, with the manifest's layered over them.
     env: BTreeMap<String, String>,
     lifetime: Lifetime,
+    /// Tells the observer of the decisions of the network `egress`.
+    _follower: Option<Follower>,
 }
 
 impl Sandbox {
-    fn new(created: Created, observer: Option<Arc<dyn Observer>>) -> Self {
+    /// A handle; its observer is told of the `decisions` that were made before as well.
+    fn new(created: Created, observer: Option<Arc<dyn Observer>>, decisions: usize) -> Self {
         let Created { info, driver } = created;
         let mut env = info.spec.env.clone();
         env.extend(info.spec.manifest.env.clone());
@@ -94,7 +99,9 @@ impl Sandbox {
             provider: info.provider.clone(),
             workdir: driver.workdir().to_string(),
         };
-        Self { inner: Arc::new(Inner { info, driver, observer, event, env, lifetime: Lifetime::default() }) }
+        let follower = Follower::start(&info, &driver, observer.as_ref(), &event, decisions);
+        let lifetime = Lifetime::default();
+        Self { inner: Arc::new(Inner { info, driver, observer, event, env, lifetime, _follower: follower }) }
     }
 
     /// Its id, never used twice.

@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use bytes::Bytes;
+use eyot_egress::EgressRules;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -156,13 +157,14 @@ pub struct Manifest {
 }
 
 /// What a sandbox may reach.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[doc(alias = "SandboxNetworkMode")]
 pub enum NetworkMode {
     /// Its own loopback and nothing else.
     #[default]
     None,
-    /// Public addresses, through a proxy.
+    /// Public addresses, through a proxy, as far as [`SandboxSpec::egress`] allows them.
     Egress,
     /// Everything that the host reaches, the host's loopback included.
     Host,
@@ -290,8 +292,10 @@ pub struct SandboxSpec {
     pub metadata: BTreeMap<String, String>,
     /// Labels to select by.
     pub labels: BTreeMap<String, String>,
-    /// What it may reach.
+    /// What it may reach. In JSON also `true` for `egress`, `false` for `none`, and `{"mode": …}`.
     pub network: NetworkMode,
+    /// Which public addresses, and which others, with [`NetworkMode::Egress`]. By default all public ones.
+    pub egress: EgressRules,
     /// What it may use.
     pub limits: Limits,
     /// How long it lives.
@@ -362,6 +366,7 @@ impl SandboxSpec {
         check_env("env", &self.env)?;
         check_texts("metadata", &self.metadata)?;
         check_texts("labels", &self.labels)?;
+        check_egress(self.network, &self.egress)?;
         check_limits(&self.limits)?;
         check_lifecycle(&self.lifecycle)?;
         check_user(self.user.as_deref())?;
@@ -485,6 +490,27 @@ fn check_texts(field: &str, texts: &BTreeMap<String, String>) -> Result<()> {
     Ok(())
 }
 
+fn check_egress(network: NetworkMode, rules: &EgressRules) -> Result<()> {
+    if network != NetworkMode::Egress && *rules != EgressRules::default() {
+        return Err(Error::invalid("egress", "has rules, which need the network `egress`"));
+    }
+    check_rules(rules)
+}
+
+/// Refuses more rules than a sandbox may have.
+pub(crate) fn check_rules(rules: &EgressRules) -> Result<()> {
+    let most = EgressRules::MAX_RULES;
+    match rules.allow.len().max(rules.deny.len()) {
+        count if count > most => {
+            Err(Error::invalid("egress", format!("may have {most} rules of a kind, not {count}")))
+        }
+        _ if rules.bytes() > EgressRules::MAX_BYTES => {
+            Err(Error::invalid("egress", format!("may have {} bytes of rules", EgressRules::MAX_BYTES)))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn check_limits(limits: &Limits) -> Result<()> {
     let at_least = |field: &str, value: Option<u64>, least: u64| match value {
         Some(value) if value < least => {
@@ -599,6 +625,36 @@ mod tests {
                 && with(timeout(1 << 53)).is_ok()
                 && with(timeout((1 << 53) + 1)).is_err()
         );
+    }
+
+    #[test]
+    fn a_network_is_a_word_a_switch_or_an_object_with_a_mode() {
+        let network = |text: &str| {
+            serde_json::from_str::<SandboxSpec>(&format!(r#"{{"network":{text}}}"#)).map(|spec| spec.network)
+        };
+        assert_eq!(network("true").unwrap(), NetworkMode::Egress);
+        assert_eq!(network("false").unwrap(), NetworkMode::None);
+        assert_eq!(network(r#""host""#).unwrap(), NetworkMode::Host);
+        assert_eq!(network(r#"{"mode":"egress"}"#).unwrap(), NetworkMode::Egress);
+        assert_eq!(network(r#"{"mode":true}"#).unwrap(), NetworkMode::Egress);
+        for wrong in ["1", "null", r#""bridge""#, "{}", r#"{"mode":"none","allow":[]}"#] {
+            assert!(network(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(serde_json::to_string(&NetworkMode::Egress).unwrap(), r#""egress""#);
+    }
+
+    #[test]
+    fn rules_of_a_network_that_has_none_and_rules_that_are_none_are_refused() {
+        let spec: SandboxSpec = serde_json::from_str(r#"{"egress":{"allow":["example.com"]}}"#).unwrap();
+        assert!(refusal(spec).starts_with("`egress` has rules"));
+        let text = r#"{"network":true,"egress":{"allow":["127.0.0.1"]}}"#;
+        assert!(
+            serde_json::from_str::<SandboxSpec>(text).unwrap_err().to_string().contains("no rule can open")
+        );
+        let allow = vec!["example.com".parse().unwrap(); 257];
+        let egress = EgressRules { allow, ..EgressRules::default() };
+        let spec = SandboxSpec { network: NetworkMode::Egress, egress, ..SandboxSpec::default() };
+        assert_eq!(refusal(spec), "`egress` may have 256 rules of a kind, not 257");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 mod bench;
 mod exec;
 mod files;
+mod net;
 mod processes;
 mod sandboxes;
 mod shell_support;
@@ -18,6 +19,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
 pub use bench::BenchArgs;
 pub use exec::{ExecArgs, RunArgs, ShArgs, TerminalArgs};
 pub use files::{CpArgs, GlobArgs, GrepArgs, ReadArgs, WatchArgs, WriteArgs};
+pub use net::NetArgs;
 pub use processes::{KillArgs, LogsArgs, PsArgs, StartArgs, WaitArgs};
 pub use sandboxes::{CreateArgs, DialArgs, InspectArgs, LsArgs, RmArgs};
 pub use shell_support::{CompletionsArgs, ManArgs};
@@ -127,6 +129,7 @@ commands! {
     Glob(GlobArgs), "glob", "Find files by pattern";
     Grep(GrepArgs), "grep", "Find lines by pattern";
     Watch(WatchArgs), "watch", "Tell what happens to files, as it happens";
+    Net(NetArgs), "net", "Show and change where a sandbox may connect to";
     Inspect(InspectArgs), "inspect", "Show what is known of a sandbox and what isolates it";
     Rm(RmArgs), "rm", "Destroy sandboxes";
     Dial(DialArgs), "dial", "Connect stdin and stdout to a TCP port in a sandbox";

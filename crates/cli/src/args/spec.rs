@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use eyot::{Mount, Requirement, SandboxId, SandboxName, SandboxPath, SandboxSpec, WorkspaceSpec};
+use eyot::{EgressRule, Mount, Requirement, SandboxId, SandboxName, SandboxPath, SandboxSpec, WorkspaceSpec};
 
 use super::values::{
     EnvArg, NetworkArg, parse_env, parse_env_file, parse_file, parse_mount, parse_pair, parse_requirement,
@@ -34,6 +34,12 @@ pub struct SpecArgs {
     /// What it may reach: none, egress or host [default: none] [env: EYOT_NET]
     #[arg(long, alias = "network", value_name = "MODE", hide_possible_values = true)]
     pub net: Option<NetworkArg>,
+    /// With egress, allow this and nothing else: example.com, *.example.com, 10.1.0.0/16, each with :port if need be
+    #[arg(long, value_name = "RULE")]
+    pub allow: Vec<EgressRule>,
+    /// With egress, refuse this whatever else is allowed
+    #[arg(long, value_name = "RULE")]
+    pub deny: Vec<EgressRule>,
     /// A folder of the host inside; read-only unless it ends in :rw
     #[arg(long, value_name = "SRC:DST[:rw]", value_parser = parse_mount)]
     pub mount: Vec<Mount>,
@@ -129,6 +135,8 @@ impl SpecArgs {
         if let Some(network) = self.net {
             spec.network = network.into();
         }
+        spec.egress.allow.extend(self.allow.iter().cloned());
+        spec.egress.deny.extend(self.deny.iter().cloned());
         if let Some(id) = &self.workspace {
             let destroy_on_session_destroy = self.destroy_workspace;
             spec.workspace = WorkspaceSpec::Persistent { id: id.clone(), destroy_on_session_destroy };
@@ -258,6 +266,26 @@ mod tests {
         assert_eq!(spec["security"]["readonly_rootfs"], true);
         assert_eq!(spec["require"], serde_json::json!(["memory", "pids"]));
         assert_eq!(spec["manifest"]["directories"], serde_json::json!(["out"]));
+    }
+
+    #[test]
+    fn rules_are_added_to_those_of_the_file_and_need_the_network_egress() {
+        let flags = [
+            "--net",
+            "egress",
+            "--allow",
+            "Example.com:443",
+            "--allow",
+            "10.1.2.3/8",
+            "--deny",
+            "*.evil.com",
+        ];
+        let made = spec(&flags, &Defaults::default()).unwrap();
+        assert_eq!(
+            serde_json::to_value(&made.egress).unwrap(),
+            serde_json::json!({ "allow": ["example.com:443", "10.0.0.0/8"], "deny": ["*.evil.com"] })
+        );
+        assert!(spec(&["--allow", "example.com"], &Defaults::default()).is_err());
     }
 
     #[test]

@@ -79,6 +79,11 @@ fn describe(page: &mut Page, info: &SandboxInfo) {
 }
 
 fn describe_spec(page: &mut Page, info: &SandboxInfo, facts: &Value) {
+    for (label, rules) in [("allow", &info.spec.egress.allow), ("deny", &info.spec.egress.deny)] {
+        for rule in rules {
+            page.line(label, rule.to_string());
+        }
+    }
     for mount in &info.spec.mounts {
         let how = if mount.writable { "read-write" } else { "read-only" };
         page.line("mount", format!("{} on {} ({how})", mount.source.display(), mount.target));

@@ -13,6 +13,7 @@ mod kill;
 mod logs;
 mod ls;
 mod man;
+mod net;
 mod ps;
 mod read;
 mod rm;
@@ -66,6 +67,7 @@ async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Fa
         CliCommand::Glob(args) => glob::run(args, context).await,
         CliCommand::Grep(args) => grep::run(args, context).await,
         CliCommand::Watch(args) => watch::run(&args, context).await,
+        CliCommand::Net(args) => net::run(&args, context).await,
         CliCommand::Inspect(args) => inspect::run(&args, context).await,
         CliCommand::Rm(args) => rm::run(&args, context).await,
         CliCommand::Dial(args) => dial::run(&args, context).await,

@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 
-const COMMANDS: [&str; 22] = [
+const COMMANDS: [&str; 23] = [
     "run",
     "create",
     "ls",
@@ -19,6 +19,7 @@ const COMMANDS: [&str; 22] = [
     "glob",
     "grep",
     "watch",
+    "net",
     "inspect",
     "rm",
     "dial",

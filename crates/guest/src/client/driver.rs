@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use eyot::{
-    ByteRange, ByteStream, Capabilities, CreateDirOptions, DirEntry, ErrorKind, ExecRequest, Execution,
-    FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult, Isolation, LogChunk, LogQuery, Place,
-    ProcessId, ProcessInfo, RemoveOptions, Result, SandboxDriver, SandboxPath, Signal, TarInOptions,
-    TcpStream, Usage, WatchEvent, WatchOptions, WriteOptions,
+    ByteRange, ByteStream, Capabilities, CreateDirOptions, DirEntry, EgressDecision, EgressRules, ErrorKind,
+    ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult, Isolation, LogChunk,
+    LogQuery, Place, ProcessId, ProcessInfo, RemoveOptions, Result, SandboxDriver,
+    SandboxOperationUnsupported, SandboxPath, Signal, TarInOptions, TcpStream, Usage, WatchEvent, WatchOptions, WriteOptions,
 };
 use futures_util::stream::BoxStream;
 
@@ -40,6 +40,23 @@ pub trait Destroyer: Send + Sync {
     }
 }
 
+/// The network `egress` of a sandbox, which its guest has no part in. See the methods of [`SandboxDriver`].
+#[async_trait]
+pub trait EgressControl: Send + Sync {
+    /// See [`SandboxDriver::egress_rules`].
+    async fn rules(&self) -> Result<EgressRules>;
+
+    /// See [`SandboxDriver::set_egress_rules`].
+    async fn set_rules(&self, rules: &EgressRules) -> Result<()>;
+
+    /// See [`SandboxDriver::egress_decisions`].
+    async fn decisions(
+        &self,
+        last: usize,
+        follow: bool,
+    ) -> Result<BoxStream<'static, Result<EgressDecision>>>;
+}
+
 /// What a driver says about a sandbox and can't learn from its guest.
 pub struct GuestDriverParts {
     /// The provider's name.
@@ -58,12 +75,25 @@ pub struct GuestDriverParts {
 pub struct GuestDriver {
     connection: Connection,
     parts: GuestDriverParts,
+    egress: Option<Arc<dyn EgressControl>>,
 }
 
 impl GuestDriver {
     /// The driver of the sandbox at the other end of the connection.
     pub fn new(connection: Connection, parts: GuestDriverParts) -> Self {
-        Self { connection, parts }
+        Self { connection, parts, egress: None }
+    }
+
+    /// The same with a network `egress`.
+    #[must_use]
+    pub fn with_egress(mut self, egress: Arc<dyn EgressControl>) -> Self {
+        self.egress = Some(egress);
+        self
+    }
+
+    fn egress(&self, operation: &str) -> Result<&Arc<dyn EgressControl>> {
+        let refused = || SandboxOperationUnsupported::new(operation, &self.parts.provider, &[]).into();
+        self.egress.as_ref().ok_or_else(refused)
     }
 
     /// Its connection.
@@ -284,5 +314,21 @@ impl SandboxDriver for GuestDriver {
 
     async fn kill(&self, process: ProcessId, signal: Option<Signal>) -> Result<()> {
         self.done(Request::Kill(process.0, signal.map(|signal| signal.0))).await
+    }
+
+    async fn egress_rules(&self) -> Result<EgressRules> {
+        self.egress("egress_rules")?.rules().await
+    }
+
+    async fn set_egress_rules(&self, rules: &EgressRules) -> Result<()> {
+        self.egress("set_egress_rules")?.set_rules(rules).await
+    }
+
+    async fn egress_decisions(
+        &self,
+        last: usize,
+        follow: bool,
+    ) -> Result<BoxStream<'static, Result<EgressDecision>>> {
+        self.egress("egress_decisions")?.decisions(last, follow).await
     }
 }

@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
+use super::egress_sockets;
 use super::source::Source;
 use crate::plan::{Bind, Plan, Step, unpack_filter};
 use crate::sys::{self, ChildMain, Gate, Hold, Ruleset};
@@ -18,6 +19,8 @@ pub(crate) struct Shared<'a> {
     gate: &'a Gate,
     guest: RawFd,
     descriptors: Vec<RawFd>,
+    /// Where the listeners of the network `egress` go.
+    egress: Option<BorrowedFd<'a>>,
     trees: HashMap<usize, RawFd>,
     open_files: Option<Rlimit>,
     given_up: bool,
@@ -37,6 +40,7 @@ impl<'a> Shared<'a> {
             gate,
             guest,
             descriptors,
+            egress: None,
             trees: HashMap::new(),
             open_files: None,
             given_up: false,
@@ -47,6 +51,11 @@ impl<'a> Shared<'a> {
     /// The launcher could not do its part: the child is to end.
     pub(crate) fn give_up(&mut self) {
         self.given_up = true;
+    }
+
+    /// Where the listeners of the network `egress` are to go.
+    pub(crate) fn set_egress(&mut self, socket: BorrowedFd<'a>) {
+        self.egress = Some(socket);
     }
 
     /// The limit of open files that the sandbox begins with.
@@ -124,6 +133,7 @@ impl Shared<'_> {
                 sys::hold_mount("/", Hold { readonly: true, devices: true, recursive: false })
             }
             Step::Loopback => sys::loopback_up(),
+            Step::EgressSockets => egress_sockets::open_and_send(self.egress),
             Step::HostName(name) => sys::set_host_name(name),
             Step::NoNewPrivileges => sys::set_no_new_privileges(),
             Step::Capabilities { keep, become_id } => drop_capabilities(*keep, *become_id),

@@ -29,6 +29,8 @@ pub(crate) struct GuestDescriptors {
     pub stream: OwnedFd,
     pub listener: OwnedFd,
     pub config: OwnedFd,
+    /// Where the listeners of the network `egress` are sent, if it has that.
+    pub egress: Option<OwnedFd>,
 }
 
 impl Launcher {
@@ -85,7 +87,9 @@ impl Launcher {
 
     fn exchange(&self, plan: &[u8], guest: &GuestDescriptors) -> io::Result<(Launched, Option<OwnedFd>)> {
         let socket = self.socket.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        send(socket.as_fd(), plan, &[guest.stream.as_fd(), guest.listener.as_fd(), guest.config.as_fd()])?;
+        let mut descriptors = vec![guest.stream.as_fd(), guest.listener.as_fd(), guest.config.as_fd()];
+        descriptors.extend(guest.egress.as_ref().map(AsFd::as_fd));
+        send(socket.as_fd(), plan, &descriptors)?;
         receive(socket.as_fd())
     }
 }
@@ -135,7 +139,7 @@ fn hint(step: &str, errno: i32) -> Option<&'static str> {
 }
 
 /// A program in memory that nobody can change any more, opened read-only.
-fn sealed(name: &str, program: &[u8]) -> io::Result<OwnedFd> {
+pub(crate) fn sealed(name: &str, program: &[u8]) -> io::Result<OwnedFd> {
     let memfd = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     let mut file = std::fs::File::from(memfd);
     file.write_all(program)?;
@@ -149,7 +153,7 @@ fn sealed(name: &str, program: &[u8]) -> io::Result<OwnedFd> {
 }
 
 fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
     sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;

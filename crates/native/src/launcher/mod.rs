@@ -7,6 +7,7 @@
 pub(crate) mod child;
 #[cfg(feature = "provider")]
 pub(crate) mod client;
+pub(crate) mod egress_sockets;
 pub(crate) mod program;
 mod source;
 

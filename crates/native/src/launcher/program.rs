@@ -1,4 +1,4 @@
-//! What runs in the launcher: it takes a plan and three descriptors, makes the child, does for it what only the
+//! What runs in the launcher: it takes a plan and its descriptors, makes the child, does for it what only the
 //! outside can do, and answers with a pidfd. It ends when its socket does; the sandboxes live on.
 
 use std::collections::HashMap;
@@ -122,7 +122,7 @@ impl Launcher {
         }
     }
 
-    /// The first message brings the guest's program; every other a plan with its three descriptors.
+    /// The first message brings the guest's program; every other a plan with its descriptors.
     fn answer(&mut self, socket: BorrowedFd<'_>, received: &mut Received) -> io::Result<()> {
         if self.guest.is_none() {
             self.guest = received.descriptors.pop();
@@ -150,7 +150,9 @@ impl Launcher {
     fn launch(&self, received: &mut Received) -> Result<(i32, OwnedFd), Failed> {
         let invalid = || Failed::at("read the plan", io::Error::from_raw_os_error(libc::EINVAL));
         let plan: Plan = minicbor::decode(&received.bytes).map_err(|_| invalid())?;
-        let descriptors = std::mem::take(&mut received.descriptors);
+        let mut descriptors = std::mem::take(&mut received.descriptors);
+        // Behind the guest's own three: where the listeners of the network `egress` go.
+        let egress = plan.steps.contains(&Step::EgressSockets).then(|| descriptors.pop()).flatten();
         let guest = self.guest.as_ref().ok_or_else(invalid)?;
         if descriptors.len() != 3 {
             return Err(invalid());
@@ -164,6 +166,9 @@ impl Launcher {
         let mut shared =
             Shared::new(&plan, &gate, guest.as_raw_fd(), descriptors.iter().map(AsRawFd::as_raw_fd));
         shared.set_open_files(self.open_files);
+        if let Some(socket) = &egress {
+            shared.set_egress(socket.as_fd());
+        }
         let (pid, pidfd) = sys::clone_child(plan.own_network, &gate, &mut stack, &mut shared)
             .map_err(|error| Failed::at("create the namespaces", error))?;
         let prepared = prepare_from_outside(&plan, pid, &mut shared);

@@ -42,7 +42,7 @@ impl Sandbox {
 
     /// Finds a living sandbox by id or name: `not_found`, or `destroyed` if it is known to have been.
     pub async fn open(provider: &dyn SandboxProvider, id_or_name: &str) -> Result<Self> {
-        Ok(Self::new(provider.open(id_or_name).await?, None))
+        Ok(Self::new(provider.open(id_or_name).await?, None, 0))
     }
 
     /// The same with somebody watching; opening itself is not an event.
@@ -51,7 +51,7 @@ impl Sandbox {
         id_or_name: &str,
         observer: Arc<dyn Observer>,
     ) -> Result<Self> {
-        Ok(Self::new(provider.open(id_or_name).await?, Some(observer)))
+        Ok(Self::new(provider.open(id_or_name).await?, Some(observer), 0))
     }
 
     /// The sandbox of the spec's name (or id, if it has no name), and whether it was made now. A sandbox that exists is
@@ -84,7 +84,7 @@ impl Sandbox {
     ) -> Result<Self> {
         let spec = spec.validate()?;
         let created = provider.create(&spec).await?;
-        let unfinished = Unfinished { sandbox: Self::new(created, observer), armed: true };
+        let unfinished = Unfinished { sandbox: Self::new(created, observer, usize::MAX), armed: true };
         // The caller's manifest: a provider need not keep the contents of files in what it knows of a sandbox.
         match unfinished.sandbox.furnish(&spec.spec().manifest).await {
             Ok(()) => Ok(unfinished.finish()),

@@ -1,0 +1,51 @@
+//! `net`: where a sandbox may connect to.
+
+use clap::Args;
+use eyot::EgressRule;
+
+const NET_EXAMPLES: &str = "\
+Examples:
+  eyot net builder                             the rules that hold
+  eyot net builder --allow pypi.org:443 --allow '*.pythonhosted.org:443'
+  eyot net builder --allow 10.1.0.0/16:5432    a private network, which is closed otherwise
+  eyot net builder --deny '*.example.com'
+  eyot net builder --remove pypi.org:443
+  eyot net builder --clear                     every public address again
+  eyot net builder --events -f                 what it tries to reach, and why it may or may not
+
+For sandboxes of the network egress (eyot create --net egress). Without rules every public address
+is allowed. With an allow rule nothing else is; a deny rule wins over all. What is not public (the
+host, private networks, metadata services) needs a rule with its network; the host's loopback has
+none. A change holds at once and for good, and closes what it no longer allows.
+
+A rule is a host (example.com), what is below a domain (*.example.com), an address or a network
+(10.1.0.0/16), or * for all that is public; each with :port if it is for one port alone.";
+
+/// `eyot net`
+#[derive(Debug, Args)]
+#[command(after_help = NET_EXAMPLES)]
+pub struct NetArgs {
+    /// The sandbox's name or id
+    pub name: String,
+    /// Allow this too; the first of them forbids everything else
+    #[arg(long, value_name = "RULE")]
+    pub allow: Vec<EgressRule>,
+    /// Refuse this whatever else is allowed
+    #[arg(long, value_name = "RULE")]
+    pub deny: Vec<EgressRule>,
+    /// Drop this rule, whether it allows or denies
+    #[arg(long, value_name = "RULE")]
+    pub remove: Vec<EgressRule>,
+    /// Drop every rule first
+    #[arg(long)]
+    pub clear: bool,
+    /// Print what was decided, oldest first
+    #[arg(long, conflicts_with_all = ["allow", "deny", "remove", "clear"])]
+    pub events: bool,
+    /// Go on with what will be decided, until the sandbox ends
+    #[arg(long, short, requires = "events")]
+    pub follow: bool,
+    /// Only the last so many; 1000 are remembered
+    #[arg(long, short = 'n', value_name = "N", requires = "events")]
+    pub last: Option<usize>,
+}

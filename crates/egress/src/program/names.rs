@@ -1,0 +1,134 @@
+//! Resolving names as the host does: by its `/etc/resolv.conf` and `/etc/hosts`, read again when they change.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use hickory_proto::rr::RecordType;
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::ResolveHosts;
+use hickory_resolver::net::NetError;
+
+use super::limits;
+use crate::host::HostName;
+
+/// Where the host's settings are; a change of either makes a new resolver.
+const SETTINGS: [&str; 2] = ["/etc/resolv.conf", "/etc/hosts"];
+/// Answers that are kept.
+const CACHED: u64 = 512;
+/// How long an answer is kept at most, in seconds.
+const MAX_TTL: u64 = 300;
+
+/// The host's resolver.
+#[derive(Default)]
+pub(super) struct Names {
+    current: Mutex<Option<(Stamp, TokioResolver)>>,
+}
+
+/// When the settings were changed last, by their files' numbers and times.
+type Stamp = Vec<(u64, i64, i64, u64)>;
+
+/// What a name has.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) addresses: Vec<IpAddr>,
+    /// For how many seconds.
+    pub(super) ttl: u32,
+}
+
+/// Why a name has nothing.
+#[derive(Debug)]
+pub(super) enum NotFound {
+    /// There is no such name.
+    NoName,
+    /// The name has no address of that kind.
+    NoAddress,
+    /// Nobody could be asked.
+    Failed(String),
+}
+
+/// Which addresses are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Family {
+    V4,
+    V6,
+}
+
+impl Names {
+    /// The addresses of a name, CNAMEs followed.
+    pub(super) async fn lookup(&self, name: &HostName, family: Family) -> Result<Found, NotFound> {
+        let resolver = self.resolver().map_err(|error| NotFound::Failed(error.to_string()))?;
+        let kind = match family {
+            Family::V4 => RecordType::A,
+            Family::V6 => RecordType::AAAA,
+        };
+        // With the final dot the host's search list stays out of it.
+        let asked = resolver.lookup(format!("{name}."), kind);
+        let found = match tokio::time::timeout(limits::LOOKUP, asked).await {
+            Err(_) => return Err(NotFound::Failed("the name servers do not answer".to_owned())),
+            Ok(Err(error)) => return Err(not_found(&error)),
+            Ok(Ok(found)) => found,
+        };
+        let addresses: Vec<IpAddr> =
+            found.answers().iter().filter_map(|record| record.data.ip_addr()).collect();
+        let left = found.valid_until().saturating_duration_since(Instant::now()).as_secs().min(MAX_TTL);
+        match addresses.is_empty() {
+            true => Err(NotFound::NoAddress),
+            false => Ok(Found { addresses, ttl: u32::try_from(left).unwrap_or(0) }),
+        }
+    }
+
+    /// All addresses of a name, those of IPv4 first.
+    pub(super) async fn lookup_all(&self, name: &HostName) -> Result<Vec<IpAddr>, NotFound> {
+        let (four, six) = tokio::join!(self.lookup(name, Family::V4), self.lookup(name, Family::V6));
+        match (four, six) {
+            (Err(error @ NotFound::Failed(_)), Err(_)) | (Err(_), Err(error)) => Err(error),
+            (four, six) => {
+                let mut addresses = four.unwrap_or_default().addresses;
+                addresses.extend(six.unwrap_or_default().addresses);
+                Ok(addresses)
+            }
+        }
+    }
+
+    fn resolver(&self) -> io::Result<TokioResolver> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = stamp();
+        if let Some((of, resolver)) = current.as_ref()
+            && *of == stamp
+        {
+            return Ok(resolver.clone());
+        }
+        let made = make().map_err(|error| io::Error::other(format!("the host's resolver: {error}")))?;
+        *current = Some((stamp, made.clone()));
+        Ok(made)
+    }
+}
+
+fn make() -> Result<TokioResolver, NetError> {
+    let mut builder = TokioResolver::builder_tokio()?;
+    let options = builder.options_mut();
+    options.cache_size = CACHED;
+    options.positive_max_ttl = Some(std::time::Duration::from_secs(MAX_TTL));
+    options.negative_max_ttl = Some(std::time::Duration::from_secs(MAX_TTL));
+    options.use_hosts_file = ResolveHosts::Always;
+    builder.build()
+}
+
+fn stamp() -> Stamp {
+    let of = |path: &&str| match std::fs::metadata(path) {
+        Ok(found) => (found.ino(), found.mtime(), found.mtime_nsec(), found.size()),
+        Err(_) => (0, 0, 0, 0),
+    };
+    SETTINGS.iter().map(of).collect()
+}
+
+fn not_found(error: &NetError) -> NotFound {
+    match error {
+        _ if error.is_nx_domain() => NotFound::NoName,
+        _ if error.is_no_records_found() => NotFound::NoAddress,
+        _ => NotFound::Failed(error.to_string()),
+    }
+}

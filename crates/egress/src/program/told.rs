@@ -1,0 +1,64 @@
+//! Which names the sandbox was told to have which addresses: a connection to such an address is judged by those names.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+
+use crate::host::HostName;
+
+/// How many addresses are remembered; the one told longest ago is forgotten first.
+const MAX_ADDRESSES: usize = 4096;
+/// How many names of one address are.
+const MAX_NAMES: usize = 16;
+
+/// What was told.
+#[derive(Default)]
+pub(super) struct Told {
+    names: HashMap<IpAddr, Vec<HostName>>,
+    order: VecDeque<IpAddr>,
+}
+
+impl Told {
+    /// Remembers that `name` has `address`.
+    pub(super) fn remember(&mut self, address: IpAddr, name: &HostName) {
+        if !self.names.contains_key(&address) {
+            if self.order.len() == MAX_ADDRESSES
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.names.remove(&oldest);
+            }
+            self.order.push_back(address);
+        }
+        let names = self.names.entry(address).or_default();
+        names.retain(|known| known != name);
+        if names.len() == MAX_NAMES {
+            names.remove(0);
+        }
+        names.push(name.clone());
+    }
+
+    /// The names that were told to have it.
+    pub(super) fn names(&self, address: IpAddr) -> Vec<HostName> {
+        self.names.get(&address).cloned().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_the_oldest_goes_first() {
+        let mut told = Told::default();
+        let address = |n: u32| IpAddr::from(n.to_be_bytes());
+        let name = |n: u32| HostName::parse(&format!("h{n}.test")).unwrap();
+        for n in 0..u32::try_from(MAX_ADDRESSES).unwrap() + 10 {
+            told.remember(address(n), &name(n));
+        }
+        assert_eq!((told.names.len(), told.order.len()), (MAX_ADDRESSES, MAX_ADDRESSES));
+        assert!(told.names(address(9)).is_empty() && told.names(address(10)) == [name(10)]);
+        for n in 0..40 {
+            told.remember(address(100), &name(n));
+        }
+        assert_eq!(told.names(address(100)).len(), MAX_NAMES);
+    }
+}

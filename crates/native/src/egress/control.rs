@@ -1,0 +1,145 @@
+//! Talking to a sandbox's egress program over the socket in the sandbox's directory: from the process that made the
+//! sandbox, or from any other of its owner.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use eyot::{EgressDecision, EgressRules, Error, ErrorKind, Result};
+use eyot_egress::control::{Answer, Ask, MAX_LINE_BYTES};
+use eyot_guest::client::EgressControl;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use rustix::fs::FlockOperation;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+
+use crate::record::path_below;
+
+/// The control socket's name in the sandbox's directory.
+pub(super) const SOCKET: &str = "egress.sock";
+/// The rules, if they were changed since the create.
+const RULES: &str = "egress.json";
+const RULES_IN_THE_MAKING: &str = "egress.json.new";
+/// Held by whoever changes the rules, so that what is kept is what holds.
+const LOCK: &str = "egress.lock";
+
+/// A sandbox's egress program, seen from outside.
+pub(crate) struct Control {
+    directory: PathBuf,
+}
+
+/// The rules of a sandbox that were changed after its create.
+pub(crate) fn changed_rules(directory: &Path) -> io::Result<Option<EgressRules>> {
+    match fs::read(directory.join(RULES)) {
+        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Control {
+    /// That of the sandbox with this directory.
+    pub(crate) fn of(directory: PathBuf) -> Self {
+        Self { directory }
+    }
+
+    async fn ask(&self, ask: &Ask) -> Result<Answers> {
+        let asked = async {
+            let (_open, path) = path_below(&self.directory, SOCKET)?;
+            let mut socket = UnixStream::connect(path).await?;
+            let mut line = serde_json::to_vec(ask)?;
+            line.push(b'\n');
+            socket.write_all(&line).await?;
+            Ok(Answers { lines: BufReader::new(socket) })
+        };
+        asked.await.map_err(|error| self.lost(error))
+    }
+
+    fn lost(&self, error: io::Error) -> Error {
+        match self.directory.exists() {
+            true => {
+                Error::new(ErrorKind::Unavailable, "its egress program does not answer").with_source(error)
+            }
+            false => Error::new(ErrorKind::Destroyed, "the sandbox has been destroyed"),
+        }
+    }
+
+    async fn status(&self, ask: &Ask) -> Result<EgressRules> {
+        match self.ask(ask).await?.next().await.map_err(|error| self.lost(error))? {
+            Some(Answer::Status { rules, .. }) => Ok(rules),
+            Some(Answer::Refused { reason }) => Err(Error::new(ErrorKind::Invalid, reason)),
+            Some(Answer::Decision(_)) | None => Err(self.lost(io::ErrorKind::UnexpectedEof.into())),
+        }
+    }
+
+    async fn lock(&self) -> Result<File> {
+        let path = self.directory.join(LOCK);
+        let locked = tokio::task::spawn_blocking(move || {
+            let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+            rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+            io::Result::Ok(file)
+        });
+        let locked = locked.await.map_err(io::Error::other).and_then(|locked| locked);
+        locked.map_err(|error| self.lost(error))
+    }
+
+    fn keep(&self, rules: &EgressRules) -> io::Result<()> {
+        let made = self.directory.join(RULES_IN_THE_MAKING);
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&made)?;
+        file.write_all(&serde_json::to_vec(rules)?)?;
+        fs::rename(made, self.directory.join(RULES))
+    }
+}
+
+#[async_trait]
+impl EgressControl for Control {
+    async fn rules(&self) -> Result<EgressRules> {
+        self.status(&Ask::Status).await
+    }
+
+    async fn set_rules(&self, rules: &EgressRules) -> Result<()> {
+        let _alone = self.lock().await?;
+        let held = self.status(&Ask::SetRules { rules: rules.clone() }).await?;
+        self.keep(&held).map_err(|error| self.lost(error))
+    }
+
+    async fn decisions(
+        &self,
+        last: usize,
+        follow: bool,
+    ) -> Result<BoxStream<'static, Result<EgressDecision>>> {
+        let answers = self.ask(&Ask::Decisions { last, follow }).await?;
+        let next = async |mut answers: Answers| match answers.next().await {
+            Ok(Some(Answer::Decision(decision))) => Some((Ok(decision), answers)),
+            // The sandbox's end is the stream's.
+            Ok(_) => None,
+            Err(error) => {
+                let message = "its egress program does not answer";
+                Some((Err(Error::new(ErrorKind::Unavailable, message).with_source(error)), answers))
+            }
+        };
+        Ok(stream::unfold(answers, next).boxed())
+    }
+}
+
+/// What the program answers, a line each.
+struct Answers {
+    lines: BufReader<UnixStream>,
+}
+
+impl Answers {
+    /// The next; `None` at the end.
+    async fn next(&mut self) -> io::Result<Option<Answer>> {
+        let mut line = String::new();
+        let mut bounded = (&mut self.lines).take(MAX_LINE_BYTES as u64);
+        match bounded.read_line(&mut line).await {
+            Ok(0) => Ok(None),
+            // It ended with its sandbox, in the middle of something.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(None),
+            Ok(_) => Ok(Some(serde_json::from_str(&line)?)),
+            Err(error) => Err(error),
+        }
+    }
+}
