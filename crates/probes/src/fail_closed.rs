@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use eyot::{ErrorKind, Sandbox, SandboxSpec, Security};
+use eyot::{ErrorKind, NetworkMode, Sandbox, SandboxSpec, Security};
 use eyot_native::{NativeOptions, NativeProvider};
 use tokio::process::Command;
 
@@ -39,7 +39,8 @@ pub fn probe(arguments: &[String]) {
     let fail_step = Some(fail_step.clone()).filter(|step| !step.is_empty());
     let options = NativeOptions { state: folder.path().join("state"), fail_step };
     let security = Security { readonly_rootfs: true, ..Security::default() };
-    let spec = SandboxSpec { security, ..SandboxSpec::default() };
+    // With every step that a create can have.
+    let spec = SandboxSpec { security, network: NetworkMode::Egress, ..SandboxSpec::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let (Ok(provider), Ok(runtime)) = (NativeProvider::new(options), runtime) else { return };
     // Who loses their parent becomes a child of this process, and is counted.
@@ -76,7 +77,9 @@ fn descendants() -> usize {
         let Some((before, after)) = stat.rsplit_once(')') else { continue };
         let pid = before.split(' ').next().and_then(|pid| pid.parse::<u32>().ok());
         let parent = after.split_whitespace().nth(1).and_then(|pid| pid.parse::<u32>().ok());
-        if let (Some(pid), Some(parent)) = (pid, parent) {
+        // One that has ended waits for this process, its last ancestor, which waits for nobody.
+        let has_ended = after.split_whitespace().next() == Some("Z");
+        if let (Some(pid), Some(parent), false) = (pid, parent, has_ended) {
             parents.push((pid, parent));
         }
     }

@@ -25,6 +25,7 @@ mod concurrency;
 mod create;
 mod deadline;
 mod directories;
+mod egress;
 mod environment;
 mod exec;
 mod harness;
@@ -131,6 +132,7 @@ pub fn cases() -> Vec<Case> {
         processes::cases,
         terminal::cases,
         ports::cases,
+        egress::cases,
         usage::cases,
         watch::cases,
         workspace_exec::cases,

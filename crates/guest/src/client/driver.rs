@@ -8,7 +8,8 @@ use eyot::{
     ByteRange, ByteStream, Capabilities, CreateDirOptions, DirEntry, EgressDecision, EgressRules, ErrorKind,
     ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult, Isolation, LogChunk,
     LogQuery, Place, ProcessId, ProcessInfo, RemoveOptions, Result, SandboxDriver,
-    SandboxOperationUnsupported, SandboxPath, Signal, TarInOptions, TcpStream, Usage, WatchEvent, WatchOptions, WriteOptions,
+    SandboxOperationUnsupported, SandboxPath, Signal, TarInOptions, TcpStream, Usage, WatchEvent,
+    WatchOptions, WriteOptions,
 };
 use futures_util::stream::BoxStream;
 
