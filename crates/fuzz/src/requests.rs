@@ -51,6 +51,7 @@ fn config() -> GuestConfig {
         log_bytes: 1 << 16,
         max_processes: None,
         forbid_setuid: false,
+        memory_events_fd: None,
     }
 }
 

@@ -133,6 +133,7 @@ fn guest_config(directory: &Path) -> GuestConfig {
         log_bytes: 1 << 20,
         max_processes: None,
         forbid_setuid: false,
+        memory_events_fd: None,
     }
 }
 

@@ -11,8 +11,9 @@ use eyot::{
     Error, ErrorKind, NetworkMode, Result, SandboxId, SandboxInfo, SandboxStatus, ValidSpec, WorkspaceSpec,
 };
 use eyot_egress::control::Start;
-use eyot_guest::protocol::{self, GuestConfig};
+use eyot_guest::protocol::{self, GuestConfig, MEMORY_EVENTS_FD};
 
+use crate::cgroup::{CgroupSupport, GroupDescriptors, GroupPlan, Home, Wanted};
 use crate::directory::{Layout, check_mounts, make_workspace};
 use crate::egress;
 use crate::image::{Image, ImageCache};
@@ -20,7 +21,7 @@ use crate::isolation;
 use crate::launcher::client::{GuestDescriptors, Launcher};
 use crate::plan::{EGRESS_ID, IdMap, Plan};
 use crate::record::{GuestProcess, Lock, Record, boot_id, kill_and_wait, socket_path};
-use crate::setup::Setup;
+use crate::setup::{GUEST_PIDS, Setup};
 use crate::state::{StateDir, block_base};
 use crate::users::Users;
 
@@ -78,14 +79,18 @@ impl Maker<'_> {
         .map_err(failed("prepare its directory"))?;
         unfinished.make_workspace(map)?;
         let plan = self.plan(spec, map, &image, &sources, &unfinished)?;
-        unfinished.record.info.isolation = isolation::of_plan(&plan, spec);
-        isolation::check_required(spec, &unfinished.record.info.isolation)?;
+        let groups = support(self.launcher);
+        unfinished.record.info.isolation = isolation::of_plan(&plan, spec, &groups);
+        isolation::check_required(spec, &unfinished.record.info.isolation, &groups)?;
+        let wanted = wanted_groups(spec);
+        unfinished.record.groups = self.group_paths(spec, &wanted);
         let outlives = unfinished.workspace().is_some();
         if outlives {
             // Whoever removes what is left of a failed create must know which workspace was there before.
             unfinished.write_record()?;
         }
-        let stream = self.launch(&mut unfinished, &plan, spec, &users)?;
+        let groups = self.make_groups(spec, &wanted)?;
+        let stream = self.launch(&mut unfinished, &plan, spec, &users, groups)?;
         if !outlives {
             // The guest starts up meanwhile.
             unfinished.write_record()?;
@@ -100,12 +105,13 @@ impl Maker<'_> {
         plan: &Plan,
         spec: &ValidSpec,
         users: &Users,
+        groups: GroupDescriptors,
     ) -> Result<UnixStream> {
         if spec.spec().network != NetworkMode::Egress {
-            return unfinished.launch(self.launcher, plan, spec, users, None);
+            return unfinished.launch(self.launcher, plan, spec, users, None, groups);
         }
         let (channel, theirs) = egress::Channel::new().map_err(failed(egress::STEP))?;
-        let stream = unfinished.launch(self.launcher, plan, spec, users, Some(theirs))?;
+        let stream = unfinished.launch(self.launcher, plan, spec, users, Some(theirs), groups)?;
         if self.fail_step == Some(egress::STEP) {
             return Err(failed(egress::STEP)(io::ErrorKind::PermissionDenied.into()));
         }
@@ -155,6 +161,21 @@ impl Maker<'_> {
         Ok((directory, lock))
     }
 
+    fn group_paths(&self, spec: &ValidSpec, wanted: &Wanted) -> Vec<PathBuf> {
+        self.launcher.home().map_or(Vec::new(), |home| home.paths(spec.id().as_str(), wanted))
+    }
+
+    /// Makes its control groups and opens what it takes to enter them. Whoever finds the sandbox unfinished and without
+    /// a record knows by its id which groups may have been made.
+    fn make_groups(&self, spec: &ValidSpec, wanted: &Wanted) -> Result<GroupDescriptors> {
+        let Ok(home) = self.launcher.home() else {
+            return Ok(GroupDescriptors::default());
+        };
+        let groups = home.make(spec.id().as_str(), wanted, self.fail_step);
+        let groups = groups.map_err(|(step, error)| failed(step)(error))?;
+        groups.descriptors().map_err(failed("open its control groups"))
+    }
+
     fn plan(
         &self,
         spec: &ValidSpec,
@@ -171,6 +192,10 @@ impl Maker<'_> {
         let workspace = unfinished.workspace().map(|path| in_utf8(&path)).transpose()?;
         let (directory, workspace) = (directory.as_str(), workspace.as_deref());
         let (landlock_abi, per_namespace_pids) = (crate::sys::landlock_abi(), has_per_namespace_pids());
+        let processors = match spec.spec().limits.cpus {
+            Some(_) => processors().map_err(failed("find out its processors"))?,
+            None => Vec::new(),
+        };
         let setup = Setup {
             spec,
             sources,
@@ -181,6 +206,8 @@ impl Maker<'_> {
             landlock_abi,
             per_namespace_pids,
             fail_at: None,
+            groups: self.launcher.home().map_or(GroupPlan::default(), |home| home.plan(&wanted_groups(spec))),
+            processors: &processors,
         };
         let mut plan = setup.plan();
         if let Some(name) = self.fail_step {
@@ -192,7 +219,12 @@ impl Maker<'_> {
 }
 
 /// What would hold around a sandbox of this spec, from its plan alone: nothing is made.
-pub(crate) fn preview(state: &StateDir, images: &ImageCache, spec: &ValidSpec) -> Result<eyot::Isolation> {
+pub(crate) fn preview(
+    state: &StateDir,
+    images: &ImageCache,
+    launcher: &Launcher,
+    spec: &ValidSpec,
+) -> Result<eyot::Isolation> {
     let as_root = rustix::process::geteuid().is_root();
     let image = images.resolve(state, spec.spec().image.as_deref(), as_root)?;
     let map = match as_root {
@@ -213,8 +245,26 @@ pub(crate) fn preview(state: &StateDir, images: &ImageCache, spec: &ValidSpec) -
         landlock_abi,
         per_namespace_pids,
         fail_at: None,
+        groups: GroupPlan::default(),
+        processors: &[],
     };
-    Ok(isolation::of_plan(&setup.plan(), spec))
+    Ok(isolation::of_plan(&setup.plan(), spec, &support(launcher)))
+}
+
+/// What control groups hold for the sandboxes of this launcher.
+pub(crate) fn support(launcher: &Launcher) -> CgroupSupport {
+    launcher.home().map_or_else(|cause| CgroupSupport::none(cause.clone()), Home::support)
+}
+
+fn wanted_groups(spec: &ValidSpec) -> Wanted {
+    Wanted::of(spec, u64::from(GUEST_PIDS))
+}
+
+/// The processors that this process may run on.
+fn processors() -> io::Result<Vec<u32>> {
+    let allowed = rustix::thread::sched_getaffinity(None)?;
+    let is_allowed = |number: &u32| allowed.is_set(*number as usize);
+    Ok((0..rustix::thread::CpuSet::MAX_CPU as u32).filter(is_allowed).collect())
 }
 
 /// Whether this kernel has `pid_max` per process namespace: 6.14 and later. Before, the number is the whole host's.
@@ -257,6 +307,7 @@ fn new_record(spec: &ValidSpec, image: &Image) -> Result<Record> {
         boot_id,
         block: None,
         made_workspace: false,
+        groups: Vec::new(),
     })
 }
 
@@ -311,15 +362,17 @@ impl Unfinished {
         spec: &ValidSpec,
         users: &Users,
         egress: Option<OwnedFd>,
+        groups: GroupDescriptors,
     ) -> Result<UnixStream> {
         let (ours, theirs) = UnixStream::pair().map_err(failed("make the guest's stream"))?;
         ours.set_nonblocking(true).map_err(failed("make the guest's stream"))?;
         let (_directory, path) = socket_path(&self.directory).map_err(failed("make the guest's socket"))?;
         let listener = UnixListener::bind(path).map_err(failed("make the guest's socket"))?;
-        let config = guest_config(&self.record, spec, users, plan.map);
+        let mut config = guest_config(&self.record, spec, users, plan.map);
+        config.memory_events_fd = groups.memory_events.as_ref().map(|_| MEMORY_EVENTS_FD);
         let config = pipe_with(&protocol::encode(&config)).map_err(failed("hand over the configuration"))?;
         let (stream, listener) = (theirs.into(), listener.into());
-        let descriptors = GuestDescriptors { stream, listener, config, egress };
+        let descriptors = GuestDescriptors { stream, listener, config, egress, groups };
         let (pid, pidfd) = launcher.launch(plan, &descriptors)?;
         // Held by pidfd even if its start time can't be read: the drop of `self` then kills it.
         let process = GuestProcess::of(pid);
@@ -372,6 +425,7 @@ impl Unfinished {
             kill_and_wait(pidfd)?;
         }
         let info = &self.record.info;
+        crate::cgroup::remove(&self.record.groups)?;
         if self.claimed_name {
             self.state.release_name(&info.name, &info.id)?;
         }
@@ -424,6 +478,7 @@ fn guest_config(record: &Record, spec: &ValidSpec, users: &Users, map: IdMap) ->
         log_bytes: LOG_BYTES,
         forbid_setuid: spec.spec().mounts.iter().any(|mount| mount.writable),
         max_processes: Some(spec.spec().limits.pids.unwrap_or(eyot::Limits::DEFAULT_PIDS)),
+        memory_events_fd: None,
     }
 }
 

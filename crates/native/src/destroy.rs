@@ -11,6 +11,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use eyot::{Error, ErrorKind, Result, SandboxId, WorkspaceSpec};
 
+use crate::cgroup;
 use crate::record::{GuestProcess, Lock, Record, kill, socket_path, wait_until_gone};
 use crate::remove::remove_tree;
 use crate::state::StateDir;
@@ -43,6 +44,11 @@ fn empty_trash(state: &StateDir, id: &SandboxId, guest: Option<&OwnedFd>) -> io:
     if let Some(record) = &record {
         state.release_name(&record.info.name, id)?;
     }
+    let groups = match &record {
+        Some(record) => record.groups.clone(),
+        None => cgroup::groups_of(&state.cgroups(), id.as_str())?,
+    };
+    cgroup::let_die(&groups)?;
     let recorded = match guest {
         Some(_) => None,
         None => recorded_guest(&directory, record.as_ref())?,
@@ -52,6 +58,7 @@ fn empty_trash(state: &StateDir, id: &SandboxId, guest: Option<&OwnedFd>) -> io:
         remove_while_it_dies(&directory);
         wait_until_gone(pidfd)?;
     }
+    cgroup::remove(&groups)?;
     let workspace = record.as_ref().map(|record| &record.info.spec.workspace);
     if let Some(WorkspaceSpec::Persistent { id, destroy_on_session_destroy: true }) = workspace
         && !is_used(state, id)?
@@ -79,10 +86,13 @@ fn is_used(state: &StateDir, workspace: &str) -> io::Result<bool> {
 }
 
 /// The end of a guest is a millisecond of the kernel's work on another processor; the files can go meanwhile. Whatever
-/// is left then, because a process wrote once more before it died, goes afterwards, where a failure counts.
+/// is left then, because a process wrote once more before it died, goes afterwards, where a failure counts; and so does
+/// the record, which tells of what else there is to remove.
 fn remove_while_it_dies(directory: &Path) {
-    if let Err(error) = remove_tree(directory) {
-        tracing::debug!(%error, "remove the files of a sandbox that dies; tried again when it is dead");
+    for name in ["upper", "work"] {
+        if let Err(error) = remove_tree(&directory.join(name)) {
+            tracing::debug!(%error, "remove the files of a sandbox that dies; tried again when it is dead");
+        }
     }
 }
 

@@ -6,11 +6,12 @@ use eyot::{
     Requirement, Result, ValidSpec,
 };
 
+use crate::cgroup::{CgroupController, CgroupSupport};
 use crate::plan::{IdMap, Plan, Step};
 use crate::setup::RANGE_CAPABILITIES;
 
 /// The protections of a plan.
-pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec) -> Isolation {
+pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec, groups: &CgroupSupport) -> Isolation {
     let mut namespaces: Vec<String> =
         ["user", "mount", "pid", "ipc", "uts", "cgroup"].map(str::to_owned).to_vec();
     if plan.own_network {
@@ -27,7 +28,12 @@ pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec) -> Isolation {
     };
     // A range has users enough to walk around a limit that counts by user.
     let limited = plan.steps.iter().any(|step| matches!(step, Step::PidMax(_)));
+    let by_group = |controller| match groups.has(controller) {
+        true => Enforcement::Cgroup,
+        false => Enforcement::None,
+    };
     let pids = match plan.map {
+        _ if groups.has(CgroupController::Pids) => Enforcement::Cgroup,
         IdMap::Range { .. } if !limited => Enforcement::None,
         _ => Enforcement::Rlimit,
     };
@@ -43,7 +49,17 @@ pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec) -> Isolation {
         landlock_abi: find(&landlock),
         network: spec.spec().network,
         readonly_rootfs: plan.steps.contains(&Step::ReadOnlyRoot),
-        limits: LimitsEnforced { pids, ..NO_LIMITS },
+        cgroup_controllers: groups
+            .controllers
+            .iter()
+            .map(|controller| controller.name().to_owned())
+            .collect(),
+        limits: LimitsEnforced {
+            memory: by_group(CgroupController::Memory),
+            cpus: by_group(CgroupController::Cpu),
+            pids,
+            disk: DiskEnforcement::None,
+        },
         ..unknown()
     }
 }
@@ -74,7 +90,7 @@ pub(crate) fn unknown() -> Isolation {
 }
 
 /// Refuses a spec whose requirements would not hold.
-pub(crate) fn check_required(spec: &ValidSpec, isolation: &Isolation) -> Result<()> {
+pub(crate) fn check_required(spec: &ValidSpec, isolation: &Isolation, groups: &CgroupSupport) -> Result<()> {
     let limits = &isolation.limits;
     let holds = |requirement: &Requirement| match requirement {
         Requirement::Memory => limits.memory == Enforcement::Cgroup,
@@ -90,7 +106,11 @@ pub(crate) fn check_required(spec: &ValidSpec, isolation: &Isolation) -> Result<
         None => Ok(()),
         Some(missing) => {
             let name = serde_json::to_string(missing).unwrap_or_default();
-            let message = format!("create sandbox: `require` asks for {name}, which this host can't enforce");
+            let by_groups = matches!(missing, Requirement::Memory | Requirement::Cpus | Requirement::Pids);
+            let cause = groups.cause.as_ref().filter(|_| by_groups);
+            let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+            let message =
+                format!("create sandbox: `require` asks for {name}, which this host can't enforce{cause}");
             Err(Error::new(ErrorKind::Unsupported, message)
                 .with_hint("`eyot inspect` shows what holds; leave the requirement out to go without"))
         }

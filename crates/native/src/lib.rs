@@ -16,6 +16,8 @@
 //! ```
 
 #[cfg(feature = "provider")]
+mod cgroup;
+#[cfg(feature = "provider")]
 mod create;
 #[cfg(feature = "provider")]
 mod destroy;
@@ -47,6 +49,8 @@ mod users;
 #[cfg(feature = "fuzzing")]
 pub use image::unpack_for_fuzzing;
 // For tests of failing closed.
+#[cfg(feature = "provider")]
+pub use cgroup::{CgroupCause, CgroupController, CgroupSupport};
 #[cfg(feature = "provider")]
 #[doc(hidden)]
 pub use plan::step_names;

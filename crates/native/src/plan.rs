@@ -147,6 +147,13 @@ pub enum Step {
     /// inner root has many.
     #[n(20)]
     PidMax(#[n(0)] u32),
+    /// Enters this many v1 control groups, whose files were handed over, and then makes a namespace in which these groups
+    /// (and the v2 group that it was born into) are the top.
+    #[n(21)]
+    EnterGroups(#[n(0)] u32),
+    /// Runs on these processors, by number.
+    #[n(22)]
+    Processors(#[n(0)] Vec<u32>),
     /// The seccomp filter.
     #[n(18)]
     Seccomp(#[n(0)] Vec<u64>),
@@ -193,6 +200,9 @@ pub struct Plan {
     /// For tests of failing closed: the step with this index fails before it is tried.
     #[n(3)]
     pub fail_at: Option<u32>,
+    /// It is born into a v2 control group, whose directory was handed over.
+    #[n(4)]
+    pub into_group: bool,
 }
 
 impl Step {
@@ -221,6 +231,8 @@ impl Step {
             Self::Landlock(_) => "restrict by Landlock",
             Self::NamespaceLimit(..) => "limit the user namespace",
             Self::PidMax(_) => "limit the process namespace",
+            Self::EnterGroups(_) => "enter its control groups",
+            Self::Processors(_) => "choose its processors",
             Self::Seccomp(_) => "install the seccomp filter",
         }
     }

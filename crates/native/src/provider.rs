@@ -10,12 +10,13 @@ use async_trait::async_trait;
 use eyot::{
     Capabilities, Capability, Created, Error, ErrorKind, Isolation, NetworkMode, Result, SandboxId,
     SandboxInfo, SandboxName, SandboxOperationUnsupported, SandboxProvider, SandboxSpec, SandboxStatus,
-    ValidSpec,
+    Usage, ValidSpec,
 };
-use eyot_guest::client::{Connection, Destroyer, GuestDriver, GuestDriverParts};
+use eyot_guest::client::{Connection, Destroyer, GuestDriver, GuestDriverParts, Meter};
 use tokio::sync::Semaphore;
 
-use crate::create::{Maker, Unfinished, preview};
+use crate::cgroup::{self, CgroupSupport};
+use crate::create::{Maker, Unfinished, preview, support};
 use crate::destroy::{abandon, destroy, is_alive, sweep};
 use crate::egress;
 use crate::image::ImageCache;
@@ -78,6 +79,34 @@ impl NativeProvider {
         Ok(Arc::new(Self { host, capabilities: capabilities() }))
     }
 
+    /// What control groups do for the sandboxes that this provider makes, and why not more. Starts the launcher.
+    pub async fn cgroup_support(&self) -> Result<CgroupSupport> {
+        self.blocking(|host| Ok(support(host.launcher()?))).await
+    }
+
+    /// Stops every process of a sandbox where it is, or lets all go on. Calls to one that is stopped wait; it can be
+    /// destroyed as it is.
+    ///
+    /// # Errors
+    /// `NotFound`; `Unsupported` where the sandbox has no control group that can do so; `Timeout` if a process can't be
+    /// stopped now.
+    pub async fn freeze(&self, id_or_name: &str, frozen: bool) -> Result<()> {
+        let key = id_or_name.to_owned();
+        self.blocking(move |host| {
+            let record = host.living(&key)?;
+            let failed = |error: std::io::Error| {
+                let verb = if frozen { "freeze" } else { "thaw" };
+                let message = format!("{verb} sandbox `{key}`: {}", crate::sentence(&error));
+                Error::new(ErrorKind::Timeout, message).with_source(error)
+            };
+            match cgroup::freeze(&record.groups, frozen).map_err(failed)? {
+                true => Ok(()),
+                false => Err(SandboxOperationUnsupported::new("freeze", crate::NAME, &[]).into()),
+            }
+        })
+        .await
+    }
+
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Host) -> Result<T> + Send + 'static,
@@ -102,6 +131,8 @@ impl NativeProvider {
             capabilities: self.capabilities.clone(),
             isolation: record.info.isolation.clone(),
             destroyer: Arc::new(owner),
+            meter: (!record.groups.is_empty())
+                .then(|| Arc::new(GroupMeter(record.groups.clone())) as Arc<dyn Meter>),
         };
         let mut driver = GuestDriver::new(connection, parts);
         if record.info.spec.network == NetworkMode::Egress {
@@ -109,6 +140,21 @@ impl NativeProvider {
             driver = driver.with_egress(Arc::new(egress::Control::of(directory)));
         }
         Created { info: record.info, driver: Arc::new(driver) }
+    }
+}
+
+/// Measures a sandbox by its control groups.
+struct GroupMeter(Vec<PathBuf>);
+
+#[async_trait]
+impl Meter for GroupMeter {
+    async fn measure(&self, mut usage: Usage) -> Result<Usage> {
+        let groups = self.0.clone();
+        let counted = on_blocking_thread(move || Ok(cgroup::measure(&groups))).await?;
+        usage.memory_bytes = counted.memory_bytes.or(usage.memory_bytes);
+        usage.memory_peak_bytes = counted.memory_peak_bytes;
+        usage.cpu_ms = counted.cpu_ms.or(usage.cpu_ms);
+        Ok(usage)
     }
 }
 
@@ -155,6 +201,12 @@ impl Host {
         }
         // Two first creates may each start one; the second one's ends with its drop.
         let started = Launcher::start()?;
+        if let Ok(home) = started.home() {
+            cgroup::note(&self.state.cgroups(), home).map_err(|error| {
+                let message = format!("note where control groups are made: {}", crate::sentence(&error));
+                Error::new(ErrorKind::Setup, message).with_source(error)
+            })?;
+        }
         Ok(self.launcher.get_or_init(|| started))
     }
 
@@ -273,7 +325,7 @@ impl SandboxProvider for NativeProvider {
 
     async fn isolation(&self) -> Result<Isolation> {
         let spec = SandboxSpec::default().validate()?;
-        self.blocking(move |host| preview(&host.state, &host.images, &spec)).await
+        self.blocking(move |host| preview(&host.state, &host.images, host.launcher()?, &spec)).await
     }
 
     async fn create(&self, spec: &ValidSpec) -> Result<Created> {

@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{OpenOptionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use eyot::{NetworkMode, SandboxInfo, WorkspaceSpec};
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -27,6 +27,9 @@ pub(crate) struct Record {
     pub block: Option<u32>,
     /// Its persistent workspace was made for it; one that was there before outlives a create that fails.
     pub made_workspace: bool,
+    /// The directories of its control groups.
+    #[serde(default)]
+    pub groups: Vec<PathBuf>,
 }
 
 const RECORD: &str = "sandbox.json";

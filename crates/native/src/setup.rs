@@ -3,6 +3,7 @@
 
 use eyot::{NetworkMode, SandboxPath, ValidSpec};
 
+use crate::cgroup::{DEFAULT_MEMORY_MIB, GroupPlan};
 use crate::image::Image;
 use crate::plan::{Bind, GUEST_ID, IdMap, Plan, Step, pack_filter};
 use crate::seccomp;
@@ -23,6 +24,10 @@ pub(crate) struct Setup<'a> {
     /// Process numbers can be limited per namespace (Linux 6.14).
     pub per_namespace_pids: bool,
     pub fail_at: Option<u32>,
+    /// Its control groups.
+    pub groups: GroupPlan,
+    /// The processors that this process may run on.
+    pub processors: &'a [u32],
 }
 
 /// The capabilities that a range's guest, and root inside it, hold in their own user namespace: Docker's default set
@@ -53,7 +58,7 @@ const NAMESPACE_LIMITS: [(&str, u32); 2] = [("max_inotify_instances", 48), ("max
 
 /// Process numbers that are the guest's own (its threads and reapers) beyond those that the workload may use. The
 /// kernel takes no limit below 301.
-const GUEST_PIDS: u32 = 320;
+pub(crate) const GUEST_PIDS: u32 = 320;
 /// The kernel's own limit.
 const MOST_PIDS: u32 = 1 << 22;
 
@@ -79,14 +84,14 @@ const MASKED: [&str; 15] = [
 ];
 /// What is read-only in `/proc`.
 const READ_ONLY: [&str; 6] = ["bus", "fs", "irq", "mtrr", "sys", "sysrq-trigger"];
-/// Half of the memory limit, or of the default of 2 GiB.
-const DEFAULT_MEMORY_MIB: u64 = 2048;
 
 impl Setup<'_> {
     /// The plan.
     pub(crate) fn plan(&self) -> Plan {
         let own_network = self.spec.spec().network != NetworkMode::Host;
-        let mut steps = self.identity_and_root();
+        let mut steps = vec![Step::EnterGroups(self.groups.tasks)];
+        steps.extend(self.processors());
+        steps.extend(self.identity_and_root());
         steps.extend(self.proc());
         steps.extend(self.devices());
         steps.extend(self.folders());
@@ -102,7 +107,18 @@ impl Setup<'_> {
         }
         steps.push(Step::HostName(self.spec.name().to_string()));
         steps.extend(self.confinement());
-        Plan { map: self.map, own_network, steps, fail_at: self.fail_at }
+        Plan { map: self.map, own_network, steps, fail_at: self.fail_at, into_group: self.groups.into }
+    }
+
+    /// As many processors as `cpus` asks for, rounded up, so that programs start as many threads as can run. Which ones
+    /// depends on the sandbox's id: many small sandboxes are not to share one processor.
+    fn processors(&self) -> Option<Step> {
+        let count = self.spec.spec().limits.cpus?.ceil().max(1.0) as usize;
+        let all = self.processors;
+        let id = self.spec.id().as_str().bytes();
+        let first = id.fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(byte)));
+        let numbers = all.iter().cycle().skip(first % all.len().max(1)).take(count.min(all.len()));
+        (!all.is_empty()).then(|| Step::Processors(numbers.copied().collect()))
     }
 
     fn is_range(&self) -> bool {
@@ -160,6 +176,7 @@ impl Setup<'_> {
         let memory_mib = self.spec.spec().limits.memory_mib.unwrap_or(DEFAULT_MEMORY_MIB);
         steps.push(Step::Tmpfs {
             target: inside("/dev/shm"),
+            // Half of the memory limit.
             size_mib: (memory_mib / 2).max(1),
             mode: 0o1777,
         });
@@ -290,6 +307,8 @@ mod tests {
             landlock_abi: 7,
             per_namespace_pids: true,
             fail_at: None,
+            groups: GroupPlan::default(),
+            processors: &[0, 1, 2, 3],
         };
         setup.plan()
     }
@@ -334,7 +353,8 @@ mod tests {
     #[test]
     fn an_ordinary_user_is_mapped_alone_and_keeps_no_capability() {
         let plan = plan(SINGLE, |_| {});
-        assert_eq!(plan.steps[0], Step::MapSingle { uid: 501, gid: 20 });
+        let mapped = Step::MapSingle { uid: 501, gid: 20 };
+        assert_eq!(plan.steps[..2], [Step::EnterGroups(0), mapped]);
         assert!(plan.steps.contains(&Step::Capabilities { keep: 0, become_id: None }));
         assert!(!plan.steps.contains(&Step::BecomeInnerRoot));
     }
@@ -381,6 +401,26 @@ mod tests {
     fn a_read_only_root_is_a_step_of_its_own() {
         let plan = plan(SINGLE, |spec| spec.security.readonly_rootfs = true);
         assert!(plan.steps.contains(&Step::ReadOnlyRoot));
+    }
+
+    #[test]
+    fn a_sandbox_is_in_its_groups_before_anything_else_happens() {
+        for map in [SINGLE, RANGE] {
+            let plan = plan(map, |spec| spec.limits.cpus = Some(1.0));
+            assert_eq!(position(&plan, |step| matches!(step, Step::EnterGroups(_))), 0);
+        }
+    }
+
+    #[test]
+    fn a_sandbox_has_as_many_processors_as_it_may_use_and_all_without_a_limit() {
+        let chosen = |cpus: Option<f64>| {
+            let plan = plan(SINGLE, |spec| spec.limits.cpus = cpus);
+            plan.steps.iter().find_map(|step| match step {
+                Step::Processors(numbers) => Some(numbers.len()),
+                _ => None,
+            })
+        };
+        assert_eq!([None, Some(0.5), Some(1.5), Some(64.0)].map(chosen), [None, Some(1), Some(2), Some(4)]);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! blocks/<n>        a symbolic link whose text is the id: that range of host ids is taken
 //! workspaces/<id>/  persistent workspaces
 //! layers/           unpacked images
+//! cgroups           below which control groups sandboxes have had theirs
 //! gate              a lock between a sandbox's `mkdir` and its own lock
 //! trash/<id>/       destroyed sandboxes until their files are gone
 //! ```
@@ -80,6 +81,11 @@ impl StateDir {
     /// Where images are unpacked.
     pub(crate) fn layers(&self) -> PathBuf {
         self.root.join("layers")
+    }
+
+    /// Where it is noted in which places sandboxes have had control groups.
+    pub(crate) fn cgroups(&self) -> PathBuf {
+        self.root.join("cgroups")
     }
 
     /// A persistent workspace's directory.

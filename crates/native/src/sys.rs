@@ -29,13 +29,13 @@ fn c_string(path: &str) -> io::Result<CString> {
 
 // The launcher's own side.
 
-/// The namespaces of a sandbox. The network is the caller's choice.
-const NAMESPACES: u64 = (libc::CLONE_NEWUSER
-    | libc::CLONE_NEWNS
-    | libc::CLONE_NEWPID
-    | libc::CLONE_NEWIPC
-    | libc::CLONE_NEWUTS
-    | libc::CLONE_NEWCGROUP) as u64;
+/// The namespaces of a sandbox. The network is the caller's choice; that of control groups comes when it is in its own
+/// (see [`unshare_groups`]).
+const NAMESPACES: u64 =
+    (libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS)
+        as u64;
+/// `args.cgroup` is a group's directory: the child is born in that group.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 #[repr(C)]
 #[derive(Default)]
@@ -145,10 +145,13 @@ extern "C" fn child_entry<T: ChildMain>(child: *mut T) -> ! {
 /// Makes the child of a sandbox: new namespaces, the launcher's memory and descriptors, a stack of its own. It runs
 /// `main`. Returns its process number and a pidfd.
 ///
+/// With `into_group`, the directory of a v2 control group, it is born in that group.
+///
 /// The child shares the caller's memory: the caller must be single-threaded, keep `main`, `gate` and `stack`
 /// alive, and touch nothing the child may use until [`Gate::wait_until_left`] has returned. Hence the `&mut`s.
 pub fn clone_child<T: ChildMain>(
     own_network: bool,
+    into_group: Option<BorrowedFd<'_>>,
     gate: &Gate,
     stack: &mut ChildStack,
     main: &mut T,
@@ -158,12 +161,13 @@ pub fn clone_child<T: ChildMain>(
     let sharing =
         (libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_PIDFD | libc::CLONE_CHILD_CLEARTID) as u64;
     let args = CloneArgs {
-        flags: NAMESPACES | network | sharing,
+        flags: NAMESPACES | network | sharing | into_group.map_or(0, |_| CLONE_INTO_CGROUP),
         pidfd: &raw mut pidfd as u64,
         child_tid: gate.inside.as_ptr() as u64,
         exit_signal: 0,
         stack: stack.base as u64,
         stack_size: STACK_BYTES as u64,
+        cgroup: into_group.map_or(0, |group| group.as_raw_fd() as u64),
         ..CloneArgs::default()
     };
     let result: i64;
@@ -268,6 +272,21 @@ pub fn exit_now() -> ! {
 pub fn unshare_files() -> io::Result<()> {
     // SAFETY: no pointers.
     check(i64::from(unsafe { libc::unshare(libc::CLONE_FILES) }))?;
+    Ok(())
+}
+
+/// Moves the calling thread into the v1 control group whose `tasks` this is. `0` is the writer itself, for which the
+/// kernel needs no other thread to hold still; a number would cost an RCU grace period.
+pub fn enter_group(tasks: RawFd) -> io::Result<()> {
+    // SAFETY: a pointer to one live byte; a descriptor that is not open is an error.
+    check(unsafe { libc::write(tasks, c"0".as_ptr().cast(), 1) } as i64)?;
+    Ok(())
+}
+
+/// Makes a control group namespace: from inside, the groups that this process is in now are the top.
+pub fn unshare_groups() -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(i64::from(unsafe { libc::unshare(libc::CLONE_NEWCGROUP) }))?;
     Ok(())
 }
 

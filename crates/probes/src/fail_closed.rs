@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use eyot::{ErrorKind, NetworkMode, Sandbox, SandboxSpec, Security};
+use eyot::{ErrorKind, Limits, NetworkMode, Sandbox, SandboxSpec, Security};
 use eyot_native::{NativeOptions, NativeProvider};
 use tokio::process::Command;
 
@@ -14,6 +14,7 @@ use crate::world::World;
 cases! {
     k16_every_step_that_fails_ends_the_create_and_leaves_nothing(world);
     k16_landlock_that_fails_ends_the_create_and_leaves_nothing(world);
+    k16_control_groups_that_fail_end_the_create_and_leave_nothing(world);
     k16_a_create_without_a_failing_step_succeeds_in_the_same_process(world);
 }
 
@@ -39,8 +40,9 @@ pub fn probe(arguments: &[String]) {
     let fail_step = Some(fail_step.clone()).filter(|step| !step.is_empty());
     let options = NativeOptions { state: folder.path().join("state"), fail_step };
     let security = Security { readonly_rootfs: true, ..Security::default() };
-    // With every step that a create can have.
-    let spec = SandboxSpec { security, network: NetworkMode::Egress, ..SandboxSpec::default() };
+    // With every step that a create can have; without `cpus` the processors are not chosen.
+    let limits = Limits { cpus: Some(1.0), ..Limits::default() };
+    let spec = SandboxSpec { security, limits, network: NetworkMode::Egress, ..SandboxSpec::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let (Ok(provider), Ok(runtime)) = (NativeProvider::new(options), runtime) else { return };
     // Who loses their parent becomes a child of this process, and is counted.
@@ -143,6 +145,21 @@ async fn k16_landlock_that_fails_ends_the_create_and_leaves_nothing(world: std::
         Some(_) => ensure_fails_closed(&world, LANDLOCK).await,
         None => not_here("this kernel has no Landlock"),
     }
+}
+
+async fn k16_control_groups_that_fail_end_the_create_and_leave_nothing(
+    world: std::sync::Arc<World>,
+) -> Check {
+    let stage = world.stage().await?;
+    let controllers = stage.sandbox.isolation().cgroup_controllers.clone();
+    stage.end().await?;
+    if controllers.is_empty() {
+        return not_here("no control group here can be written to");
+    }
+    for step in ["make its control groups", "set the limits of its control groups"] {
+        ensure_fails_closed(&world, step).await?;
+    }
+    Ok(())
 }
 
 async fn k16_a_create_without_a_failing_step_succeeds_in_the_same_process(

@@ -31,6 +31,7 @@ mod exec;
 mod harness;
 mod hooks;
 mod lifetime;
+mod limits;
 mod links;
 mod names;
 mod output;
@@ -135,6 +136,7 @@ pub fn cases() -> Vec<Case> {
         egress::cases,
         usage::cases,
         watch::cases,
+        limits::cases,
         workspace_exec::cases,
     ];
     subjects.into_iter().flat_map(|cases| cases()).collect()

@@ -101,9 +101,13 @@ pub struct Usage {
     /// Live processes, the guest not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<u64>,
-    /// Resident memory of all processes in bytes.
+    /// Memory in bytes: where a control group holds the limit, all that counts towards it (files in memory and the
+    /// cache of files included); else the resident memory of all processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
+    /// The most memory in bytes that there was at once, where a control group counts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_peak_bytes: Option<u64>,
     /// Processor time used so far by live and reaped processes, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_ms: Option<u64>,

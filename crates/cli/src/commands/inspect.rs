@@ -125,6 +125,7 @@ fn describe_usage(page: &mut Page, usage: Usage) {
     page.section("usage");
     page.known("processes", usage.processes.map(|count| count.to_string()));
     page.known("memory", usage.memory_bytes.map(mebibytes));
+    page.known("memory peak", usage.memory_peak_bytes.map(mebibytes));
     page.known("cpu time", usage.cpu_ms.map(humane));
     page.known("disk", usage.disk_bytes.map(mebibytes));
     page.known("up", usage.uptime_ms.map(age));

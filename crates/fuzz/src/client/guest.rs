@@ -74,6 +74,7 @@ pub fn parts() -> GuestDriverParts {
         capabilities: Capabilities::new([]),
         isolation,
         destroyer: Arc::new(Nothing),
+        meter: None,
     }
 }
 

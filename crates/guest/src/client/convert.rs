@@ -125,6 +125,7 @@ pub(super) fn usage(record: UsageRecord) -> Usage {
     Usage {
         processes: Some(record.processes),
         memory_bytes: Some(record.memory_bytes),
+        memory_peak_bytes: None,
         cpu_ms: Some(record.cpu_ms),
         disk_bytes: None,
         uptime_ms: Some(record.uptime_ms),

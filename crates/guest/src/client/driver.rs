@@ -58,6 +58,13 @@ pub trait EgressControl: Send + Sync {
     ) -> Result<BoxStream<'static, Result<EgressDecision>>>;
 }
 
+/// Measures from outside what a guest can't see.
+#[async_trait]
+pub trait Meter: Send + Sync {
+    /// Fills in, or replaces, what the maker knows better.
+    async fn measure(&self, usage: Usage) -> Result<Usage>;
+}
+
 /// What a driver says about a sandbox and can't learn from its guest.
 pub struct GuestDriverParts {
     /// The provider's name.
@@ -70,6 +77,8 @@ pub struct GuestDriverParts {
     pub isolation: Isolation,
     /// How it is destroyed.
     pub destroyer: Arc<dyn Destroyer>,
+    /// What is measured from outside, if anything is.
+    pub meter: Option<Arc<dyn Meter>>,
 }
 
 /// A sandbox that is served by a guest.
@@ -274,9 +283,13 @@ impl SandboxDriver for GuestDriver {
     }
 
     async fn usage(&self) -> Result<Usage> {
-        match self.connection.ask(&Request::Usage).await? {
-            Reply::Usage(record) => Ok(usage(record)),
-            other => Err(unexpected(&other)),
+        let usage = match self.connection.ask(&Request::Usage).await? {
+            Reply::Usage(record) => usage(record),
+            other => return Err(unexpected(&other)),
+        };
+        match &self.parts.meter {
+            Some(meter) => meter.measure(usage).await,
+            None => Ok(usage),
         }
     }
 

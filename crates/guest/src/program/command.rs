@@ -63,6 +63,8 @@ pub struct Command {
     pub muted: bool,
     /// Until when its terminal may still say something after its end.
     pub last_words_until: Option<Instant>,
+    /// How many processes had been killed for want of memory when it was started.
+    pub kills_before: u64,
     announced: bool,
     early_signals: Vec<i32>,
     pid_of_ended: Option<i32>,
@@ -90,6 +92,7 @@ impl Command {
             lost_reaper: false,
             muted: false,
             last_words_until: None,
+            kills_before: 0,
             announced: false,
             early_signals: Vec::new(),
             pid_of_ended: None,

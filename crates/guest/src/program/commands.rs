@@ -69,13 +69,14 @@ impl Guest {
             plumbing.map_err(|error| internal("make a command's pipes", &error))?;
         let streams = self.watch_outputs(id, outputs).map_err(|error| internal("watch a command", &error))?;
         let report_start = matches!(sink, Sink::Log(..));
+        let kills_before = self.memory_events.kills();
         let launched = self.spawner.start(id, &exec, &self.config, theirs, report_start)?;
         let input = input.map(|fd| InputWriter::new(fd, Arc::clone(&self.poll), Token::Input(id)));
         self.reapers.insert(launched.reaper(), id);
         // A terminal has no end of input but the one that is typed.
         let ends_at_once = terminal.is_some() && !exec.stdin;
         let mut command = Command::new(id, exec, launched, sink, streams);
-        (command.input, command.terminal) = (input, terminal);
+        (command.input, command.terminal, command.kills_before) = (input, terminal, kills_before);
         if ends_at_once {
             command.end_input();
         }
@@ -182,7 +183,12 @@ impl Guest {
             return;
         };
         if let Progress::Ended(status) = command.progress {
-            command.progress = Progress::Draining(status);
+            // One that the guest kills needs no other explanation.
+            let explained = match command.being_killed {
+                true => status,
+                false => self.memory_events.explain(status, command.kills_before),
+            };
+            command.progress = Progress::Draining(explained);
             command.take_last_words();
         }
         if let Progress::Draining(status) = command.progress {

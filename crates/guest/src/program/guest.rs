@@ -16,6 +16,7 @@ use super::command::Command;
 use super::connection::{Call, Connection};
 use super::deadlines::Deadlines;
 use super::dial::Dial;
+use super::memory_events::MemoryEvents;
 use super::poll::{Poll, Ready, Token};
 use super::processes::Processes;
 use super::spawn::Spawner;
@@ -41,6 +42,8 @@ pub struct Inherited {
     pub children: OwnedFd,
     /// The limit of open files that commands get.
     pub open_files: [u64; 2],
+    /// What tells of kills for want of memory.
+    pub memory_events: MemoryEvents,
 }
 
 /// Everything that the main thread knows.
@@ -60,6 +63,7 @@ pub struct Guest {
     pub(super) announcements: VecDeque<(Instant, u32)>,
     pub(super) last_words: VecDeque<(Instant, u32)>,
     pub(super) workers: Workers,
+    pub(super) memory_events: MemoryEvents,
     pub(super) activity: Arc<Activity>,
     pub(super) idle_before_ms: u64,
     pub(super) deadlines: Deadlines,
@@ -81,7 +85,7 @@ pub enum Ending {
 impl Guest {
     /// Ready to serve.
     pub fn new(inherited: Inherited) -> io::Result<Self> {
-        let Inherited { stream, listener, config, children, open_files } = inherited;
+        let Inherited { stream, listener, config, children, open_files, memory_events } = inherited;
         let poll = Arc::new(Poll::new()?);
         let activity = Arc::new(Activity::new());
         let deadlines = Deadlines::new(&poll, Arc::clone(&activity), config.ttl_ms, config.idle_timeout_ms)?;
@@ -105,6 +109,7 @@ impl Guest {
             announcements: VecDeque::new(),
             last_words: VecDeque::new(),
             workers: Workers::new(config.switch_user.then(|| config.user.clone())),
+            memory_events,
             activity,
             idle_before_ms: 0,
             deadlines,

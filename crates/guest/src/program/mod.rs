@@ -26,6 +26,7 @@ mod input_queue;
 mod input_writer;
 mod log_reader;
 mod log_ring;
+mod memory_events;
 mod outbox;
 mod output_stream;
 mod poll;

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::net::UnixListener;
 
 use super::guest::Inherited;
+use super::memory_events::MemoryEvents;
 use super::sys;
 use crate::protocol::{CONFIG_FD, GuestConfig, LISTENER_FD, MAX_MESSAGE_BYTES, STREAM_FD, decode};
 
@@ -26,7 +27,8 @@ pub fn start_up() -> io::Result<Inherited> {
     let stream = sys::take_inherited(STREAM_FD)?;
     let listener = take_listener()?;
     let config = read_config()?;
-    Ok(Inherited { stream, listener, config, children, open_files })
+    let memory_events = MemoryEvents::take(config.memory_events_fd)?;
+    Ok(Inherited { stream, listener, config, children, open_files, memory_events })
 }
 
 fn take_listener() -> io::Result<Option<UnixListener>> {

@@ -85,6 +85,10 @@ pub struct GuestConfig {
     /// No command may give a file the setuid or setgid bit: a folder of the host can be written to.
     #[cbor(n(12), default)]
     pub forbid_setuid: bool,
+    /// The descriptor of a file with a line `oom_kill <number>`: how many processes of the sandbox were killed because
+    /// its memory was used up (`memory.events`, or `memory.oom_control` of cgroup v1).
+    #[n(10)]
+    pub memory_events_fd: Option<i32>,
 }
 
 /// A user inside the sandbox.

@@ -42,3 +42,6 @@ pub const STREAM_FD: i32 = 3;
 pub const LISTENER_FD: i32 = 4;
 /// The file descriptor from which the guest reads its [`GuestConfig`], encoded, to the end.
 pub const CONFIG_FD: i32 = 5;
+/// The file descriptor on which a native guest finds the file that counts the kills for want of memory, where
+/// [`GuestConfig::memory_events_fd`] says so.
+pub const MEMORY_EVENTS_FD: i32 = 6;

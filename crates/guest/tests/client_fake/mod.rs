@@ -61,6 +61,7 @@ pub fn parts(workdir: &str) -> GuestDriverParts {
         capabilities: Capabilities::new([]),
         isolation,
         destroyer: Arc::new(CountingDestroyer::default()),
+        meter: None,
     }
 }
 

@@ -134,6 +134,7 @@ fn config_for(directory: &Path) -> GuestConfig {
         log_bytes: 1 << 20,
         max_processes: None,
         forbid_setuid: false,
+        memory_events_fd: None,
     }
 }
 

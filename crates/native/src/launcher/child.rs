@@ -21,6 +21,7 @@ pub(crate) struct Shared<'a> {
     descriptors: Vec<RawFd>,
     /// Where the listeners of the network `egress` go.
     egress: Option<BorrowedFd<'a>>,
+    group_tasks: Vec<RawFd>,
     trees: HashMap<usize, RawFd>,
     open_files: Option<Rlimit>,
     given_up: bool,
@@ -41,6 +42,7 @@ impl<'a> Shared<'a> {
             guest,
             descriptors,
             egress: None,
+            group_tasks: Vec::new(),
             trees: HashMap::new(),
             open_files: None,
             given_up: false,
@@ -61,6 +63,11 @@ impl<'a> Shared<'a> {
     /// The limit of open files that the sandbox begins with.
     pub(crate) fn set_open_files(&mut self, limit: Rlimit) {
         self.open_files = Some(limit);
+    }
+
+    /// The `tasks` of the control groups that the child enters.
+    pub(crate) fn set_group_tasks(&mut self, tasks: impl Iterator<Item = RawFd>) {
+        self.group_tasks = tasks.collect();
     }
 
     /// The tree that the bind with this index attaches.
@@ -116,6 +123,7 @@ impl Shared<'_> {
 
     fn carry_out(&self, index: usize, step: &Step) -> io::Result<()> {
         match step {
+            Step::EnterGroups(_) => self.enter_groups(),
             Step::MapSingle { uid, gid } => map_single(*uid, *gid),
             Step::BecomeInnerRoot => sys::become_id(0),
             Step::PrivateMounts => sys::mount("", "/", "", libc::MS_REC | libc::MS_PRIVATE, ""),
@@ -141,9 +149,15 @@ impl Shared<'_> {
                 std::fs::write(format!("/proc/sys/user/{name}"), most.to_string())
             }
             Step::PidMax(most) => std::fs::write("/proc/sys/kernel/pid_max", most.to_string()),
+            Step::Processors(numbers) => run_on(numbers),
             Step::Landlock(abi) => restrict_by_landlock(*abi),
             Step::Seccomp(packed) => sys::install_seccomp(&unpack_filter(packed)),
         }
+    }
+
+    fn enter_groups(&self) -> io::Result<()> {
+        self.group_tasks.iter().try_for_each(|tasks| sys::enter_group(*tasks))?;
+        sys::unshare_groups()
     }
 
     fn bind(&self, index: usize, bind: &Bind) -> io::Result<()> {
@@ -165,6 +179,12 @@ impl Shared<'_> {
             Hold { readonly: bind.readonly, devices: false, recursive: bind.recursive },
         )
     }
+}
+
+fn run_on(numbers: &[u32]) -> io::Result<()> {
+    let mut set = rustix::thread::CpuSet::new();
+    numbers.iter().for_each(|number| set.set(*number as usize));
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
 const NO_PROGRAMS: u64 = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;

@@ -4,16 +4,20 @@ use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use eyot::{Error, ErrorKind, Result};
+use eyot::{Error, ErrorKind};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
+use rustix::time::Timespec;
 
-use super::MAX_PLAN_BYTES;
+use super::{GUEST, GUEST_AND_ANSWER, MAX_PLAN_BYTES};
+use crate::cgroup::{CgroupCause, GroupDescriptors, Home, Place, scope_command};
 use crate::plan::{Launched, Plan};
 
 static LAUNCHER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/eyot-launcher"));
@@ -22,46 +26,107 @@ static LAUNCHER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/eyot-launcher
 pub(crate) struct Launcher {
     socket: Mutex<OwnedFd>,
     process: Child,
+    home: Result<Home, CgroupCause>,
 }
 
-/// What every new guest is given: the stream to its maker, the listener for others, its configuration.
+/// What every new guest is given: the stream to its maker, the listener for others, its configuration; and its control
+/// groups.
 pub(crate) struct GuestDescriptors {
     pub stream: OwnedFd,
     pub listener: OwnedFd,
     pub config: OwnedFd,
     /// Where the listeners of the network `egress` are sent, if it has that.
     pub egress: Option<OwnedFd>,
+    pub groups: GroupDescriptors,
 }
 
+impl GuestDescriptors {
+    /// In the order in which the launcher takes them apart.
+    fn in_order(&self) -> Vec<BorrowedFd<'_>> {
+        let guest = [&self.stream, &self.listener, &self.config].into_iter();
+        let groups = self.groups.memory_events.iter().chain(&self.groups.into).chain(&self.groups.tasks);
+        guest.chain(groups).chain(&self.egress).map(AsFd::as_fd).collect()
+    }
+}
+
+/// How long the user manager may take to give the launcher a scope.
+const SCOPE_PATIENCE: Duration = Duration::from_secs(10);
+
 impl Launcher {
-    /// Starts a launcher and hands it the guest's program.
-    pub(crate) fn start() -> Result<Self> {
-        Self::try_start().map_err(|error| {
+    /// Starts a launcher where it can give sandboxes control groups, if there is such a place, and hands it the guest's
+    /// program.
+    pub(crate) fn start() -> eyot::Result<Self> {
+        let started = match Place::find() {
+            Place::Here(home) => Self::start_plainly(Ok(home)),
+            Place::Nowhere(cause) => Self::start_plainly(Err(cause)),
+            Place::UserManager => Self::start_in_scope().or_else(|error| {
+                tracing::warn!(%error, "get a control group from the user manager; limits are not enforced");
+                Self::start_plainly(Err(CgroupCause::NoScope { reason: crate::sentence(&error) }))
+            }),
+        };
+        started.map_err(|error| {
             Error::new(ErrorKind::Setup, "start the sandbox launcher: failed").with_source(error)
         })
     }
 
-    fn try_start() -> io::Result<Self> {
+    fn start_plainly(home: Result<Home, CgroupCause>) -> io::Result<Self> {
+        let program = sealed("eyot-launcher", LAUNCHER)?;
+        let mut command = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()));
+        command.env_clear().stdout(Stdio::null());
+        Self::spawn(command, GUEST, home)
+    }
+
+    /// Through the user manager. It must be there before it can be put into a group of its own.
+    fn start_in_scope() -> io::Result<Self> {
+        let mut command = scope_command("/proc/self/fd/1");
+        // What the manager's program becomes must be open when it does: the standard output is.
+        command.stdout(Stdio::from(sealed("eyot-launcher", LAUNCHER)?));
+        let mut launcher = Self::spawn(command, GUEST_AND_ANSWER, Err(CgroupCause::NotDelegated))?;
+        if let Err(error) = launcher.wait_for_answer() {
+            launcher.process.kill()?;
+            return Err(error);
+        }
+        launcher.home = Home::around(launcher.process.id());
+        Ok(launcher)
+    }
+
+    fn spawn(mut command: Command, greeting: &[u8], home: Result<Home, CgroupCause>) -> io::Result<Self> {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-        let program = sealed("eyot-launcher", LAUNCHER)?;
-        let process = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()))
-            .stdin(Stdio::from(theirs))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .env_clear()
-            .current_dir("/")
-            .spawn()?;
+        command.stdin(Stdio::from(theirs)).stderr(Stdio::null()).current_dir("/");
+        let process = command.spawn()?;
+        // With it go this process's copies of what it was given: an end of the other side is to be seen.
+        drop(command);
+        let launcher = Self { socket: Mutex::new(ours), process, home };
         let guest = sealed("eyot-guest", eyot_guest::PROGRAM)?;
         // A program that its own process can't read makes that process's files in /proc the host root's, not the inner
         // root's: no user inside can then change the guest's oom_score_adj, say.
         rustix::fs::fchmod(&guest, Mode::from_raw_mode(0o111))?;
-        send(ours.as_fd(), b"guest", &[guest.as_fd()])?;
-        Ok(Self { socket: Mutex::new(ours), process })
+        send(launcher.socket().as_fd(), greeting, &[guest.as_fd()])?;
+        Ok(launcher)
+    }
+
+    fn wait_for_answer(&self) -> io::Result<()> {
+        let socket = self.socket();
+        let timeout = Timespec::try_from(SCOPE_PATIENCE).map_err(io::Error::other)?;
+        let mut waited = [PollFd::new(&*socket, PollFlags::IN)];
+        if poll(&mut waited, Some(&timeout))? == 0 {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        receive(socket.as_fd()).map(drop)
+    }
+
+    fn socket(&self) -> MutexGuard<'_, OwnedFd> {
+        self.socket.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where its sandboxes' control groups are made, or why nowhere.
+    pub(crate) fn home(&self) -> Result<&Home, &CgroupCause> {
+        self.home.as_ref()
     }
 
     /// Has one sandbox made. Blocks for about a millisecond; callers take turns.
-    pub(crate) fn launch(&self, plan: &Plan, guest: &GuestDescriptors) -> Result<(i32, OwnedFd)> {
+    pub(crate) fn launch(&self, plan: &Plan, guest: &GuestDescriptors) -> eyot::Result<(i32, OwnedFd)> {
         let bytes = minicbor::to_vec(plan).map_err(|error| {
             Error::new(ErrorKind::Internal, "create sandbox: write the plan down: failed").with_source(error)
         })?;
@@ -86,10 +151,8 @@ impl Launcher {
     }
 
     fn exchange(&self, plan: &[u8], guest: &GuestDescriptors) -> io::Result<(Launched, Option<OwnedFd>)> {
-        let socket = self.socket.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut descriptors = vec![guest.stream.as_fd(), guest.listener.as_fd(), guest.config.as_fd()];
-        descriptors.extend(guest.egress.as_ref().map(AsFd::as_fd));
-        send(socket.as_fd(), plan, &descriptors)?;
+        let socket = self.socket();
+        send(socket.as_fd(), plan, &guest.in_order())?;
         receive(socket.as_fd())
     }
 }
@@ -97,7 +160,7 @@ impl Launcher {
 impl Drop for Launcher {
     fn drop(&mut self) {
         // Its socket ends with ours, and it with its socket; waiting for it leaves no zombie behind.
-        let socket = self.socket.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let socket = self.socket.get_mut().unwrap_or_else(PoisonError::into_inner);
         if rustix::net::shutdown(&*socket, rustix::net::Shutdown::Both).is_ok()
             && let Err(error) = self.process.wait()
         {
@@ -131,6 +194,9 @@ fn hint(step: &str, errno: i32) -> Option<&'static str> {
         ("mount the root overlay", libc::EPERM | libc::EINVAL) => Some(
             "the state folder must be on a local disk with user xattrs (ext4, xfs, btrfs); choose one with --state",
         ),
+        ("enter its control groups", libc::EINVAL) => Some(
+            "processes with a real-time priority can't enter a cgroup v1 group: make sandboxes without one",
+        ),
         ("mount /proc", libc::EPERM) => Some(
             "inside a container /proc is masked; give the container --security-opt systempaths=unconfined",
         ),
@@ -153,7 +219,7 @@ pub(crate) fn sealed(name: &str, program: &[u8]) -> io::Result<OwnedFd> {
 }
 
 fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
     sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;

@@ -13,3 +13,9 @@ mod source;
 
 /// How large a plan may be, in bytes: what one message on a socket carries everywhere.
 pub(crate) const MAX_PLAN_BYTES: usize = 128 * 1024;
+
+/// The first message, which brings the guest's program.
+#[cfg(feature = "provider")]
+pub(crate) const GUEST: &[u8] = b"guest";
+/// The same from somebody who wants to know that the launcher runs.
+pub(crate) const GUEST_AND_ANSWER: &[u8] = b"guest?";

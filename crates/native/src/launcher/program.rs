@@ -15,9 +15,9 @@ use rustix::net::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::MAX_PLAN_BYTES;
 use super::child::Shared;
 use super::source::Source;
+use super::{GUEST_AND_ANSWER, MAX_PLAN_BYTES};
 use crate::plan::{Bind, IdMap, Launched, Plan, RANGE_LEN, Step};
 use crate::sys::{self, ChildStack, Gate};
 
@@ -69,7 +69,7 @@ impl Received {
     fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<bool> {
         self.bytes.resize(MAX_PLAN_BYTES, 0);
         self.descriptors.clear();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut buffers = [IoSliceMut::new(&mut self.bytes)];
         let message = recvmsg(socket, &mut buffers, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
@@ -126,7 +126,10 @@ impl Launcher {
     fn answer(&mut self, socket: BorrowedFd<'_>, received: &mut Received) -> io::Result<()> {
         if self.guest.is_none() {
             self.guest = received.descriptors.pop();
-            return Ok(());
+            return match received.bytes == GUEST_AND_ANSWER {
+                true => reply(socket, &Launched::Running(std::process::id() as i32), None),
+                false => Ok(()),
+            };
         }
         match self.launch(received) {
             Ok((pid, pidfd)) => {
@@ -150,13 +153,9 @@ impl Launcher {
     fn launch(&self, received: &mut Received) -> Result<(i32, OwnedFd), Failed> {
         let invalid = || Failed::at("read the plan", io::Error::from_raw_os_error(libc::EINVAL));
         let plan: Plan = minicbor::decode(&received.bytes).map_err(|_| invalid())?;
-        let mut descriptors = std::mem::take(&mut received.descriptors);
-        // Behind the guest's own three: where the listeners of the network `egress` go.
-        let egress = plan.steps.contains(&Step::EgressSockets).then(|| descriptors.pop()).flatten();
+        let descriptors = Descriptors::sort(std::mem::take(&mut received.descriptors), &plan);
+        let descriptors = descriptors.ok_or_else(invalid)?;
         let guest = self.guest.as_ref().ok_or_else(invalid)?;
-        if descriptors.len() != 3 {
-            return Err(invalid());
-        }
         let gate = Gate::new();
         if matches!(plan.map, IdMap::Single { .. }) {
             // Nothing is to be done for it from outside: it need not wait for a wake-up.
@@ -164,12 +163,14 @@ impl Launcher {
         }
         let mut stack = ChildStack::new().map_err(|error| Failed::at("map a stack", error))?;
         let mut shared =
-            Shared::new(&plan, &gate, guest.as_raw_fd(), descriptors.iter().map(AsRawFd::as_raw_fd));
+            Shared::new(&plan, &gate, guest.as_raw_fd(), descriptors.guest.iter().map(AsRawFd::as_raw_fd));
+        shared.set_group_tasks(descriptors.group_tasks.iter().map(AsRawFd::as_raw_fd));
         shared.set_open_files(self.open_files);
-        if let Some(socket) = &egress {
+        if let Some(socket) = &descriptors.egress {
             shared.set_egress(socket.as_fd());
         }
-        let (pid, pidfd) = sys::clone_child(plan.own_network, &gate, &mut stack, &mut shared)
+        let into_group = descriptors.into_group.as_ref().map(AsFd::as_fd);
+        let (pid, pidfd) = sys::clone_child(plan.own_network, into_group, &gate, &mut stack, &mut shared)
             .map_err(|error| Failed::at("create the namespaces", error))?;
         let prepared = prepare_from_outside(&plan, pid, &mut shared);
         if prepared.is_err() {
@@ -186,6 +187,31 @@ impl Launcher {
         Err(failed)
     }
 }
+
+/// What comes with a plan, by what it is for: first the guest's own, then the v2 group, the v1 groups, and where the
+/// listeners of the network `egress` go.
+struct Descriptors {
+    guest: Vec<OwnedFd>,
+    into_group: Option<OwnedFd>,
+    group_tasks: Vec<OwnedFd>,
+    egress: Option<OwnedFd>,
+}
+
+impl Descriptors {
+    fn sort(mut all: Vec<OwnedFd>, plan: &Plan) -> Option<Self> {
+        let egress = if plan.steps.contains(&Step::EgressSockets) { Some(all.pop()?) } else { None };
+        let tasks = plan.steps.iter().find_map(|step| match step {
+            Step::EnterGroups(count) => usize::try_from(*count).ok(),
+            _ => None,
+        });
+        let group_tasks = all.split_off(all.len().checked_sub(tasks.unwrap_or(0))?);
+        let into_group = if plan.into_group { Some(all.pop()?) } else { None };
+        GUEST_DESCRIPTORS.contains(&all.len()).then_some(Self { guest: all, into_group, group_tasks, egress })
+    }
+}
+
+/// How many descriptors a guest is given.
+const GUEST_DESCRIPTORS: std::ops::RangeInclusive<usize> = 3..=4;
 
 /// What failed while a sandbox was made.
 struct Failed {

@@ -2,6 +2,7 @@
 //! whoever is killed when. This program is also the maker that is killed: see [`maker`].
 
 mod deadlines;
+mod groups;
 mod images;
 mod maker;
 mod many;
@@ -22,8 +23,14 @@ fn main() {
     if arguments.next().as_deref() == Some("maker") {
         return maker::main(arguments);
     }
-    let trials =
-        [outliving::trials(), deadlines::trials(), many::trials(), workspaces::trials(), images::trials()];
+    let trials = [
+        groups::trials(),
+        outliving::trials(),
+        deadlines::trials(),
+        many::trials(),
+        workspaces::trials(),
+        images::trials(),
+    ];
     libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit();
 }
 

@@ -1,0 +1,302 @@
+//! Where the groups of sandboxes go: below a group of the machine that this process may write to.
+//!
+//! - v1, and the v2 tree of a hybrid host: `eyot-<id>` below the own position in each hierarchy, so that what limits
+//!   the maker limits its sandboxes too. No folder of their own lies between: one that stays behind empty would keep
+//!   the maker's own group from being removed.
+//! - v2 alone: `eyot/<id>` below a group that was delegated to Eyot (`Delegate=yes`), else, for root, below the root
+//!   group. A v2 group passes controllers on only while no process is in it, hence the group between. An ordinary user
+//!   without a delegated group asks the user manager for one, where there is a manager ([`Place::UserManager`]).
+//!
+//! Controllers are switched on in Eyot's own groups, in delegated ones, and in the root group of a machine that systemd
+//! does not manage (a container's or a small machine's own init leaves them off; switching them on only begins to count).
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, AtFlags, CWD};
+
+use super::group::write;
+use super::position::{self, Hierarchy, Version};
+use super::setting::Wanted;
+use super::{CgroupCause, CgroupController, CgroupSupport};
+
+/// Where to turn.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// Groups can be made here.
+    Here(Home),
+    /// The user manager may give a group to a launcher that is started through it.
+    UserManager,
+    /// Nowhere.
+    Nowhere(CgroupCause),
+}
+
+/// Where groups are made.
+#[derive(Debug)]
+pub(crate) struct Home {
+    pub(super) branches: Vec<Branch>,
+    cause: Option<CgroupCause>,
+}
+
+/// One hierarchy in which each sandbox has a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Branch {
+    pub version: Version,
+    /// The group below which the sandboxes' groups are.
+    parent: PathBuf,
+    /// What their names begin with.
+    prefix: &'static str,
+    pub controllers: BTreeSet<CgroupController>,
+    freezer: bool,
+}
+
+impl Branch {
+    pub(super) fn path(&self, id: &str) -> PathBuf {
+        self.parent.join(format!("{}{id}", self.prefix))
+    }
+
+    /// A v2 group can always be killed and frozen, whatever it limits.
+    pub(super) fn is_needed(&self, wanted: &Wanted) -> bool {
+        let limits = self.controllers.iter().any(|controller| wanted.needs(*controller));
+        limits || self.freezer || self.version == Version::V2
+    }
+}
+
+/// The prefix where nothing of Eyot's lies between.
+const AMONG_OTHERS: &str = "eyot-";
+/// The group between on v2.
+const FOLDER: &str = "eyot";
+/// Where this process goes to let its own group pass on controllers.
+const LEAF: &str = "eyot-maker";
+
+impl Place {
+    /// Looks where groups can go, and prepares it. Makes no group for any sandbox yet.
+    pub(crate) fn find() -> Self {
+        let hierarchies = match position::read() {
+            Ok(hierarchies) if !hierarchies.is_empty() => hierarchies,
+            _ => return Self::Nowhere(CgroupCause::NotMounted),
+        };
+        let limits = |hierarchy: &&Hierarchy| {
+            hierarchy.version == Version::V1 && !known(&hierarchy.controllers).is_empty()
+        };
+        match hierarchies.iter().any(|hierarchy| limits(&hierarchy)) {
+            true => by_v1(&hierarchies),
+            false => by_v2(&hierarchies),
+        }
+    }
+}
+
+impl Home {
+    /// In the delegated group that a process of this user is in alone. It is moved into a group below it.
+    ///
+    /// # Errors
+    /// Why sandboxes can't have groups there.
+    pub(crate) fn around(pid: u32) -> Result<Self, CgroupCause> {
+        let hierarchies = position::of(pid).map_err(|_| CgroupCause::NotMounted)?;
+        let v2 = hierarchies.iter().find(|hierarchy| hierarchy.version == Version::V2);
+        let own = &v2.ok_or(CgroupCause::NotMounted)?.own;
+        leave_alone(own, pid)?;
+        Self::below(own)
+    }
+
+    /// Makes the group between in a group whose controllers are passed on.
+    fn below(parent: &Path) -> Result<Self, CgroupCause> {
+        let folder = parent.join(FOLDER);
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(_) => return Err(CgroupCause::NotWritable { group: parent.to_owned() }),
+            Ok(()) => {}
+        }
+        pass_on(&folder);
+        Self::of_folder(folder)
+    }
+
+    fn of_folder(folder: PathBuf) -> Result<Self, CgroupCause> {
+        let controllers = passed_on(&folder);
+        let cause = missing(&controllers, &folder);
+        if controllers.is_empty() {
+            return Err(cause.unwrap_or(CgroupCause::NotMounted));
+        }
+        let branch = Branch { version: Version::V2, parent: folder, prefix: "", controllers, freezer: false };
+        Ok(Self { branches: vec![branch], cause })
+    }
+
+    /// What the paths of its groups begin with; an id follows.
+    pub(super) fn beginnings(&self) -> impl Iterator<Item = String> {
+        self.branches.iter().filter_map(|branch| branch.path("").into_os_string().into_string().ok())
+    }
+
+    /// A home with one v1 hierarchy.
+    #[cfg(test)]
+    pub(super) fn fake(parent: &Path) -> Self {
+        let controllers = BTreeSet::from([CgroupController::Memory]);
+        let parent = parent.to_owned();
+        let branch =
+            Branch { version: Version::V1, parent, prefix: AMONG_OTHERS, controllers, freezer: false };
+        Self { branches: vec![branch], cause: None }
+    }
+
+    /// What they hold, and why not more.
+    pub(crate) fn support(&self) -> CgroupSupport {
+        let held: BTreeSet<_> =
+            self.branches.iter().flat_map(|branch| branch.controllers.iter().copied()).collect();
+        CgroupSupport { controllers: held.into_iter().collect(), cause: self.cause.clone() }
+    }
+}
+
+/// Below the own position of every v1 hierarchy that limits anything, and of the v2 tree for killing and freezing.
+fn by_v1(hierarchies: &[Hierarchy]) -> Place {
+    let has_v2 = hierarchies.iter().any(|at| at.version == Version::V2 && may_write(&at.own));
+    let branch = |at: &Hierarchy| {
+        let controllers = match at.version {
+            Version::V1 => known(&at.controllers),
+            Version::V2 => passed_on(&at.own),
+        };
+        let freezer =
+            at.version == Version::V1 && !has_v2 && at.controllers.iter().any(|name| name == "freezer");
+        let parent = at.own.clone();
+        Branch { version: at.version, parent, prefix: AMONG_OTHERS, controllers, freezer }
+    };
+    let serves =
+        |branch: &Branch| !branch.controllers.is_empty() || branch.freezer || branch.version == Version::V2;
+    let all: Vec<Branch> = hierarchies.iter().map(branch).filter(serves).collect();
+    let (branches, closed): (Vec<_>, Vec<_>) = all.into_iter().partition(|branch| may_write(&branch.parent));
+    let held: BTreeSet<_> = branches.iter().flat_map(|branch| branch.controllers.iter().copied()).collect();
+    let closed = closed.into_iter().find(|branch| !branch.controllers.is_empty());
+    let cause = match closed {
+        Some(branch) if is_root() => Some(CgroupCause::NotWritable { group: branch.parent }),
+        Some(_) => Some(CgroupCause::NotDelegated),
+        None => missing(&held, Path::new("/")),
+    };
+    match (held.is_empty(), cause) {
+        (true, cause) => Place::Nowhere(cause.unwrap_or(CgroupCause::NotMounted)),
+        (false, cause) => Place::Here(Home { branches, cause }),
+    }
+}
+
+/// Below a delegated group; else, for root, below the root group.
+fn by_v2(hierarchies: &[Hierarchy]) -> Place {
+    let Some(at) = hierarchies.iter().find(|at| at.version == Version::V2) else {
+        return Place::Nowhere(CgroupCause::NotMounted);
+    };
+    let found = match delegated(at) {
+        None if is_root() => at_the_top(&at.mount_point),
+        None if super::scope::is_reachable() => return Place::UserManager,
+        None => Err(CgroupCause::NotDelegated),
+        Some(found) => found,
+    };
+    match found {
+        Ok(home) => Place::Here(home),
+        Err(_) if !is_root() && super::scope::is_reachable() => Place::UserManager,
+        Err(cause) => Place::Nowhere(cause),
+    }
+}
+
+/// In a group that was left to this process, if there is one: the one above its own, where it was put into a group
+/// below the delegated one; or its own.
+fn delegated(at: &Hierarchy) -> Option<Result<Home, CgroupCause>> {
+    let above = at.own.parent().filter(|above| above.starts_with(&at.mount_point));
+    if let Some(above) = above.filter(|above| is_delegated(above)) {
+        pass_on(above);
+        if !passed_on(above).is_empty() {
+            return Some(Home::below(above));
+        }
+    }
+    // The top of a namespace of its own is a container's; the machine's root group alone has no events.
+    let is_containers = at.own == at.mount_point && is_root() && at.own.join("cgroup.events").exists();
+    if !is_containers && !is_delegated(&at.own) {
+        return None;
+    }
+    Some(leave_alone(&at.own, std::process::id()).and_then(|()| Home::below(&at.own)))
+}
+
+/// Moves a process into a group below its own, unless that passes on controllers already. Only when nobody else is in
+/// the group: others are not moved.
+fn leave_alone(own: &Path, pid: u32) -> Result<(), CgroupCause> {
+    if !may_write(own) {
+        return Err(CgroupCause::NotWritable { group: own.to_owned() });
+    }
+    pass_on(own);
+    if !passed_on(own).is_empty() {
+        return Ok(());
+    }
+    let occupied = || CgroupCause::Occupied { group: own.to_owned() };
+    let listed = fs::read_to_string(own.join("cgroup.procs")).unwrap_or_default();
+    if listed.trim() != pid.to_string() {
+        return Err(occupied());
+    }
+    let leaf = own.join(LEAF);
+    let made = match fs::create_dir(&leaf) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    };
+    made.and_then(|()| write(&leaf.join("cgroup.procs"), &pid.to_string())).map_err(|_| occupied())?;
+    pass_on(own);
+    Ok(())
+}
+
+fn at_the_top(root: &Path) -> Result<Home, CgroupCause> {
+    if !may_write(root) {
+        return Err(CgroupCause::NotWritable { group: root.to_owned() });
+    }
+    // What systemd manages is systemd's: it has switched on what is in use.
+    if !Path::new("/run/systemd/system").exists() {
+        pass_on(root);
+    }
+    if passed_on(root).is_empty() {
+        return Err(missing(&BTreeSet::new(), root).unwrap_or(CgroupCause::NotMounted));
+    }
+    Home::below(root)
+}
+
+/// Has a group pass on what it has itself of the controllers that Eyot uses. What can't be passed on is seen by
+/// [`passed_on`] not naming it.
+fn pass_on(group: &Path) {
+    let own = controllers_in(&group.join("cgroup.controllers"));
+    for controller in own.difference(&passed_on(group)) {
+        drop(write(&group.join("cgroup.subtree_control"), &format!("+{}", controller.name())));
+    }
+}
+
+fn passed_on(group: &Path) -> BTreeSet<CgroupController> {
+    controllers_in(&group.join("cgroup.subtree_control"))
+}
+
+fn controllers_in(file: &Path) -> BTreeSet<CgroupController> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    known(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+}
+
+fn known(names: &[String]) -> BTreeSet<CgroupController> {
+    CgroupController::ALL.into_iter().filter(|known| names.iter().any(|name| name == known.name())).collect()
+}
+
+fn missing(held: &BTreeSet<CgroupController>, group: &Path) -> Option<CgroupCause> {
+    let first = [CgroupController::Memory, CgroupController::Pids, CgroupController::Cpu];
+    let controller = first.into_iter().find(|controller| !held.contains(controller))?;
+    Some(CgroupCause::NoController { controller, group: group.to_owned() })
+}
+
+/// Whether systemd marks the group as left to who is in it; or, without systemd, whether it was given to this user.
+fn is_delegated(group: &Path) -> bool {
+    let marked = ["user.delegate", "trusted.delegate"].iter().any(|name| {
+        let mut value = [0_u8; 1];
+        rustix::fs::getxattr(group, *name, &mut value[..]).is_ok_and(|length| length == 1 && value == *b"1")
+    });
+    let owned = || {
+        let owner = fs::metadata(group).map(|found| found.uid());
+        !is_root() && owner.is_ok_and(|uid| uid == rustix::process::geteuid().as_raw())
+    };
+    may_write(group) && (marked || (!Path::new("/run/systemd/system").exists() && owned()))
+}
+
+fn may_write(group: &Path) -> bool {
+    rustix::fs::accessat(CWD, group, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

@@ -1,0 +1,125 @@
+//! Limits by control groups: where the groups of sandboxes may go on this host ([`Home`]), and the groups of one sandbox
+//! ([`Groups`]). Own code, because what there is to do is to write a handful of files.
+//!
+//! A sandbox enters its groups without the stall that a write to `cgroup.procs` costs (up to 20 ms, an RCU grace
+//! period): on v2 it is born in its group (`CLONE_INTO_CGROUP`), on v1 it moves itself by writing `0` to `tasks`, for
+//! which the kernel does not wait for other threads. Groups that were there before are never changed, but for
+//! controllers that are switched on where the groups were left to Eyot.
+
+mod group;
+mod home;
+mod places;
+mod position;
+mod scope;
+mod setting;
+
+use std::fmt;
+use std::path::PathBuf;
+
+pub(crate) use group::{GroupDescriptors, GroupPlan, freeze, let_die, measure, remove};
+pub(crate) use home::{Home, Place};
+pub(crate) use places::{groups_of, note};
+pub(crate) use scope::command as scope_command;
+pub(crate) use setting::{DEFAULT_MEMORY_MIB, Wanted};
+
+/// A control group controller that Eyot limits sandboxes with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum CgroupController {
+    /// Processor time.
+    Cpu,
+    /// Memory.
+    Memory,
+    /// Processes and threads.
+    Pids,
+}
+
+impl CgroupController {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Cpu, Self::Memory, Self::Pids];
+
+    /// The kernel's name for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
+            Self::Pids => "pids",
+        }
+    }
+}
+
+/// Why sandboxes can't be limited by control groups, or not by all controllers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CgroupCause {
+    /// No control groups are mounted where this process can see its own.
+    NotMounted,
+    /// The own group can't be written to: a container's are often mounted read-only.
+    NotWritable {
+        /// The group's directory.
+        group: PathBuf,
+    },
+    /// Other processes are in the only group that could be used; while there are, it passes on no controllers.
+    Occupied {
+        /// The group's directory.
+        group: PathBuf,
+    },
+    /// An ordinary user to whom no group was delegated, and whose user manager can't be reached.
+    NotDelegated,
+    /// The user manager did not start a scope.
+    NoScope {
+        /// What came of it.
+        reason: String,
+    },
+    /// A controller is not there, or not passed on to the group.
+    NoController {
+        /// The one.
+        controller: CgroupController,
+        /// The group whose children lack it.
+        group: PathBuf,
+    },
+}
+
+impl fmt::Display for CgroupCause {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotMounted => write!(out, "no control groups are mounted here"),
+            Self::NotWritable { group } => {
+                write!(out, "the control group `{}` can't be written to", group.display())
+            }
+            Self::Occupied { group } => {
+                let group = group.display();
+                write!(out, "other processes are in the control group `{group}`, which so can't be divided")
+            }
+            Self::NotDelegated => {
+                write!(out, "no control group was delegated to this user, and no user manager can be reached")
+            }
+            Self::NoScope { reason } => write!(out, "the user manager started no scope: {reason}"),
+            Self::NoController { controller, group } => {
+                let (name, group) = (controller.name(), group.display());
+                write!(out, "the controller `{name}` is not passed on to the groups below `{group}`")
+            }
+        }
+    }
+}
+
+/// What control groups do for the sandboxes that this process makes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CgroupSupport {
+    /// What is limited by them, in order.
+    pub controllers: Vec<CgroupController>,
+    /// Why something is missing; `None` when nothing is.
+    pub cause: Option<CgroupCause>,
+}
+
+impl CgroupSupport {
+    /// Nothing, for this reason.
+    pub(crate) fn none(cause: CgroupCause) -> Self {
+        Self { controllers: Vec::new(), cause: Some(cause) }
+    }
+
+    /// Whether this one limits sandboxes.
+    pub fn has(&self, controller: CgroupController) -> bool {
+        self.controllers.contains(&controller)
+    }
+}

@@ -1,0 +1,208 @@
+//! Where this process sits in the machine's control groups: read from `/proc/self/cgroup` (its position in every
+//! hierarchy) and `/proc/self/mountinfo` (where each hierarchy is mounted, and from which of its groups on).
+
+use std::path::{Path, PathBuf};
+
+/// Which of the two interfaces a hierarchy has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    V1,
+    V2,
+}
+
+/// A mounted hierarchy, and the directory of the group that this process is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hierarchy {
+    pub version: Version,
+    /// Of a v1 hierarchy; a group of v2 tells its own in `cgroup.controllers`.
+    pub controllers: Vec<String>,
+    pub mount_point: PathBuf,
+    /// The own group's directory.
+    pub own: PathBuf,
+}
+
+/// The hierarchies that this process can see itself in.
+pub(super) fn read() -> std::io::Result<Vec<Hierarchy>> {
+    of(std::process::id())
+}
+
+/// The hierarchies that this process can see another one in.
+pub(super) fn of(pid: u32) -> std::io::Result<Vec<Hierarchy>> {
+    let cgroup = std::fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
+    let mountinfo = std::fs::read_to_string("/proc/self/mountinfo")?;
+    Ok(hierarchies(&cgroup, &mountinfo))
+}
+
+/// The same, from the two files' text. A hierarchy that is not mounted, or only from a group on that this process is
+/// not below, is left out.
+pub(super) fn hierarchies(cgroup: &str, mountinfo: &str) -> Vec<Hierarchy> {
+    let mounts: Vec<Mount> = mountinfo.lines().filter_map(Mount::parse).collect();
+    let positions = cgroup.lines().filter_map(Position::parse);
+    positions.filter_map(|position| position.find(&mounts)).collect()
+}
+
+/// One line of `/proc/self/cgroup`.
+struct Position<'a> {
+    controllers: Vec<&'a str>,
+    path: &'a str,
+}
+
+impl<'a> Position<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        let mut fields = line.splitn(3, ':');
+        let (_number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let controllers = controllers.split(',').filter(|name| !name.is_empty()).collect();
+        Some(Self { controllers, path })
+    }
+
+    fn find(&self, mounts: &[Mount]) -> Option<Hierarchy> {
+        // The last mount at a place hides those before it, and a hierarchy may be mounted at several.
+        let (mount, own) = mounts.iter().rev().find_map(|mount| Some((mount, self.within(mount)?)))?;
+        let hierarchy = Hierarchy {
+            version: mount.version,
+            controllers: self.controllers.iter().map(|name| (*name).to_owned()).collect(),
+            mount_point: mount.point.clone(),
+            own,
+        };
+        Some(hierarchy)
+    }
+
+    fn within(&self, mount: &Mount) -> Option<PathBuf> {
+        let same = match mount.version {
+            Version::V2 => self.controllers.is_empty(),
+            Version::V1 => self.controllers.iter().any(|name| mount.options.iter().any(|own| own == name)),
+        };
+        let below = Path::new(self.path).strip_prefix(&mount.root).ok().filter(|_| same)?;
+        let climbs = below.components().any(|part| part.as_os_str() == "..");
+        (!climbs).then(|| mount.point.components().chain(below.components()).collect())
+    }
+}
+
+/// One line of `/proc/self/mountinfo` that mounts control groups.
+struct Mount {
+    version: Version,
+    /// The group that is its top directory.
+    root: PathBuf,
+    point: PathBuf,
+    options: Vec<String>,
+}
+
+impl Mount {
+    fn parse(line: &str) -> Option<Self> {
+        let (mount, file_system) = line.split_once(" - ")?;
+        let mut file_system = file_system.split(' ');
+        let version = match file_system.next()? {
+            "cgroup" => Version::V1,
+            "cgroup2" => Version::V2,
+            _ => return None,
+        };
+        let options = file_system.nth(1).unwrap_or_default().split(',').map(str::to_owned).collect();
+        let mut fields = mount.split(' ');
+        let (root, point) = (fields.nth(3)?, fields.next()?);
+        Some(Self { version, root: unescaped(root), point: unescaped(point), options })
+    }
+}
+
+/// A path as mountinfo prints it: blanks, tabs, line ends and backslashes are octal numbers.
+fn unescaped(text: &str) -> PathBuf {
+    let octal = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+    octal.iter().fold(text.to_owned(), |text, (code, character)| text.replace(code, character)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(cgroup: &str, mountinfo: &str) -> Vec<(Version, String, String)> {
+        let found = hierarchies(cgroup, mountinfo).into_iter();
+        found.map(|at| (at.version, at.controllers.join(","), at.own.to_str().unwrap().to_owned())).collect()
+    }
+
+    fn one(version: Version, controllers: &str, own: &str) -> (Version, String, String) {
+        (version, controllers.to_owned(), own.to_owned())
+    }
+
+    #[test]
+    fn a_login_session_of_a_v2_host_is_found() {
+        let mountinfo = "\
+            24 30 0:22 / /proc rw,nosuid,nodev,noexec,relatime shared:14 - proc proc rw\n\
+            34 24 0:29 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
+        let cgroup = "0::/user.slice/user-1000.slice/session-3.scope\n";
+        let at = "/sys/fs/cgroup/user.slice/user-1000.slice/session-3.scope";
+        assert_eq!(own(cgroup, mountinfo), [one(Version::V2, "", at)]);
+    }
+
+    #[test]
+    fn a_v1_host_has_a_hierarchy_for_each_set_of_controllers() {
+        let mountinfo = "\
+            35 25 0:30 / /sys/fs/cgroup/systemd rw shared:11 - cgroup cgroup rw,xattr,name=systemd\n\
+            36 25 0:31 / /sys/fs/cgroup/cpu,cpuacct rw shared:12 - cgroup cgroup rw,cpu,cpuacct\n\
+            37 25 0:32 / /sys/fs/cgroup/memory rw shared:13 - cgroup cgroup rw,memory\n";
+        let cgroup = "12:pids:/\n4:cpu,cpuacct:/user.slice\n3:memory:/user.slice/user-0.slice\n\
+            1:name=systemd:/user.slice/user-0.slice/session-1.scope\n";
+        let expected = [
+            one(Version::V1, "cpu,cpuacct", "/sys/fs/cgroup/cpu,cpuacct/user.slice"),
+            one(Version::V1, "memory", "/sys/fs/cgroup/memory/user.slice/user-0.slice"),
+            one(
+                Version::V1,
+                "name=systemd",
+                "/sys/fs/cgroup/systemd/user.slice/user-0.slice/session-1.scope",
+            ),
+        ];
+        assert_eq!(own(cgroup, mountinfo), expected);
+    }
+
+    #[test]
+    fn a_hybrid_host_with_a_nested_position_has_both() {
+        let mountinfo = "\
+            31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n\
+            32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n\
+            33 31 0:30 / /sys/fs/cgroup/cpuacct rw,relatime - cgroup cgroup rw,cpuacct\n\
+            35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
+            41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
+        let cgroup = "4:memory:/process_api/3a52\n2:cpuacct:/\n1:cpu:/\n0::/\n";
+        let expected = [
+            one(Version::V1, "memory", "/sys/fs/cgroup/memory/process_api/3a52"),
+            one(Version::V1, "cpuacct", "/sys/fs/cgroup/cpuacct"),
+            one(Version::V1, "cpu", "/sys/fs/cgroup/cpu"),
+            one(Version::V2, "", "/sys/fs/cgroup/unified"),
+        ];
+        assert_eq!(own(cgroup, mountinfo), expected);
+    }
+
+    #[test]
+    fn a_container_that_sees_its_group_by_its_hosts_name_finds_itself_at_the_mount() {
+        let mountinfo =
+            "713 712 0:34 /docker/5f1e /sys/fs/cgroup/memory ro,nosuid master:17 - cgroup cgroup rw,memory\n";
+        let found = own("9:memory:/docker/5f1e\n", mountinfo);
+        assert_eq!(found, [one(Version::V1, "memory", "/sys/fs/cgroup/memory")]);
+        let below = own("9:memory:/docker/5f1e/inner\n", mountinfo);
+        assert_eq!(below, [one(Version::V1, "memory", "/sys/fs/cgroup/memory/inner")]);
+    }
+
+    #[test]
+    fn a_container_with_a_namespace_of_its_own_is_at_the_top() {
+        let mountinfo = "600 590 0:28 / /sys/fs/cgroup ro,nosuid,nodev,noexec,relatime - cgroup2 cgroup rw\n";
+        assert_eq!(own("0::/\n", mountinfo), [one(Version::V2, "", "/sys/fs/cgroup")]);
+    }
+
+    #[test]
+    fn a_position_above_or_beside_what_is_mounted_is_not_found() {
+        let mountinfo = "600 590 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n";
+        assert_eq!(own("0::/../../system.slice/x.service\n", mountinfo), []);
+        let beside = "713 712 0:34 /docker/5f1e /sys/fs/cgroup rw - cgroup2 cgroup rw\n";
+        assert_eq!(own("0::/docker/other\n", beside), []);
+    }
+
+    #[test]
+    fn colons_and_blanks_in_names_are_part_of_them() {
+        let mountinfo = "34 24 0:29 / /mnt/my\\040groups rw - cgroup2 cgroup2 rw\n";
+        assert_eq!(own("0::/a:b c\n", mountinfo), [one(Version::V2, "", "/mnt/my groups/a:b c")]);
+    }
+
+    #[test]
+    fn nothing_mounted_is_nothing_found() {
+        assert_eq!(own("0::/\n", "24 30 0:22 / /proc rw - proc proc rw\n"), []);
+        assert_eq!(own("", ""), []);
+    }
+}

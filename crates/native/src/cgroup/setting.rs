@@ -1,0 +1,128 @@
+//! What is written into a group's files to hold a sandbox's limits: computed without touching anything.
+
+use eyot::ValidSpec;
+
+use super::CgroupController;
+use super::position::Version;
+
+/// The limits of one sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub memory_mib: u64,
+    /// Processor time in microseconds per [`PERIOD_US`].
+    pub cpu_quota_us: Option<u64>,
+    pub pids: u64,
+}
+
+/// Memory when nobody says otherwise, in MiB.
+pub(crate) const DEFAULT_MEMORY_MIB: u64 = 2048;
+/// The period over which processor time is counted; the kernel's own for new groups.
+const PERIOD_US: u64 = 100_000;
+/// The least quota that the kernel takes.
+const MIN_QUOTA_US: u64 = 1_000;
+
+impl Wanted {
+    /// What a spec asks for. `guest_pids` are added for the guest's own threads and helpers.
+    pub(crate) fn of(spec: &ValidSpec, guest_pids: u64) -> Self {
+        let limits = &spec.spec().limits;
+        let quota = |cpus: f64| ((cpus * PERIOD_US as f64).round() as u64).max(MIN_QUOTA_US);
+        Self {
+            memory_mib: limits.memory_mib.unwrap_or(DEFAULT_MEMORY_MIB),
+            cpu_quota_us: limits.cpus.map(quota),
+            pids: limits.pids.unwrap_or(eyot::Limits::DEFAULT_PIDS).saturating_add(guest_pids),
+        }
+    }
+
+    /// Whether a controller has anything to hold.
+    pub(super) fn needs(&self, controller: CgroupController) -> bool {
+        controller != CgroupController::Cpu || self.cpu_quota_us.is_some()
+    }
+}
+
+/// A file of a group, and what is written to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Setting {
+    pub file: &'static str,
+    pub value: String,
+    /// Not there where the kernel does not count swap.
+    pub may_be_missing: bool,
+}
+
+/// How a controller holds the limits.
+pub(super) fn settings(version: Version, controller: CgroupController, wanted: &Wanted) -> Vec<Setting> {
+    let set = |file, value: String| Setting { file, value, may_be_missing: false };
+    let swap = |file, value: String| Setting { file, value, may_be_missing: true };
+    let bytes = wanted.memory_mib.saturating_mul(1 << 20).min(i64::MAX as u64).to_string();
+    match (controller, version) {
+        (CgroupController::Memory, Version::V2) => {
+            vec![set("memory.max", bytes), swap("memory.swap.max", "0".to_owned())]
+        }
+        // The second is of memory and swap together.
+        (CgroupController::Memory, Version::V1) => {
+            vec![set("memory.limit_in_bytes", bytes.clone()), swap("memory.memsw.limit_in_bytes", bytes)]
+        }
+        (CgroupController::Pids, _) => vec![set("pids.max", wanted.pids.min(MOST_PIDS).to_string())],
+        (CgroupController::Cpu, version) => match (wanted.cpu_quota_us, version) {
+            (None, _) => Vec::new(),
+            (Some(quota), Version::V2) => vec![set("cpu.max", format!("{quota} {PERIOD_US}"))],
+            (Some(quota), Version::V1) => vec![set("cpu.cfs_quota_us", quota.to_string())],
+        },
+    }
+}
+
+/// The kernel takes no larger number.
+const MOST_PIDS: u64 = 1 << 22;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eyot::{Limits, SandboxSpec};
+
+    fn wanted(limits: Limits) -> Wanted {
+        Wanted::of(&SandboxSpec { limits, ..SandboxSpec::default() }.validate().unwrap(), 320)
+    }
+
+    fn written(version: Version, wanted: &Wanted) -> Vec<String> {
+        let all = CgroupController::ALL.into_iter();
+        let settings = all.flat_map(|controller| settings(version, controller, wanted));
+        settings.map(|setting| format!("{}={}", setting.file, setting.value)).collect()
+    }
+
+    #[test]
+    fn limits_are_written_as_each_version_has_them() {
+        let limits = Limits { memory_mib: Some(64), cpus: Some(1.5), pids: Some(100), ..Limits::default() };
+        let wanted = wanted(limits);
+        let v2 = ["cpu.max=150000 100000", "memory.max=67108864", "memory.swap.max=0", "pids.max=420"];
+        assert_eq!(written(Version::V2, &wanted), v2);
+        let v1 = [
+            "cpu.cfs_quota_us=150000",
+            "memory.limit_in_bytes=67108864",
+            "memory.memsw.limit_in_bytes=67108864",
+            "pids.max=420",
+        ];
+        assert_eq!(written(Version::V1, &wanted), v1);
+    }
+
+    #[test]
+    fn without_limits_memory_and_processes_are_held_all_the_same_and_processors_are_not() {
+        let wanted = wanted(Limits::default());
+        assert_eq!((wanted.memory_mib, wanted.pids, wanted.cpu_quota_us), (2048, 832, None));
+        assert!(!wanted.needs(CgroupController::Cpu) && wanted.needs(CgroupController::Memory));
+        assert_eq!(settings(Version::V2, CgroupController::Cpu, &wanted), []);
+    }
+
+    #[test]
+    fn the_extremes_that_a_spec_may_ask_for_are_numbers_that_the_kernel_takes() {
+        let limits = Limits {
+            memory_mib: Some(Limits::MAX),
+            cpus: Some(0.01),
+            pids: Some(Limits::MAX),
+            ..Limits::default()
+        };
+        let wanted = wanted(limits);
+        let v2 = written(Version::V2, &wanted);
+        assert_eq!(v2[0], "cpu.max=1000 100000");
+        assert_eq!(v2[1], format!("memory.max={}", i64::MAX));
+        assert_eq!(v2[3], "pids.max=4194304");
+    }
+}
