@@ -14,7 +14,7 @@ use crate::{machine, packages};
 const USER: &str = "eyot-test";
 
 /// The test programs that make sandboxes.
-const OF_SANDBOXES: [&str; 5] = ["conformance", "threats", "real_programs", "lifecycle", "cli"];
+const OF_SANDBOXES: [&str; 6] = ["conformance", "threats", "real_programs", "lifecycle", "cli", "host"];
 
 /// Runs the tests.
 fn run_all() -> Result<(), String> {

@@ -80,7 +80,9 @@ impl Config {
     /// The configuration of this machine, this user and this environment.
     pub fn load() -> Result<Self, Failure> {
         let lookup = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let mut config = Self::from_env(lookup)?;
+        // Not through clap, which would show the flag in every line of usage while its variable is set. And not as text: a path that is none must be refused, not passed over for another folder.
+        let state = std::env::var_os("EYOT_STATE").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let mut config = Self { state, ..Self::from_env(lookup)? };
         for file in [user_file(lookup), Some(PathBuf::from(MACHINE_FILE))].into_iter().flatten() {
             if let Some(below) = Self::from_file(&file)? {
                 config = config.over(below);
@@ -127,8 +129,7 @@ impl Config {
             ttl: variable(&lookup, "EYOT_TTL")?,
             idle_timeout: variable(&lookup, "EYOT_IDLE_TIMEOUT")?,
         };
-        // Not through clap, which would show the flag in every line of usage while its variable is set.
-        Ok(Self { state: lookup("EYOT_STATE").map(PathBuf::from), log: lookup("EYOT_LOG"), defaults })
+        Ok(Self { state: None, log: lookup("EYOT_LOG"), defaults })
     }
 
     fn over(self, below: Self) -> Self {

@@ -9,7 +9,7 @@ use crate::args::GlobalArgs;
 use crate::config::Config;
 use crate::errors::Failure;
 use crate::output::Output;
-use crate::provider;
+use crate::provider::{self, Place, Simulated};
 
 /// The surroundings of one command.
 pub struct Context {
@@ -17,7 +17,8 @@ pub struct Context {
     pub output: Output,
     /// What the configuration files and the environment say.
     pub config: Config,
-    state: Option<PathBuf>,
+    /// Where sandboxes are kept.
+    pub place: Place,
 }
 
 impl Context {
@@ -26,17 +27,18 @@ impl Context {
         let config = Config::load()?;
         let state = global.state.as_deref().or(config.state.as_deref());
         let state = state.map(absolute).transpose()?;
-        Ok(Self { output: Output::new(global), config, state })
+        let simulated = global.simulate.as_deref().map(Simulated::read).transpose()?.unwrap_or_default();
+        Ok(Self { output: Output::new(global), config, place: Place { state, simulated } })
     }
 
     /// The provider. Opening it touches the state folder, so that is done as late as possible.
     pub fn provider(&self) -> Result<Arc<dyn SandboxProvider>, Failure> {
-        Ok(provider::open(self.state.clone())?)
+        Ok(provider::open(&self.place)?)
     }
 
     /// Where the sandboxes are kept.
     pub fn state_folder(&self) -> PathBuf {
-        self.state.clone().unwrap_or_else(provider::default_state_folder)
+        self.place.state.clone().unwrap_or_else(provider::default_state_folder)
     }
 
     /// The living sandbox of this name or id.

@@ -1,22 +1,75 @@
 //! Where sandboxes come from. This is the only file that knows which provider there is.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use eyot::{Result, SandboxProvider};
+use eyot::{Error, Result, SandboxProvider};
+use eyot_native::host;
 use eyot_native::{NativeOptions, NativeProvider, default_state_dir};
+use serde::Deserialize;
 
-/// The provider that keeps its sandboxes in `state`, or in the default state folder.
-pub fn open(state: Option<PathBuf>) -> Result<Arc<dyn SandboxProvider>> {
-    let mut options = NativeOptions::default();
-    if let Some(state) = state {
-        options.state = state;
+pub use eyot_native::host::{Finding, Report, Status};
+
+/// How the provider is to be opened.
+#[derive(Debug, Clone, Default)]
+pub struct Place {
+    /// The state folder; `None`: the default one.
+    pub state: Option<PathBuf>,
+    /// For tests: what the host is taken for.
+    pub simulated: Simulated,
+}
+
+/// What a test takes for true: see `NativeOptions`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Simulated {
+    facts: Option<serde_json::Value>,
+    fail_step: Option<String>,
+}
+
+impl Simulated {
+    /// Reads it from a file.
+    pub fn read(file: &Path) -> Result<Self> {
+        let refuse = |reason: &dyn std::fmt::Display| Error::invalid("--simulate", reason);
+        let text = std::fs::read_to_string(file).map_err(|error| refuse(&error))?;
+        serde_json::from_str(&text).map_err(|error| refuse(&error))
     }
-    let provider: Arc<NativeProvider> = NativeProvider::new(options)?;
+}
+
+impl Place {
+    /// The same with another state folder.
+    pub fn at(&self, state: PathBuf) -> Self {
+        Self { state: Some(state), ..self.clone() }
+    }
+
+    fn options(&self) -> NativeOptions {
+        let mut options = NativeOptions::default();
+        if let Some(state) = &self.state {
+            options.state = state.clone();
+        }
+        options.simulated = self.simulated.facts.clone();
+        options.fail_step = self.simulated.fail_step.clone();
+        options
+    }
+}
+
+/// The provider that keeps its sandboxes there.
+pub fn open(place: &Place) -> Result<Arc<dyn SandboxProvider>> {
+    let provider: Arc<NativeProvider> = NativeProvider::new(place.options())?;
     Ok(provider)
 }
 
 /// The state folder when nobody names one.
 pub fn default_state_folder() -> PathBuf {
     default_state_dir()
+}
+
+/// What this host can do for sandboxes that are kept there.
+pub async fn diagnose(place: &Place) -> Result<Report> {
+    host::diagnose(place.options()).await
+}
+
+/// The AppArmor profile that lets a program make sandboxes.
+pub fn apparmor_profile(program: &Path) -> String {
+    host::apparmor_profile(program)
 }

@@ -16,6 +16,7 @@ use eyot_guest::protocol::{self, GuestConfig, MEMORY_EVENTS_FD};
 use crate::cgroup::{CgroupSupport, GroupDescriptors, GroupPlan, Home, Wanted};
 use crate::directory::{Layout, check_mounts, make_workspace};
 use crate::egress;
+use crate::host::SetupFailure;
 use crate::image::{Image, ImageCache};
 use crate::isolation;
 use crate::launcher::client::{GuestDescriptors, Launcher};
@@ -51,11 +52,8 @@ fn taken(what: &str) -> Error {
 }
 
 /// A path's inner failure as the create's.
-fn failed(what: &'static str) -> impl Fn(io::Error) -> Error {
-    move |error| {
-        Error::new(ErrorKind::Setup, format!("create sandbox: {what}: {}", crate::sentence(&error)))
-            .with_source(error)
-    }
+fn failed(what: &str) -> impl Fn(io::Error) -> Error {
+    move |error| SetupFailure::new(what, "", error).into_error()
 }
 
 impl Maker<'_> {
@@ -212,7 +210,11 @@ impl Maker<'_> {
         let mut plan = setup.plan();
         if let Some(name) = self.fail_step {
             let index = plan.steps.iter().position(|step| step.name() == name);
-            plan.fail_at = index.and_then(|index| u32::try_from(index).ok());
+            let Some(index) = index.and_then(|index| u32::try_from(index).ok()) else {
+                // A step that the launcher takes by itself.
+                return Err(failed(name)(io::Error::from_raw_os_error(libc::EPERM)));
+            };
+            plan.fail_at = Some(index);
         }
         Ok(plan)
     }

@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_workspace_stays_while_a_sandbox_without_a_readable_record_may_have_it() {
         let dir = tempfile::tempdir().unwrap();
-        let state = StateDir::open(&dir.path().join("state")).unwrap();
+        let state = StateDir::open(&dir.path().join("state"), None).unwrap();
         assert!(!is_used(&state, "shared").unwrap());
         let being_made = state.sandbox(&SandboxId::generate());
         std::fs::create_dir(&being_made).unwrap();

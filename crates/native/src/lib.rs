@@ -26,6 +26,8 @@ mod directory;
 #[cfg(feature = "provider")]
 mod egress;
 #[cfg(feature = "provider")]
+pub mod host;
+#[cfg(feature = "provider")]
 mod image;
 #[cfg(feature = "provider")]
 mod isolation;

@@ -19,6 +19,7 @@ use crate::cgroup::{self, CgroupSupport};
 use crate::create::{Maker, Unfinished, preview, support};
 use crate::destroy::{abandon, destroy, is_alive, sweep};
 use crate::egress;
+use crate::host::{self, SetupFailure};
 use crate::image::ImageCache;
 use crate::launcher::client::Launcher;
 use crate::record::{GuestProcess, Record, socket_path};
@@ -32,11 +33,15 @@ pub struct NativeOptions {
     /// For tests of failing closed: the step of the set-up with this name fails in every create.
     #[doc(hidden)]
     pub fail_step: Option<String>,
+    /// For tests of what is said about a host: facts (see [`crate::host::Facts`]) in the place of those that are found.
+    /// They change what is refused and said, never what is enforced.
+    #[doc(hidden)]
+    pub simulated: Option<serde_json::Value>,
 }
 
 impl Default for NativeOptions {
     fn default() -> Self {
-        Self { state: default_state_dir(), fail_step: None }
+        Self { state: default_state_dir(), fail_step: None, simulated: None }
     }
 }
 
@@ -50,6 +55,7 @@ pub struct NativeProvider {
 pub(crate) struct Host {
     pub(crate) state: StateDir,
     fail_step: Option<String>,
+    simulated: Option<serde_json::Value>,
     launcher: OnceLock<Launcher>,
     images: ImageCache,
     egress: egress::Program,
@@ -65,11 +71,12 @@ const TURNS: usize = 4;
 impl NativeProvider {
     /// A provider over a state folder.
     pub fn new(options: NativeOptions) -> Result<Arc<Self>> {
-        let state = StateDir::open(&options.state)?;
+        let state = StateDir::open(&options.state, options.simulated.as_ref())?;
         let (launcher, images, swept) = (OnceLock::new(), ImageCache::default(), OnceLock::new());
         let host = Arc::new(Host {
             state,
             fail_step: options.fail_step,
+            simulated: options.simulated,
             launcher,
             images,
             egress: egress::Program::default(),
@@ -210,6 +217,11 @@ impl Host {
         Ok(self.launcher.get_or_init(|| started))
     }
 
+    /// An error with its cause on this host, where that is known.
+    fn explained(&self, error: Error) -> Error {
+        host::explained(error, self.state.root(), self.simulated.as_ref())
+    }
+
     fn make(&self, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
         self.swept.get_or_init(|| self.sweep());
         Maker {
@@ -286,10 +298,14 @@ impl Host {
 
 async fn connect(host: &Host, record: &Record) -> Result<Connection> {
     let directory = host.state.sandbox(&record.info.id);
+    let name = &record.info.name;
     let lost = |error: std::io::Error| match directory.exists() {
-        true => Error::new(ErrorKind::Unavailable, format!("sandbox `{}` does not answer", record.info.name))
-            .with_source(error),
-        false => Error::destroyed(&record.info.name),
+        true => {
+            let failure = SetupFailure::of_goal(&format!("open sandbox `{name}`"), "", error);
+            let message = format!("sandbox `{name}` does not answer");
+            host.explained(Error::new(ErrorKind::Unavailable, message).with_source(failure))
+        }
+        false => Error::destroyed(name),
     };
     let (_open, path) = socket_path(&directory).map_err(lost)?;
     let stream = tokio::net::UnixStream::connect(path).await.map_err(lost)?;
@@ -332,7 +348,7 @@ impl SandboxProvider for NativeProvider {
         refuse_what_native_cannot(spec)?;
         let spec = spec.clone();
         let turn = self.host.turns.acquire().await;
-        let made = self.blocking(move |host| host.make(&spec)).await;
+        let made = self.blocking(move |host| host.make(&spec).map_err(|error| host.explained(error))).await;
         drop(turn);
         let (unfinished, stream) = made?;
         let lost = |error| {

@@ -215,7 +215,7 @@ mod tests {
 
     fn state() -> (tempfile::TempDir, StateDir) {
         let dir = tempfile::tempdir().unwrap();
-        let state = StateDir::open(&dir.path().join("state")).unwrap();
+        let state = StateDir::open(&dir.path().join("state"), None).unwrap();
         (dir, state)
     }
 

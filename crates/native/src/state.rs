@@ -17,8 +17,10 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
-use eyot::{Error, ErrorKind, Result, SandboxId, SandboxName};
+use eyot::{Result, SandboxId, SandboxName};
 use rustix::fs::FlockOperation;
+
+use crate::host::{self, SetupFailure};
 
 /// The state folder when nobody names one: `/var/lib/eyot` for root, else `$XDG_STATE_HOME/eyot` or
 /// `~/.local/state/eyot`.
@@ -39,17 +41,18 @@ pub(crate) struct StateDir {
 }
 
 impl StateDir {
-    /// Opens the folder, making it (mode 0700) if need be. On NFS and overlayfs it is refused: the root overlay of a
-    /// sandbox can't have its upper directory there.
-    pub(crate) fn open(root: &Path) -> Result<Self> {
+    /// Opens the folder, making it (mode 0700) if need be. On NFS and overlayfs, say, it is refused: the root overlay of a
+    /// sandbox can't have its upper directory there. So it is where others could change what is in it.
+    /// `simulated` is for tests: see [`crate::host::Facts`].
+    pub(crate) fn open(root: &Path, simulated: Option<&serde_json::Value>) -> Result<Self> {
         let failed = |error: io::Error| {
-            Error::new(ErrorKind::Setup, "open the state folder: failed")
-                .with_hint("choose a folder of yours on a local disk with --state or EYOT_STATE")
-                .with_source(format!("{}: {error}", root.display()))
+            let failure = SetupFailure::of_goal("open the state folder", root.display().to_string(), error)
+                .into_error();
+            host::explained(failure, root, simulated)
         };
         make_dir(root, 0o700).map_err(failed)?;
         let root = root.canonicalize().map_err(failed)?;
-        refuse_unfit_file_system(&root)?;
+        host::check_state_folder(&root, simulated)?;
         for (name, mode) in [
             ("sandboxes", 0o700),
             ("names", 0o700),
@@ -61,6 +64,11 @@ impl StateDir {
             make_dir(&root.join(name), mode).map_err(failed)?;
         }
         Ok(Self { root })
+    }
+
+    /// The folder itself.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
     }
 
     /// A sandbox's directory.
@@ -229,34 +237,13 @@ pub(crate) fn make_dir(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(mode).create(path)
 }
 
-const NFS_MAGIC: i64 = 0x6969;
-const OVERLAYFS_MAGIC: i64 = 0x794c_7630;
-
-fn refuse_unfit_file_system(root: &Path) -> Result<()> {
-    let found = rustix::fs::statfs(root).map_err(|error| {
-        Error::new(ErrorKind::Setup, "open the state folder: ask for its file system: failed")
-            .with_source(error)
-    })?;
-    let name = match found.f_type {
-        NFS_MAGIC => "NFS",
-        OVERLAYFS_MAGIC => "overlayfs",
-        _ => return Ok(()),
-    };
-    Err(Error::new(
-        ErrorKind::Setup,
-        format!("open the state folder: it is on {name}, where sandboxes can't live"),
-    )
-    .with_hint("choose a folder on a local disk with --state or EYOT_STATE")
-    .with_source(root.display().to_string()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn state() -> (tempfile::TempDir, StateDir) {
         let dir = tempfile::tempdir().unwrap();
-        let state = StateDir::open(&dir.path().join("state")).unwrap();
+        let state = StateDir::open(&dir.path().join("state"), None).unwrap();
         (dir, state)
     }
 

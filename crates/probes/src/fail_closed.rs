@@ -38,7 +38,7 @@ pub fn probe(arguments: &[String]) {
     let [parent, fail_step] = arguments else { return };
     let Ok(folder) = tempfile::tempdir_in(parent) else { return };
     let fail_step = Some(fail_step.clone()).filter(|step| !step.is_empty());
-    let options = NativeOptions { state: folder.path().join("state"), fail_step };
+    let options = NativeOptions { state: folder.path().join("state"), fail_step, ..NativeOptions::default() };
     let security = Security { readonly_rootfs: true, ..Security::default() };
     // With every step that a create can have; without `cpus` the processors are not chosen.
     let limits = Limits { cpus: Some(1.0), ..Limits::default() };

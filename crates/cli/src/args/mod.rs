@@ -4,6 +4,7 @@
 mod bench;
 mod exec;
 mod files;
+mod host;
 mod net;
 mod processes;
 mod sandboxes;
@@ -19,6 +20,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
 pub use bench::BenchArgs;
 pub use exec::{ExecArgs, RunArgs, ShArgs, TerminalArgs};
 pub use files::{CpArgs, GlobArgs, GrepArgs, ReadArgs, WatchArgs, WriteArgs};
+pub use host::DoctorArgs;
 pub use net::NetArgs;
 pub use processes::{KillArgs, LogsArgs, PsArgs, StartArgs, WaitArgs};
 pub use sandboxes::{CreateArgs, DialArgs, InspectArgs, LsArgs, RmArgs};
@@ -58,6 +60,9 @@ pub struct GlobalArgs {
     /// Folder that holds the sandboxes [env: EYOT_STATE]
     #[arg(long, global = true, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// For tests of what is said about a host: a JSON file with `facts` to take for true and a `fail_step`
+    #[arg(long, global = true, value_name = "FILE", hide = true)]
+    pub simulate: Option<PathBuf>,
     /// Print results (and errors, as one more line on stderr) as JSON
     #[arg(long, global = true)]
     pub json: bool,
@@ -134,6 +139,7 @@ commands! {
     Rm(RmArgs), "rm", "Destroy sandboxes";
     Dial(DialArgs), "dial", "Connect stdin and stdout to a TCP port in a sandbox";
     Bench(BenchArgs), "bench", "Measure what sandboxes cost on this machine";
+    Doctor(DoctorArgs), "doctor", "Say what this host can do, what it can't, and what mends it";
     Completions(CompletionsArgs), "completions", "Print a completion script for a shell";
     Man(ManArgs), "man", "Print the man page";
 }

@@ -5,6 +5,7 @@ mod completions;
 mod cp;
 mod create;
 mod dial;
+mod doctor;
 mod exec;
 mod glob;
 mod grep;
@@ -72,6 +73,7 @@ async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Fa
         CliCommand::Rm(args) => rm::run(&args, context).await,
         CliCommand::Dial(args) => dial::run(&args, context).await,
         CliCommand::Bench(args) => Box::pin(bench::run(args, context)).await,
+        CliCommand::Doctor(args) => doctor::run(&args, context).await,
         CliCommand::Completions(_) | CliCommand::Man(_) => unreachable!("they need no sandboxes"),
     }
 }

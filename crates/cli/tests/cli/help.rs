@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 24] = [
     "run",
     "create",
     "ls",
@@ -24,6 +24,7 @@ const COMMANDS: [&str; 23] = [
     "rm",
     "dial",
     "bench",
+    "doctor",
     "completions",
     "man",
 ];

@@ -18,6 +18,7 @@ use rustix::time::Timespec;
 
 use super::{GUEST, GUEST_AND_ANSWER, MAX_PLAN_BYTES};
 use crate::cgroup::{CgroupCause, GroupDescriptors, Home, Place, scope_command};
+use crate::host::SetupFailure;
 use crate::plan::{Launched, Plan};
 
 static LAUNCHER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/eyot-launcher"));
@@ -64,9 +65,7 @@ impl Launcher {
                 Self::start_plainly(Err(CgroupCause::NoScope { reason: crate::sentence(&error) }))
             }),
         };
-        started.map_err(|error| {
-            Error::new(ErrorKind::Setup, "start the sandbox launcher: failed").with_source(error)
-        })
+        started.map_err(|error| SetupFailure::new("start the sandbox launcher", "", error).into_error())
     }
 
     fn start_plainly(home: Result<Home, CgroupCause>) -> io::Result<Self> {
@@ -146,7 +145,9 @@ impl Launcher {
             (Launched::Running(_), None) => {
                 Err(Error::new(ErrorKind::Internal, "create sandbox: no pidfd came back"))
             }
-            (Launched::Failed { step, subject, errno }, _) => Err(setup_error(&step, &subject, errno)),
+            (Launched::Failed { step, subject, errno }, _) => {
+                Err(SetupFailure::new(step, subject, io::Error::from_raw_os_error(errno)).into_error())
+            }
         }
     }
 
@@ -169,44 +170,14 @@ impl Drop for Launcher {
     }
 }
 
-fn setup_error(step: &str, subject: &str, errno: i32) -> Error {
-    let reason = io::Error::from_raw_os_error(errno);
-    let message = format!("create sandbox: {step}: {}", crate::sentence(&reason));
-    let error = Error::new(ErrorKind::Setup, message);
-    let error = match hint(step, errno) {
-        Some(hint) => error.with_hint(hint),
-        None => error,
-    };
-    match subject.is_empty() {
-        true => error.with_source(reason),
-        false => error.with_source(format!("{subject}: {reason}")),
-    }
-}
-
-/// What the operator can do about the failures that a host's settings cause.
-fn hint(step: &str, errno: i32) -> Option<&'static str> {
-    match (step, errno) {
-        ("create the namespaces", libc::EPERM | libc::EACCES) => Some(
-            "this host does not let ordinary users make user namespaces; as root: sysctl -w \
-             kernel.unprivileged_userns_clone=1, and on Ubuntu sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
-        ),
-        ("create the namespaces", libc::ENOSPC) => Some("as root: sysctl -w user.max_user_namespaces=65536"),
-        ("mount the root overlay", libc::EPERM | libc::EINVAL) => Some(
-            "the state folder must be on a local disk with user xattrs (ext4, xfs, btrfs); choose one with --state",
-        ),
-        ("enter its control groups", libc::EINVAL) => Some(
-            "processes with a real-time priority can't enter a cgroup v1 group: make sandboxes without one",
-        ),
-        ("mount /proc", libc::EPERM) => Some(
-            "inside a container /proc is masked; give the container --security-opt systempaths=unconfined",
-        ),
-        _ => None,
-    }
-}
-
 /// A program in memory that nobody can change any more, opened read-only.
 pub(crate) fn sealed(name: &str, program: &[u8]) -> io::Result<OwnedFd> {
-    let memfd = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    // Where `vm.memfd_noexec` is 1, a program has to be asked for; kernels before 6.3 don't know the flag.
+    let memfd = match rustix::fs::memfd_create(name, flags | MemfdFlags::EXEC) {
+        Err(rustix::io::Errno::INVAL) => rustix::fs::memfd_create(name, flags)?,
+        made => made?,
+    };
     let mut file = std::fs::File::from(memfd);
     file.write_all(program)?;
     rustix::fs::fcntl_add_seals(

@@ -1,0 +1,72 @@
+//! Control groups: what limits them is not needed to make a sandbox, but to hold it to a limit.
+
+use serde::{Deserialize, Serialize};
+
+use super::facts::Facts;
+use super::finding::{Finding, Status};
+use crate::cgroup::{CgroupCause, CgroupController, CgroupSupport};
+
+/// What control groups do for sandboxes here.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Cgroups {
+    /// What is limited by them: `cpu`, `memory`, `pids`. `None`: no sandbox could be made to see.
+    pub controllers: Option<Vec<String>>,
+    /// Why not more, in words.
+    pub why: Option<String>,
+    /// What mends that.
+    pub fix: Option<String>,
+}
+
+impl Cgroups {
+    /// As the launcher found them.
+    pub(super) fn of(support: &CgroupSupport, uid: u32) -> Self {
+        let held = CgroupController::ALL.into_iter().filter(|controller| support.has(*controller));
+        let cause = support.cause.as_ref();
+        Self {
+            controllers: Some(held.map(|controller| controller.name().to_owned()).collect()),
+            why: cause.map(ToString::to_string),
+            fix: cause.and_then(|cause| fix(cause, uid)),
+        }
+    }
+}
+
+/// What is limited, and what is not.
+pub(super) fn finding(facts: &Facts) -> Finding {
+    let Some(held) = &facts.cgroups.controllers else {
+        let why = "not known: no sandbox could be made".to_owned();
+        return Finding { id: "limits", cause: None, status: Status::Info, why, fix: None };
+    };
+    let missing = CgroupController::ALL.into_iter().map(CgroupController::name);
+    let missing: Vec<&str> = missing.filter(|name| !held.iter().any(|held| held == name)).collect();
+    if missing.is_empty() {
+        let why = "memory, processor time and processes are limited by control groups".to_owned();
+        return Finding { id: "limits", cause: None, status: Status::Ok, why, fix: None };
+    }
+    let because = facts.cgroups.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    let why = format!("control groups do not limit {}{because}", missing.join(", "));
+    let fix = facts.cgroups.fix.clone();
+    Finding { id: "limits", cause: Some("no-cgroup"), status: Status::Warn, why, fix }
+}
+
+fn fix(cause: &CgroupCause, uid: u32) -> Option<String> {
+    let scope = match uid {
+        0 => "systemd-run --scope --property=Delegate=yes eyot doctor",
+        _ => "systemd-run --user --scope --property=Delegate=yes eyot doctor",
+    };
+    let command = match cause {
+        CgroupCause::NotMounted => "sudo mount -t cgroup2 cgroup2 /sys/fs/cgroup".to_owned(),
+        CgroupCause::NotDelegated => format!("sudo loginctl enable-linger {uid}"),
+        CgroupCause::NotWritable { .. } | CgroupCause::Occupied { .. } => scope.to_owned(),
+        CgroupCause::NoScope { .. } => "systemctl --user status".to_owned(),
+        CgroupCause::NoController { controller, .. } if uid == 0 => {
+            format!("echo +{} > /sys/fs/cgroup/cgroup.subtree_control", controller.name())
+        }
+        CgroupCause::NoController { .. } => {
+            "sudo mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' \
+             | sudo tee /etc/systemd/system/user@.service.d/delegate.conf && sudo systemctl daemon-reload"
+                .to_owned()
+        }
+    };
+    Some(command)
+}

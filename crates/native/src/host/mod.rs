@@ -1,0 +1,70 @@
+//! What this host can do, what it can't, why, and the one command that mends it.
+//!
+//! [`Facts`] are gathered from the system; [`cause`] is a table of what may be wrong with them, each with its sentence
+//! and its fix; [`report`] puts both together with a real try (what `eyot doctor` prints). A create that fails is
+//! explained by the same table, so a cause has one sentence, whoever meets it. Nothing here runs on a create that
+//! succeeds, but for a look at the state folder's file system.
+
+mod cause;
+mod cgroup;
+mod container;
+mod facts;
+mod failure;
+mod finding;
+mod kernel;
+mod machine;
+mod mount_table;
+mod namespaces;
+mod peers;
+mod profile;
+mod report;
+mod state_folder;
+
+pub use facts::Facts;
+pub use finding::{Finding, Status};
+pub use profile::apparmor_profile;
+pub use report::{Report, diagnose};
+
+pub(crate) use failure::SetupFailure;
+
+use std::path::Path;
+
+use eyot::{Error, ErrorKind, Result};
+use serde_json::Value;
+
+/// What somebody is told whose failure has no known cause.
+const ASK_THE_DOCTOR: &str = "`eyot doctor` shows what this host can do";
+
+/// A failure with its cause as its sentence and the fix as its hint, if it is one of a set-up and the cause is known.
+/// What failed stays in the sentence and in the source. `simulated` is for [`Facts::gather`].
+pub(crate) fn explained(error: Error, state: &Path, simulated: Option<&Value>) -> Error {
+    let Some(failure) = SetupFailure::of(&error) else { return error };
+    let reason = Facts::gather(state, simulated).ok().and_then(|facts| cause::explain(&facts, &failure));
+    let Some((_, reason)) = reason else {
+        return if error.hint().is_some() { error } else { error.with_hint(ASK_THE_DOCTOR) };
+    };
+    let hint = reason.fix.as_deref().unwrap_or(ASK_THE_DOCTOR).to_owned();
+    let message = failure.explained(&error, &reason.why);
+    Error::new(error.kind(), message).with_hint(hint).with_source(error)
+}
+
+/// Refuses a state folder that sandboxes can't live in, or not safely, even where they could be made.
+///
+/// # Errors
+/// The cause as the sentence, and the fix as the hint.
+pub(crate) fn check_state_folder(state: &Path, simulated: Option<&Value>) -> Result<()> {
+    let uid = rustix::process::geteuid().as_raw();
+    if simulated.is_none() && state_folder::StateFacts::of(state).is_fit(uid) {
+        return Ok(());
+    }
+    let facts = Facts::gather(state, simulated).map_err(|error| Error::invalid("simulated", error))?;
+    match state_folder::refusal(&facts) {
+        None => Ok(()),
+        Some(reason) => {
+            let error = Error::new(ErrorKind::Setup, format!("open the state folder: {}", reason.why));
+            Err(error
+                .with_hint(reason.fix.as_deref().unwrap_or(ASK_THE_DOCTOR))
+                .with_source(state.display().to_string()))
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The state folder: whether sandboxes can live in it.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::{Access, StatVfsMountFlags};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::cause::{ANY_STEP, Cause, Severity};
+use super::facts::Facts;
+use super::failure::MAKE_THE_IMAGE;
+use super::finding::Reason;
+use super::kernel;
+use super::profile::shell_word;
+
+/// What is known of the state folder, or of the nearest folder above where it is not there yet.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StateFacts {
+    /// Where it is to be.
+    path: String,
+    /// The path is UTF-8.
+    utf8: bool,
+    /// It is there, and a directory. If not, the rest tells of the nearest folder above.
+    exists: bool,
+    /// Whose it is; `None` if that can't be told.
+    owner: Option<u32>,
+    /// Its permission bits.
+    mode: u32,
+    /// The file system's name, such as `ext4`; a magic number where the name is not known here.
+    file_system: String,
+    /// This process may make files in it.
+    writable: bool,
+    /// Programs can't be run from it.
+    noexec: bool,
+    /// Room for this user's files.
+    free_bytes: u64,
+    /// How many more files there may be; `None` where that is not counted.
+    free_files: Option<u64>,
+}
+
+/// Magic numbers of `statfs`, from `linux/magic.h`.
+const FILE_SYSTEMS: [(i64, &str); 20] = [
+    (0xEF53, "ext4"),
+    (0x5846_5342, "xfs"),
+    (0x9123_683E, "btrfs"),
+    (0x0102_1994, "tmpfs"),
+    (0x2FC1_2FC1, "zfs"),
+    (0xF2F5_2010, "f2fs"),
+    (0xCA45_1A4E, "bcachefs"),
+    (0x6969, "NFS"),
+    (0x794C_7630, "overlayfs"),
+    (0x6573_5546, "FUSE"),
+    (0xFE53_4D42, "SMB"),
+    (0xFF53_4D42, "CIFS"),
+    (0x0102_1997, "9p"),
+    (0x4D44, "FAT"),
+    (0x2011_BAB0, "exFAT"),
+    (0x5346_544E, "NTFS"),
+    (0x7366_746E, "NTFS"),
+    (0xF15F, "eCryptfs"),
+    (0x00C3_6400, "Ceph"),
+    (0x8584_58F6, "ramfs"),
+];
+
+/// Where the upper directory of an overlay can't be, or not with sockets, owners and attributes beside it.
+const UNFIT: [&str; 10] =
+    ["NFS", "overlayfs", "SMB", "CIFS", "9p", "FAT", "exFAT", "NTFS", "eCryptfs", "ramfs"];
+
+impl StateFacts {
+    /// Looks at a folder.
+    pub(super) fn of(path: &Path) -> Self {
+        let exists = path.is_dir();
+        let there = path.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/"));
+        let found = fs::metadata(there).ok();
+        let space = rustix::fs::statvfs(there).ok();
+        Self {
+            path: path.to_string_lossy().into_owned(),
+            utf8: path.to_str().is_some(),
+            exists,
+            owner: found.as_ref().map(MetadataExt::uid),
+            mode: found.as_ref().map_or(0, |found| found.mode() & 0o7777),
+            file_system: file_system(there),
+            writable: rustix::fs::access(there, Access::WRITE_OK | Access::EXEC_OK).is_ok(),
+            noexec: space.as_ref().is_some_and(|space| space.f_flag.contains(StatVfsMountFlags::NOEXEC)),
+            free_bytes: space
+                .as_ref()
+                .map_or(u64::MAX, |space| space.f_bavail.saturating_mul(space.f_frsize)),
+            free_files: space.filter(|space| space.f_files > 0).map(|space| space.f_favail),
+        }
+    }
+
+    /// Whether nothing speaks against it that must be known before it is used.
+    pub(super) fn is_fit(&self, uid: u32) -> bool {
+        self.utf8 && !self.is_on_unfit_file_system() && !self.is_somebody_elses(uid) && !self.is_open_to_all()
+    }
+
+    fn is_on_unfit_file_system(&self) -> bool {
+        UNFIT.contains(&self.file_system.as_str())
+    }
+
+    fn is_somebody_elses(&self, uid: u32) -> bool {
+        self.exists && self.owner.is_some_and(|owner| owner != uid)
+    }
+
+    /// Whoever may write to it can put another directory in the place of a sandbox's.
+    fn is_open_to_all(&self) -> bool {
+        self.exists && self.mode & 0o002 != 0
+    }
+}
+
+fn file_system(path: &Path) -> String {
+    let Ok(found) = rustix::fs::statfs(path) else { return "unknown".to_owned() };
+    // 32 bits, whatever their sign here.
+    let magic = found.f_type & 0xFFFF_FFFF;
+    let known = FILE_SYSTEMS.iter().find(|(number, _)| *number == magic);
+    known.map_or_else(|| format!("{magic:#x}"), |(_, name)| (*name).to_owned())
+}
+
+/// Why the state folder must not be used, although that might work for a while.
+pub(super) fn refusal(facts: &Facts) -> Option<Reason> {
+    [not_utf8, unfit_file_system, somebody_elses, open_to_all].into_iter().find_map(|shows| shows(facts))
+}
+
+/// The steps that change files of the state folder.
+const FILE_STEPS: &[&str] = &[
+    "open the state folder",
+    "pass the gate",
+    "make its directory",
+    "lock its directory",
+    "take its name",
+    "take a range of ids",
+    "prepare its directory",
+    "make its workspace",
+    "write its record",
+    "make the guest's socket",
+    "note that it is ready",
+    MAKE_THE_IMAGE,
+];
+
+const SUBJECT: &str = "state-folder";
+
+const fn error(
+    name: &'static str,
+    steps: &'static [&'static str],
+    errnos: &'static [Errno],
+    shows: fn(&Facts) -> Option<Reason>,
+) -> Cause {
+    Cause { subject: SUBJECT, name, severity: Severity::Error, needs_failure: false, steps, errnos, shows }
+}
+
+const fn warning(name: &'static str, shows: fn(&Facts) -> Option<Reason>) -> Cause {
+    Cause { severity: Severity::Warn, ..error(name, &[], &[], shows) }
+}
+
+const FULL: &[Errno] = &[Errno::NOSPC, Errno::DQUOT];
+
+pub(super) const CAUSES: &[Cause] = &[
+    error("not-utf8", ANY_STEP, &[], not_utf8),
+    error("unfit-file-system", ANY_STEP, &[], unfit_file_system),
+    error("not-yours", FILE_STEPS, &[], somebody_elses),
+    error("open-to-all", FILE_STEPS, &[], open_to_all),
+    error("no-directory", FILE_STEPS, &[Errno::NOTDIR, Errno::EXIST], no_directory),
+    error("not-writable", FILE_STEPS, &[Errno::ACCESS, Errno::PERM, Errno::ROFS], not_writable),
+    error("no-files-left", FILE_STEPS, FULL, no_files_left),
+    error("full", FILE_STEPS, FULL, full),
+    Cause { needs_failure: true, ..error("quota", FILE_STEPS, FULL, quota) },
+    warning("nearly-full", nearly_full),
+    warning("open-to-others", open_to_others),
+    warning("noexec", noexec),
+    warning("tmpfs", tmpfs),
+];
+
+/// What is said of an overlay that fails when nothing else explains it.
+pub(super) const LATE_CAUSES: &[Cause] = &[Cause {
+    needs_failure: true,
+    ..error(
+        "no-overlay-there",
+        &["mount the root overlay"],
+        &[Errno::PERM, Errno::INVAL, Errno::OPNOTSUPP],
+        |facts| {
+            let why = format!(
+                "the state folder's file system ({}) can't carry an overlay",
+                facts.state.file_system
+            );
+            Some(Reason { why, fix: Some(volume(facts)) })
+        },
+    )
+}];
+
+/// Another place for it.
+fn elsewhere(_facts: &Facts) -> String {
+    "export EYOT_STATE=/var/tmp/eyot-$(id -u)".to_owned()
+}
+
+/// Another file system for it: in a container every folder is on the same, unless it is a volume.
+fn volume(facts: &Facts) -> String {
+    let volume = facts.container_advice().filter(|advice| advice.contains(" -v "));
+    volume.unwrap_or_else(|| elsewhere(facts))
+}
+
+fn reason(facts: &Facts, when: bool, why: impl Into<String>, fix: fn(&Facts) -> String) -> Option<Reason> {
+    when.then(|| Reason { why: why.into(), fix: Some(fix(facts)) })
+}
+
+fn not_utf8(facts: &Facts) -> Option<Reason> {
+    reason(facts, !facts.state.utf8, "the state folder's path is not UTF-8", elsewhere)
+}
+
+fn unfit_file_system(facts: &Facts) -> Option<Reason> {
+    let why = format!("the state folder is on {}, where sandboxes can't live", facts.state.file_system);
+    reason(facts, facts.state.is_on_unfit_file_system(), why, volume)
+}
+
+fn somebody_elses(facts: &Facts) -> Option<Reason> {
+    let owner = facts.state.owner.unwrap_or_default();
+    let why = format!("the state folder belongs to somebody else (uid {owner}; you are uid {})", facts.uid);
+    let fix = |facts: &Facts| format!("sudo chown {} {}", facts.uid, shell_word(&facts.state.path));
+    reason(facts, facts.state.is_somebody_elses(facts.uid), why, fix)
+}
+
+fn close(facts: &Facts) -> String {
+    format!("chmod 700 {}", shell_word(&facts.state.path))
+}
+
+fn open_to_all(facts: &Facts) -> Option<Reason> {
+    let why = format!("everybody may write to the state folder (mode {:o})", facts.state.mode);
+    reason(facts, facts.state.is_open_to_all(), why, close)
+}
+
+fn open_to_others(facts: &Facts) -> Option<Reason> {
+    let open = facts.state.exists && facts.state.mode & 0o077 != 0 && !facts.state.is_open_to_all();
+    reason(facts, open, format!("others may look into the state folder (mode {:o})", facts.state.mode), close)
+}
+
+fn no_directory(facts: &Facts) -> Option<Reason> {
+    reason(
+        facts,
+        !facts.state.exists && Path::new(&facts.state.path).exists(),
+        "the state folder's path leads to a file",
+        elsewhere,
+    )
+}
+
+fn not_writable(facts: &Facts) -> Option<Reason> {
+    let fix = |facts: &Facts| {
+        let path = shell_word(&facts.state.path);
+        format!("sudo install -d -o {} -m 700 {path}", facts.uid)
+    };
+    reason(facts, !facts.state.writable, "the state folder can't be written to", fix)
+}
+
+fn free_up(facts: &Facts) -> String {
+    format!("df -h {}", shell_word(&facts.state.path))
+}
+
+/// What one sandbox needs for its own directory.
+const ONE_SANDBOX_BYTES: u64 = 1 << 20;
+/// What a sandbox wants to work.
+const ROOM_BYTES: u64 = 256 << 20;
+
+fn full(facts: &Facts) -> Option<Reason> {
+    let full = facts.state.free_bytes < ONE_SANDBOX_BYTES;
+    reason(facts, full, "the state folder's disk is full", elsewhere)
+}
+
+fn no_files_left(facts: &Facts) -> Option<Reason> {
+    let full = facts.state.free_files.is_some_and(|files| files < 64);
+    reason(facts, full, "the state folder's file system has no room for more files (inodes)", elsewhere)
+}
+
+fn quota(facts: &Facts) -> Option<Reason> {
+    reason(facts, true, "the state folder's disk, or your quota on it, is full", elsewhere)
+}
+
+fn nearly_full(facts: &Facts) -> Option<Reason> {
+    let free = facts.state.free_bytes;
+    let why = format!("the state folder's disk has {} MiB left", free >> 20);
+    reason(facts, (ONE_SANDBOX_BYTES..ROOM_BYTES).contains(&free), why, free_up)
+}
+
+fn noexec(facts: &Facts) -> Option<Reason> {
+    let why = "programs in persistent workspaces can't be run: the state folder is mounted noexec";
+    reason(facts, facts.state.noexec, why, |facts| {
+        format!("sudo mount -o remount,exec --target {}", shell_word(&facts.state.path))
+    })
+}
+
+fn tmpfs(facts: &Facts) -> Option<Reason> {
+    let old = facts.state.file_system == "tmpfs" && kernel::version(&facts.kernel) < (6, 6);
+    let why = "the state folder is in a tmpfs, which keeps no deletions of image files before Linux 6.6";
+    reason(facts, old, why, elsewhere)
+}
+
+/// What can be said where nothing is amiss.
+pub(super) fn all_well(facts: &Facts) -> String {
+    let StateFacts { file_system, free_bytes, .. } = &facts.state;
+    format!("on {file_system}, {} GiB free", free_bytes >> 30)
+}
