@@ -14,8 +14,8 @@ use eyot::{
 };
 use eyot_guest::client::{Connection, GuestDriver};
 use eyot_guest::protocol::{
-    CHANNEL_MAIN, CHANNEL_STDERR, CHANNEL_STDOUT, Control, FileEntry, FileKind, Kind, MAX_PAYLOAD_BYTES,
-    Reply, Request, Status, UsageRecord, WINDOW, Welcome, decode, encode,
+    CHANNEL_MAIN, CHANNEL_STDERR, CHANNEL_STDOUT, Control, Event, FileEntry, FileKind, Kind, LogRange,
+    MAX_PAYLOAD_BYTES, Reply, Request, Status, UsageRecord, WINDOW, Welcome, decode, encode,
 };
 use futures_util::{StreamExt, stream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -419,14 +419,17 @@ async fn log_chunks_carry_their_stream_and_offset() {
     let (mut guest, driver) = driven().await;
     let serve = async {
         let (call, _) = guest.request().await;
-        guest.opened(call).await;
-        guest.data(call, CHANNEL_STDERR, &[&700_u64.to_le_bytes()[..], b"oops"].concat()).await;
+        guest.event(call, Event::Log(LogRange { start: 700, ..LogRange::default() })).await;
+        let prefix = [700_u64.to_le_bytes(), 30_u64.to_le_bytes()].concat();
+        guest.data(call, CHANNEL_STDERR, &[&prefix[..], b"oops"].concat()).await;
         guest.reply(call, Reply::Done).await;
     };
-    let query = LogQuery { stream: None, offset: 0, tail_bytes: None, follow: true };
+    let query = LogQuery { follow: true, ..LogQuery::default() };
     let (chunks, ()) = tokio::join!(driver.logs(ProcessId(1), query), serve);
+    assert_eq!(chunks.as_ref().unwrap().range.start, 700);
     let chunks: Vec<_> = chunks.unwrap().map(|chunk| chunk.unwrap()).collect().await;
     assert_eq!((chunks.len(), chunks[0].stream, chunks[0].offset), (1, LogStream::Stderr, 700));
+    assert_eq!(chunks[0].stream_offset, 30);
     assert_eq!(&chunks[0].data[..], b"oops");
 }
 

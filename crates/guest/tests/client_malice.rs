@@ -12,12 +12,13 @@ use std::time::Duration;
 use client_fake::{FakeGuest, driven, place};
 use eyot::{
     ByteRange, ByteStream, Bytes, Command, CreateDirOptions, Error, ErrorKind, ExecRequest, GlobOptions,
-    GrepOptions, LogQuery, ProcessId, RemoveOptions, Result, SandboxDriver, TarInOptions, WriteOptions,
+    GrepOptions, LogQuery, ProcessId, RemoveOptions, Result, SandboxDriver, TarInOptions, WatchOptions,
+    WriteOptions,
 };
 use eyot_guest::client::GuestDriver;
 use eyot_guest::protocol::{
     CHANNEL_MAIN, CHANNEL_STDERR, CHANNEL_STDOUT, Event, FileEntry, FileKind, GlobFound, Header, Kind,
-    MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, Reply, Request, WINDOW, encode,
+    LogRange, MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, Reply, Request, WINDOW, encode,
 };
 use futures_util::{StreamExt, TryStreamExt, future::BoxFuture, stream};
 use tokio::io::AsyncReadExt;
@@ -322,7 +323,7 @@ fn every_call(driver: &Arc<GuestDriver>) -> Vec<BoxFuture<'static, Result<()>>> 
         max_matches: 9,
         max_line_bytes: 9,
     };
-    let query = LogQuery { stream: None, offset: 0, tail_bytes: None, follow: true };
+    let query = LogQuery { follow: true, ..LogQuery::default() };
     let id = ProcessId(1);
     macro_rules! calls {
         ($($driver:ident => $call:expr),* $(,)?) => {
@@ -352,6 +353,8 @@ fn every_call(driver: &Arc<GuestDriver>) -> Vec<BoxFuture<'static, Result<()>>> 
             read.map(drop).map_err(|error| *error.into_inner().unwrap().downcast::<Error>().unwrap())
         },
         d => d.usage().await.map(drop),
+        d => d.live_processes().await.map(drop),
+        d => d.watch(&place("/a"), WatchOptions::default()).await?.try_collect::<Vec<_>>().await.map(drop),
         d => d.start(command()).await.map(drop),
         d => d.processes().await.map(drop),
         d => d.wait(id).await.map(drop),
@@ -367,9 +370,10 @@ async fn begin(guest: &mut FakeGuest) {
     let (call, request) = guest.request().await;
     match request {
         Request::Exec(_) => guest.started(call).await,
-        Request::Read(..) | Request::List(_) | Request::TarOut(_) | Request::Dial(_) | Request::Logs(_) => {
+        Request::Read(..) | Request::List(_) | Request::TarOut(_) | Request::Dial(_) | Request::Watch(..) => {
             guest.opened(call).await;
         }
+        Request::Logs(_) => guest.event(call, Event::Log(LogRange::default())).await,
         _ => {}
     }
 }

@@ -334,7 +334,7 @@ async fn a_started_process_is_listed_logged_waited_for_and_killed() {
     let driver = &guest.driver;
     let started = driver.start(guest.command("echo one; echo two >&2; sleep 60")).await.unwrap();
     assert_eq!(started.status, ProcessStatus::Running);
-    let follow = LogQuery { stream: None, offset: 0, tail_bytes: None, follow: true };
+    let follow = LogQuery { follow: true, ..LogQuery::default() };
     let mut log = driver.logs(started.id, follow).await.unwrap();
     let (mut stdout, mut bytes) = (Vec::new(), 0);
     while bytes < 8 {
@@ -356,7 +356,7 @@ async fn a_started_process_is_listed_logged_waited_for_and_killed() {
 async fn the_log_of_a_process_that_says_nothing_opens_at_once_and_that_of_an_unknown_one_is_refused() {
     let guest = Guest::start().await;
     let started = guest.driver.start(guest.command("sleep 60")).await.unwrap();
-    let follow = LogQuery { stream: None, offset: 0, tail_bytes: None, follow: true };
+    let follow = LogQuery { follow: true, ..LogQuery::default() };
     let log = guest.driver.logs(started.id, follow).await.unwrap();
     drop(log);
     let unknown = guest.driver.logs(ProcessId(99), follow).await.err().unwrap();

@@ -164,7 +164,8 @@ fn logs(client: &mut Client, request: LogRequest) -> Vec<(u8, u64, String)> {
     let mut pieces = Vec::new();
     let reply = client.finish_with(call, |frame| {
         if frame.header.kind == Kind::Data {
-            let (offset, bytes) = frame.payload.split_first_chunk::<8>().unwrap();
+            let (offset, rest) = frame.payload.split_first_chunk::<8>().unwrap();
+            let (_, bytes) = rest.split_first_chunk::<8>().unwrap();
             let text = String::from_utf8(bytes.to_vec()).unwrap();
             pieces.push((frame.header.channel, u64::from_le_bytes(*offset), text));
         }
@@ -181,7 +182,7 @@ fn wait(client: &mut Client, id: u32) -> ProcessRecord {
 }
 
 fn all_of(process: u32) -> LogRequest {
-    LogRequest { process, stream: None, offset: 0, tail: None, follow: false }
+    LogRequest { process, stream: None, offset: 0, tail: None, follow: false, tail_lines: None }
 }
 
 #[test]

@@ -390,9 +390,9 @@ impl SandboxProvider for NativeProvider {
 
 fn capabilities() -> Capabilities {
     use Capability::{
-        Append, Argv, AtomicWrite, Beneath, Deadlines, Dial, Glob, Grep, KillTree, Mounts, NetworkEgress,
-        NetworkHost, PersistentWorkspace, Processes, Pty, RangedRead, Reopen, Shell, Signals, Symlinks, Tar,
-        Usage, Users, Watch,
+        Append, Argv, AtomicWrite, Beneath, Deadlines, Dial, Glob, Grep, KillTree, LiveProcesses, Mounts,
+        NetworkEgress, NetworkHost, PersistentWorkspace, Processes, Pty, RangedRead, Reopen, Shell, Signals,
+        Symlinks, Tar, Usage, Users, Watch,
     };
     let always = [
         Append,
@@ -404,6 +404,7 @@ fn capabilities() -> Capabilities {
         Glob,
         Grep,
         KillTree,
+        LiveProcesses,
         Mounts,
         NetworkEgress,
         NetworkHost,

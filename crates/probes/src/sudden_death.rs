@@ -121,7 +121,7 @@ async fn drain(sandbox: &Sandbox) -> eyot::Result<()> {
 }
 
 async fn follow(sandbox: &Sandbox, process: ProcessId) -> eyot::Result<()> {
-    let query = LogQuery { stream: None, offset: 0, tail_bytes: None, follow: true };
+    let query = LogQuery { follow: true, ..LogQuery::default() };
     let mut log = sandbox.logs(process, query).await?;
     while let Some(chunk) = log.next().await {
         chunk?;

@@ -47,6 +47,8 @@ pub enum Capability {
     Watch,
     /// Current use of resources.
     Usage,
+    /// Everything that runs can be listed.
+    LiveProcesses,
     /// A sandbox can be opened again by another process.
     Reopen,
     /// Workspaces that outlive their sandbox.

@@ -33,6 +33,7 @@ mod hooks;
 mod lifetime;
 mod limits;
 mod links;
+mod logs;
 mod names;
 mod output;
 mod paths;
@@ -131,6 +132,7 @@ pub fn cases() -> Vec<Case> {
         hooks::cases,
         lifetime::cases,
         processes::cases,
+        logs::cases,
         terminal::cases,
         ports::cases,
         egress::cases,

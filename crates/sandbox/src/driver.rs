@@ -19,7 +19,7 @@ use crate::files::{
 };
 use crate::isolation::Isolation;
 use crate::path::{Place, SandboxPath};
-use crate::process::{LogChunk, LogQuery, ProcessId, ProcessInfo, Usage};
+use crate::process::{LiveProcesses, Log, LogQuery, ProcessId, ProcessInfo, Usage};
 use crate::search::{GlobOptions, GlobResult, GrepOptions, GrepResult};
 use crate::watch::{WatchEvent, WatchOptions};
 
@@ -198,6 +198,11 @@ pub trait SandboxDriver: Send + Sync + 'static {
         Err(unsupported(self.provider(), "usage"))
     }
 
+    /// Everything that runs now, the guest left out.
+    async fn live_processes(&self) -> Result<LiveProcesses> {
+        Err(unsupported(self.provider(), "live_processes"))
+    }
+
     /// Starts a process that outlives the call; it reads end of file, and its output is kept in a ring.
     async fn start(&self, request: ExecRequest) -> Result<ProcessInfo> {
         drop(request);
@@ -215,12 +220,8 @@ pub trait SandboxDriver: Send + Sync + 'static {
         Err(unsupported(self.provider(), "wait"))
     }
 
-    /// A started process's log.
-    async fn logs(
-        &self,
-        process: ProcessId,
-        query: LogQuery,
-    ) -> Result<BoxStream<'static, Result<LogChunk>>> {
+    /// A started process's log. At most one of `tail_bytes` and `tail_lines` is there; `limit_bytes` is the handle's.
+    async fn logs(&self, process: ProcessId, query: LogQuery) -> Result<Log> {
         let (ProcessId(_), LogQuery { .. }) = (process, query);
         Err(unsupported(self.provider(), "logs"))
     }

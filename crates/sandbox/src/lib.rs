@@ -46,7 +46,10 @@ pub use observer::{
     OrphanSettlement, SandboxEvent,
 };
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, Place, SandboxPath, WorkspacePath};
-pub use process::{LogChunk, LogQuery, LogStream, ProcessId, ProcessInfo, ProcessStatus, Usage};
+pub use process::{
+    LiveProcess, LiveProcesses, Log, LogChunk, LogQuery, LogRange, LogStream, ProcessId, ProcessInfo,
+    ProcessStatus, Usage,
+};
 pub use provider::{Created, SandboxInfo, SandboxProvider, SandboxStatus};
 pub use sandbox::{KILL_CONFIRM_MS, MAX_BUFFERED_READ_BYTES, Sandbox, StartOptions};
 pub use search::{GlobOptions, GlobResult, GrepMatch, GrepOptions, GrepResult};

@@ -1,10 +1,15 @@
 //! Started processes: they survive the call, the connection and the process that asked for them.
 
 use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures_util::Stream;
+use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 
+use crate::error::Result;
 use crate::exec::ExitStatus;
 
 /// A started process, within its sandbox: `p1`, `p2`, …; never used twice.
@@ -19,7 +24,7 @@ impl fmt::Display for ProcessId {
 
 impl std::str::FromStr for ProcessId {
     type Err = crate::error::Error;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
         let number = text.strip_prefix('p').unwrap_or(text).parse();
         number
             .map(Self)
@@ -28,7 +33,7 @@ impl std::str::FromStr for ProcessId {
 }
 
 impl Serialize for ProcessId {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
@@ -71,8 +76,8 @@ pub enum LogStream {
 }
 
 /// Which part of a process's log to read. Offsets count every byte ever written to either stream; about the last 1 MiB
-/// of both together is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// of both together is kept, and of each stream at least its last half MiB, however much the other one writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LogQuery {
     /// Which stream; `None`: both, in the order in which they arrived.
     pub stream: Option<LogStream>,
@@ -80,8 +85,49 @@ pub struct LogQuery {
     pub offset: u64,
     /// Begin this many bytes before the end instead.
     pub tail_bytes: Option<u64>,
+    /// Begin this many lines before the end instead. A line ends with its line feed, or where its stream ends so far; of
+    /// both streams, the lines that ended last count, each whole.
+    pub tail_lines: Option<u64>,
+    /// End after this many bytes, of what is followed, too.
+    pub limit_bytes: Option<u64>,
     /// Go on with what is still to come, until the process ends.
     pub follow: bool,
+}
+
+/// What an answer about a log covers of it, as of when it began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogRange {
+    /// The offset of the answer's first byte; `end` if it has none yet.
+    pub start: u64,
+    /// The offset behind the last byte that there was. Whoever read up to here, and asks again from here, misses nothing
+    /// and reads nothing twice.
+    pub end: u64,
+    /// How many bytes were ever written to the streams that were asked for.
+    pub total_bytes: u64,
+    /// How many of those are no longer kept: they came before everything that is.
+    pub dropped_bytes: u64,
+}
+
+/// A process's log, or a part of it: what it covers, and its chunks.
+pub struct Log {
+    /// What it covers.
+    pub range: LogRange,
+    /// The chunks in their order. Dropping them ends the reading.
+    pub chunks: BoxStream<'static, Result<LogChunk>>,
+}
+
+impl Stream for Log {
+    type Item = Result<LogChunk>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.chunks.as_mut().poll_next(context)
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log").field("range", &self.range).finish_non_exhaustive()
+    }
 }
 
 /// A piece of a process's log.
@@ -91,8 +137,39 @@ pub struct LogChunk {
     pub stream: LogStream,
     /// Where it begins in the process's log, counted over both streams.
     pub offset: u64,
+    /// Where it begins in its own stream. Where that jumps, a reader was too slow, and what lies between is not kept any
+    /// more.
+    pub stream_offset: u64,
     /// The bytes.
     pub data: Bytes,
+}
+
+/// A process that runs in a sandbox, whoever started it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveProcess {
+    /// Its process number inside the sandbox.
+    pub pid: u32,
+    /// Its parent's.
+    pub parent_pid: u32,
+    /// Whose it is, by name, or by number where the sandbox does not know the name.
+    pub user: String,
+    /// Its state, by the kernel's letter: `R` runs, `S` and `D` wait, `T` is stopped, `Z` has ended.
+    pub state: char,
+    /// Its processor time so far in milliseconds.
+    pub cpu_ms: u64,
+    /// Its resident memory in bytes.
+    pub memory_bytes: u64,
+    /// Its command line, cut to 512 bytes, or its name in brackets.
+    pub command: String,
+}
+
+/// Everything that runs in a sandbox but its guest.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveProcesses {
+    /// The processes, by number.
+    pub processes: Vec<LiveProcess>,
+    /// There were more than are listed.
+    pub truncated: bool,
 }
 
 /// What a sandbox uses now; absent is what the backend can't tell.

@@ -11,6 +11,7 @@ mod sandboxes;
 mod shell_support;
 mod side;
 mod spec;
+mod top;
 mod values;
 
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ pub use processes::{KillArgs, LogsArgs, PsArgs, StartArgs, WaitArgs};
 pub use sandboxes::{CreateArgs, DialArgs, InspectArgs, LsArgs, RmArgs};
 pub use shell_support::{CompletionsArgs, ManArgs};
 pub use side::Side;
+pub use top::{TopArgs, TopSort};
 pub use values::{NetworkArg, resolve_env};
 
 const EXAMPLES: &str = "\
@@ -125,6 +127,7 @@ commands! {
     Sh(ShArgs), "sh" | "shell", "Open a shell in a sandbox";
     Start(StartArgs), "start", "Start a process in a sandbox and leave it running";
     Ps(PsArgs), "ps", "List the started processes of a sandbox";
+    Top(TopArgs), "top", "Show what the sandboxes use, again and again";
     Logs(LogsArgs), "logs", "Print what a started process wrote";
     Kill(KillArgs), "kill", "Send a signal to a started process";
     Wait(WaitArgs), "wait", "Wait for a started process to end";

@@ -1,7 +1,7 @@
 //! `start`, `ps`, `logs`, `kill` and `wait`: processes that outlive the call.
 
-use clap::Args;
-use eyot::{ProcessId, Signal};
+use clap::{Args, ValueEnum};
+use eyot::{LogStream, ProcessId, Signal};
 
 use super::values::{EnvArg, parse_env};
 
@@ -51,10 +51,15 @@ const LOGS_EXAMPLES: &str = "\
 Examples:
   eyot logs builder p1
   eyot logs -f builder p1                      go on until it ends
-  eyot logs --tail 4096 --stderr builder p1
+  eyot logs --tail 100 -f builder p1           from the last 100 lines on
+  eyot logs --stream stderr builder p1
+  eyot logs --since-offset 4096 --limit 1024 builder p1
 
-What it wrote to stdout comes on stdout, what it wrote to stderr on stderr. The last MiB of each
-is kept. With --json: one object a line, {\"stream\",\"offset\",\"data\"}.";
+What it wrote to stdout comes on stdout, what it wrote to stderr on stderr. About the last MiB is
+kept, and of each stream at least its last half MiB, however much the other one writes.
+With --json: one object a line, first {\"range\":{\"start\",\"end\",\"total_bytes\",\"dropped_bytes\"}}, then
+{\"stream\",\"offset\",\"stream_offset\",\"data\"}, or \"data_base64\" where it is not UTF-8. Offsets count both
+streams together; `--since-offset` with the end of what was read misses nothing.";
 
 /// `eyot logs`
 #[derive(Debug, Args)]
@@ -68,18 +73,39 @@ pub struct LogsArgs {
     /// Go on with what is still to come, until the process ends
     #[arg(long, short)]
     pub follow: bool,
-    /// Begin this many bytes before the end
-    #[arg(long, value_name = "BYTES", conflicts_with = "offset")]
+    /// Begin this many lines before the end
+    #[arg(long, short = 'n', value_name = "LINES", conflicts_with_all = ["tail_bytes", "since_offset"])]
     pub tail: Option<u64>,
+    /// Begin this many bytes before the end
+    #[arg(long, value_name = "BYTES", conflicts_with = "since_offset")]
+    pub tail_bytes: Option<u64>,
     /// Begin at this byte, counted over everything it ever wrote
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub offset: u64,
-    /// Only what it wrote to stdout
-    #[arg(long, conflicts_with = "stderr")]
-    pub stdout: bool,
-    /// Only what it wrote to stderr
-    #[arg(long)]
-    pub stderr: bool,
+    #[arg(long, alias = "offset", value_name = "N", default_value_t = 0)]
+    pub since_offset: u64,
+    /// End after this many bytes
+    #[arg(long, value_name = "BYTES")]
+    pub limit: Option<u64>,
+    /// Only what it wrote to this stream
+    #[arg(long, value_name = "STREAM")]
+    pub stream: Option<LogStreamArg>,
+}
+
+/// A stream of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogStreamArg {
+    /// Standard output
+    Stdout,
+    /// Standard error
+    Stderr,
+}
+
+impl From<LogStreamArg> for LogStream {
+    fn from(stream: LogStreamArg) -> Self {
+        match stream {
+            LogStreamArg::Stdout => Self::Stdout,
+            LogStreamArg::Stderr => Self::Stderr,
+        }
+    }
 }
 
 const KILL_EXAMPLES: &str = "\

@@ -1,6 +1,8 @@
 //! `eyot logs`: what a started process wrote, each stream to our own.
 
-use eyot::{LogChunk, LogQuery, LogStream};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use eyot::{LogChunk, LogQuery, LogRange, LogStream};
 use futures_util::StreamExt;
 use serde_json::json;
 
@@ -12,11 +14,10 @@ use crate::stdio::Sink;
 
 pub async fn run(args: &LogsArgs, context: &Context) -> Result<u8, Failure> {
     let sandbox = context.sandbox(&args.name).await?;
-    let query =
-        LogQuery { stream: stream(args), offset: args.offset, tail_bytes: args.tail, follow: args.follow };
-    let mut chunks = sandbox.logs(args.process, query).await?;
+    let mut log = sandbox.logs(args.process, query(args)).await?;
+    announce(log.range, args, context.output)?;
     let (mut stdout, mut stderr) = (Sink::stdout()?, Sink::stderr()?);
-    while let Some(chunk) = chunks.next().await {
+    while let Some(chunk) = log.next().await {
         let mut chunk = chunk?;
         match (context.output.json, chunk.stream) {
             (true, _) => print_json(&chunk, context.output)?,
@@ -27,16 +28,36 @@ pub async fn run(args: &LogsArgs, context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn stream(args: &LogsArgs) -> Option<LogStream> {
-    match (args.stdout, args.stderr) {
-        (true, _) => Some(LogStream::Stdout),
-        (_, true) => Some(LogStream::Stderr),
-        _ => None,
+fn query(args: &LogsArgs) -> LogQuery {
+    LogQuery {
+        stream: args.stream.map(LogStream::from),
+        offset: args.since_offset,
+        tail_bytes: args.tail_bytes,
+        tail_lines: args.tail,
+        limit_bytes: args.limit,
+        follow: args.follow,
     }
+}
+
+/// Says what is missing at the beginning to a person, and what is covered to a program.
+fn announce(range: LogRange, args: &LogsArgs, output: Output) -> Result<(), Failure> {
+    if output.json {
+        return output.text(&format!("{}\n", json!({ "range": range })));
+    }
+    let from_the_beginning = args.tail.is_none() && args.tail_bytes.is_none() && args.since_offset == 0;
+    if from_the_beginning && range.dropped_bytes > 0 {
+        output.note(&format!("the first {} bytes are no longer kept", range.dropped_bytes));
+    }
+    Ok(())
 }
 
 /// One object a line, also on a terminal: a log is a sequence.
 fn print_json(chunk: &LogChunk, output: Output) -> Result<(), Failure> {
-    let data = String::from_utf8_lossy(&chunk.data);
-    output.text(&format!("{}\n", json!({ "stream": chunk.stream, "offset": chunk.offset, "data": data })))
+    let LogChunk { stream, offset, stream_offset, data } = chunk;
+    let mut object = json!({ "stream": stream, "offset": offset, "stream_offset": stream_offset });
+    match std::str::from_utf8(data) {
+        Ok(text) => object["data"] = text.into(),
+        Err(_) => object["data_base64"] = STANDARD.encode(data).into(),
+    }
+    output.text(&format!("{object}\n"))
 }

@@ -21,6 +21,7 @@ mod rm;
 mod run;
 mod sh;
 mod start;
+mod top;
 mod wait;
 mod watch;
 mod write;
@@ -59,6 +60,7 @@ async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Fa
         CliCommand::Sh(args) => Box::pin(sh::run(args, context)).await,
         CliCommand::Start(args) => start::run(args, context).await,
         CliCommand::Ps(args) => ps::run(&args, context).await,
+        CliCommand::Top(args) => top::run(&args, context).await,
         CliCommand::Logs(args) => logs::run(&args, context).await,
         CliCommand::Kill(args) => kill::run(&args, context).await,
         CliCommand::Wait(args) => wait::run(&args, context).await,

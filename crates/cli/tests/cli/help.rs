@@ -10,6 +10,7 @@ const COMMANDS: [&str; 24] = [
     "sh",
     "start",
     "ps",
+    "top",
     "logs",
     "kill",
     "wait",

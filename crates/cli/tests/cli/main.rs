@@ -12,4 +12,5 @@ mod running;
 mod sandboxes;
 mod signals;
 mod terminals;
+mod top;
 mod watching;

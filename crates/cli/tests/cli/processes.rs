@@ -13,7 +13,11 @@ fn a_started_process_outlives_the_call_and_its_log_is_kept_by_stream() {
         (Some(0), "out\nend\n", "err\n")
     );
     assert_eq!(machine.run(&["wait", "box", "p1"]).code, Some(6));
-    assert_eq!(machine.run(&["logs", "--stdout", "--tail", "4", "box", "p1"]).success(), "end\n");
+    assert_eq!(machine.run(&["logs", "--stream", "stdout", "--tail", "1", "box", "p1"]).success(), "end\n");
+    assert_eq!(machine.run(&["logs", "--tail-bytes", "3", "box", "p1"]).success(), "nd\n");
+    assert_eq!(machine.run(&["logs", "--since-offset", "8", "--limit", "2", "box", "p1"]).success(), "en");
+    assert_eq!(machine.run(&["logs", "-n", "2", "-f", "box", "p1"]).stderr, "err\n");
+    assert_eq!(machine.run(&["logs", "-n", "2", "--tail-bytes", "2", "box", "p1"]).code, Some(2));
     let listed = machine.run(&["ps", "box"]).success();
     assert!(listed.starts_with("ID ") && listed.contains("exited 6"), "{listed}");
     assert_eq!(machine.run(&["ps", "-q", "box"]).success(), "p1\n");
@@ -26,8 +30,12 @@ fn json_describes_processes_and_chunks_of_their_logs() {
     assert_eq!(started["id"], "p1");
     machine.run(&["wait", "box", "p1"]).success();
     let log = machine.run(&["--json", "logs", "-f", "box", "p1"]).success();
-    let chunk: serde_json::Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
-    assert_eq!((chunk["stream"].as_str(), chunk["data"].as_str()), (Some("stdout"), Some("hi\n")));
+    let objects: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let range = serde_json::json!({ "start": 0, "end": 3, "total_bytes": 3, "dropped_bytes": 0 });
+    assert_eq!(objects[0]["range"], range);
+    let chunk = serde_json::json!({ "stream": "stdout", "offset": 0, "stream_offset": 0, "data": "hi\n" });
+    assert_eq!(objects[1..], [chunk]);
     assert_eq!(machine.run(&["--json", "ps", "box"]).json()[0]["id"], "p1");
 }
 

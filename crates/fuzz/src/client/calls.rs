@@ -90,6 +90,6 @@ async fn dial(driver: &GuestDriver) -> Result<()> {
 }
 
 async fn logs(driver: &GuestDriver) -> Result<()> {
-    let query = LogQuery { stream: None, offset: 0, tail_bytes: None, follow: true };
+    let query = LogQuery { follow: true, ..LogQuery::default() };
     driver.logs(ProcessId(1), query).await?.try_collect::<Vec<_>>().await.map(drop)
 }

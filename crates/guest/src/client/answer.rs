@@ -4,7 +4,7 @@
 use minicbor::Decoder;
 
 use super::fault::Violation;
-use crate::protocol::{MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, Reply, decode};
+use crate::protocol::{MAX_LIVE_PROCESSES, MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, Reply, decode};
 
 /// How many started processes a guest may list.
 const MAX_PROCESSES: u64 = 65_536;
@@ -32,13 +32,15 @@ pub(super) enum Answer {
     Grep(u32),
     /// `Reply::Usage`.
     Usage,
+    /// `Reply::LiveProcesses`.
+    LiveProcesses,
 }
 
 impl Answer {
     /// The largest encoded reply that is accepted. Only lists may take more than one frame.
     pub(super) fn max_bytes(self) -> usize {
         match self {
-            Self::Processes | Self::Glob(_) | Self::Grep(_) => MAX_MESSAGE_BYTES,
+            Self::Processes | Self::LiveProcesses | Self::Glob(_) | Self::Grep(_) => MAX_MESSAGE_BYTES,
             Self::Process => 4 * MAX_PAYLOAD_BYTES,
             _ => MAX_PAYLOAD_BYTES,
         }
@@ -70,6 +72,7 @@ impl Answer {
                 | (Self::Glob(_), Reply::Glob(_))
                 | (Self::Grep(_), Reply::Grep(_))
                 | (Self::Usage, Reply::Usage(_))
+                | (Self::LiveProcesses, Reply::LiveProcesses(_))
         )
     }
 
@@ -77,6 +80,7 @@ impl Answer {
     fn check_count(self, bytes: &[u8]) -> Result<(), Violation> {
         let (most, nesting) = match self {
             Self::Processes => (MAX_PROCESSES, 1),
+            Self::LiveProcesses => (MAX_LIVE_PROCESSES as u64, 2),
             Self::Glob(most) | Self::Grep(most) => (u64::from(most), 2),
             _ => return Ok(()),
         };

@@ -2,13 +2,14 @@
 
 use eyot::{
     Command, DirEntry, Error, ErrorKind, ExecRequest, ExitStatus, FileStat, FileType, GlobResult, GrepMatch,
-    GrepResult, LogQuery, LogStream, Place, ProcessId, ProcessInfo, ProcessStatus, PtySize, Usage, WriteMode,
-    WriteOptions,
+    GrepResult, LiveProcess, LiveProcesses, LogQuery, LogRange, LogStream, Place, ProcessId, ProcessInfo,
+    ProcessStatus, PtySize, Usage, WriteMode, WriteOptions,
 };
 
 use crate::protocol::{
     CHANNEL_STDERR, CHANNEL_STDOUT, CommandSpec, Exec, Failure, FileEntry, FileKind, GlobFound, GrepFound,
-    Location, LogRequest, ProcessRecord, Reply, StatRecord, Status, Terminal, UsageRecord, WriteHow,
+    LiveFound, LiveRecord, Location, LogRequest, ProcessRecord, Reply, StatRecord, Status, Terminal,
+    UsageRecord, WriteHow,
 };
 
 /// The error that a guest's failure stands for. A guest that lies may give no reason; whoever reads it still needs a
@@ -64,8 +65,29 @@ pub(super) fn log_request(process: ProcessId, query: LogQuery) -> LogRequest {
         LogStream::Stdout => CHANNEL_STDOUT,
         LogStream::Stderr => CHANNEL_STDERR,
     });
-    let LogQuery { offset, tail_bytes, follow, .. } = query;
-    LogRequest { process: process.0, stream, offset, tail: tail_bytes, follow }
+    let LogQuery { offset, tail_bytes, tail_lines, follow, .. } = query;
+    LogRequest { process: process.0, stream, offset, tail: tail_bytes, follow, tail_lines }
+}
+
+pub(super) fn log_range(range: crate::protocol::LogRange) -> LogRange {
+    let crate::protocol::LogRange { start, end, total_bytes, dropped_bytes } = range;
+    LogRange { start, end, total_bytes, dropped_bytes }
+}
+
+pub(super) fn live_processes(found: LiveFound) -> LiveProcesses {
+    let process = |record: LiveRecord| LiveProcess {
+        pid: record.pid,
+        parent_pid: record.parent_pid,
+        user: record.user,
+        state: char::from(record.state),
+        cpu_ms: record.cpu_ms,
+        memory_bytes: record.memory_bytes,
+        command: record.command,
+    };
+    LiveProcesses {
+        processes: found.processes.into_iter().map(process).collect(),
+        truncated: found.truncated,
+    }
 }
 
 pub(super) fn write_how(options: WriteOptions) -> WriteHow {

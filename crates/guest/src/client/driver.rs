@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use eyot::{
-    ByteRange, ByteStream, Capabilities, CreateDirOptions, DirEntry, EgressDecision, EgressRules, ErrorKind,
-    ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult, Isolation, LogChunk,
-    LogQuery, Place, ProcessId, ProcessInfo, RemoveOptions, Result, SandboxDriver,
+    ByteRange, ByteStream, Capabilities, CreateDirOptions, DirEntry, EgressDecision, EgressRules, Error,
+    ErrorKind, ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult, Isolation,
+    LiveProcesses, Log, LogQuery, Place, ProcessId, ProcessInfo, RemoveOptions, Result, SandboxDriver,
     SandboxOperationUnsupported, SandboxPath, Signal, TarInOptions, TcpStream, Usage, WatchEvent,
     WatchOptions, WriteOptions,
 };
@@ -16,8 +16,8 @@ use futures_util::stream::BoxStream;
 use super::call::Call;
 use super::connection::Connection;
 use super::convert::{
-    exec, file_stat, glob_result, grep_result, location, log_request, process_info, unexpected, usage,
-    write_how,
+    exec, file_stat, glob_result, grep_result, live_processes, location, log_range, log_request,
+    process_info, unexpected, usage, write_how,
 };
 use super::dial::Dialled;
 use super::exec::execution;
@@ -27,7 +27,7 @@ use super::listing::{Unlisted, collect};
 use super::logs::chunks_of;
 use super::stream::bytes_of;
 use super::watch::events_of;
-use crate::protocol::{Reply, Request};
+use crate::protocol::{Event, Reply, Request};
 
 /// Takes a sandbox away: what only its maker can do.
 #[async_trait]
@@ -293,6 +293,13 @@ impl SandboxDriver for GuestDriver {
         }
     }
 
+    async fn live_processes(&self) -> Result<LiveProcesses> {
+        match self.connection.ask(&Request::LiveProcesses).await? {
+            Reply::LiveProcesses(found) => Ok(live_processes(found)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
     async fn start(&self, request: ExecRequest) -> Result<ProcessInfo> {
         self.process(Request::Start(exec(request))).await
     }
@@ -308,22 +315,14 @@ impl SandboxDriver for GuestDriver {
         self.process(Request::Wait(process.0)).await
     }
 
-    async fn logs(
-        &self,
-        process: ProcessId,
-        query: LogQuery,
-    ) -> Result<BoxStream<'static, Result<LogChunk>>> {
+    async fn logs(&self, process: ProcessId, query: LogQuery) -> Result<Log> {
         let call = self.connection.call(&Request::Logs(log_request(process, query))).await?;
-        // A log that has nothing yet announces nothing. Requests are taken up in their order: with the pong,
-        // a process that is not known would have been refused before.
-        tokio::select! {
-            biased;
-            event = call.event() => {
-                event?;
-            }
-            pong = self.connection.ping() => pong?,
-        }
-        Ok(chunks_of(call))
+        let range = match call.event().await? {
+            Some(Event::Log(range)) => log_range(range),
+            // The call's shape lets nothing else through.
+            other => return Err(Error::new(ErrorKind::Internal, format!("a log was opened with {other:?}"))),
+        };
+        Ok(Log { range, chunks: chunks_of(call) })
     }
 
     async fn kill(&self, process: ProcessId, signal: Option<Signal>) -> Result<()> {

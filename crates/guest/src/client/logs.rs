@@ -36,11 +36,15 @@ impl Stream for Chunks {
     }
 }
 
-/// The chunk in a frame of data: its offset leads. The reader has checked that it is there.
+/// The chunk in a frame of data: its offsets lead. The reader has checked that they are there.
 fn chunk(piece: Piece) -> LogChunk {
     let mut data = Bytes::from(piece.bytes);
-    let prefix = data.split_to(data.len().min(8));
-    let offset = prefix.as_ref().try_into().map(u64::from_le_bytes).unwrap_or_default();
+    let (offset, stream_offset) = (take_offset(&mut data), take_offset(&mut data));
     let stream = if piece.channel == CHANNEL_STDOUT { LogStream::Stdout } else { LogStream::Stderr };
-    LogChunk { stream, offset, data }
+    LogChunk { stream, offset, stream_offset, data }
+}
+
+fn take_offset(data: &mut Bytes) -> u64 {
+    let prefix = data.split_to(data.len().min(8));
+    prefix.as_ref().try_into().map(u64::from_le_bytes).unwrap_or_default()
 }

@@ -17,8 +17,8 @@ pub(super) enum Announce {
     Started,
     /// `Event::Opened`, always.
     Opened,
-    /// `Event::Opened`, or nothing.
-    MayOpen,
+    /// `Event::Log`, always.
+    Log,
 }
 
 /// What one frame of data is.
@@ -28,7 +28,7 @@ pub(super) enum Framing {
     Stream,
     /// A message of its own.
     Whole,
-    /// Eight bytes of offset, then at least one byte.
+    /// Two offsets of eight bytes, then at least one byte.
     Prefixed,
 }
 
@@ -86,7 +86,7 @@ impl Shape {
             }
             Request::Start(_) | Request::Wait(_) => Self::new(Answer::Process),
             Request::Processes => Self::new(Answer::Processes),
-            Request::Logs(_) => done.receives(Announce::MayOpen, OUTPUTS, Framing::Prefixed),
+            Request::Logs(_) => done.receives(Announce::Log, OUTPUTS, Framing::Prefixed),
             Request::Read(_, _, limit) => {
                 let shape = done.receives(Announce::Opened, MAIN, Framing::Stream).lane(Lane::Out);
                 Self { max_data: *limit, ..shape }
@@ -105,6 +105,7 @@ impl Shape {
                 Self { input: true, ..done.receives(Announce::Opened, MAIN, Framing::Stream) }
             }
             Request::Usage => Self::new(Answer::Usage),
+            Request::LiveProcesses => Self::new(Answer::LiveProcesses),
             // It may wait as long as it likes, and the guest bounds how many there are.
             Request::Watch(..) => done.receives(Announce::Opened, MAIN, Framing::Whole),
         }

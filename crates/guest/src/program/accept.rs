@@ -74,8 +74,8 @@ impl Guest {
         if connection.is_makers && !self.adopted {
             self.ending = Some(Ending::Over);
         }
-        // Whoever only looks whether somebody listens has not used the sandbox.
-        if connection.has_greeted() {
+        // Whoever only looks whether somebody listens, or how the sandbox is, has not used it.
+        if connection.has_used {
             self.activity.note();
         }
         self.wake_listener();

@@ -47,6 +47,8 @@ pub struct Connection {
     pub decoder: Decoder,
     /// Its open calls.
     pub calls: HashMap<u32, Call>,
+    /// It did more than look how the sandbox is.
+    pub has_used: bool,
     greeted: bool,
     ids: CallIds,
     partial: HashMap<u32, Vec<u8>>,
@@ -62,6 +64,7 @@ impl Connection {
             is_makers,
             decoder: Decoder::new(),
             calls: HashMap::new(),
+            has_used: false,
             greeted: false,
             ids: CallIds::default(),
             partial: HashMap::new(),

@@ -118,6 +118,11 @@ impl FileCall {
         matches!(self.work, Work::Active) && !self.is_done()
     }
 
+    /// Whether it is no activity at all.
+    pub fn is_silent(&self) -> bool {
+        matches!(self.work, Work::Silent)
+    }
+
     /// Whether it is a watch that has not ended.
     pub fn is_watch(&self) -> bool {
         matches!(self.work, Work::Watch(_)) && !self.is_done()

@@ -5,7 +5,7 @@ use super::failure::{cancelled, failure};
 use super::guest::Guest;
 use super::poll::Ready;
 use super::wire;
-use crate::protocol::{CHANNEL_MAIN, Control, Failure, Frame, Kind};
+use crate::protocol::{CHANNEL_MAIN, Control, Failure, Frame, Kind, Request};
 
 impl Guest {
     /// A connection has sent something, takes something, or is gone.
@@ -33,8 +33,6 @@ impl Guest {
             Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => return,
             Err(_) => return self.lose_connection(id),
         }
-        self.idle_before_ms = self.activity.idle_ms();
-        self.activity.note();
         if let Err(refusal) = self.serve_frames(id) {
             self.refuse(id, &refusal);
         }
@@ -71,6 +69,12 @@ impl Guest {
         let (kind, call) = (frame.header.kind, frame.header.call);
         if kind == Kind::Request {
             if let Some(request) = connection.assemble(frame)? {
+                let is_use = !matches!(request, Request::Ping | Request::Usage | Request::LiveProcesses);
+                connection.has_used |= is_use;
+                // Whoever only looks how the sandbox is must not keep it from being idle.
+                if is_use {
+                    self.activity.note();
+                }
                 let handle = connection.handle(call);
                 self.begin(handle, request);
             }
@@ -79,6 +83,9 @@ impl Guest {
         let Some(open) = connection.open_call(call)? else {
             return Ok(());
         };
+        if !matches!(&open, Call::File(file) if file.is_silent()) {
+            self.activity.note();
+        }
         match kind {
             Kind::Data => self.on_data(id, call, &open, frame),
             Kind::End => {

@@ -1,19 +1,18 @@
 //! A call that reads a started process's log, piece by piece as its client takes them.
 
 use super::call_handle::CallHandle;
-use super::log_ring::LogRing;
-use crate::protocol::{CHANNEL_STDERR, CHANNEL_STDOUT, LogRequest, MAX_PAYLOAD_BYTES, WINDOW};
-
-/// Each payload begins with its offset.
-const OFFSET_BYTES: usize = 8;
+use super::log_ring::{LogRing, Positions, Wanted};
+use crate::protocol::{
+    CHANNEL_STDERR, CHANNEL_STDOUT, LOG_PREFIX_BYTES, LogRange, LogRequest, MAX_PAYLOAD_BYTES, WINDOW,
+};
 
 /// A call that reads a log.
 #[derive(Debug)]
 pub struct LogReader {
     /// The call.
     pub handle: CallHandle,
-    stream: Option<u8>,
-    next: u64,
+    wanted: Wanted,
+    next: Positions,
     /// Where to stop; `None`: it follows.
     until: Option<u64>,
     credit: [u64; 2],
@@ -22,15 +21,25 @@ pub struct LogReader {
 impl LogReader {
     /// Begins where the request says.
     pub fn new(handle: CallHandle, request: &LogRequest, log: &LogRing) -> Self {
-        let next = request.tail.map_or(request.offset, |bytes| log.tail(bytes, request.stream));
+        let wanted = Wanted::new(request.stream);
+        let next = match (request.tail, request.tail_lines) {
+            (Some(bytes), _) => log.tail_bytes(bytes, wanted),
+            (None, Some(lines)) => log.tail_lines(lines, wanted),
+            (None, None) => [request.offset; 2],
+        };
         let until = (!request.follow).then_some(log.end());
-        Self { handle, stream: request.stream, next, until, credit: [u64::from(WINDOW); 2] }
+        Self { handle, wanted, next, until, credit: [u64::from(WINDOW); 2] }
+    }
+
+    /// What it will send of what is there now.
+    pub fn range(&self, log: &LogRing) -> LogRange {
+        log.range(self.next, self.wanted)
     }
 
     /// The client takes more of a stream; credit counts whole payloads.
     pub fn grant(&mut self, channel: u8, bytes: u32) {
-        if let Some(credit) = credit_of(&mut self.credit, channel) {
-            *credit = credit.saturating_add(u64::from(bytes));
+        if let Some(index) = index_of(channel) {
+            self.credit[index] = self.credit[index].saturating_add(u64::from(bytes));
         }
     }
 
@@ -38,32 +47,26 @@ impl LogReader {
     /// `has_ended`.
     pub fn pump(&mut self, log: &LogRing, has_ended: bool) -> bool {
         loop {
-            let Some(piece) = log.piece(self.next, self.stream, MAX_PAYLOAD_BYTES - OFFSET_BYTES) else {
+            let Some(piece) = log.piece(self.next, self.wanted, MAX_PAYLOAD_BYTES - LOG_PREFIX_BYTES) else {
                 return has_ended || self.until.is_some();
             };
             let left = self.until.map_or(u64::MAX, |until| until.saturating_sub(piece.offset));
-            if left == 0 {
-                return true;
-            }
-            let Some(credit) = credit_of(&mut self.credit, piece.channel) else {
+            let Some(index) = index_of(piece.channel).filter(|_| left > 0) else {
                 return true;
             };
-            let room = credit.saturating_sub(OFFSET_BYTES as u64).min(left);
+            let room = self.credit[index].saturating_sub(LOG_PREFIX_BYTES as u64).min(left);
             if room == 0 || self.handle.is_full() {
                 return false;
             }
             let bytes = &piece.bytes[..piece.bytes.len().min(room as usize)];
-            *credit -= (OFFSET_BYTES + bytes.len()) as u64;
-            self.next = piece.offset + bytes.len() as u64;
-            self.handle.data(piece.channel, &[&piece.offset.to_le_bytes(), bytes]);
+            self.credit[index] -= (LOG_PREFIX_BYTES + bytes.len()) as u64;
+            self.next[index] = piece.offset + bytes.len() as u64;
+            let prefix = [piece.offset.to_le_bytes(), piece.stream_offset.to_le_bytes()];
+            self.handle.data(piece.channel, &[&prefix[0], &prefix[1], bytes]);
         }
     }
 }
 
-fn credit_of(credit: &mut [u64; 2], channel: u8) -> Option<&mut u64> {
-    match channel {
-        CHANNEL_STDOUT => credit.first_mut(),
-        CHANNEL_STDERR => credit.last_mut(),
-        _ => None,
-    }
+fn index_of(channel: u8) -> Option<usize> {
+    [CHANNEL_STDOUT, CHANNEL_STDERR].iter().position(|of| *of == channel)
 }

@@ -24,6 +24,7 @@ mod guest;
 mod incoming;
 mod input_queue;
 mod input_writer;
+mod live_processes;
 mod log_reader;
 mod log_ring;
 mod memory_events;

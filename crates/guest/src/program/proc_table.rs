@@ -1,6 +1,7 @@
 //! What `/proc` says of processes: who descends from whom, and what each uses.
 
 use std::fs;
+use std::io::Read;
 
 /// What one process uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +67,27 @@ pub fn stat(pid: i32) -> Option<ProcStat> {
     parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
+/// Whose a process is: its effective user id.
+pub fn user(pid: i32) -> Option<u32> {
+    // A name may hold any byte.
+    parse_user(&fs::read(format!("/proc/{pid}/status")).ok()?)
+}
+
+/// A process's command line as text, at most so many bytes of it; `None` for one that has none any more.
+pub fn command_line(pid: i32, most: usize) -> Option<String> {
+    let mut line = Vec::new();
+    fs::File::open(format!("/proc/{pid}/cmdline")).ok()?.take(most as u64).read_to_end(&mut line).ok()?;
+    let end = line.iter().rposition(|byte| *byte != 0)? + 1;
+    let words: Vec<&[u8]> = line[..end].split(|byte| *byte == 0).collect();
+    Some(String::from_utf8_lossy(&words.join(&b' ')).into_owned())
+}
+
+/// A process's name in brackets.
+pub fn name(pid: i32) -> Option<String> {
+    let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(format!("[{}]", String::from_utf8_lossy(&name).trim_end_matches('\n')))
+}
+
 fn has_children_files() -> bool {
     fs::exists("/proc/thread-self/children").unwrap_or(false)
 }
@@ -83,6 +105,12 @@ fn parse_tracer(status: &[u8]) -> Option<i32> {
     let mut lines = status.split(|byte| *byte == b'\n');
     let number = lines.find_map(|line| line.strip_prefix(b"TracerPid:"))?;
     std::str::from_utf8(number).ok()?.trim().parse().ok().filter(|pid| *pid > 0)
+}
+
+fn parse_user(status: &[u8]) -> Option<u32> {
+    let mut lines = status.split(|byte| *byte == b'\n');
+    let numbers = lines.find_map(|line| line.strip_prefix(b"Uid:"))?;
+    std::str::from_utf8(numbers).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// The name stands in brackets and may hold anything, brackets included; what follows the last one is numbers.
@@ -110,6 +138,11 @@ mod tests {
         let expected =
             ProcStat { parent: 7, state: b'S', own_ticks: 15, reaped_ticks: 22, resident_pages: 33 };
         assert_eq!(parse_stat(line), Some(expected));
+    }
+
+    #[test]
+    fn the_effective_user_is_found_and_a_name_is_none() {
+        assert_eq!(parse_user(b"Name:\tUid:\\nUid:\t9\nUid:\t1000\t7\t0\t0\n"), Some(7));
     }
 
     #[test]

@@ -141,8 +141,9 @@ impl Process {
 
     /// A call reads its log.
     pub fn read_log(&mut self, handle: CallHandle, request: &LogRequest) -> Vec<Finished> {
-        handle.event(&Event::Opened(None));
-        self.readers.push(LogReader::new(handle, request, &self.log));
+        let reader = LogReader::new(handle, request, &self.log);
+        reader.handle.event(&Event::Log(reader.range(&self.log)));
+        self.readers.push(reader);
         self.pump_readers()
     }
 

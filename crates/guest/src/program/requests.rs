@@ -9,6 +9,7 @@ use super::failure::failure;
 use super::file_call::{FileCall, Work, WorkerIo};
 use super::files;
 use super::guest::{Ending, Guest};
+use super::live_processes;
 use super::processes::Finished;
 use super::usage;
 use crate::protocol::{Failure, LogRequest, Reply, Request};
@@ -31,6 +32,7 @@ impl Guest {
             Request::Kill(process, signal) => handle.answer(&self.kill_process(process, signal)),
             Request::Dial(port) => self.begin_dial(handle, port),
             Request::Usage => self.begin_usage(handle),
+            Request::LiveProcesses => self.begin_live_processes(handle),
             Request::Read(..)
             | Request::Write(..)
             | Request::Stat(_)
@@ -90,10 +92,16 @@ impl Guest {
     }
 
     fn begin_usage(&mut self, handle: CallHandle) {
-        let (reapers, activity, idle_ms) =
-            (self.reaper_pids(), Arc::clone(&self.activity), self.idle_before_ms);
+        let (reapers, activity) = (self.reaper_pids(), Arc::clone(&self.activity));
+        self.begin_work(handle, Work::Silent, move |_| Ok(Reply::Usage(usage::measure(&reapers, &activity))));
+    }
+
+    fn begin_live_processes(&mut self, handle: CallHandle) {
+        let reapers = self.reaper_pids();
+        let users = self.config.users.iter().chain([&self.config.user]);
+        let names = users.map(|identity| (identity.uid, identity.name.clone())).collect();
         self.begin_work(handle, Work::Silent, move |_| {
-            Ok(Reply::Usage(usage::measure(&reapers, &activity, idle_ms)))
+            Ok(Reply::LiveProcesses(live_processes::list(&reapers, &names)))
         });
     }
 

@@ -147,8 +147,8 @@ pub enum Request {
     /// Answers `Process` once it has ended.
     #[n(6)]
     Wait(#[n(0)] u32),
-    /// `Event::Opened`, then `Data` on stdout and stderr, each payload led by its offset (eight bytes, little-endian,
-    /// which count as credit like the rest). Answers `Done`.
+    /// `Event::Log`, then `Data` on stdout and stderr, each payload led by its offset over both streams and that in its
+    /// own (eight bytes each, little-endian, which count as credit like the rest). Answers `Done`.
     #[n(7)]
     Logs(#[n(0)] LogRequest),
     /// Sends a signal to a started process's group; without one, kills its tree. Answers `Done`.
@@ -223,6 +223,9 @@ pub enum Request {
     /// its directories is watched too, and how many directories that may be.
     #[n(23)]
     Watch(#[n(0)] Location, #[n(1)] bool, #[n(2)] u32),
+    /// Answers `LiveProcesses`.
+    #[n(24)]
+    LiveProcesses,
 }
 
 /// What to run.
@@ -302,6 +305,26 @@ pub struct LogRequest {
     /// Go on until the process ends.
     #[n(4)]
     pub follow: bool,
+    /// Begin so many lines before the end instead.
+    #[n(5)]
+    pub tail_lines: Option<u64>,
+}
+
+/// What an answer about a log covers of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]
+pub struct LogRange {
+    /// The offset of its first byte.
+    #[n(0)]
+    pub start: u64,
+    /// The offset behind the last byte that there is now.
+    #[n(1)]
+    pub end: u64,
+    /// How many bytes were ever written to the streams that were asked for.
+    #[n(2)]
+    pub total_bytes: u64,
+    /// How many of those are no longer kept.
+    #[n(3)]
+    pub dropped_bytes: u64,
 }
 
 /// What happened to a call that goes on.
@@ -313,6 +336,9 @@ pub enum Event {
     /// What was asked for is there; its size, if it has one.
     #[n(1)]
     Opened(#[n(0)] Option<u64>),
+    /// The log is there, and this is what the answer covers.
+    #[n(2)]
+    Log(#[n(0)] LogRange),
 }
 
 /// What to do to a running command.
@@ -362,6 +388,9 @@ pub enum Reply {
     /// What is used.
     #[n(9)]
     Usage(#[n(0)] UsageRecord),
+    /// Everything that runs.
+    #[n(10)]
+    LiveProcesses(#[n(0)] LiveFound),
 }
 
 /// What ends a call badly.
@@ -536,6 +565,43 @@ pub struct GrepFound {
     /// The lines.
     #[n(0)]
     pub matches: Vec<GrepLine>,
+    /// There were more.
+    #[n(1)]
+    pub truncated: bool,
+}
+
+/// A process that runs, whoever started it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct LiveRecord {
+    /// Its process number.
+    #[n(0)]
+    pub pid: u32,
+    /// Its parent's.
+    #[n(1)]
+    pub parent_pid: u32,
+    /// Whose it is, by name or else by number.
+    #[n(2)]
+    pub user: String,
+    /// Its state's letter, as the kernel has it.
+    #[n(3)]
+    pub state: u8,
+    /// Its processor time so far, in milliseconds.
+    #[n(4)]
+    pub cpu_ms: u64,
+    /// Its resident memory in bytes.
+    #[n(5)]
+    pub memory_bytes: u64,
+    /// Its command line, perhaps cut, or its name in brackets.
+    #[n(6)]
+    pub command: String,
+}
+
+/// Everything that runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
+pub struct LiveFound {
+    /// The processes, by number.
+    #[n(0)]
+    pub processes: Vec<LiveRecord>,
     /// There were more.
     #[n(1)]
     pub truncated: bool,

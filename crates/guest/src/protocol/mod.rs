@@ -13,8 +13,9 @@ mod message;
 pub use frame::{Decoder, Frame, FrameError, HEADER_BYTES, Header, Kind, MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES};
 pub use message::{
     CommandSpec, Control, Event, Exec, Failure, FileEntry, FileKind, GlobFound, GrepFound, GrepLine,
-    GuestConfig, Hello, Identity, Location, LogRequest, Message, ProcessRecord, Reply, Request, StatRecord,
-    Status, Terminal, UsageRecord, WatchKind, WatchRecord, Welcome, WriteHow, decode, encode,
+    GuestConfig, Hello, Identity, LiveFound, LiveRecord, Location, LogRange, LogRequest, Message,
+    ProcessRecord, Reply, Request, StatRecord, Status, Terminal, UsageRecord, WatchKind, WatchRecord,
+    Welcome, WriteHow, decode, encode,
 };
 
 /// The protocol's major version: both sides must have the same.
@@ -35,6 +36,11 @@ pub const CHANNEL_MAIN: u8 = 0;
 pub const CHANNEL_STDOUT: u8 = 1;
 /// The channel of standard error.
 pub const CHANNEL_STDERR: u8 = 2;
+
+/// What leads a payload of a log: its offset over both streams, and that in its own.
+pub const LOG_PREFIX_BYTES: usize = 16;
+/// The most processes that are listed as running.
+pub const MAX_LIVE_PROCESSES: usize = 8192;
 
 /// The file descriptor on which the guest finds the stream of whoever made it.
 pub const STREAM_FD: i32 = 3;

@@ -162,7 +162,11 @@ impl FakeGuest {
     }
 
     pub async fn opened(&mut self, call: u32) {
-        self.send(Kind::Event, call, &Event::Opened(None)).await;
+        self.event(call, Event::Opened(None)).await;
+    }
+
+    pub async fn event(&mut self, call: u32, event: Event) {
+        self.send(Kind::Event, call, &event).await;
     }
 
     pub async fn started(&mut self, call: u32) {

@@ -33,7 +33,14 @@ cases! {
     a_process_outlives_the_deadline_of_other_commands(sandbox) needs [Shell, Processes, KillTree];
 }
 
-const EVERYTHING: LogQuery = LogQuery { stream: None, offset: 0, tail_bytes: None, follow: false };
+const EVERYTHING: LogQuery = LogQuery {
+    stream: None,
+    offset: 0,
+    tail_bytes: None,
+    tail_lines: None,
+    limit_bytes: None,
+    follow: false,
+};
 
 async fn start(sandbox: &Sandbox, line: &str) -> Check<ProcessInfo> {
     Ok(sandbox.start(line, StartOptions::default()).await?)

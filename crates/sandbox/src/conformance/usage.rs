@@ -1,9 +1,11 @@
 //! What a sandbox uses: figures that can be right, and absent ones instead of invented ones.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::check::{Check, cases, ensure, output, until};
-use crate::sandbox::Sandbox;
+use super::Fixture;
+use super::check::{Check, Disposable, cases, ensure, ensure_eq, is_gone, output, promptly, until};
+use crate::sandbox::{Sandbox, StartOptions};
 
 cases! {
     an_idle_sandbox_uses_little(sandbox) needs [Usage];
@@ -11,6 +13,9 @@ cases! {
     processor_time_grows_with_work(sandbox) needs [Shell, Usage];
     the_time_since_the_start_and_since_the_last_use_is_told(sandbox) needs [Usage];
     disk_use_grows_with_what_is_written(sandbox) needs [Usage];
+    everything_that_runs_is_listed_whoever_started_it(sandbox) needs [Shell, Processes, LiveProcesses];
+    looking_at_a_sandbox_does_not_keep_it_from_being_idle(fixture) needs [Usage, Deadlines];
+    an_idle_time_is_not_begun_anew_by_whoever_asks_for_it(sandbox) needs [Usage];
 }
 
 async fn an_idle_sandbox_uses_little(sandbox: Sandbox) -> Check {
@@ -61,4 +66,62 @@ async fn disk_use_grows_with_what_is_written(sandbox: Sandbox) -> Check {
         Ok(after.is_some_and(|after| after >= before + 2_900_000))
     })
     .await
+}
+
+async fn everything_that_runs_is_listed_whoever_started_it(sandbox: Sandbox) -> Check {
+    let line = "sleep 86490 & cd /; exec sh -c 'while :; do :; done' busy 'an argument'";
+    let started = sandbox.start(line, StartOptions::default()).await?;
+    until("the shell", async || {
+        let found = sandbox.live_processes().await?.processes;
+        Ok(found.iter().any(|process| process.command.contains("busy an argument") && process.cpu_ms > 0)
+            && found.iter().any(|process| process.command == "sleep 86490"))
+    })
+    .await?;
+    let found = sandbox.live_processes().await?;
+    ensure!(!found.truncated && found.processes.is_sorted_by_key(|process| process.pid), "{found:?}");
+    let busy = found.processes.iter().find(|process| process.pid == started.pid);
+    let Some(busy) = busy else {
+        return Err(super::check::Failure::Broken(format!("{started:?} is not among {found:?}")));
+    };
+    let user = output(&sandbox, "id -un").await?;
+    ensure!(busy.user == user && busy.memory_bytes > 0, "{busy:?} is not {user}'s");
+    let child = found.processes.iter().find(|process| process.command == "sleep 86490");
+    ensure_eq!(child.map(|child| child.parent_pid), Some(started.pid));
+    sandbox.kill(started.id, None).await?;
+    until("the end of it all", async || {
+        let found = sandbox.live_processes().await?.processes;
+        Ok(found.iter().all(|process| process.pid != started.pid && !process.command.contains("86490")))
+    })
+    .await
+}
+
+async fn looking_at_a_sandbox_does_not_keep_it_from_being_idle(fixture: Arc<dyn Fixture>) -> Check {
+    let mut spec = fixture.spec();
+    spec.lifecycle.idle_timeout_ms = Some(500);
+    let sandbox = Disposable(Sandbox::create(&*fixture.provider(), spec).await?);
+    let end = async {
+        loop {
+            match sandbox.0.usage().await {
+                Ok(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+                Err(error) => return error,
+            }
+        }
+    };
+    let error = promptly("the end of the idle sandbox", end).await?;
+    ensure!(is_gone(&error), "{}: {error}", error.kind());
+    Ok(())
+}
+
+async fn an_idle_time_is_not_begun_anew_by_whoever_asks_for_it(sandbox: Sandbox) -> Check {
+    output(&sandbox, "true").await?;
+    let Some(before) = sandbox.usage().await?.idle_ms else { return Ok(()) };
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    sandbox.usage().await?;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let after = sandbox.usage().await?.idle_ms;
+    ensure!(
+        after.is_some_and(|after| after >= before + 350),
+        "400 ms after {before} it is idle for {after:?}"
+    );
+    Ok(())
 }

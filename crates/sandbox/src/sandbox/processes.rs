@@ -1,13 +1,14 @@
 //! Started processes: they survive the call, the handle and the process that asked for them.
 
-use futures_util::stream::BoxStream;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
 
 use super::{Sandbox, StartOptions};
 use crate::capabilities::Capability;
 use crate::driver::ExecRequest;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exec::{Command, Signal};
-use crate::process::{LogChunk, LogQuery, ProcessId, ProcessInfo};
+use crate::process::{Log, LogChunk, LogQuery, ProcessId, ProcessInfo};
 
 impl Sandbox {
     /// Starts a process that outlives the call. It reads end of file, and its output is kept in a ring. Refused for the
@@ -45,14 +46,19 @@ impl Sandbox {
         self.driver().wait(process).await.map_err(self.failed("wait for process", process))
     }
 
-    /// A started process's log, to its end or as long as the process runs.
-    pub async fn logs(
-        &self,
-        process: ProcessId,
-        query: LogQuery,
-    ) -> Result<BoxStream<'static, Result<LogChunk>>> {
+    /// A started process's log, to its end or as long as the process runs. `invalid` when both tails are asked for.
+    pub async fn logs(&self, process: ProcessId, query: LogQuery) -> Result<Log> {
         self.check_processes("logs")?;
-        self.driver().logs(process, query).await.map_err(self.failed("read the log of process", process))
+        if query.tail_bytes.is_some() && query.tail_lines.is_some() {
+            return Err(Error::invalid("log query", "must have one of tail_bytes and tail_lines, not both"));
+        }
+        let log = self.driver().logs(process, query).await;
+        let Log { range, chunks } = log.map_err(self.failed("read the log of process", process))?;
+        let chunks = match query.limit_bytes {
+            Some(limit) => limited(chunks, limit),
+            None => chunks,
+        };
+        Ok(Log { range, chunks })
     }
 
     /// Sends a signal to a started process's group; `None` kills its whole tree.
@@ -69,4 +75,22 @@ impl Sandbox {
         self.check_alive()?;
         self.require(Capability::Processes, operation, &[])
     }
+}
+
+type Chunks = BoxStream<'static, Result<LogChunk>>;
+
+/// The first `limit` bytes of these chunks; with the last of them the source is dropped.
+fn limited(chunks: Chunks, limit: u64) -> Chunks {
+    stream::unfold((Some(chunks), limit), async |(chunks, left)| {
+        let mut chunks = chunks.filter(|_| left > 0)?;
+        let mut chunk = match chunks.next().await? {
+            Ok(chunk) => chunk,
+            Err(error) => return Some((Err(error), (None, 0))),
+        };
+        let taken = left.min(chunk.data.len() as u64);
+        chunk.data.truncate(taken as usize);
+        let left = left - taken;
+        Some((Ok(chunk), ((left > 0).then_some(chunks), left)))
+    })
+    .boxed()
 }

@@ -9,7 +9,7 @@ use crate::driver::{ByteStream, TcpStream};
 use crate::error::{Error, Result};
 use crate::files::TarInOptions;
 use crate::path::Place;
-use crate::process::Usage;
+use crate::process::{LiveProcesses, Usage};
 use crate::search::{GlobOptions, GlobResult, GrepOptions, GrepResult};
 
 impl Sandbox {
@@ -83,5 +83,14 @@ impl Sandbox {
         self.require(Capability::Usage, "usage", &[])?;
         let context = format!("measure sandbox `{}`", self.name());
         self.driver().usage().await.map_err(|error| error.context(context))
+    }
+
+    /// Everything that runs in the sandbox, whoever started it. Asking keeps no sandbox from being idle, and neither does
+    /// [`Sandbox::usage`].
+    pub async fn live_processes(&self) -> Result<LiveProcesses> {
+        self.check_alive()?;
+        self.require(Capability::LiveProcesses, "live_processes", &[])?;
+        let context = format!("list what runs in sandbox `{}`", self.name());
+        self.driver().live_processes().await.map_err(|error| error.context(context))
     }
 }

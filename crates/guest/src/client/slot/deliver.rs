@@ -6,14 +6,16 @@ use super::{Phase, Slot, State};
 use crate::client::fault::Violation;
 use crate::client::lock;
 use crate::client::shape::{Announce, Framing};
-use crate::protocol::{CHANNEL_MAIN, Event, Reply};
+use crate::protocol::{CHANNEL_MAIN, Event, LOG_PREFIX_BYTES, Reply};
 
 impl Slot {
     /// Something happened to the call.
     pub(in crate::client) fn deliver_event(&self, event: Event) -> Result<(), Violation> {
         let right = matches!(
             (self.shape.announce, &event),
-            (Announce::Started, Event::Started(_)) | (Announce::Opened | Announce::MayOpen, Event::Opened(_))
+            (Announce::Started, Event::Started(_))
+                | (Announce::Opened, Event::Opened(_))
+                | (Announce::Log, Event::Log(_))
         );
         let mut state = lock(&self.state);
         if !right || state.announced {
@@ -45,7 +47,7 @@ impl Slot {
 
     fn check_data(&self, state: &State, channel: u8, bytes: &[u8]) -> Result<(), Violation> {
         self.check_channel(state, channel)?;
-        let least = if self.shape.framing == Framing::Prefixed { 9 } else { 1 };
+        let least = if self.shape.framing == Framing::Prefixed { LOG_PREFIX_BYTES + 1 } else { 1 };
         if bytes.len() < least {
             return Err(Violation::new(format!("a data frame of {} bytes", bytes.len())));
         }
@@ -71,7 +73,7 @@ impl Slot {
 
     fn check_announced(&self, state: &State) -> Result<(), Violation> {
         match self.shape.announce {
-            Announce::Started | Announce::Opened if !state.announced => {
+            Announce::Started | Announce::Opened | Announce::Log if !state.announced => {
                 Err(Violation::new("data or a reply before the call had begun"))
             }
             _ => Ok(()),

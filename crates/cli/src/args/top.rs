@@ -1,0 +1,67 @@
+//! `top`: what uses the machine.
+
+use clap::{Args, ValueEnum};
+
+use crate::durations::parse_ms;
+
+const EXAMPLES: &str = "\
+Examples:
+  eyot top                                     every sandbox, again every 2 seconds, until Ctrl-C
+  eyot top --sort memory --interval 500ms
+  eyot top --once                              one table
+  eyot top builder                             what runs in one sandbox
+  eyot top --once --json | jq -r 'select(.cpu_percent > 50).name'
+
+CPU% is of one processor: 200 is two processors. MEMORY is what the processes use, or all that
+counts towards the limit where one is held; PEAK is the most there was at once. A `-` is not known.
+Looking keeps no sandbox from being idle. With --json: one object a line for each row.";
+
+/// `eyot top`
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct TopArgs {
+    /// Only this sandbox, and the processes in it
+    pub name: Option<String>,
+    /// How often to look
+    #[arg(long, short, value_name = "TIME", default_value = "2s", value_parser = parse_interval)]
+    pub interval: u64,
+    /// Look once
+    #[arg(long)]
+    pub once: bool,
+    /// What comes first
+    #[arg(long, value_enum, value_name = "BY", default_value_t = TopSort::Cpu)]
+    pub sort: TopSort,
+}
+
+/// What rows are sorted by; all but names the largest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TopSort {
+    /// Processor use
+    Cpu,
+    /// Memory
+    Memory,
+    /// Name, or process number
+    Name,
+    /// Age, or processor time so far
+    Age,
+}
+
+fn parse_interval(text: &str) -> Result<u64, String> {
+    match parse_ms(text)? {
+        interval @ 100..=3_600_000 => Ok(interval),
+        _ => Err("must be from 100ms to 1h".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_neither_a_spin_nor_for_ever() {
+        assert_eq!((parse_interval("100ms"), parse_interval("1m")), (Ok(100), Ok(60_000)));
+        assert!(
+            parse_interval("99ms").is_err() && parse_interval("2h").is_err() && parse_interval("2").is_err()
+        );
+    }
+}

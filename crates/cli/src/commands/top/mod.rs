@@ -1,0 +1,105 @@
+//! `eyot top`: what every sandbox uses, or what runs in one of them, again and again.
+//!
+//! Use of processors is the difference between two looks, so there is one look before the first that is shown.
+
+mod processes;
+mod sandboxes;
+mod screen;
+
+use std::time::Duration;
+
+use crate::args::TopArgs;
+use crate::context::Context;
+use crate::errors::Failure;
+use processes::InOne;
+use sandboxes::OfAll;
+use screen::Screen;
+
+/// How long after the first look the second one is, at the most.
+const FIRST_LOOKS: Duration = Duration::from_millis(500);
+
+/// What is looked at.
+enum Subject {
+    All(OfAll),
+    One(InOne),
+}
+
+impl Subject {
+    /// Looks, and says what there is: a table, or objects one a line.
+    async fn look(&mut self, args: &TopArgs, json: bool) -> Result<String, Failure> {
+        match self {
+            Self::All(all) => all.look(args.sort, json).await,
+            Self::One(one) => one.look(args.sort, json).await,
+        }
+    }
+}
+
+pub async fn run(args: &TopArgs, context: &Context) -> Result<u8, Failure> {
+    let mut subject = match &args.name {
+        Some(name) => Subject::One(InOne::new(context.sandbox(name).await?)),
+        None => Subject::All(OfAll::new(context.provider()?)),
+    };
+    let interval = Duration::from_millis(args.interval);
+    let mut screen = Screen::new(context.output);
+    subject.look(args, context.output.json).await?;
+    tokio::time::sleep(interval.min(FIRST_LOOKS)).await;
+    loop {
+        let shown = subject.look(args, context.output.json).await?;
+        screen.show(&shown, args.once)?;
+        if args.once {
+            return Ok(0);
+        }
+        tokio::time::sleep(interval).await;
+    }
+}
+
+/// The share of one processor that was used between two looks, in percent.
+fn percent(before_ms: u64, now_ms: u64, passed: Duration) -> Option<f64> {
+    let passed_ms = passed.as_secs_f64() * 1000.0;
+    let used_ms = now_ms.saturating_sub(before_ms) as f64;
+    (passed_ms >= 1.0).then(|| (used_ms / passed_ms * 1000.0).round() / 10.0)
+}
+
+fn percent_cell(percent: Option<f64>) -> String {
+    percent.map_or_else(unknown, |percent| format!("{percent:.1}"))
+}
+
+fn mebibytes(bytes: Option<u64>) -> String {
+    bytes.map_or_else(unknown, |bytes| format!("{:.1}M", bytes as f64 / f64::from(1 << 20)))
+}
+
+fn unknown() -> String {
+    "-".to_owned()
+}
+
+/// A row as one line of JSON.
+fn json_line(row: &impl serde::Serialize) -> Result<String, Failure> {
+    let line = serde_json::to_string(row).map_err(|error| Failure::host("write JSON", error.into()))?;
+    Ok(format!("{line}\n"))
+}
+
+/// The larger first, what is not known last.
+fn descending<T: PartialOrd>(one: Option<T>, other: Option<T>) -> std::cmp::Ordering {
+    other.partial_cmp(&one).unwrap_or(std::cmp::Ordering::Equal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_use_is_a_share_of_one_processor() {
+        assert_eq!(percent(1000, 1500, Duration::from_secs(1)), Some(50.0));
+        assert_eq!(percent(0, 4000, Duration::from_secs(2)), Some(200.0));
+        assert_eq!(percent(5, 4, Duration::from_secs(1)), Some(0.0));
+        assert_eq!(percent(0, 1, Duration::ZERO), None);
+    }
+
+    #[test]
+    fn what_is_not_known_comes_last_and_shows_as_a_dash() {
+        let mut values = [None, Some(1.0), Some(3.0)];
+        values.sort_by(|one, other| descending(*one, *other));
+        assert_eq!(values, [Some(3.0), Some(1.0), None]);
+        assert_eq!((mebibytes(None).as_str(), mebibytes(Some(3 << 19)).as_str()), ("-", "1.5M"));
+    }
+}

@@ -1,0 +1,81 @@
+//! What runs in one sandbox.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use eyot::{LiveProcess, Sandbox};
+use serde::Serialize;
+
+use super::{descending, json_line, mebibytes, percent, percent_cell};
+use crate::args::TopSort;
+use crate::errors::Failure;
+use crate::table::Table;
+
+/// A sandbox, and what was seen of its processes at the last look.
+pub struct InOne {
+    sandbox: Sandbox,
+    last: Option<(Instant, HashMap<u32, u64>)>,
+}
+
+/// A process at one look.
+#[derive(Debug, Serialize)]
+struct Row {
+    cpu_percent: Option<f64>,
+    #[serde(flatten)]
+    process: LiveProcess,
+}
+
+impl InOne {
+    /// Nothing was looked at yet.
+    pub fn new(sandbox: Sandbox) -> Self {
+        Self { sandbox, last: None }
+    }
+
+    /// Looks at what runs in it.
+    pub async fn look(&mut self, sort: TopSort, json: bool) -> Result<String, Failure> {
+        let found = self.sandbox.live_processes().await?;
+        let now = Instant::now();
+        let times = found.processes.iter().map(|process| (process.pid, process.cpu_ms)).collect();
+        let last = self.last.replace((now, times));
+        let row = |process: LiveProcess| {
+            let cpu_percent = last.as_ref().and_then(|(at, times)| {
+                // What was not there is new: all that it used was used since.
+                let before = times.get(&process.pid).copied().unwrap_or_default();
+                percent(before, process.cpu_ms, now - *at)
+            });
+            Row { cpu_percent, process }
+        };
+        let mut rows: Vec<Row> = found.processes.into_iter().map(row).collect();
+        rows.sort_by(|one, other| order(sort, one, other).then(one.process.pid.cmp(&other.process.pid)));
+        if json {
+            return rows.iter().map(json_line).collect();
+        }
+        let more = if found.truncated { "… and more\n" } else { "" };
+        Ok(format!("{}{more}", table(&rows)))
+    }
+}
+
+fn order(sort: TopSort, one: &Row, other: &Row) -> std::cmp::Ordering {
+    match sort {
+        TopSort::Cpu => descending(one.cpu_percent, other.cpu_percent),
+        TopSort::Memory => other.process.memory_bytes.cmp(&one.process.memory_bytes),
+        TopSort::Age => other.process.cpu_ms.cmp(&one.process.cpu_ms),
+        TopSort::Name => std::cmp::Ordering::Equal,
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut table = Table::new(["PID", "USER", "STATE", "CPU%", "TIME", "MEMORY", "COMMAND"]);
+    for Row { cpu_percent, process } in rows {
+        table.row([
+            process.pid.to_string(),
+            process.user.clone(),
+            process.state.to_string(),
+            percent_cell(*cpu_percent),
+            format!("{:.2}s", process.cpu_ms as f64 / 1000.0),
+            mebibytes(Some(process.memory_bytes)),
+            process.command.clone(),
+        ]);
+    }
+    table.render()
+}

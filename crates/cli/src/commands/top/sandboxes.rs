@@ -1,0 +1,152 @@
+//! What every sandbox uses.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use eyot::{Enforcement, Sandbox, SandboxInfo, SandboxProvider, SandboxStatus, Usage};
+use futures_util::future::join_all;
+use serde::Serialize;
+
+use super::{descending, json_line, mebibytes, percent, percent_cell, unknown};
+use crate::args::TopSort;
+use crate::commands::ls::status;
+use crate::durations::{age, since};
+use crate::errors::Failure;
+use crate::table::Table;
+
+/// How long a sandbox may take to say what it uses: one that hangs must not hold up the others.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// All sandboxes, and what was seen of each at the last look.
+pub struct OfAll {
+    provider: Arc<dyn SandboxProvider>,
+    known: HashMap<String, Known>,
+}
+
+/// A sandbox that was looked at.
+struct Known {
+    sandbox: Sandbox,
+    last: Option<(Instant, u64)>,
+}
+
+/// A sandbox at one look.
+#[derive(Debug, Serialize)]
+struct Row {
+    name: String,
+    id: String,
+    status: SandboxStatus,
+    cpu_percent: Option<f64>,
+    memory_limit_bytes: Option<u64>,
+    age_ms: u64,
+    #[serde(flatten)]
+    usage: Usage,
+}
+
+impl OfAll {
+    /// Nothing was looked at yet.
+    pub fn new(provider: Arc<dyn SandboxProvider>) -> Self {
+        Self { provider, known: HashMap::new() }
+    }
+
+    /// Looks at all of them at once.
+    pub async fn look(&mut self, sort: TopSort, json: bool) -> Result<String, Failure> {
+        let all = self.provider.list().await?;
+        // Who is gone is forgotten, and its connection closed.
+        let mut known = std::mem::take(&mut self.known);
+        let looks = all.into_iter().map(|info| {
+            let known = known.remove(info.id.as_str());
+            look_at(self.provider.as_ref(), info, known)
+        });
+        let mut rows = Vec::new();
+        for (row, known) in join_all(looks).await {
+            if let Some(known) = known {
+                self.known.insert(row.id.clone(), known);
+            }
+            rows.push(row);
+        }
+        rows.sort_by(|one, other| order(sort, one, other).then_with(|| one.name.cmp(&other.name)));
+        if json { rows.iter().map(json_line).collect() } else { Ok(table(&rows)) }
+    }
+}
+
+async fn look_at(
+    provider: &dyn SandboxProvider,
+    info: SandboxInfo,
+    known: Option<Known>,
+) -> (Row, Option<Known>) {
+    let mut row = Row {
+        name: info.name.to_string(),
+        id: info.id.to_string(),
+        status: info.status,
+        cpu_percent: None,
+        memory_limit_bytes: None,
+        age_ms: since(info.created_ms),
+        usage: Usage::default(),
+    };
+    if info.status != SandboxStatus::Running {
+        return (row, None);
+    }
+    // One that ends meanwhile, or does not answer, has a row without figures.
+    let Ok(Ok((mut known, usage))) = tokio::time::timeout(PATIENCE, measure(provider, &row.id, known)).await
+    else {
+        return (row, None);
+    };
+    let now = Instant::now();
+    if let (Some((at, before)), Some(cpu_ms)) = (known.last, usage.cpu_ms) {
+        row.cpu_percent = percent(before, cpu_ms, now - at);
+    }
+    known.last = usage.cpu_ms.map(|cpu_ms| (now, cpu_ms));
+    row.memory_limit_bytes = memory_limit(&known.sandbox);
+    row.usage = usage;
+    (row, Some(known))
+}
+
+async fn measure(
+    provider: &dyn SandboxProvider,
+    id: &str,
+    known: Option<Known>,
+) -> eyot::Result<(Known, Usage)> {
+    let known = match known {
+        Some(known) => known,
+        None => Known { sandbox: Sandbox::open(provider, id).await?, last: None },
+    };
+    let usage = known.sandbox.usage().await?;
+    Ok((known, usage))
+}
+
+/// The limit, where it is held.
+fn memory_limit(sandbox: &Sandbox) -> Option<u64> {
+    let held = sandbox.isolation().limits.memory != Enforcement::None;
+    sandbox.info().spec.limits.memory_mib.filter(|_| held).map(|mib| mib << 20)
+}
+
+fn order(sort: TopSort, one: &Row, other: &Row) -> std::cmp::Ordering {
+    match sort {
+        TopSort::Cpu => descending(one.cpu_percent, other.cpu_percent),
+        TopSort::Memory => descending(one.usage.memory_bytes, other.usage.memory_bytes),
+        TopSort::Name => one.name.cmp(&other.name),
+        TopSort::Age => other.age_ms.cmp(&one.age_ms),
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut table =
+        Table::new(["NAME", "STATUS", "CPU%", "MEMORY", "PEAK", "LIMIT", "PIDS", "DISK", "AGE", "IDLE"]);
+    for row in rows {
+        let usage = &row.usage;
+        table.row([
+            row.name.clone(),
+            status(row.status).to_owned(),
+            percent_cell(row.cpu_percent),
+            mebibytes(usage.memory_bytes),
+            mebibytes(usage.memory_peak_bytes),
+            mebibytes(row.memory_limit_bytes),
+            usage.processes.map_or_else(unknown, |count| count.to_string()),
+            mebibytes(usage.disk_bytes),
+            age(row.age_ms),
+            usage.idle_ms.map_or_else(unknown, age),
+        ]);
+    }
+    table.render()
+}
