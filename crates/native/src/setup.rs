@@ -180,7 +180,10 @@ impl Setup<'_> {
             size_mib: (memory_mib / 2).max(1),
             mode: 0o1777,
         });
-        steps.push(Step::Tmpfs { target: inside("/run"), size_mib: 64, mode: 0o1777 });
+        // What lies in memory belongs to no process that could be killed: together with `/dev/shm` it must leave the
+        // guest room, whatever is written there.
+        let size_mib = (memory_mib / 8).clamp(1, 64);
+        steps.push(Step::Tmpfs { target: inside("/run"), size_mib, mode: 0o1777 });
         if self.image.is_skeleton {
             let (target, text) = (inside(HOSTS_OF_SKELETON), hosts(self.spec));
             steps.push(Step::File { target, text });
@@ -401,6 +404,18 @@ mod tests {
     fn a_read_only_root_is_a_step_of_its_own() {
         let plan = plan(SINGLE, |spec| spec.security.readonly_rootfs = true);
         assert!(plan.steps.contains(&Step::ReadOnlyRoot));
+    }
+
+    #[test]
+    fn what_is_written_to_memory_leaves_room_for_the_guest() {
+        for memory_mib in [16, 64, 2048] {
+            let plan = plan(SINGLE, |spec| spec.limits.memory_mib = Some(memory_mib));
+            let sizes = plan.steps.iter().map(|step| match step {
+                Step::Tmpfs { size_mib, .. } => *size_mib,
+                _ => 0,
+            });
+            assert!(sizes.sum::<u64>() <= memory_mib * 5 / 8, "{memory_mib}");
+        }
     }
 
     #[test]
