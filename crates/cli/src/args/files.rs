@@ -178,7 +178,7 @@ pub struct WatchArgs {
     /// A file or a directory, relative to the sandbox's working directory
     #[arg(default_value = ".")]
     pub path: String,
-    /// What is below its directories too [default]
+    /// What is below its directories too, as it is anyway
     #[arg(long, short, overrides_with = "no_recursive")]
     pub recursive: bool,
     /// Only the names in the directory itself
