@@ -92,10 +92,6 @@ async fn forward(gate: Arc<Gate>, mut request: Request<Incoming>) -> Result<Resp
         return Err(bad("only http:// addresses are asked for like this; others by CONNECT"));
     }
     let (host, port) = authority(request.uri(), Some(80)).ok_or_else(|| bad("the address has no host"))?;
-    let headers = request.headers();
-    if headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH) {
-        return Err(bad("a request has Content-Length or Transfer-Encoding, not both"));
-    }
     rewrite(&mut request).ok_or_else(|| bad("the address is none"))?;
     let connected = gate.connect(EgressProtocol::Http, &host, port).await;
     let (server, pass) = connected.map_err(denial)?;

@@ -1,0 +1,54 @@
+//! The network `egress` with an internet of the test's own: this program runs itself in a network namespace (the host's
+//! side: the provider and the egress programs), and once more in another (the internet: a name server and web servers
+//! on addresses that count as public, and canaries on those that don't), with a cable between the two. It runs alike as
+//! root and as an ordinary user, where user namespaces let one.
+
+mod canaries;
+mod inside;
+mod internet;
+mod names;
+mod network;
+mod packages;
+mod protocols;
+mod reach;
+mod rules;
+mod survival;
+mod world;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() -> ExitCode {
+    match std::env::var(network::ROLE).as_deref() {
+        Ok("internet") => internet::main(),
+        Ok("network") => network::main(),
+        Ok("maker") => survival::maker(),
+        Ok("host") => libtest_mimic::run(&Arguments::from_args(), trials(None)).exit_code(),
+        _ => start(),
+    }
+}
+
+/// Goes on in namespaces; where there can be none, every test shows as ignored with the reason.
+fn start() -> ExitCode {
+    match Arguments::from_args().list {
+        true => libtest_mimic::run(&Arguments::from_args(), trials(None)).exit_code(),
+        false => match network::enter() {
+            Ok(code) => code,
+            Err(reason) => libtest_mimic::run(&Arguments::from_args(), trials(Some(&reason))).exit_code(),
+        },
+    }
+}
+
+fn trials(missing: Option<&str>) -> Vec<Trial> {
+    let subjects = [
+        reach::cases,
+        canaries::cases,
+        names::cases,
+        protocols::cases,
+        rules::cases,
+        survival::cases,
+        packages::cases,
+    ];
+    subjects.into_iter().flat_map(|cases| cases()).map(|case| world::trial(case, missing)).collect()
+}
