@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::process::{has, is_root, run};
 
 /// A program that tests run inside sandboxes, and the Debian package that has it.
-const NEEDED: [(&str, &str); 8] = [
+const NEEDED: [(&str, &str); 11] = [
     ("bash", "bash"),
     ("python3", "python3-minimal"),
     ("git", "git"),
@@ -14,6 +14,9 @@ const NEEDED: [(&str, &str); 8] = [
     ("strace", "strace"),
     ("gdb", "gdb"),
     ("runuser", "util-linux"),
+    ("ip", "iproute2"),
+    ("pip3", "python3-pip"),
+    ("npm", "npm"),
 ];
 
 /// What the virtual machine is made with.

@@ -6,10 +6,10 @@ use std::process::Command;
 use crate::world::{Check, World, cases, ensure, said};
 
 cases! {
-    n01_pip_installs_from_an_index_and_the_same_sandbox_reaches_no_canary;
-    n01_npm_installs_from_a_registry;
-    n01_git_clones_over_http;
-    n01_apt_downloads_through_the_proxy;
+    n01_pip_installs_from_an_index_and_the_same_sandbox_reaches_no_canary needs "pip3";
+    n01_npm_installs_from_a_registry needs "npm", "node";
+    n01_git_clones_over_http needs "git";
+    n01_apt_downloads_through_the_proxy needs "apt-helper";
 }
 
 /// Makes a wheel, an index that lists it, a tarball and a registry that lists it.
@@ -94,9 +94,8 @@ async fn n01_git_clones_over_http(world: World) -> Check {
 async fn n01_apt_downloads_through_the_proxy(world: World) -> Check {
     pack(&world.www()?)?;
     let sandbox = world.sandbox(&["pub.test:80"]).await?;
-    let line = "test -x /usr/lib/apt/apt-helper || { echo none; exit; }; \
-                /usr/lib/apt/apt-helper -o APT::Sandbox::User=user download-file http://pub.test/debian/file got 2>&1; cat got";
+    let line = "/usr/lib/apt/apt-helper -o APT::Sandbox::User=user download-file http://pub.test/debian/file got 2>&1; cat got";
     let answer = said(&sandbox, line).await?;
-    ensure!(answer == "none\n" || answer.ends_with("a file of debian\n"), "{answer}");
+    ensure!(answer.ends_with("a file of debian\n"), "{answer}");
     Ok(sandbox.destroy().await?)
 }

@@ -20,14 +20,20 @@ pub type Check<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 /// One case.
 pub struct Case {
     pub name: &'static str,
+    /// The programs that must be below `/usr` for it.
+    pub needs: &'static [&'static str],
     pub run: fn(World) -> Pin<Box<dyn Future<Output = Check> + Send>>,
 }
 
 /// Lists the cases of a file.
 macro_rules! cases {
-    ($($name:ident;)*) => {
+    ($($name:ident $(needs $($program:literal),+)?;)*) => {
         pub fn cases() -> Vec<crate::world::Case> {
-            vec![$(crate::world::Case { name: stringify!($name), run: |world| Box::pin($name(world)) }),*]
+            vec![$(crate::world::Case {
+                name: stringify!($name),
+                needs: &["python3", "curl", $($($program),+)?],
+                run: |world| Box::pin($name(world)),
+            }),*]
         }
     };
 }
@@ -45,6 +51,11 @@ pub(crate) use {cases, ensure};
 
 /// A case as a test.
 pub fn trial(case: Case, missing: Option<&str>) -> Trial {
+    let folders = ["/usr/bin", "/usr/local/bin", "/usr/lib/apt"];
+    let has = |program: &str| folders.iter().any(|folder| Path::new(folder).join(program).exists());
+    let uninstalled = case.needs.iter().find(|program| !has(program));
+    let uninstalled = uninstalled.map(|program| format!("{program} is not installed"));
+    let missing = missing.map(str::to_owned).or(uninstalled);
     let trial = Trial::test(case.name, move || {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let done = runtime.block_on(async {
@@ -54,7 +65,7 @@ pub fn trial(case: Case, missing: Option<&str>) -> Trial {
         done.map_err(|error: Box<dyn std::error::Error + Send + Sync>| Failed::from(error.to_string()))
     });
     match missing {
-        Some(reason) => trial.with_kind(reason.to_owned()).with_ignored_flag(true),
+        Some(reason) => trial.with_kind(reason).with_ignored_flag(true),
         None => trial,
     }
 }
