@@ -17,7 +17,7 @@ cargo xtask <task>
   test          build everything and run every test; as root, install what the tests need (apt), and run the
                 sandbox tests a second time as an ordinary user. EYOT_SLOW=1 adds the long ones.
   check         formatting, lints, documentation, and the rules of ARCHITECTURE.md
-  machine [--filter TEXT] [--program NAME] [--as root|user|delegated] [--minutes N]
+  machine [--filter TEXT] [--program NAME] [--as root|user|delegated|manager] [--minutes N]
                 the sandbox tests under cgroup v2 and Debian's kernel, in a virtual machine; part of the slow tests
   fuzz [--seconds N] [target...]
                 the decoders, unpackers and parsers under libFuzzer, 600 s each unless said otherwise, and what reached

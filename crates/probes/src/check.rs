@@ -1,8 +1,8 @@
 //! What the cases are written with: a list of them, how one ends, and checks that say what was wrong.
 
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use eyot::Error;
@@ -142,21 +142,33 @@ pub fn not_enforced<T>(reason: impl Into<String>) -> Check<T> {
     Err(Failure::NotEnforced(reason.into()))
 }
 
+/// How many times slower than usual this machine may be, by `EYOT_SLOWNESS`: 1 unless it says otherwise. An emulated
+/// processor needs more; so every patience, and every deadline by which something must have begun, is that much longer.
+pub(crate) fn slowness() -> u32 {
+    static SLOWNESS: LazyLock<u32> = LazyLock::new(|| {
+        let said = std::env::var("EYOT_SLOWNESS").ok().and_then(|said| said.parse().ok());
+        said.unwrap_or(1).max(1)
+    });
+    *SLOWNESS
+}
+
 /// How long anything here may take before it is a hang.
-pub const HANG: Duration = Duration::from_secs(60);
+pub(crate) fn hang() -> Duration {
+    Duration::from_secs(60) * slowness()
+}
 
 /// Fails unless something is done before it is obviously hanging.
 pub async fn promptly<T>(what: &str, work: impl Future<Output = T>) -> Check<T> {
-    let late = |_| Failure::Broken(format!("{what} was not done within {HANG:?}"));
-    tokio::time::timeout(HANG, work).await.map_err(late)
+    let late = |_| Failure::Broken(format!("{what} was not done within {:?}", hang()));
+    tokio::time::timeout(hang(), work).await.map_err(late)
 }
 
 /// Waits until something holds, asking again and again; a failure says what was waited for.
 pub async fn until<F: Future<Output = Check<bool>>>(what: &str, mut holds: impl FnMut() -> F) -> Check {
-    const PATIENCE: Duration = Duration::from_secs(20);
-    let given_up = tokio::time::Instant::now() + PATIENCE;
+    let patience = Duration::from_secs(20) * slowness();
+    let given_up = tokio::time::Instant::now() + patience;
     while !holds().await? {
-        ensure!(tokio::time::Instant::now() < given_up, "{what} did not happen within {PATIENCE:?}");
+        ensure!(tokio::time::Instant::now() < given_up, "{what} did not happen within {patience:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     Ok(())
@@ -176,5 +188,5 @@ pub(crate) fn slow() -> bool {
 
 /// How long one case may take: what waits for something gives up earlier.
 fn patience() -> Duration {
-    Duration::from_secs(if slow() { 900 } else { 180 })
+    Duration::from_secs(if slow() { 900 } else { 180 }) * slowness()
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use eyot::{CancellationToken, ErrorKind, ExecOptions, Outcome, SandboxId};
 
-use crate::check::{Check, cases, ensure, ensure_eq, promptly};
+use crate::check::{Check, cases, ensure, ensure_eq, promptly, slowness};
 use crate::facts::note;
 use crate::sys;
 use crate::world::{Stage, World};
@@ -114,12 +114,13 @@ fn line(way: &str, stay: &str, marker: &str) -> String {
 
 async fn dead_after_the_deadline(stage: &Stage, who: &str, way: &str) -> Check {
     let marker = new_marker();
-    let options = ExecOptions { timeout_ms: Some(500), ..stage.options_of(who) };
+    let timeout_ms = 500 * u64::from(slowness());
+    let options = ExecOptions { timeout_ms: Some(timeout_ms), ..stage.options_of(who) };
     let work = stage.sandbox.exec(line(way, "stay", &marker), options);
     let result = promptly(way, work).await??;
     ensure_eq!(result.outcome, Outcome::TimedOut);
     ensure!(result.stdout_text().contains("left=true"), "{way}: {}", result.stdout_text());
-    ensure!(result.duration_ms >= 500, "{way}: {} ms is early", result.duration_ms);
+    ensure!(result.duration_ms >= timeout_ms, "{way}: {} ms is early", result.duration_ms);
     ensure!(!result.may_still_be_running, "{way}: the kill was not confirmed");
     ensure!(!is_on_the_host(&marker)?, "{who}, {way}: something lives on");
     stage.still_works().await
@@ -163,7 +164,8 @@ async fn k13_a_chain_of_ever_new_processes_is_dead_after_the_deadline(stage: Sta
 async fn k13_what_kills_the_helper_that_it_hangs_from_is_dead_after_the_deadline(stage: Stage) -> Check {
     for who in stage.everybody() {
         let marker = new_marker();
-        let options = ExecOptions { timeout_ms: Some(1_500), ..stage.options_of(who) };
+        let options =
+            ExecOptions { timeout_ms: Some(1_500 * u64::from(slowness())), ..stage.options_of(who) };
         let work = stage.sandbox.exec(line("kill-helper", "stay", &marker), options);
         match promptly("the call", work).await? {
             Ok(result) => ensure!(!result.success() && !result.may_still_be_running, "{result:?}"),

@@ -100,7 +100,7 @@ async fn f06_loops_of_links_and_special_files_are_walked_once(stage: Stage) -> C
     // From the root, through `/proc`, with its files that never end.
     let everything =
         GrepOptions { root: SandboxPath::root().into(), max_matches: 1, ..grep_for("needle-in-no-file")? };
-    let searched = tokio::time::timeout(crate::check::HANG, stage.sandbox.grep(&everything)).await;
+    let searched = tokio::time::timeout(crate::check::hang(), stage.sandbox.grep(&everything)).await;
     if let Ok(Err(error)) = searched {
         ensure!(error.kind() != ErrorKind::Internal, "{error}");
     }

@@ -10,7 +10,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{LEFT_OUT, Wanted};
+use super::{LEFT_OUT, SLOWNESS, Wanted};
 use crate::process::{output, run};
 use crate::programs::Built;
 
@@ -124,7 +124,7 @@ fn settings(mark: &str, wanted: &Wanted) -> String {
     let skips: Vec<String> = LEFT_OUT.iter().map(|(name, _)| format!("--skip {name}")).collect();
     let filter = wanted.filter.as_deref().unwrap_or_default();
     format!(
-        "mark='{mark}'\nprograms='{}'\nusers='{}'\nfilter='{}'\nskips=({})\n",
+        "mark='{mark}'\nprograms='{}'\nusers='{}'\nfilter='{}'\nskips=({})\nslowness={SLOWNESS}\n",
         wanted.programs().join(" "),
         wanted.users().join(" "),
         filter.replace('\'', ""),

@@ -2,7 +2,7 @@
 # The machine's system: what a Debian host with systemd has that Eyot looks at, without systemd. Then the tests, one program
 # after the other, told to the console in lines that begin with the run's own mark; then the end.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8
-. /mnt/settings # mark, programs, users, filter, skips
+. /mnt/settings # mark, programs, users, filter, skips, slowness
 
 say() { echo "$mark $*"; }
 end() {
@@ -40,25 +40,7 @@ must mkdir -p /run/user/1000
 chown 1000:1000 /run/user/1000
 chmod 700 /run/user/1000
 
-kernel=$(uname -r)
-say "kernel $kernel, up $(cut -d' ' -f1 /proc/uptime) s"
-
-# Runs a program in a group, as somebody, with a deadline of its own: enter GROUP WHO PROGRAM ARGUMENTS…
-enter() {
-    local group=$1 who=$2
-    shift 2
-    (
-        echo $BASHPID > "$group/cgroup.procs" || exit 99
-        cd /tmp || exit 99
-        case $who in
-            root) exec env -i PATH="$PATH" LANG="$LANG" HOME=/root EYOT_BIN=/mnt/eyot "$@" ;;
-            *) exec runuser -u tester -- env -i PATH="$PATH" LANG="$LANG" HOME=/home/tester USER=tester \
-                XDG_RUNTIME_DIR=/run/user/1000 EYOT_BIN=/mnt/eyot "$@" ;;
-        esac
-    ) < /dev/null 2>&1
-}
-
-# The ordinary user's test runs in a scope of its own, below what is delegated, as `systemd-run --user --scope` has it.
+# A scope of its own, below what is delegated to the ordinary user, as `systemd-run --user --scope` makes it.
 scope() {
     local made=$delegated/app.slice/run-$1.scope
     mkdir -p "$made" && chown -R 1000:1000 $delegated/app.slice &&
@@ -67,11 +49,62 @@ scope() {
     echo "$made"
 }
 
+# The user manager's part in `systemd-run --user --scope`: whoever asks is moved into a scope of its own, which is left to
+# the user. Only root can move a process out of a session, so systemd's user manager asks the system's; here that is a loop.
+manager() {
+    local pid reply made
+    while read -r pid reply; do
+        made=$(scope "$pid") && echo "$pid" > "$made/cgroup.procs"
+        echo "$?" > "$reply"
+    done <> /run/manager/asked
+}
+must mkdir -p /run/manager/systemd /run/manager/replies
+must touch /run/manager/systemd/private
+must mkfifo -m 622 /run/manager/asked
+chmod 1777 /run/manager/replies
+cat > /usr/bin/systemd-run << 'END'
+#!/bin/bash
+# A stand-in for systemd-run of the machine's own: it knows `--user --scope … -- PROGRAM ARGUMENTS…` and nothing else.
+[ "$1 $2" = "--user --scope" ] || { echo "systemd-run: the stand-in can't do this: $*" >&2; exit 1; }
+while [ $# -gt 0 ] && [ "$1" != -- ]; do shift; done
+shift
+reply=/run/manager/replies/$$
+/usr/bin/mkfifo "$reply"
+echo "$$ $reply" > /run/manager/asked
+read -r moved < "$reply"
+/usr/bin/rm "$reply"
+[ "$moved" = 0 ] || { echo "systemd-run: the stand-in has no scope for $$" >&2; exit 1; }
+exec "$@"
+END
+chmod 755 /usr/bin/systemd-run
+
+kernel=$(uname -r)
+say "kernel $kernel, up $(cut -d' ' -f1 /proc/uptime) s"
+
+# Runs a program in a group, as somebody: enter GROUP WHO PROGRAM ARGUMENTS…
+enter() {
+    local group=$1 who=$2
+    shift 2
+    (
+        echo $BASHPID > "$group/cgroup.procs" || exit 99
+        cd /tmp || exit 99
+        case $who in
+            root) exec env -i PATH="$PATH" LANG="$LANG" HOME=/root EYOT_BIN=/mnt/eyot EYOT_SLOWNESS=$slowness "$@" ;;
+            *) exec runuser -u tester -- env -i PATH="$PATH" LANG="$LANG" HOME=/home/tester USER=tester \
+                XDG_RUNTIME_DIR="$runtime" EYOT_BIN=/mnt/eyot EYOT_SLOWNESS=$slowness "$@" ;;
+        esac
+    ) < /dev/null 2>&1
+}
+
+manager &
 for user in $users; do
+    # Only one of them has a user manager.
+    runtime=/run/user/1000
+    [ "$user" = manager ] && runtime=/run/manager
     for program in $programs; do
         case $user in
             root) group=$groups/user.slice/user-0.slice/session-1.scope ;;
-            user) group=$groups/user.slice/user-1000.slice/session-2.scope ;;
+            user | manager) group=$groups/user.slice/user-1000.slice/session-2.scope ;;
             delegated) group=$(scope "$program") ;;
         esac
         say begin "$program" "$user"

@@ -2,7 +2,7 @@
 //! instead of panicking.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use super::{Fixture, Verdict};
@@ -152,15 +152,25 @@ pub(super) async fn need_program(sandbox: &Sandbox, program: &str) -> Check {
     }
 }
 
+/// How many times slower than usual this machine may be, by `EYOT_SLOWNESS`: 1 unless it says otherwise. An emulated
+/// processor needs more; so every patience, and every deadline by which something must have begun, is that much longer.
+pub(super) fn slowness() -> u32 {
+    static SLOWNESS: LazyLock<u32> = LazyLock::new(|| {
+        let said = std::env::var("EYOT_SLOWNESS").ok().and_then(|said| said.parse().ok());
+        said.unwrap_or(1).max(1)
+    });
+    *SLOWNESS
+}
+
 /// Waits until something holds, asking again and again; a failure says what was waited for.
 pub(super) async fn until<F: Future<Output = Check<bool>>>(
     what: &str,
     mut holds: impl FnMut() -> F,
 ) -> Check {
-    const PATIENCE: Duration = Duration::from_secs(15);
-    let given_up = tokio::time::Instant::now() + PATIENCE;
+    let patience = Duration::from_secs(15) * slowness();
+    let given_up = tokio::time::Instant::now() + patience;
     while !holds().await? {
-        ensure!(tokio::time::Instant::now() < given_up, "{what} did not happen within {PATIENCE:?}");
+        ensure!(tokio::time::Instant::now() < given_up, "{what} did not happen within {patience:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     Ok(())
@@ -168,9 +178,9 @@ pub(super) async fn until<F: Future<Output = Check<bool>>>(
 
 /// Fails unless something is done before it is obviously hanging.
 pub(super) async fn promptly<T>(what: &str, work: impl Future<Output = T>) -> Check<T> {
-    const PROMPT: Duration = Duration::from_secs(10);
-    let late = |_| Failure::Broken(format!("{what} was not done within {PROMPT:?}"));
-    tokio::time::timeout(PROMPT, work).await.map_err(late)
+    let prompt = Duration::from_secs(10) * slowness();
+    let late = |_| Failure::Broken(format!("{what} was not done within {prompt:?}"));
+    tokio::time::timeout(prompt, work).await.map_err(late)
 }
 
 /// Whether an error says that a sandbox is gone or does not answer.

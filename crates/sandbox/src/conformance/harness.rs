@@ -8,6 +8,7 @@ use std::time::Duration;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tokio::runtime::Runtime;
 
+use super::check::slowness;
 use super::{Case, Fixture, Verdict, cases};
 
 /// How long one case may take: nothing here waits for longer than seconds, so this is a hang.
@@ -37,10 +38,12 @@ async fn attempt(case: Case, fixture: Arc<dyn Fixture>) -> Result<Completion, Fa
     if let Some(missing) = case.needs.iter().find(|need| !provider.capabilities().has(**need)) {
         return Ok(Completion::ignored_with(format!("{} has no capability {missing:?}", provider.name())));
     }
-    match tokio::time::timeout(HANG, (case.run)(fixture)).await {
+    match tokio::time::timeout(HANG * slowness(), (case.run)(fixture)).await {
         Ok(Ok(Verdict::Holds)) => Ok(Completion::Completed),
         Ok(Ok(Verdict::NotHere(reason))) => Ok(Completion::ignored_with(reason)),
         Ok(Err(broken)) => Err(broken.into()),
-        Err(_elapsed) => Err(format!("it hangs: no answer within {} seconds", HANG.as_secs()).into()),
+        Err(_elapsed) => {
+            Err(format!("it hangs: no answer within {} seconds", (HANG * slowness()).as_secs()).into())
+        }
     }
 }
