@@ -5,6 +5,7 @@
 //! The machine is QEMU's `microvm` with software emulation: nothing is needed of the host's own processor. It boots a kernel
 //! that is downloaded and unpacked, never installed, from a disk that is made of the host's own packages.
 
+mod closure;
 mod cpio;
 mod disk;
 mod initramfs;

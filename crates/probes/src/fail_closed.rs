@@ -15,6 +15,7 @@ cases! {
     k16_every_step_that_fails_ends_the_create_and_leaves_nothing(world);
     k16_landlock_that_fails_ends_the_create_and_leaves_nothing(world);
     k16_control_groups_that_fail_end_the_create_and_leave_nothing(world);
+    k16_a_limit_of_the_process_namespace_that_fails_ends_the_create_and_leaves_nothing(world);
     k16_a_create_without_a_failing_step_succeeds_in_the_same_process(world);
 }
 
@@ -22,14 +23,16 @@ const LANDLOCK: &str = "restrict by Landlock";
 /// Each is there with one of the two ways to map ids alone.
 const MAPPED_BY_ROOT: &str = "become inner root";
 const MAPPED_BY_OTHERS: &str = "map the user";
+/// Since Linux 6.14; before, the number is the whole host's.
+const PID_MAX: &str = "limit the process namespace";
 
-/// The steps that a create takes whoever runs it here, but for Landlock, which not every kernel has.
+/// The steps that a create takes whoever runs it, but for those that not every kernel has.
 fn steps_taken() -> impl Iterator<Item = &'static str> {
     let other_map = match rustix::process::geteuid().is_root() {
         true => MAPPED_BY_OTHERS,
         false => MAPPED_BY_ROOT,
     };
-    eyot_native::step_names().into_iter().filter(move |step| ![LANDLOCK, other_map].contains(step))
+    eyot_native::step_names().into_iter().filter(move |step| ![LANDLOCK, PID_MAX, other_map].contains(step))
 }
 
 /// Tries to create a sandbox with a step that fails (or none) in a new folder inside the one that is given, and says
@@ -128,7 +131,7 @@ async fn ensure_fails_closed(world: &World, step: &str) -> Check {
 
 async fn k16_every_step_that_fails_ends_the_create_and_leaves_nothing(world: std::sync::Arc<World>) -> Check {
     let known = eyot_native::step_names();
-    for step in ["install the seccomp filter", MAPPED_BY_ROOT, MAPPED_BY_OTHERS, LANDLOCK] {
+    for step in ["install the seccomp filter", MAPPED_BY_ROOT, MAPPED_BY_OTHERS, LANDLOCK, PID_MAX] {
         ensure!(known.len() >= 19 && known.contains(&step), "the steps are no longer found: {known:?}");
     }
     for step in steps_taken() {
@@ -160,6 +163,19 @@ async fn k16_control_groups_that_fail_end_the_create_and_leave_nothing(
         ensure_fails_closed(&world, step).await?;
     }
     Ok(())
+}
+
+async fn k16_a_limit_of_the_process_namespace_that_fails_ends_the_create_and_leaves_nothing(
+    world: std::sync::Arc<World>,
+) -> Check {
+    const NUMBER: &str = "/proc/sys/kernel/pid_max";
+    let stage = world.stage().await?;
+    let inside = stage.output(&format!("cat {NUMBER}")).await?;
+    stage.end().await?;
+    match inside == std::fs::read_to_string(NUMBER)?.trim() {
+        true => not_here("this kernel has no `pid_max` per process namespace"),
+        false => ensure_fails_closed(&world, PID_MAX).await,
+    }
 }
 
 async fn k16_a_create_without_a_failing_step_succeeds_in_the_same_process(

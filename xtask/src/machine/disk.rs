@@ -10,7 +10,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{LEFT_OUT, SLOWNESS, Wanted};
+use super::{LEFT_OUT, SLOWNESS, Wanted, closure};
 use crate::process::{output, run};
 use crate::programs::Built;
 
@@ -77,7 +77,7 @@ pub struct Tests {
 /// # Errors
 /// When a package is missing, or a file can't be copied.
 pub fn root(folder: &Path) -> Result<PathBuf, String> {
-    let packages = installed()?;
+    let packages = closure::installed(&PACKAGES)?;
     let mut hasher = DefaultHasher::new();
     (&packages, USERS, UNREAD, ROOM_MIB).hash(&mut hasher);
     let image = folder.join(format!("root-{:016x}.img", hasher.finish()));
@@ -132,25 +132,8 @@ fn settings(mark: &str, wanted: &Wanted) -> String {
     )
 }
 
-/// The packages with everything that they depend on, and their versions.
-fn installed() -> Result<Vec<String>, String> {
-    let without = ["recommends", "suggests", "conflicts", "breaks", "replaces", "enhances"];
-    let mut depends = Command::new("apt-cache");
-    depends.args(["depends", "--recurse", "--installed"]);
-    depends.args(without.map(|kind| format!("--no-{kind}"))).args(PACKAGES);
-    let tree = output(&mut depends)?;
-    let is_name = |line: &&str| line.starts_with(|first: char| first.is_ascii_alphanumeric());
-    let names: BTreeSet<&str> = tree.lines().filter(is_name).collect();
-    let mut query = Command::new("dpkg-query");
-    query.args(["-W", "-f", "${binary:Package} ${Version} ${db:Status-Status}\n"]).args(names);
-    // It fails for names of virtual packages, and tells the rest all the same.
-    let told = query.stderr(Stdio::null()).output().map_err(|error| format!("dpkg-query: {error}"))?;
-    let told = String::from_utf8_lossy(&told.stdout).into_owned();
-    Ok(told.lines().filter(|line| line.ends_with(" installed")).map(str::to_owned).collect())
-}
-
 /// The packages' files, those under `/bin` and its like where they really are.
-fn files(packages: &[String]) -> Result<Vec<String>, String> {
+fn files(packages: &BTreeSet<String>) -> Result<Vec<String>, String> {
     let names = packages.iter().filter_map(|package| package.split(' ').next());
     let listed = output(Command::new("dpkg-query").arg("-L").args(names))?;
     let mut files = BTreeSet::new();

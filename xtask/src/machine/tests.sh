@@ -108,7 +108,7 @@ for user in $users; do
             delegated) group=$(scope "$program") ;;
         esac
         say begin "$program" "$user"
-        enter "$group" "$user" "/mnt/$program" --test-threads=1 "${skips[@]}" $filter
+        enter "$group" "$user" "/mnt/$program" --test-threads=2 "${skips[@]}" $filter
         say ended "$program" "$user" $?
     done
 done
