@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::check::{Check, cases, ensure, ensure_eq, output, promptly, sh, until};
+use super::check::{Check, cases, ensure, ensure_eq, output, promptly, sh, slowness, until};
 use crate::exec::{ExecOptions, Outcome};
 use crate::sandbox::Sandbox;
 
@@ -40,7 +40,7 @@ pub(super) async fn cleared(sandbox: &Sandbox, mark: &str) -> Check {
 
 /// Runs a line past its deadline; nothing with `mark` in its command line may be left when the result is there.
 async fn dead_after_the_deadline(sandbox: &Sandbox, line: &str, mark: &str) -> Check {
-    let options = ExecOptions { timeout_ms: Some(700), ..ExecOptions::default() };
+    let options = ExecOptions { timeout_ms: Some(700 * u64::from(slowness())), ..ExecOptions::default() };
     let result = promptly("the deadline", sandbox.exec(line, options)).await??;
     ensure_eq!((result.outcome, result.may_still_be_running), (Outcome::TimedOut, false));
     ensure_eq!(result.stdout_text(), "ready\n");
@@ -98,7 +98,7 @@ async fn a_deadline_kills_the_tree_of_its_own_command_and_no_other(sandbox: Sand
 async fn a_background_child_delays_no_result_and_lives_on(sandbox: Sandbox) -> Check {
     let result = promptly("the result", sh(&sandbox, "sleep 86420 & echo started")).await??;
     ensure_eq!((result.outcome, &result.stdout[..]), (Outcome::Exited(0), &b"started\n"[..]));
-    ensure!(result.duration_ms < 5_000, "it took {} ms", result.duration_ms);
+    ensure!(result.duration_ms < 5_000 * u64::from(slowness()), "it took {} ms", result.duration_ms);
     output(&sandbox, "true").await?;
     ensure_eq!(alive(&sandbox, "86420").await?, 1);
     Ok(())
