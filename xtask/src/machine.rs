@@ -35,11 +35,32 @@ struct Wanted {
     deadline: Duration,
 }
 
+/// One program, run as somebody.
+#[derive(Debug)]
+struct Run {
+    program: String,
+    user: String,
+    /// Of the tests, those with this in their name; empty for all.
+    filter: String,
+}
+
 /// The test programs that are run in there. The others need what the machine's small system lacks.
 const PROGRAMS: [&str; 3] = ["conformance", "threats", "lifecycle"];
 /// Whom they are run as: root, an ordinary user, one whose group is delegated to it, and one who can ask a user manager
 /// for such a group (a stand-in: there is no systemd in there).
 const USERS: [&str; 4] = ["root", "user", "delegated", "manager"];
+/// Who runs all of them. The others differ from the ordinary user by their control groups alone…
+const ALL_OF: [&str; 2] = ["root", "user"];
+/// …and run what has to do with those: programs, and a part of the tests' names.
+const OF_GROUPS: [(&str, &str); 7] = [
+    ("conformance", "memory"),
+    ("conformance", "processes_than_allowed"),
+    ("conformance", "processor_time"),
+    ("threats", "k11_"),
+    ("threats", "k16_control_groups"),
+    ("lifecycle", "group"),
+    ("lifecycle", "frozen"),
+];
 /// What is left out, with why: an emulated processor is some twenty times slower.
 const LEFT_OUT: [(&str, &str); 3] = [
     ("flood", "gigabytes through an emulated processor"),
@@ -109,8 +130,27 @@ impl Wanted {
         chosen(&self.programs, &PROGRAMS)
     }
 
-    fn users(&self) -> Vec<&str> {
-        chosen(&self.users, &USERS)
+    /// What is run, in order.
+    fn runs(&self) -> Vec<Run> {
+        let mut runs = Vec::new();
+        for user in chosen(&self.users, &USERS) {
+            for program in self.programs() {
+                let filters = match &self.filter {
+                    Some(filter) => vec![filter.as_str()],
+                    None if ALL_OF.contains(&user) => vec![""],
+                    None => {
+                        OF_GROUPS.iter().filter(|(of, _)| *of == program).map(|(_, name)| *name).collect()
+                    }
+                };
+                let run = |filter: &str| Run {
+                    program: program.to_owned(),
+                    user: user.to_owned(),
+                    filter: filter.to_owned(),
+                };
+                runs.extend(filters.into_iter().map(run));
+            }
+        }
+        runs
     }
 }
 

@@ -122,14 +122,12 @@ fn mark() -> String {
 
 fn settings(mark: &str, wanted: &Wanted) -> String {
     let skips: Vec<String> = LEFT_OUT.iter().map(|(name, _)| format!("--skip {name}")).collect();
-    let filter = wanted.filter.as_deref().unwrap_or_default();
-    format!(
-        "mark='{mark}'\nprograms='{}'\nusers='{}'\nfilter='{}'\nskips=({})\nslowness={SLOWNESS}\n",
-        wanted.programs().join(" "),
-        wanted.users().join(" "),
-        filter.replace('\'', ""),
-        skips.join(" ")
-    )
+    let runs: Vec<String> = wanted
+        .runs()
+        .iter()
+        .map(|run| format!("'{} {} {}'", run.program, run.user, run.filter.replace(['\'', ' '], "")))
+        .collect();
+    format!("mark='{mark}'\nruns=({})\nskips=({})\nslowness={SLOWNESS}\n", runs.join(" "), skips.join(" "))
 }
 
 /// The packages' files, those under `/bin` and its like where they really are.

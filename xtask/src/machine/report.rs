@@ -60,8 +60,8 @@ impl Report {
     fn step(&mut self, said: &str) -> String {
         let words: Vec<&str> = said.split(' ').collect();
         match words[..] {
-            ["begin", program, user] => {
-                let name = format!("{program} as {user}");
+            ["begin", program, user, ref filter @ ..] => {
+                let name = format!("{program} as {user} {}", filter.concat()).trim_end().to_owned();
                 self.runs.push(Run { name: name.clone(), code: None, failed: Vec::new(), sum: None });
                 format!("Running {name} in the machine")
             }
@@ -101,7 +101,7 @@ impl Report {
         println!("\nIn the machine:");
         for run in &self.runs {
             let sum = run.sum.as_deref().unwrap_or("did not come to its end");
-            println!("  {:24} {sum}", run.name);
+            println!("  {:42} {sum}", run.name);
             for failed in &run.failed {
                 println!("    FAILED {failed}");
             }

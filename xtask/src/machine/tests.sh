@@ -2,7 +2,7 @@
 # The machine's system: what a Debian host with systemd has that Eyot looks at, without systemd. Then the tests, one program
 # after the other, told to the console in lines that begin with the run's own mark; then the end.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8
-. /mnt/settings # mark, programs, users, filter, skips, slowness
+. /mnt/settings # mark, runs, skips, slowness
 
 say() { echo "$mark $*"; }
 end() {
@@ -90,26 +90,28 @@ enter() {
         cd /tmp || exit 99
         case $who in
             root) exec env -i PATH="$PATH" LANG="$LANG" HOME=/root EYOT_BIN=/mnt/eyot EYOT_SLOWNESS=$slowness "$@" ;;
-            *) exec runuser -u tester -- env -i PATH="$PATH" LANG="$LANG" HOME=/home/tester USER=tester \
+            *) exec setpriv --reuid=1000 --regid=1000 --init-groups env -i PATH="$PATH" LANG="$LANG" HOME=/home/tester USER=tester \
                 XDG_RUNTIME_DIR="$runtime" EYOT_BIN=/mnt/eyot EYOT_SLOWNESS=$slowness "$@" ;;
         esac
     ) < /dev/null 2>&1
 }
 
 manager &
-for user in $users; do
+for run in "${runs[@]}"; do
+    read -r program user filter <<< "$run"
     # Only one of them has a user manager.
     runtime=/run/user/1000
     [ "$user" = manager ] && runtime=/run/manager
-    for program in $programs; do
-        case $user in
-            root) group=$groups/user.slice/user-0.slice/session-1.scope ;;
-            user | manager) group=$groups/user.slice/user-1000.slice/session-2.scope ;;
-            delegated) group=$(scope "$program") ;;
-        esac
-        say begin "$program" "$user"
-        enter "$group" "$user" "/mnt/$program" --test-threads=2 "${skips[@]}" $filter
-        say ended "$program" "$user" $?
-    done
+    case $user in
+        root) group=$groups/user.slice/user-0.slice/session-1.scope ;;
+        user | manager) group=$groups/user.slice/user-1000.slice/session-2.scope ;;
+        delegated)
+            scopes=$((scopes + 1))
+            group=$(scope "tests-$scopes")
+            ;;
+    esac
+    say begin "$program" "$user" "$filter"
+    enter "$group" "$user" "/mnt/$program" --test-threads=2 "${skips[@]}" $filter
+    say ended "$program" "$user" $?
 done
 end done
