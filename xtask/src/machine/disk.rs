@@ -10,7 +10,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{LEFT_OUT, SLOWNESS, Wanted, closure};
+use super::{COMMANDS, LEFT_OUT, SLOWNESS, Wanted, closure};
 use crate::process::{output, run};
 use crate::programs::Built;
 
@@ -100,6 +100,7 @@ pub fn root(folder: &Path) -> Result<PathBuf, String> {
 pub fn tests(folder: &Path, built: &[Built], wanted: &Wanted) -> Result<Tests, String> {
     let tree = Tree::new(folder.join("tests"))?;
     let mut programs = wanted.programs();
+    programs.retain(|name| !COMMANDS.contains(name));
     programs.push("eyot");
     for name in programs {
         let found = built.iter().find(|built| built.name == name && built.is_test == (name != "eyot"));

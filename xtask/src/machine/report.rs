@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use super::COMMANDS;
+
 /// The console's last lines that are shown when the machine did not come to its end.
 const LAST_LINES: usize = 60;
 
@@ -65,9 +67,12 @@ impl Report {
                 self.runs.push(Run { name: name.clone(), code: None, failed: Vec::new(), sum: None });
                 format!("Running {name} in the machine")
             }
-            ["ended", _, _, code] => {
+            ["ended", program, _, code] => {
                 if let Some(run) = self.runs.last_mut() {
                     run.code = code.parse().ok();
+                    if COMMANDS.contains(&program) {
+                        run.sum = Some(format!("exit {code}"));
+                    }
                 }
                 format!("Ended with {code}")
             }

@@ -110,8 +110,12 @@ for run in "${runs[@]}"; do
             group=$(scope "tests-$scopes")
             ;;
     esac
+    case $program in
+        doctor | verify) command=(/mnt/eyot "$program") ;;
+        *) command=("/mnt/$program" --test-threads=2 "${skips[@]}" $filter) ;;
+    esac
     say begin "$program" "$user" "$filter"
-    enter "$group" "$user" "/mnt/$program" --test-threads=2 "${skips[@]}" $filter
+    enter "$group" "$user" "${command[@]}"
     say ended "$program" "$user" $?
 done
 end done
