@@ -19,6 +19,8 @@ pub struct Context {
     pub config: Config,
     /// Where sandboxes are kept.
     pub place: Place,
+    /// More is to be said than usual.
+    pub verbose: bool,
 }
 
 impl Context {
@@ -28,7 +30,12 @@ impl Context {
         let state = global.state.as_deref().or(config.state.as_deref());
         let state = state.map(absolute).transpose()?;
         let simulated = global.simulate.as_deref().map(Simulated::read).transpose()?.unwrap_or_default();
-        Ok(Self { output: Output::new(global), config, place: Place { state, simulated } })
+        Ok(Self {
+            output: Output::new(global),
+            config,
+            place: Place { state, simulated },
+            verbose: global.verbose > 0,
+        })
     }
 
     /// The provider. Opening it touches the state folder, so that is done as late as possible.

@@ -18,6 +18,7 @@ mod signals;
 mod stdio;
 mod table;
 mod terminal;
+mod verify;
 
 use clap::Parser;
 
@@ -25,6 +26,9 @@ use args::Cli;
 use errors::Failure;
 
 fn main() {
+    if let Some(code) = verify::attack() {
+        std::process::exit(code);
+    }
     let cli = Cli::parse();
     let reporter = errors::Reporter::new(&cli.global);
     let code = match commands::run(cli) {

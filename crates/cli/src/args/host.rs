@@ -1,4 +1,4 @@
-//! `doctor`: the host rather than a sandbox.
+//! `doctor` and `verify`: the host rather than a sandbox.
 
 use std::path::PathBuf;
 
@@ -19,4 +19,32 @@ pub struct DoctorArgs {
     /// Print the AppArmor profile that lets this program (or PROGRAM) make sandboxes, and nothing else
     #[arg(long, value_name = "PROGRAM", num_args = 0..=1, require_equals = true)]
     pub apparmor_profile: Option<Option<PathBuf>>,
+}
+
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  eyot verify
+  eyot verify --filter K11 --filter contract   some rows
+  eyot verify --filter setuid -v               the cases with this in their name, each with its result
+  eyot verify --list
+  eyot verify --json > report.json
+
+Tries every known threat from inside sandboxes, and every rule of the contract, on this host. Rows
+that pass may have cases that don't apply here (a program is missing); what this host can't enforce
+is said. Everything happens in a folder of its own, which is gone afterwards. The exit code is 0
+if nothing fails, else 1.";
+
+/// `eyot verify`
+#[derive(Debug, Args)]
+#[command(after_help = VERIFY_EXAMPLES)]
+pub struct VerifyArgs {
+    /// Only the row of this id, or the cases with this in their name; may be given several times
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Vec<String>,
+    /// Print what would be tried
+    #[arg(long)]
+    pub list: bool,
+    /// Also what takes minutes: floods of a GiB, a million files
+    #[arg(long)]
+    pub slow: bool,
 }

@@ -21,7 +21,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
 pub use bench::BenchArgs;
 pub use exec::{ExecArgs, RunArgs, ShArgs, TerminalArgs};
 pub use files::{CpArgs, GlobArgs, GrepArgs, ReadArgs, WatchArgs, WriteArgs};
-pub use host::DoctorArgs;
+pub use host::{DoctorArgs, VerifyArgs};
 pub use net::NetArgs;
 pub use processes::{KillArgs, LogsArgs, PsArgs, StartArgs, WaitArgs};
 pub use sandboxes::{CreateArgs, DialArgs, InspectArgs, LsArgs, RmArgs};
@@ -143,6 +143,7 @@ commands! {
     Dial(DialArgs), "dial", "Connect stdin and stdout to a TCP port in a sandbox";
     Bench(BenchArgs), "bench", "Measure what sandboxes cost on this machine";
     Doctor(DoctorArgs), "doctor", "Say what this host can do, what it can't, and what mends it";
+    Verify(VerifyArgs), "verify", "Try on this host whether sandboxes hold what they promise";
     Completions(CompletionsArgs), "completions", "Print a completion script for a shell";
     Man(ManArgs), "man", "Print the man page";
 }

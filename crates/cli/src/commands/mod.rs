@@ -22,6 +22,7 @@ mod run;
 mod sh;
 mod start;
 mod top;
+mod verify;
 mod wait;
 mod watch;
 mod write;
@@ -75,6 +76,7 @@ async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Fa
         CliCommand::Rm(args) => rm::run(&args, context).await,
         CliCommand::Dial(args) => dial::run(&args, context).await,
         CliCommand::Bench(args) => Box::pin(bench::run(args, context)).await,
+        CliCommand::Verify(args) => Box::pin(verify::run(&args, context)).await,
         CliCommand::Doctor(args) => doctor::run(&args, context).await,
         CliCommand::Completions(_) | CliCommand::Man(_) => unreachable!("they need no sandboxes"),
     }

@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 26] = [
     "run",
     "create",
     "ls",
@@ -26,6 +26,7 @@ const COMMANDS: [&str; 25] = [
     "dial",
     "bench",
     "doctor",
+    "verify",
     "completions",
     "man",
 ];

@@ -13,4 +13,5 @@ mod sandboxes;
 mod signals;
 mod terminals;
 mod top;
+mod verify;
 mod watching;

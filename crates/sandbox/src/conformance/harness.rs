@@ -34,16 +34,25 @@ fn trial(case: Case, runtime: Arc<Runtime>, fixture: Arc<dyn Fixture>) -> Trial 
 }
 
 async fn attempt(case: Case, fixture: Arc<dyn Fixture>) -> Result<Completion, Failed> {
-    let provider = fixture.provider();
-    if let Some(missing) = case.needs.iter().find(|need| !provider.capabilities().has(**need)) {
-        return Ok(Completion::ignored_with(format!("{} has no capability {missing:?}", provider.name())));
+    match case.attempt(fixture).await {
+        Ok(Verdict::Holds) => Ok(Completion::Completed),
+        Ok(Verdict::NotHere(reason)) => Ok(Completion::ignored_with(reason)),
+        Err(broken) => Err(broken.into()),
     }
-    match tokio::time::timeout(HANG * slowness(), (case.run)(fixture)).await {
-        Ok(Ok(Verdict::Holds)) => Ok(Completion::Completed),
-        Ok(Ok(Verdict::NotHere(reason))) => Ok(Completion::ignored_with(reason)),
-        Ok(Err(broken)) => Err(broken.into()),
-        Err(_elapsed) => {
-            Err(format!("it hangs: no answer within {} seconds", (HANG * slowness()).as_secs()).into())
+}
+
+impl Case {
+    /// Tries it, if the provider can do what it needs, for no longer than two minutes on an ordinary machine.
+    ///
+    /// # Errors
+    /// What did not hold, in words.
+    pub async fn attempt(self, fixture: Arc<dyn Fixture>) -> Result<Verdict, String> {
+        let provider = fixture.provider();
+        if let Some(missing) = self.needs.iter().find(|need| !provider.capabilities().has(**need)) {
+            return Ok(Verdict::NotHere(format!("{} has no capability {missing:?}", provider.name())));
         }
+        let patience = HANG * slowness();
+        let late = |_| Err(format!("it hangs: no answer within {} seconds", patience.as_secs()));
+        tokio::time::timeout(patience, (self.run)(fixture)).await.unwrap_or_else(late)
     }
 }

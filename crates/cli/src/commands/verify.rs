@@ -1,0 +1,164 @@
+//! `eyot verify`: whether sandboxes hold on this host what they promise, row by row.
+
+use std::sync::Arc;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use crate::args::VerifyArgs;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::output::printable;
+use crate::table::Table;
+use crate::verify::{self, Case, Ground, Status, Tried};
+
+/// Exit code: something does not hold.
+const FAILS: u8 = 1;
+
+pub async fn run(args: &VerifyArgs, context: &Context) -> Result<u8, Failure> {
+    let mut cases = verify::all();
+    if !args.filter.is_empty() {
+        cases.retain(|case| args.filter.iter().any(|wanted| case.matches(wanted)));
+    }
+    if cases.is_empty() {
+        return Err(
+            Failure::usage("`--filter` matches nothing").hint("`eyot verify --list` shows what there is")
+        );
+    }
+    if args.list {
+        return list(&cases, context);
+    }
+    if args.slow {
+        eyot_probes::want_slow();
+    }
+    let ground = Arc::new(Ground::prepare(&context.place, context.state_folder()).await?);
+    let bar = progress_bar(cases.len(), context);
+    let tried = verify::run(cases, &ground, &|one| follow(&bar, one)).await;
+    bar.finish_and_clear();
+    let cleared = ground.clear().await;
+    let report = Report::of(tried?);
+    match context.output.json {
+        true => context.output.value(&report)?,
+        false => context.output.text(&page(&report, context.verbose))?,
+    }
+    cleared?;
+    Ok(if report.summary.fail == 0 { 0 } else { FAILS })
+}
+
+fn list(cases: &[Case], context: &Context) -> Result<u8, Failure> {
+    if context.output.json {
+        let names: Vec<[&str; 2]> = cases.iter().map(|case| [case.row, case.name()]).collect();
+        context.output.value(&names)?;
+        return Ok(0);
+    }
+    let mut table = Table::new(["ROW", "CASE"]);
+    for case in cases {
+        table.row([case.row.to_owned(), case.name().to_owned()]);
+    }
+    context.output.text(&table.render())?;
+    Ok(0)
+}
+
+/// For a person who waits; for everybody else nothing.
+fn progress_bar(cases: usize, context: &Context) -> ProgressBar {
+    if !context.output.shows_progress() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{pos}/{len} {wide_msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(cases as u64).with_style(style)
+}
+
+fn follow(bar: &ProgressBar, one: &Tried) {
+    bar.inc(1);
+    bar.set_message(one.name);
+    if one.status == Status::Fail {
+        bar.suspend(|| crate::output::say(&format!("fail: {}\n", one.name)));
+    }
+}
+
+/// What came of everything.
+#[derive(Serialize)]
+struct Report {
+    summary: Summary,
+    rows: Vec<Row>,
+}
+
+/// How many rows ended how.
+#[derive(Default, Serialize)]
+struct Summary {
+    pass: usize,
+    fail: usize,
+    not_enforced: usize,
+    not_applicable: usize,
+}
+
+/// One row: as bad as its worst case.
+#[derive(Serialize)]
+struct Row {
+    id: &'static str,
+    title: &'static str,
+    status: Status,
+    cases: Vec<Tried>,
+}
+
+impl Report {
+    fn of(tried: Vec<Tried>) -> Self {
+        let mut rows: Vec<Row> = Vec::new();
+        for one in tried {
+            let (id, title) = one.row;
+            if rows.last().is_none_or(|row| row.id != id) {
+                rows.push(Row { id, title, status: Status::NotApplicable, cases: Vec::new() });
+            }
+            if let Some(row) = rows.last_mut() {
+                row.status = row.status.max(one.status);
+                row.cases.push(one);
+            }
+        }
+        let mut summary = Summary::default();
+        for row in &rows {
+            match row.status {
+                Status::Pass => summary.pass += 1,
+                Status::Fail => summary.fail += 1,
+                Status::NotEnforced => summary.not_enforced += 1,
+                Status::NotApplicable => summary.not_applicable += 1,
+            }
+        }
+        Self { summary, rows }
+    }
+}
+
+fn word(status: Status) -> &'static str {
+    match status {
+        Status::Pass => "pass",
+        Status::Fail => "FAIL",
+        Status::NotEnforced => "not enforced",
+        Status::NotApplicable => "not applicable",
+    }
+}
+
+/// The rows as a table, the cases that did not pass (all of them for `everything`), and the sum.
+fn page(report: &Report, everything: bool) -> String {
+    let mut table = Table::new(["ROW", "RESULT", "PASSED", "WHAT"]);
+    for row in &report.rows {
+        let passed = row.cases.iter().filter(|one| one.status == Status::Pass).count();
+        let passed = format!("{passed}/{}", row.cases.len());
+        table.row([row.id.to_owned(), word(row.status).to_owned(), passed, row.title.to_owned()]);
+    }
+    let mut text = table.render();
+    let cases = report.rows.iter().flat_map(|row| &row.cases);
+    let shown: Vec<&Tried> = cases.filter(|one| everything || one.status != Status::Pass).collect();
+    if !shown.is_empty() {
+        text.push('\n');
+    }
+    for one in shown {
+        let reason =
+            one.reason.as_deref().map(|reason| format!(": {}", printable(reason))).unwrap_or_default();
+        text.push_str(&format!("{:<14}  {}{reason}\n", word(one.status), one.name));
+    }
+    let Summary { pass, fail, not_enforced, not_applicable } = report.summary;
+    text.push_str(&format!(
+        "\n{pass} rows pass, {fail} fail, {not_enforced} are not enforced here, {not_applicable} don't apply here.\n"
+    ));
+    text
+}

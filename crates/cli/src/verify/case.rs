@@ -1,0 +1,113 @@
+//! One thing to try, and what came of it.
+
+use std::sync::Arc;
+
+use eyot::conformance;
+use serde::Serialize;
+
+use super::ground::Ground;
+
+/// How a case, or a row of them, ended. The worst is the greatest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It can't be tried here.
+    NotApplicable,
+    /// It holds.
+    Pass,
+    /// This host does not enforce it, and `inspect` says so.
+    NotEnforced,
+    /// It does not hold.
+    Fail,
+}
+
+/// What is tried.
+#[derive(Clone, Copy)]
+enum Kind {
+    Threat(eyot_probes::Case),
+    Rule(conformance::Case),
+}
+
+/// One thing to try.
+#[derive(Clone, Copy)]
+pub struct Case {
+    /// The row's id: `K11`, or `contract`.
+    pub row: &'static str,
+    /// The row's title.
+    pub title: &'static str,
+    kind: Kind,
+}
+
+/// What came of a case.
+#[derive(Debug, Serialize)]
+pub struct Tried {
+    /// The row's id and title.
+    #[serde(skip)]
+    pub row: (&'static str, &'static str),
+    /// What must hold, as a sentence in snake case.
+    pub name: &'static str,
+    /// How it ended.
+    pub status: Status,
+    /// Why it did not pass.
+    pub reason: Option<String>,
+    /// How long it took.
+    pub duration_ms: u64,
+}
+
+/// Every case, in the order of the rows.
+pub fn all() -> Vec<Case> {
+    let mut threats: Vec<Case> = eyot_probes::cases().into_iter().filter_map(threat).collect();
+    let position = |case: &Case| eyot_probes::ROWS.iter().position(|row| row.id == case.row);
+    threats.sort_by_key(position);
+    let rule =
+        |case| Case { row: "contract", title: "the contract of every provider", kind: Kind::Rule(case) };
+    threats.into_iter().chain(conformance::cases().into_iter().map(rule)).collect()
+}
+
+fn threat(case: eyot_probes::Case) -> Option<Case> {
+    let row = eyot_probes::row_of(case.name)?;
+    Some(Case { row: row.id, title: row.title, kind: Kind::Threat(case) })
+}
+
+impl Case {
+    /// What must hold, as a sentence in snake case.
+    pub fn name(&self) -> &'static str {
+        match self.kind {
+            Kind::Threat(case) => case.name,
+            Kind::Rule(case) => case.name,
+        }
+    }
+
+    /// Whether a person who asks for this means the case: its row by the id, or a part of its name.
+    pub fn matches(&self, wanted: &str) -> bool {
+        let is_row = |id: &str| id.eq_ignore_ascii_case(wanted);
+        match is_row("contract") || eyot_probes::ROWS.iter().any(|row| is_row(row.id)) {
+            true => is_row(self.row),
+            false => self.name().contains(&wanted.to_lowercase()),
+        }
+    }
+
+    /// Tries it.
+    pub async fn attempt(self, ground: Arc<Ground>) -> (Status, Option<String>) {
+        let came_to = match self.kind {
+            Kind::Threat(case) => case.attempt(ground.world()).await.map(of_threat),
+            Kind::Rule(case) => case.attempt(ground).await.map(of_rule),
+        };
+        came_to.unwrap_or_else(|broken| (Status::Fail, Some(broken)))
+    }
+}
+
+fn of_threat(verdict: eyot_probes::Verdict) -> (Status, Option<String>) {
+    match verdict {
+        eyot_probes::Verdict::Holds => (Status::Pass, None),
+        eyot_probes::Verdict::NotHere(reason) => (Status::NotApplicable, Some(reason)),
+        eyot_probes::Verdict::NotEnforced(reason) => (Status::NotEnforced, Some(reason)),
+    }
+}
+
+fn of_rule(verdict: conformance::Verdict) -> (Status, Option<String>) {
+    match verdict {
+        conformance::Verdict::Holds => (Status::Pass, None),
+        conformance::Verdict::NotHere(reason) => (Status::NotApplicable, Some(reason)),
+    }
+}

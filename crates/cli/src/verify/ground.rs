@@ -1,0 +1,68 @@
+//! Where everything is tried: a folder inside the state folder, so on the file system that sandboxes live on, with state
+//! folders of its own. Nothing of it is left.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use eyot::conformance::Fixture;
+use eyot::{Error, ErrorKind, Lifecycle, Result, Sandbox, SandboxProvider, SandboxSpec};
+use eyot_probes::World;
+use tempfile::TempDir;
+
+use crate::provider::{self, Place};
+
+/// See the module.
+pub struct Ground {
+    world: Arc<World>,
+    provider: Arc<dyn SandboxProvider>,
+    folder: TempDir,
+}
+
+impl Ground {
+    /// Prepares it, and makes a first sandbox: where that fails there is nothing to verify.
+    ///
+    /// # Errors
+    /// Why no sandbox can be made, as every command says it.
+    pub async fn prepare(place: &Place, state: PathBuf) -> Result<Self> {
+        // This makes the folder, and refuses one that sandboxes can't live in.
+        drop(provider::open(place)?);
+        let failed = |error: std::io::Error| {
+            Error::new(ErrorKind::Setup, "prepare a folder to verify in: failed").with_source(error)
+        };
+        let folder = tempfile::Builder::new().prefix("verify-").tempdir_in(&state).map_err(failed)?;
+        let provider = provider::open(&place.at(folder.path().join("state")))?;
+        let lifecycle = Lifecycle { ttl_ms: Some(60_000), ..Lifecycle::default() };
+        let spec = SandboxSpec { lifecycle, ..SandboxSpec::default() };
+        Sandbox::create(&*provider, spec).await?.destroy().await?;
+        let world = Arc::new(World::new(folder.path())?);
+        Ok(Self { world, provider, folder })
+    }
+
+    /// Where the threats are tried.
+    pub fn world(&self) -> Arc<World> {
+        Arc::clone(&self.world)
+    }
+
+    /// Destroys what failed and abandoned cases left, and the folder.
+    pub async fn clear(&self) -> Result<()> {
+        self.world.clear().await?;
+        for info in self.provider.list().await? {
+            match self.provider.remove(info.id.as_str()).await {
+                Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed) => {
+                    return Err(error);
+                }
+                _ => {}
+            }
+        }
+        std::fs::remove_dir_all(self.folder.path()).map_err(|error| {
+            Error::new(ErrorKind::Internal, "remove the folder that was verified in: failed")
+                .with_source(error)
+        })
+    }
+}
+
+impl Fixture for Ground {
+    fn provider(&self) -> Arc<dyn SandboxProvider> {
+        Arc::clone(&self.provider)
+    }
+}

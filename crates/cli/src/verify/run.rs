@@ -1,0 +1,104 @@
+//! Trying many cases at once, each on a thread of its own, because some block theirs.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::runtime::{Handle, Runtime};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use super::case::{Case, Status, Tried};
+use super::ground::Ground;
+use crate::errors::Failure;
+use crate::signals::Signals;
+
+/// Hears of every case that was tried.
+pub type Progress<'a> = &'a dyn Fn(&Tried);
+
+/// How many at once: they measure nothing, but start many processes.
+fn at_once() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8)
+}
+
+/// Tries them all, and says what came of them, in their order. A signal ends it early: no case begins any more, those
+/// under way are dropped, and what they left is for [`Ground::clear`].
+pub async fn run(
+    cases: Vec<Case>,
+    ground: &Arc<Ground>,
+    progress: Progress<'_>,
+) -> Result<Vec<Tried>, Failure> {
+    let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
+    let runtime = Runtime::new().map_err(|error| Failure::host("start the event loop", error))?;
+    let (stop, stopped) = watch::channel(false);
+    let mut running = begin(cases, runtime.handle(), ground, &stopped);
+    let (mut tried, mut signal) = (Vec::new(), None);
+    loop {
+        tokio::select! {
+            done = running.join_next() => match done {
+                Some(Ok(Some((index, one)))) => {
+                    progress(&one);
+                    tried.push((index, one));
+                }
+                Some(_stopped) => {}
+                None => break,
+            },
+            number = signals.end(), if signal.is_none() => {
+                signal = Some(number);
+                stop.send_replace(true);
+            }
+        }
+    }
+    runtime.shutdown_background();
+    tried.sort_by_key(|(index, _)| *index);
+    match signal {
+        Some(number) => Err(Failure::Interrupted(number)),
+        None => Ok(tried.into_iter().map(|(_, one)| one).collect()),
+    }
+}
+
+/// What has begun ends with what came of a case and its place, or with nothing when it was stopped.
+type Running = JoinSet<Option<(usize, Tried)>>;
+
+fn begin(
+    cases: Vec<Case>,
+    runtime: &Handle,
+    ground: &Arc<Ground>,
+    stopped: &watch::Receiver<bool>,
+) -> Running {
+    let (mut running, turns) = (JoinSet::new(), Arc::new(Semaphore::new(at_once())));
+    for (index, case) in cases.into_iter().enumerate() {
+        let (ground, turns, mut stopped) = (Arc::clone(ground), Arc::clone(&turns), stopped.clone());
+        let attempt = async move {
+            let turn = turns.acquire_owned().await.ok()?;
+            if *stopped.borrow() {
+                return None;
+            }
+            let threads = Handle::current();
+            let on_a_thread = tokio::task::spawn_blocking(move || {
+                threads.block_on(async move {
+                    tokio::select! {
+                        tried = attempt(case, ground) => Some(tried),
+                        _ = stopped.wait_for(|stopped| *stopped) => None,
+                    }
+                })
+            });
+            let tried = on_a_thread.await.unwrap_or_else(|_| Some(panicked(case)))?;
+            drop(turn);
+            Some((index, tried))
+        };
+        running.spawn_on(attempt, runtime);
+    }
+    running
+}
+
+async fn attempt(case: Case, ground: Arc<Ground>) -> Tried {
+    let began = Instant::now();
+    let (status, reason) = case.attempt(ground).await;
+    let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Tried { row: (case.row, case.title), name: case.name(), status, reason, duration_ms }
+}
+
+fn panicked(case: Case) -> Tried {
+    let reason = Some("it panicked, which is a defect of Eyot".to_owned());
+    Tried { row: (case.row, case.title), name: case.name(), status: Status::Fail, reason, duration_ms: 0 }
+}
