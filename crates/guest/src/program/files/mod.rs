@@ -150,7 +150,12 @@ mod tests {
         let mut succeeded = 0;
         std::thread::scope(|scope| {
             scope.spawn(|| swap(dir.path(), outside.path(), &over));
-            for request in (0..300).flat_map(|_| every_call(dir.path())) {
+            let mut requests =
+                (0..).flat_map(|round| every_call(dir.path()).into_iter().map(move |call| (round, call)));
+            // On a busy machine the real directory may be away for most of the time: then it takes more rounds.
+            while let Some((round, request)) = requests.next()
+                && (round < 300 || succeeded <= 100)
+            {
                 let mut io = FakeIo::receiving(["mine"]);
                 let reply = serve(request, &mut io);
                 succeeded += u32::from(reply.is_ok());
@@ -162,7 +167,6 @@ mod tests {
             }
             over.store(true, Ordering::Relaxed);
         });
-        assert!(succeeded > 100, "only {succeeded} calls met the real directory");
         let names: Vec<_> =
             std::fs::read_dir(outside.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(names, ["f"]);
