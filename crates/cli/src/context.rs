@@ -40,7 +40,7 @@ impl Context {
 
     /// The provider. Opening it touches the state folder, so that is done as late as possible.
     pub fn provider(&self) -> Result<Arc<dyn SandboxProvider>, Failure> {
-        Ok(provider::open(&self.place)?)
+        Ok(provider::open(&self.place, provider::Makes::One)?)
     }
 
     /// Where the sandboxes are kept.

@@ -8,6 +8,15 @@ use eyot_native::host;
 use eyot_native::{NativeOptions, NativeProvider, default_state_dir};
 use serde::Deserialize;
 
+/// How many sandboxes a command makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Makes {
+    /// One at most.
+    One,
+    /// Many.
+    Many,
+}
+
 pub use eyot_native::host::{Finding, Report, Status};
 
 /// How the provider is to be opened.
@@ -42,8 +51,8 @@ impl Place {
         Self { state: Some(state), ..self.clone() }
     }
 
-    fn options(&self) -> NativeOptions {
-        let mut options = NativeOptions::default();
+    fn options(&self, makes: Makes) -> NativeOptions {
+        let mut options = NativeOptions { in_process: makes == Makes::One, ..NativeOptions::default() };
         if let Some(state) = &self.state {
             options.state = state.clone();
         }
@@ -54,8 +63,8 @@ impl Place {
 }
 
 /// The provider that keeps its sandboxes there.
-pub fn open(place: &Place) -> Result<Arc<dyn SandboxProvider>> {
-    let provider: Arc<NativeProvider> = NativeProvider::new(place.options())?;
+pub fn open(place: &Place, makes: Makes) -> Result<Arc<dyn SandboxProvider>> {
+    let provider: Arc<NativeProvider> = NativeProvider::new(place.options(makes))?;
     Ok(provider)
 }
 
@@ -66,7 +75,7 @@ pub fn default_state_folder() -> PathBuf {
 
 /// What this host can do for sandboxes that are kept there.
 pub async fn diagnose(place: &Place) -> Result<Report> {
-    host::diagnose(place.options()).await
+    host::diagnose(place.options(Makes::One)).await
 }
 
 /// The AppArmor profile that lets a program make sandboxes.

@@ -2,7 +2,7 @@
 //! the sandbox is complete, and goes with it if it never is.
 
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -19,7 +19,7 @@ use crate::egress;
 use crate::host::SetupFailure;
 use crate::image::{Image, ImageCache};
 use crate::isolation;
-use crate::launcher::client::{GuestDescriptors, Launcher};
+use crate::launcher::client::{Begun, GuestDescriptors, Launcher};
 use crate::plan::{EGRESS_ID, IdMap, Plan};
 use crate::record::{GuestProcess, Lock, Record, boot_id, kill_and_wait, socket_path};
 use crate::setup::{GUEST_PIDS, Setup};
@@ -61,8 +61,23 @@ impl Maker<'_> {
     pub(crate) fn make(&self, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
         let as_root = rustix::process::geteuid().is_root();
         let sources = check_mounts(spec, self.state)?;
+        let wanted = wanted_groups(spec);
+        let born_in_group = self.launcher.home().is_ok_and(|home| home.plan(&wanted).into);
+        let own_network = spec.spec().network != NetworkMode::Host;
+        let early = match born_in_group {
+            true => None,
+            false => Some(self.launcher.begin(own_network, None)?),
+        };
         let image = self.images.resolve(self.state, spec.spec().image.as_deref(), as_root)?;
         let mut unfinished = self.claim(spec, &image)?;
+        unfinished.record.groups = self.group_paths(spec, &wanted);
+        let (begun, groups) = match early {
+            Some(begun) => (begun, None),
+            None => {
+                let groups = self.make_groups(spec, &wanted)?;
+                (self.launcher.begin(own_network, groups.into.as_ref().map(AsFd::as_fd))?, Some(groups))
+            }
+        };
         let map = unfinished.claim_ids(as_root)?;
         let users = Users::of(spec, map, image.lower.as_ref())?;
         Layout {
@@ -77,18 +92,16 @@ impl Maker<'_> {
         .map_err(failed("prepare its directory"))?;
         unfinished.make_workspace(map)?;
         let plan = self.plan(spec, map, &image, &sources, &unfinished)?;
-        let groups = support(self.launcher);
-        unfinished.record.info.isolation = isolation::of_plan(&plan, spec, &groups);
-        isolation::check_required(spec, &unfinished.record.info.isolation, &groups)?;
-        let wanted = wanted_groups(spec);
-        unfinished.record.groups = self.group_paths(spec, &wanted);
+        let support = support(self.launcher);
+        unfinished.record.info.isolation = isolation::of_plan(&plan, spec, &support);
+        isolation::check_required(spec, &unfinished.record.info.isolation, &support)?;
         let outlives = unfinished.workspace().is_some();
         if outlives {
             // Whoever removes what is left of a failed create must know which workspace was there before.
             unfinished.write_record()?;
         }
-        let groups = self.make_groups(spec, &wanted)?;
-        let stream = self.launch(&mut unfinished, &plan, spec, &users, groups)?;
+        let groups = groups.map_or_else(|| self.make_groups(spec, &wanted), Ok)?;
+        let stream = self.launch(begun, &mut unfinished, plan, spec, &users, groups)?;
         if !outlives {
             // The guest starts up meanwhile.
             unfinished.write_record()?;
@@ -99,21 +112,23 @@ impl Maker<'_> {
     /// Starts the guest, and whoever serves its network.
     fn launch(
         &self,
+        begun: Begun<'_>,
         unfinished: &mut Unfinished,
-        plan: &Plan,
+        plan: Plan,
         spec: &ValidSpec,
         users: &Users,
         groups: GroupDescriptors,
     ) -> Result<UnixStream> {
         if spec.spec().network != NetworkMode::Egress {
-            return unfinished.launch(self.launcher, plan, spec, users, None, groups);
+            return unfinished.launch(begun, plan, spec, users, None, groups);
         }
         let (channel, theirs) = egress::Channel::new().map_err(failed(egress::STEP))?;
-        let stream = unfinished.launch(self.launcher, plan, spec, users, Some(theirs), groups)?;
+        let map = plan.map;
+        let stream = unfinished.launch(begun, plan, spec, users, Some(theirs), groups)?;
         if self.fail_step == Some(egress::STEP) {
             return Err(failed(egress::STEP)(io::ErrorKind::PermissionDenied.into()));
         }
-        unfinished.start_egress(self.egress, channel, plan.map)?;
+        unfinished.start_egress(self.egress, channel, map)?;
         Ok(stream)
     }
 
@@ -359,8 +374,8 @@ impl Unfinished {
 
     fn launch(
         &mut self,
-        launcher: &Launcher,
-        plan: &Plan,
+        begun: Begun<'_>,
+        plan: Plan,
         spec: &ValidSpec,
         users: &Users,
         egress: Option<OwnedFd>,
@@ -375,7 +390,7 @@ impl Unfinished {
         let config = pipe_with(&protocol::encode(&config)).map_err(failed("hand over the configuration"))?;
         let (stream, listener) = (theirs.into(), listener.into());
         let descriptors = GuestDescriptors { stream, listener, config, egress, groups };
-        let (pid, pidfd) = launcher.launch(plan, &descriptors)?;
+        let (pid, pidfd) = begun.finish(plan, &descriptors)?;
         // Held by pidfd even if its start time can't be read: the drop of `self` then kills it.
         let process = GuestProcess::of(pid);
         match process {

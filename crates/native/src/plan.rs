@@ -200,9 +200,6 @@ pub struct Plan {
     /// For tests of failing closed: the step with this index fails before it is tried.
     #[n(3)]
     pub fail_at: Option<u32>,
-    /// It is born into a v2 control group, whose directory was handed over.
-    #[n(4)]
-    pub into_group: bool,
 }
 
 impl Step {
@@ -279,6 +276,49 @@ pub fn step_names() -> Vec<&'static str> {
     let names = names.split_once("pub fn ").map_or(names, |(names, _)| names);
     let of_the_child = names.split("=> \"").skip(1).filter_map(|rest| rest.split('"').next());
     of_the_child.chain([crate::egress::STEP]).collect()
+}
+
+/// What the launcher is told. The descriptors that belong to an order come with it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Order {
+    /// Here is the guest's program.
+    #[n(0)]
+    Guest {
+        /// Somebody waits to hear that the launcher runs.
+        #[n(0)]
+        answer: bool,
+    },
+    /// Makes the namespaces of a sandbox whose plan is still being worked out: half a millisecond of the kernel's work
+    /// that can go on meanwhile. Not answered; what fails is told with the plan's answer.
+    #[n(1)]
+    Begin {
+        /// A number of the provider's own.
+        #[n(0)]
+        sandbox: u64,
+        /// Whether it gets a network namespace of its own.
+        #[n(1)]
+        own_network: bool,
+        /// It is born in the v2 control group whose directory comes along.
+        #[n(2)]
+        into_group: bool,
+    },
+    /// Carries out the plan of a sandbox that was begun.
+    #[n(2)]
+    Finish {
+        /// Which.
+        #[n(0)]
+        sandbox: u64,
+        /// How.
+        #[n(1)]
+        plan: Plan,
+    },
+    /// A sandbox that was begun will not be. Not answered.
+    #[n(3)]
+    Abandon {
+        /// Which.
+        #[n(0)]
+        sandbox: u64,
+    },
 }
 
 /// What the launcher answers.

@@ -30,6 +30,10 @@ use crate::state::{StateDir, default_state_dir};
 pub struct NativeOptions {
     /// The state folder; made if need be, mode 0700.
     pub state: PathBuf,
+    /// Sandboxes are made by this process itself, not by a launcher process that is started with the first one. Quicker
+    /// for a program that makes one and ends; slower, and with the sandboxes' first processes as children of its own,
+    /// for a server.
+    pub in_process: bool,
     /// For tests of failing closed: the step of the set-up with this name fails in every create.
     #[doc(hidden)]
     pub fail_step: Option<String>,
@@ -41,7 +45,7 @@ pub struct NativeOptions {
 
 impl Default for NativeOptions {
     fn default() -> Self {
-        Self { state: default_state_dir(), fail_step: None, simulated: None }
+        Self { state: default_state_dir(), in_process: false, fail_step: None, simulated: None }
     }
 }
 
@@ -54,6 +58,7 @@ pub struct NativeProvider {
 /// What the provider and its sandboxes share.
 pub(crate) struct Host {
     pub(crate) state: StateDir,
+    in_process: bool,
     fail_step: Option<String>,
     simulated: Option<serde_json::Value>,
     launcher: OnceLock<Launcher>,
@@ -75,6 +80,7 @@ impl NativeProvider {
         let (launcher, images, swept) = (OnceLock::new(), ImageCache::default(), OnceLock::new());
         let host = Arc::new(Host {
             state,
+            in_process: options.in_process,
             fail_step: options.fail_step,
             simulated: options.simulated,
             launcher,
@@ -207,7 +213,7 @@ impl Host {
             return Ok(launcher);
         }
         // Two first creates may each start one; the second one's ends with its drop.
-        let started = Launcher::start()?;
+        let started = Launcher::start(self.in_process)?;
         if let Ok(home) = started.home() {
             cgroup::note(&self.state.cgroups(), home).map_err(|error| {
                 let message = format!("note where control groups are made: {}", crate::sentence(&error));

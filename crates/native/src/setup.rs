@@ -107,7 +107,7 @@ impl Setup<'_> {
         }
         steps.push(Step::HostName(self.spec.name().to_string()));
         steps.extend(self.confinement());
-        Plan { map: self.map, own_network, steps, fail_at: self.fail_at, into_group: self.groups.into }
+        Plan { map: self.map, own_network, steps, fail_at: self.fail_at }
     }
 
     /// As many processors as `cpus` asks for, rounded up, so that programs start as many threads as can run. Which ones

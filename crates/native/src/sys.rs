@@ -74,10 +74,15 @@ impl Gate {
         futex(&self.open, libc::FUTEX_WAKE, i32::MAX as u32);
     }
 
-    /// Waits until the launcher has opened the gate.
+    /// The child waits until the launcher has opened the gate; it dies with the launcher meanwhile. The launcher's
+    /// thread goes on in the same memory, so that nothing here may touch `errno`.
     pub fn pass(&self) {
-        while self.open.load(Ordering::Acquire) == 0 {
-            futex(&self.open, libc::FUTEX_WAIT, 0);
+        // SAFETY: both calls take numbers and the address of a live, aligned u32.
+        unsafe {
+            bare_call(libc::SYS_prctl, [libc::PR_SET_PDEATHSIG as usize, libc::SIGKILL as usize, 0, 0]);
+            while self.open.load(Ordering::Acquire) == 0 {
+                bare_call(libc::SYS_futex, [self.open.as_ptr() as usize, libc::FUTEX_WAIT as usize, 0, 0]);
+            }
         }
     }
 
@@ -91,6 +96,29 @@ impl Gate {
             futex(&self.inside, libc::FUTEX_WAIT, inside);
         }
     }
+}
+
+/// A system call that leaves `errno` alone.
+///
+/// # Safety
+/// As the call `number` demands of its arguments.
+unsafe fn bare_call(number: libc::c_long, [a, b, c, d]: [usize; 4]) -> isize {
+    let result: isize;
+    // SAFETY: the kernel's calling convention; it changes rax, rcx and r11 alone, and memory as the caller vouched.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") a,
+            in("rsi") b,
+            in("rdx") c,
+            in("r10") d,
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
 }
 
 /// One futex operation. Its result does not matter: every caller checks the word again.
@@ -147,8 +175,9 @@ extern "C" fn child_entry<T: ChildMain>(child: *mut T) -> ! {
 ///
 /// With `into_group`, the directory of a v2 control group, it is born in that group.
 ///
-/// The child shares the caller's memory: the caller must be single-threaded, keep `main`, `gate` and `stack`
-/// alive, and touch nothing the child may use until [`Gate::wait_until_left`] has returned. Hence the `&mut`s.
+/// The child shares the caller's memory, the thread's own included: this thread must keep `main`, `gate` and `stack`
+/// alive, and touch nothing the child may use until [`Gate::wait_until_left`] has returned. Hence the `&mut`s. Other
+/// threads may run: to them the child is one more thread that allocates.
 pub fn clone_child<T: ChildMain>(
     own_network: bool,
     into_group: Option<BorrowedFd<'_>>,
@@ -259,6 +288,16 @@ pub fn wait_and_reap(pidfd: BorrowedFd<'_>) {
     }
 }
 
+/// Whether others of this user may look into this process's memory.
+pub fn is_dumpable() -> bool {
+    prctl(libc::PR_GET_DUMPABLE, 0, 0).is_ok_and(|dumpable| dumpable == 1)
+}
+
+/// Lets others of this user look into this process's memory again.
+pub fn set_dumpable() -> io::Result<()> {
+    prctl(libc::PR_SET_DUMPABLE, 1, 0).map(drop)
+}
+
 // The child's side.
 
 /// Ends the child at once, without any of Rust's or libc's own endings: the memory is the launcher's.
@@ -266,6 +305,11 @@ pub fn exit_now() -> ! {
     // SAFETY: exit_group does not return and touches no memory.
     unsafe { libc::syscall(libc::SYS_exit_group, 127) };
     unreachable!("exit_group returned")
+}
+
+/// From here on the launcher's end is not the child's.
+pub fn outlive_the_launcher() -> io::Result<()> {
+    prctl(libc::PR_SET_PDEATHSIG, 0, 0).map(drop)
 }
 
 /// Gives the child a descriptor table of its own.

@@ -16,7 +16,7 @@ const WARM_UP: u32 = 5;
 pub async fn run(args: BenchArgs, context: &Context) -> Result<u8, Failure> {
     raise_open_files()?;
     let folder = own_folder(&context.state_folder())?;
-    let provider = provider::open(&context.place.at(folder.path().join("state")))?;
+    let provider = provider::open(&context.place.at(folder.path().join("state")), provider::Makes::Many)?;
     let peers = Peers::find(folder.path());
     let items = measure(&args, context, provider.as_ref(), folder.path(), &peers).await?;
     let crowd = match args.live {

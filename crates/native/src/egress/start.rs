@@ -20,8 +20,8 @@ use rustix::net::{
 };
 
 use super::control::SOCKET;
-use crate::launcher::client::sealed;
 use crate::launcher::egress_sockets::COUNT;
+use crate::launcher::program_file::sealed;
 use crate::record::path_below;
 
 /// The step's name, as errors and tests of failing closed have it.

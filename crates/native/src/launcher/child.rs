@@ -3,61 +3,52 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
+use std::rc::Rc;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::egress_sockets;
+use super::make::{Descriptors, Failed};
 use super::source::Source;
 use crate::plan::{Bind, Plan, Step, unpack_filter};
 use crate::sys::{self, ChildMain, Gate, Hold, Ruleset};
 
-/// What launcher and child share.
-pub(crate) struct Shared<'a> {
-    plan: &'a Plan,
-    gate: &'a Gate,
+/// What launcher and child share. Until the gate is open the child looks at nothing but the gate.
+pub(crate) struct Shared {
+    gate: Rc<Gate>,
+    /// `None`: there will be none, and the child is to end.
+    plan: Option<Plan>,
     guest: RawFd,
-    descriptors: Vec<RawFd>,
-    /// Where the listeners of the network `egress` go.
-    egress: Option<BorrowedFd<'a>>,
-    group_tasks: Vec<RawFd>,
+    descriptors: Descriptors,
     trees: HashMap<usize, RawFd>,
     open_files: Option<Rlimit>,
-    given_up: bool,
     failed_at: Option<(usize, i32)>,
 }
 
-impl<'a> Shared<'a> {
-    pub(crate) fn new(
-        plan: &'a Plan,
-        gate: &'a Gate,
-        guest: RawFd,
-        descriptors: impl Iterator<Item = RawFd>,
-    ) -> Self {
-        let descriptors = descriptors.collect();
+impl Shared {
+    pub(crate) fn new(gate: Rc<Gate>) -> Self {
         Self {
-            plan,
             gate,
-            guest,
-            descriptors,
-            egress: None,
-            group_tasks: Vec::new(),
+            plan: None,
+            guest: -1,
+            descriptors: Descriptors::default(),
             trees: HashMap::new(),
             open_files: None,
-            given_up: false,
             failed_at: None,
         }
     }
 
-    /// The launcher could not do its part: the child is to end.
-    pub(crate) fn give_up(&mut self) {
-        self.given_up = true;
+    /// What the child is to do.
+    pub(crate) fn set_plan(&mut self, plan: Plan) {
+        self.plan = Some(plan);
     }
 
-    /// Where the listeners of the network `egress` are to go.
-    pub(crate) fn set_egress(&mut self, socket: BorrowedFd<'a>) {
-        self.egress = Some(socket);
+    /// What it does it with.
+    pub(crate) fn set_descriptors(&mut self, guest: BorrowedFd<'_>, descriptors: Descriptors) {
+        self.guest = guest.as_raw_fd();
+        self.descriptors = descriptors;
     }
 
     /// The limit of open files that the sandbox begins with.
@@ -65,42 +56,38 @@ impl<'a> Shared<'a> {
         self.open_files = Some(limit);
     }
 
-    /// The `tasks` of the control groups that the child enters.
-    pub(crate) fn set_group_tasks(&mut self, tasks: impl Iterator<Item = RawFd>) {
-        self.group_tasks = tasks.collect();
-    }
-
     /// The tree that the bind with this index attaches.
     pub(crate) fn set_tree(&mut self, index: usize, tree: RawFd) {
         self.trees.insert(index, tree);
     }
 
-    /// Which step failed, if one did; an index behind the last is the guest's exec.
-    pub(crate) fn failure(&self) -> Option<(usize, io::Error)> {
-        self.failed_at.map(|(index, errno)| (index, io::Error::from_raw_os_error(errno)))
+    /// Which step failed, if one did.
+    pub(crate) fn failure(&self) -> Option<Failed> {
+        let ((index, errno), plan) = self.failed_at.zip(self.plan.as_ref())?;
+        Some(Failed::of_step(plan, index, io::Error::from_raw_os_error(errno)))
     }
 }
 
-impl ChildMain for Shared<'_> {
-    /// The launcher waits, and looks at this again only when the child has left its memory.
+impl ChildMain for Shared {
+    /// The launcher waits from the moment it opens the gate until the child has left its memory.
     fn run_in_child(&mut self) -> ! {
         self.gate.pass();
-        if !self.given_up {
-            let (index, error) = self.run();
+        if let Some(plan) = &self.plan {
+            let (index, error) = self.run(plan);
             self.failed_at = Some((index, error.raw_os_error().unwrap_or(libc::EINVAL)));
         }
         sys::exit_now()
     }
 }
 
-impl Shared<'_> {
-    /// Carries out the plan. Returns only what failed.
-    fn run(&self) -> (usize, io::Error) {
+impl Shared {
+    /// Carries out the plan. Returns only what failed; an index behind the last step is the guest's exec.
+    fn run(&self, plan: &Plan) -> (usize, io::Error) {
         if let Err(error) = self.leave_the_launcher() {
-            return (self.plan.steps.len(), error);
+            return (plan.steps.len(), error);
         }
-        for (index, step) in self.plan.steps.iter().enumerate() {
-            let forced = self.plan.fail_at == u32::try_from(index).ok();
+        for (index, step) in plan.steps.iter().enumerate() {
+            let forced = plan.fail_at == u32::try_from(index).ok();
             let result = if forced {
                 Err(io::Error::from_raw_os_error(libc::EPERM))
             } else {
@@ -110,10 +97,13 @@ impl Shared<'_> {
                 return (index, error);
             }
         }
-        (self.plan.steps.len(), sys::exec_guest(self.guest, &self.descriptors))
+        (plan.steps.len(), sys::exec_guest(self.guest, &numbers(&self.descriptors.guest)))
     }
 
     fn leave_the_launcher(&self) -> io::Result<()> {
+        // A terminal's Ctrl-C is meant for whoever makes the sandbox, never for one that outlives it.
+        rustix::process::setsid()?;
+        sys::outlive_the_launcher()?;
         sys::unshare_files()?;
         match self.open_files {
             Some(limit) => Ok(setrlimit(Resource::Nofile, limit)?),
@@ -141,7 +131,9 @@ impl Shared<'_> {
                 sys::hold_mount("/", Hold { readonly: true, devices: true, recursive: false })
             }
             Step::Loopback => sys::loopback_up(),
-            Step::EgressSockets => egress_sockets::open_and_send(self.egress),
+            Step::EgressSockets => {
+                egress_sockets::open_and_send(self.descriptors.egress.as_ref().map(AsFd::as_fd))
+            }
             Step::HostName(name) => sys::set_host_name(name),
             Step::NoNewPrivileges => sys::set_no_new_privileges(),
             Step::Capabilities { keep, become_id } => drop_capabilities(*keep, *become_id),
@@ -156,7 +148,7 @@ impl Shared<'_> {
     }
 
     fn enter_groups(&self) -> io::Result<()> {
-        self.group_tasks.iter().try_for_each(|tasks| sys::enter_group(*tasks))?;
+        numbers(&self.descriptors.group_tasks).into_iter().try_for_each(sys::enter_group)?;
         sys::unshare_groups()
     }
 
@@ -179,6 +171,10 @@ impl Shared<'_> {
             Hold { readonly: bind.readonly, devices: false, recursive: bind.recursive },
         )
     }
+}
+
+fn numbers(descriptors: &[OwnedFd]) -> Vec<RawFd> {
+    descriptors.iter().map(AsRawFd::as_raw_fd).collect()
 }
 
 fn run_on(numbers: &[u32]) -> io::Result<()> {

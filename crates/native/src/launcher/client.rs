@@ -1,33 +1,54 @@
 //! The provider's side of the launcher: starting it from sealed memory, and handing it one plan at a time.
 
-use std::io::{self, IoSlice, IoSliceMut, Write};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use eyot::{Error, ErrorKind};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
+use rustix::process::{Resource, getrlimit};
 use rustix::time::Timespec;
 
-use super::{GUEST, GUEST_AND_ANSWER, MAX_PLAN_BYTES};
+use super::MAX_PLAN_BYTES;
+use super::program::serve;
+use super::program_file::{sealed_guest, sealed_launcher};
 use crate::cgroup::{CgroupCause, GroupDescriptors, Home, Place, scope_command};
 use crate::host::SetupFailure;
-use crate::plan::{Launched, Plan};
-
-static LAUNCHER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/eyot-launcher"));
+use crate::plan::{Launched, Order, Plan};
+use crate::sys;
 
 /// A running launcher. Dropping it ends the launcher; its sandboxes live on.
 pub(crate) struct Launcher {
-    socket: Mutex<OwnedFd>,
-    process: Child,
+    socket: OwnedFd,
+    /// Whoever sends what is answered waits for the answer before the next one does.
+    turn: Mutex<()>,
+    begun: AtomicU64,
+    kind: Kind,
     home: Result<Home, CgroupCause>,
+}
+
+enum Kind {
+    Process(Child),
+    /// A thread of this process. The guest's program is on its way into memory on another: that takes as long as
+    /// everything else before the first sandbox.
+    Thread {
+        guest: Mutex<Option<JoinHandle<io::Result<OwnedFd>>>>,
+    },
+}
+
+/// A sandbox whose namespaces are being made. Dropping it gives the sandbox up.
+pub(crate) struct Begun<'a> {
+    launcher: &'a Launcher,
+    number: u64,
 }
 
 /// What every new guest is given: the stream to its maker, the listener for others, its configuration; and its control
@@ -45,7 +66,7 @@ impl GuestDescriptors {
     /// In the order in which the launcher takes them apart.
     fn in_order(&self) -> Vec<BorrowedFd<'_>> {
         let guest = [&self.stream, &self.listener, &self.config].into_iter();
-        let groups = self.groups.memory_events.iter().chain(&self.groups.into).chain(&self.groups.tasks);
+        let groups = self.groups.memory_events.iter().chain(&self.groups.tasks);
         guest.chain(groups).chain(&self.egress).map(AsFd::as_fd).collect()
     }
 }
@@ -54,69 +75,102 @@ impl GuestDescriptors {
 const SCOPE_PATIENCE: Duration = Duration::from_secs(10);
 
 impl Launcher {
-    /// Starts a launcher where it can give sandboxes control groups, if there is such a place, and hands it the guest's
-    /// program.
-    pub(crate) fn start() -> eyot::Result<Self> {
+    /// Starts a launcher where it can give sandboxes control groups, if there is such a place. `in_process`: as a thread,
+    /// unless that place needs a process.
+    pub(crate) fn start(in_process: bool) -> eyot::Result<Self> {
         let started = match Place::find() {
-            Place::Here(home) => Self::start_plainly(Ok(home)),
-            Place::Nowhere(cause) => Self::start_plainly(Err(cause)),
+            Place::Here(home) => Self::start_plainly(in_process, Ok(home)),
+            Place::Nowhere(cause) => Self::start_plainly(in_process, Err(cause)),
             Place::UserManager => Self::start_in_scope().or_else(|error| {
                 tracing::warn!(%error, "get a control group from the user manager; limits are not enforced");
-                Self::start_plainly(Err(CgroupCause::NoScope { reason: crate::sentence(&error) }))
+                let cause = CgroupCause::NoScope { reason: crate::sentence(&error) };
+                Self::start_plainly(in_process, Err(cause))
             }),
         };
         started.map_err(|error| SetupFailure::new("start the sandbox launcher", "", error).into_error())
     }
 
-    fn start_plainly(home: Result<Home, CgroupCause>) -> io::Result<Self> {
-        let program = sealed("eyot-launcher", LAUNCHER)?;
+    fn start_plainly(in_process: bool, home: Result<Home, CgroupCause>) -> io::Result<Self> {
+        if in_process {
+            return Self::start_thread(home);
+        }
+        let program = sealed_launcher()?;
         let mut command = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()));
         command.env_clear().stdout(Stdio::null());
-        Self::spawn(command, GUEST, home)
+        Self::spawn(command, false, home)
+    }
+
+    fn start_thread(home: Result<Home, CgroupCause>) -> io::Result<Self> {
+        let (ours, theirs) = sockets()?;
+        let open_files = getrlimit(Resource::Nofile);
+        let guest = std::thread::Builder::new().spawn(sealed_guest)?;
+        std::thread::Builder::new().name("eyot-launcher".to_owned()).spawn(move || {
+            if let Err(error) = serve(theirs.as_fd(), open_files) {
+                tracing::debug!(%error, "the launcher's thread ended");
+            }
+        })?;
+        Ok(Self::new(ours, Kind::Thread { guest: Mutex::new(Some(guest)) }, home))
+    }
+
+    fn new(socket: OwnedFd, kind: Kind, home: Result<Home, CgroupCause>) -> Self {
+        Self { socket, turn: Mutex::new(()), begun: AtomicU64::new(0), kind, home }
     }
 
     /// Through the user manager. It must be there before it can be put into a group of its own.
     fn start_in_scope() -> io::Result<Self> {
         let mut command = scope_command("/proc/self/fd/1");
         // What the manager's program becomes must be open when it does: the standard output is.
-        command.stdout(Stdio::from(sealed("eyot-launcher", LAUNCHER)?));
-        let mut launcher = Self::spawn(command, GUEST_AND_ANSWER, Err(CgroupCause::NotDelegated))?;
-        if let Err(error) = launcher.wait_for_answer() {
-            launcher.process.kill()?;
+        command.stdout(Stdio::from(sealed_launcher()?));
+        let mut launcher = Self::spawn(command, true, Err(CgroupCause::NotDelegated))?;
+        let answered = launcher.wait_for_answer();
+        let Kind::Process(process) = &mut launcher.kind else { return Ok(launcher) };
+        if let Err(error) = answered {
+            process.kill()?;
             return Err(error);
         }
-        launcher.home = Home::around(launcher.process.id());
+        launcher.home = Home::around(process.id());
         Ok(launcher)
     }
 
-    fn spawn(mut command: Command, greeting: &[u8], home: Result<Home, CgroupCause>) -> io::Result<Self> {
-        let (ours, theirs) =
-            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    fn spawn(mut command: Command, answer: bool, home: Result<Home, CgroupCause>) -> io::Result<Self> {
+        let (ours, theirs) = sockets()?;
         command.stdin(Stdio::from(theirs)).stderr(Stdio::null()).current_dir("/");
         let process = command.spawn()?;
         // With it go this process's copies of what it was given: an end of the other side is to be seen.
         drop(command);
-        let launcher = Self { socket: Mutex::new(ours), process, home };
-        let guest = sealed("eyot-guest", eyot_guest::PROGRAM)?;
-        // A program that its own process can't read makes that process's files in /proc the host root's, not the inner
-        // root's: no user inside can then change the guest's oom_score_adj, say.
-        rustix::fs::fchmod(&guest, Mode::from_raw_mode(0o111))?;
-        send(launcher.socket().as_fd(), greeting, &[guest.as_fd()])?;
+        let launcher = Self::new(ours, Kind::Process(process), home);
+        launcher.send_guest(&sealed_guest()?, answer)?;
         Ok(launcher)
     }
 
+    fn send_guest(&self, guest: &OwnedFd, answer: bool) -> io::Result<()> {
+        self.order(&Order::Guest { answer }, &[guest.as_fd()])
+    }
+
+    fn order(&self, order: &Order, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        send(self.socket.as_fd(), &minicbor::to_vec(order).map_err(io::Error::other)?, descriptors)
+    }
+
+    /// Has the namespaces of a sandbox made while its plan is worked out. With `into_group` it is born in that v2 group.
+    pub(crate) fn begin(
+        &self,
+        own_network: bool,
+        into_group: Option<BorrowedFd<'_>>,
+    ) -> eyot::Result<Begun<'_>> {
+        let number = self.begun.fetch_add(1, Ordering::Relaxed);
+        let descriptors: Vec<BorrowedFd<'_>> = into_group.into_iter().collect();
+        let order = Order::Begin { sandbox: number, own_network, into_group: into_group.is_some() };
+        self.order(&order, &descriptors).map_err(ended)?;
+        Ok(Begun { launcher: self, number })
+    }
+
     fn wait_for_answer(&self) -> io::Result<()> {
-        let socket = self.socket();
         let timeout = Timespec::try_from(SCOPE_PATIENCE).map_err(io::Error::other)?;
-        let mut waited = [PollFd::new(&*socket, PollFlags::IN)];
+        let mut waited = [PollFd::new(&self.socket, PollFlags::IN)];
         if poll(&mut waited, Some(&timeout))? == 0 {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        receive(socket.as_fd()).map(drop)
-    }
-
-    fn socket(&self) -> MutexGuard<'_, OwnedFd> {
-        self.socket.lock().unwrap_or_else(PoisonError::into_inner)
+        receive(self.socket.as_fd()).map(drop)
     }
 
     /// Where its sandboxes' control groups are made, or why nowhere.
@@ -124,9 +178,33 @@ impl Launcher {
         self.home.as_ref()
     }
 
-    /// Has one sandbox made. Blocks for about a millisecond; callers take turns.
-    pub(crate) fn launch(&self, plan: &Plan, guest: &GuestDescriptors) -> eyot::Result<(i32, OwnedFd)> {
-        let bytes = minicbor::to_vec(plan).map_err(|error| {
+    /// The launcher's thread is given the guest's program when it is there.
+    fn hand_over_the_guest(&self) -> io::Result<()> {
+        let Kind::Thread { guest } = &self.kind else { return Ok(()) };
+        let Some(coming) = lock(guest).take() else { return Ok(()) };
+        let guest = coming.join().map_err(|_| io::Error::other("a thread ended early"))??;
+        self.send_guest(&guest, false)
+    }
+
+    fn exchange(&self, order: &[u8], guest: &GuestDescriptors) -> io::Result<(Launched, Option<OwnedFd>)> {
+        let _turn = lock(&self.turn);
+        self.hand_over_the_guest()?;
+        let was_dumpable = matches!(self.kind, Kind::Thread { .. }) && sys::is_dumpable();
+        send(self.socket.as_fd(), order, &guest.in_order())?;
+        let answer = receive(self.socket.as_fd());
+        // The child's change of user took it away, from the memory that both had.
+        if was_dumpable && let Err(error) = sys::set_dumpable() {
+            tracing::debug!(%error, "make this process dumpable again");
+        }
+        answer
+    }
+}
+
+impl Begun<'_> {
+    /// Carries out its plan. Blocks for about a millisecond; callers take turns.
+    pub(crate) fn finish(self, plan: Plan, guest: &GuestDescriptors) -> eyot::Result<(i32, OwnedFd)> {
+        let order = Order::Finish { sandbox: self.number, plan };
+        let bytes = minicbor::to_vec(&order).map_err(|error| {
             Error::new(ErrorKind::Internal, "create sandbox: write the plan down: failed").with_source(error)
         })?;
         if bytes.len() > MAX_PLAN_BYTES {
@@ -136,11 +214,7 @@ impl Launcher {
             );
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
-        let answer = self.exchange(&bytes, guest).map_err(|error| {
-            Error::new(ErrorKind::Unavailable, "create sandbox: the sandbox launcher has ended")
-                .with_source(error)
-        })?;
-        match answer {
+        match self.launcher.exchange(&bytes, guest).map_err(ended)? {
             (Launched::Running(pid), Some(pidfd)) => Ok((pid, pidfd)),
             (Launched::Running(_), None) => {
                 Err(Error::new(ErrorKind::Internal, "create sandbox: no pidfd came back"))
@@ -150,43 +224,39 @@ impl Launcher {
             }
         }
     }
+}
 
-    fn exchange(&self, plan: &[u8], guest: &GuestDescriptors) -> io::Result<(Launched, Option<OwnedFd>)> {
-        let socket = self.socket();
-        send(socket.as_fd(), plan, &guest.in_order())?;
-        receive(socket.as_fd())
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        // One that was finished is not known any more. A launcher that has ended has given up everything.
+        if let Err(error) = self.launcher.order(&Order::Abandon { sandbox: self.number }, &[]) {
+            tracing::debug!(%error, "give up a sandbox that was begun");
+        }
     }
 }
 
 impl Drop for Launcher {
     fn drop(&mut self) {
         // Its socket ends with ours, and it with its socket; waiting for it leaves no zombie behind.
-        let socket = self.socket.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if rustix::net::shutdown(&*socket, rustix::net::Shutdown::Both).is_ok()
-            && let Err(error) = self.process.wait()
+        if rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both).is_ok()
+            && let Kind::Process(process) = &mut self.kind
+            && let Err(error) = process.wait()
         {
             tracing::warn!(%error, "wait for the launcher");
         }
     }
 }
 
-/// A program in memory that nobody can change any more, opened read-only.
-pub(crate) fn sealed(name: &str, program: &[u8]) -> io::Result<OwnedFd> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    // Where `vm.memfd_noexec` is 1, a program has to be asked for; kernels before 6.3 don't know the flag.
-    let memfd = match rustix::fs::memfd_create(name, flags | MemfdFlags::EXEC) {
-        Err(rustix::io::Errno::INVAL) => rustix::fs::memfd_create(name, flags)?,
-        made => made?,
-    };
-    let mut file = std::fs::File::from(memfd);
-    file.write_all(program)?;
-    rustix::fs::fcntl_add_seals(
-        &file,
-        SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE,
-    )?;
-    // An open for writing, even one that can't write any more, would make the exec fail with ETXTBSY.
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+fn ended(error: io::Error) -> Error {
+    Error::new(ErrorKind::Unavailable, "create sandbox: the sandbox launcher has ended").with_source(error)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn sockets() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
 fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {

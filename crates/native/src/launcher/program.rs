@@ -1,8 +1,7 @@
-//! What runs in the launcher: it takes a plan and its descriptors, makes the child, does for it what only the
-//! outside can do, and answers with a pidfd. It ends when its socket does; the sandboxes live on.
+//! What runs in the launcher: it takes orders, makes sandboxes, answers with their pidfds, and reaps them. It ends when
+//! its socket does, and with it what was begun and not finished; the sandboxes live on.
 
 use std::collections::HashMap;
-use std::fs;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -15,30 +14,30 @@ use rustix::net::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::child::Shared;
-use super::source::Source;
-use super::{GUEST_AND_ANSWER, MAX_PLAN_BYTES};
-use crate::plan::{Bind, IdMap, Launched, Plan, RANGE_LEN, Step};
-use crate::sys::{self, ChildStack, Gate};
+use super::MAX_PLAN_BYTES;
+use super::make::{Begun, Descriptors, Failed};
+use crate::plan::{Launched, Order, Plan};
+use crate::sys;
 
-/// The descriptor of the socket to the provider: standard input, which is what can be handed over without more.
-const SOCKET: RawFd = 0;
+/// What tells the socket's events from those of children, which are their descriptors' numbers.
+const SOCKET: u64 = u64::MAX;
 
-/// The launcher's `main`.
+/// The launcher's `main`, where it is a process of its own. Its socket is standard input, which is what can be handed
+/// over without more.
 pub fn main() -> ExitCode {
-    match serve() {
+    // A terminal's Ctrl-C is meant for the provider's process, never for sandboxes that outlive it.
+    let served = rustix::process::setsid()
+        .map_err(io::Error::from)
+        .and_then(|_| raise_open_files())
+        .and_then(|open_files| serve(io::stdin().as_fd(), open_files));
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn serve() -> io::Result<()> {
-    let socket = io::stdin();
-    let socket = socket.as_fd();
-    debug_assert_eq!(socket.as_raw_fd(), SOCKET);
-    // A terminal's Ctrl-C is meant for the provider's process, never for sandboxes that outlive it.
-    rustix::process::setsid()?;
-    let open_files = raise_open_files()?;
+/// Takes orders until the socket ends. Sandboxes begin with this limit of open files.
+pub(crate) fn serve(socket: BorrowedFd<'_>, open_files: Rlimit) -> io::Result<()> {
     let mut launcher = Launcher::new(socket, open_files)?;
     let mut received = Received::default();
     while launcher.wait_for_message(socket)? {
@@ -87,6 +86,7 @@ impl Received {
 struct Launcher {
     epoll: OwnedFd,
     guest: Option<OwnedFd>,
+    begun: HashMap<u64, Result<Begun, Failed>>,
     children: HashMap<RawFd, OwnedFd>,
     open_files: Rlimit,
 }
@@ -94,8 +94,8 @@ struct Launcher {
 impl Launcher {
     fn new(socket: BorrowedFd<'_>, open_files: Rlimit) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, socket, epoll::EventData::new_u64(SOCKET as u64), epoll::EventFlags::IN)?;
-        Ok(Self { epoll, guest: None, children: HashMap::new(), open_files })
+        epoll::add(&epoll, socket, epoll::EventData::new_u64(SOCKET), epoll::EventFlags::IN)?;
+        Ok(Self { epoll, guest: None, begun: HashMap::new(), children: HashMap::new(), open_files })
     }
 
     /// Waits for a message, reaping guests that end meanwhile.
@@ -107,9 +107,9 @@ impl Launcher {
                 Err(rustix::io::Errno::INTR) => continue,
                 other => other?,
             };
-            let ready: Vec<RawFd> = events[..count].iter().map(|event| event.data.u64() as RawFd).collect();
-            for child in ready.iter().filter(|fd| **fd != SOCKET) {
-                if let Some(pidfd) = self.children.remove(child) {
+            let ready: Vec<u64> = events[..count].iter().map(|event| event.data.u64()).collect();
+            for child in ready.iter().filter(|ready| **ready != SOCKET) {
+                if let Some(pidfd) = self.children.remove(&(*child as RawFd)) {
                     // The provider has the same pidfd open, so closing it here alone would leave it registered: the
                     // next child to get this number would be taken for one that has ended, and waited for.
                     epoll::delete(&self.epoll, &pidfd)?;
@@ -122,148 +122,61 @@ impl Launcher {
         }
     }
 
-    /// The first message brings the guest's program; every other a plan with its descriptors.
     fn answer(&mut self, socket: BorrowedFd<'_>, received: &mut Received) -> io::Result<()> {
-        if self.guest.is_none() {
-            self.guest = received.descriptors.pop();
-            return match received.bytes == GUEST_AND_ANSWER {
-                true => reply(socket, &Launched::Running(std::process::id() as i32), None),
-                false => Ok(()),
-            };
-        }
-        match self.launch(received) {
-            Ok((pid, pidfd)) => {
-                reply(socket, &Launched::Running(pid), Some(pidfd.as_fd()))?;
-                epoll::add(
-                    &self.epoll,
-                    &pidfd,
-                    epoll::EventData::new_u64(pidfd.as_raw_fd() as u64),
-                    epoll::EventFlags::IN,
-                )?;
-                self.children.insert(pidfd.as_raw_fd(), pidfd);
+        let mut descriptors = std::mem::take(&mut received.descriptors);
+        match minicbor::decode(&received.bytes).map_err(io::Error::other)? {
+            Order::Guest { answer } => {
+                self.guest = descriptors.pop();
+                match answer {
+                    true => reply(socket, &Launched::Running(std::process::id() as i32), None),
+                    false => Ok(()),
+                }
+            }
+            Order::Begin { sandbox, own_network, into_group } => {
+                let group = if into_group { descriptors.pop() } else { None };
+                let begun = Begun::new(own_network, group.as_ref().map(AsFd::as_fd));
+                self.begun.insert(sandbox, begun);
                 Ok(())
             }
-            Err(Failed { step, subject, error }) => {
-                let errno = error.raw_os_error().unwrap_or(libc::EINVAL);
-                reply(socket, &Launched::Failed { step, subject, errno }, None)
+            Order::Finish { sandbox, plan } => {
+                let made = self.finish(sandbox, plan, descriptors);
+                self.tell(socket, made)
+            }
+            Order::Abandon { sandbox } => {
+                self.begun.remove(&sandbox);
+                Ok(())
             }
         }
     }
 
-    fn launch(&self, received: &mut Received) -> Result<(i32, OwnedFd), Failed> {
+    fn finish(
+        &mut self,
+        sandbox: u64,
+        plan: Plan,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(i32, OwnedFd), Failed> {
         let invalid = || Failed::at("read the plan", io::Error::from_raw_os_error(libc::EINVAL));
-        let plan: Plan = minicbor::decode(&received.bytes).map_err(|_| invalid())?;
-        let descriptors = Descriptors::sort(std::mem::take(&mut received.descriptors), &plan);
-        let descriptors = descriptors.ok_or_else(invalid)?;
+        let begun = self.begun.remove(&sandbox).ok_or_else(invalid)??;
+        let descriptors = Descriptors::sort(descriptors, &plan).ok_or_else(invalid)?;
         let guest = self.guest.as_ref().ok_or_else(invalid)?;
-        let gate = Gate::new();
-        if matches!(plan.map, IdMap::Single { .. }) {
-            // Nothing is to be done for it from outside: it need not wait for a wake-up.
-            gate.open();
-        }
-        let mut stack = ChildStack::new().map_err(|error| Failed::at("map a stack", error))?;
-        let mut shared =
-            Shared::new(&plan, &gate, guest.as_raw_fd(), descriptors.guest.iter().map(AsRawFd::as_raw_fd));
-        shared.set_group_tasks(descriptors.group_tasks.iter().map(AsRawFd::as_raw_fd));
-        shared.set_open_files(self.open_files);
-        if let Some(socket) = &descriptors.egress {
-            shared.set_egress(socket.as_fd());
-        }
-        let into_group = descriptors.into_group.as_ref().map(AsFd::as_fd);
-        let (pid, pidfd) = sys::clone_child(plan.own_network, into_group, &gate, &mut stack, &mut shared)
-            .map_err(|error| Failed::at("create the namespaces", error))?;
-        let prepared = prepare_from_outside(&plan, pid, &mut shared);
-        if prepared.is_err() {
-            shared.give_up();
-        }
-        gate.open();
-        gate.wait_until_left();
-        let failed = match (prepared, shared.failure()) {
-            (Err(failed), _) => failed,
-            (Ok(_), Some((index, error))) => Failed::of_step(&plan, index, error),
-            (Ok(_), None) => return Ok((pid, pidfd)),
+        begun.finish(plan, guest.as_fd(), descriptors, self.open_files)
+    }
+
+    /// Answers, and keeps the child to reap it.
+    fn tell(&mut self, socket: BorrowedFd<'_>, made: Result<(i32, OwnedFd), Failed>) -> io::Result<()> {
+        let (pid, pidfd) = match made {
+            Ok(made) => made,
+            Err(Failed { step, subject, error }) => {
+                let errno = error.raw_os_error().unwrap_or(libc::EINVAL);
+                return reply(socket, &Launched::Failed { step, subject, errno }, None);
+            }
         };
-        sys::wait_and_reap(pidfd.as_fd());
-        Err(failed)
+        reply(socket, &Launched::Running(pid), Some(pidfd.as_fd()))?;
+        let data = epoll::EventData::new_u64(pidfd.as_raw_fd() as u64);
+        epoll::add(&self.epoll, &pidfd, data, epoll::EventFlags::IN)?;
+        self.children.insert(pidfd.as_raw_fd(), pidfd);
+        Ok(())
     }
-}
-
-/// What comes with a plan, by what it is for: first the guest's own, then the v2 group, the v1 groups, and where the
-/// listeners of the network `egress` go.
-struct Descriptors {
-    guest: Vec<OwnedFd>,
-    into_group: Option<OwnedFd>,
-    group_tasks: Vec<OwnedFd>,
-    egress: Option<OwnedFd>,
-}
-
-impl Descriptors {
-    fn sort(mut all: Vec<OwnedFd>, plan: &Plan) -> Option<Self> {
-        let egress = if plan.steps.contains(&Step::EgressSockets) { Some(all.pop()?) } else { None };
-        let tasks = plan.steps.iter().find_map(|step| match step {
-            Step::EnterGroups(count) => usize::try_from(*count).ok(),
-            _ => None,
-        });
-        let group_tasks = all.split_off(all.len().checked_sub(tasks.unwrap_or(0))?);
-        let into_group = if plan.into_group { Some(all.pop()?) } else { None };
-        GUEST_DESCRIPTORS.contains(&all.len()).then_some(Self { guest: all, into_group, group_tasks, egress })
-    }
-}
-
-/// How many descriptors a guest is given.
-const GUEST_DESCRIPTORS: std::ops::RangeInclusive<usize> = 3..=4;
-
-/// What failed while a sandbox was made.
-struct Failed {
-    step: String,
-    subject: String,
-    error: io::Error,
-}
-
-impl Failed {
-    fn at(step: &str, error: io::Error) -> Self {
-        Self { step: step.to_owned(), subject: String::new(), error }
-    }
-
-    fn of_step(plan: &Plan, index: usize, error: io::Error) -> Self {
-        match plan.steps.get(index) {
-            Some(step) => Self { step: step.name().to_owned(), subject: step.subject().to_owned(), error },
-            None => Self::at("start the guest", error),
-        }
-    }
-}
-
-/// What only somebody outside the new user namespace can do for the child: map a range of ids, and take host paths
-/// with the host's eyes. Returns the taken trees, which the child still has to attach.
-fn prepare_from_outside(plan: &Plan, pid: i32, shared: &mut Shared<'_>) -> Result<Vec<OwnedFd>, Failed> {
-    let IdMap::Range { base } = plan.map else {
-        return Ok(Vec::new());
-    };
-    let map = format!("0 {base} {RANGE_LEN}");
-    for file in ["uid_map", "gid_map"] {
-        fs::write(format!("/proc/{pid}/{file}"), &map).map_err(|error| Failed::at("map the ids", error))?;
-    }
-    let namespace = fs::File::open(format!("/proc/{pid}/ns/user"))
-        .map_err(|error| Failed::at("open the user namespace", error))?
-        .into();
-    let mut taken = Vec::new();
-    for (index, step) in plan.steps.iter().enumerate() {
-        let Step::Bind(bind) = step else { continue };
-        if bind.taken_by_launcher {
-            let tree = take(bind, &namespace).map_err(|error| Failed::of_step(plan, index, error))?;
-            shared.set_tree(index, tree.as_raw_fd());
-            taken.push(tree);
-        }
-    }
-    Ok(taken)
-}
-
-fn take(bind: &Bind, namespace: &OwnedFd) -> io::Result<OwnedFd> {
-    let tree = sys::take_tree(&Source::open(&bind.source)?.path(), bind.recursive)?;
-    if bind.idmapped {
-        sys::map_tree_ids(&tree, namespace)?;
-    }
-    Ok(tree)
 }
 
 fn reply(socket: BorrowedFd<'_>, launched: &Launched, pidfd: Option<BorrowedFd<'_>>) -> io::Result<()> {

@@ -1,0 +1,146 @@
+//! Making one sandbox, in two steps: its first process is cloned into its namespaces and waits; and when the plan is
+//! there it gets from outside what only the outside can do, and carries the plan out.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+
+use rustix::process::Rlimit;
+
+use super::child::Shared;
+use super::source::Source;
+use crate::plan::{Bind, IdMap, Plan, RANGE_LEN, Step};
+use crate::sys::{self, ChildStack, Gate};
+
+/// A sandbox's first process, which waits for its plan in the launcher's memory. Dropped, it ends.
+pub(crate) struct Begun {
+    gate: Rc<Gate>,
+    /// Boxed: the child knows its address.
+    shared: Box<Shared>,
+    _stack: ChildStack,
+    child: Option<(i32, OwnedFd)>,
+}
+
+impl Begun {
+    /// Clones it. With `into_group` it is born in that v2 control group.
+    pub(crate) fn new(own_network: bool, into_group: Option<BorrowedFd<'_>>) -> Result<Self, Failed> {
+        let gate = Rc::new(Gate::new());
+        let mut stack = ChildStack::new().map_err(|error| Failed::at("map a stack", error))?;
+        let mut shared = Box::new(Shared::new(Rc::clone(&gate)));
+        let child = sys::clone_child(own_network, into_group, &gate, &mut stack, &mut *shared)
+            .map_err(|error| Failed::at("create the namespaces", error))?;
+        Ok(Self { gate, shared, _stack: stack, child: Some(child) })
+    }
+
+    /// Carries out the plan and starts the guest; blocks until the guest's exec.
+    pub(crate) fn finish(
+        mut self,
+        plan: Plan,
+        guest: BorrowedFd<'_>,
+        descriptors: Descriptors,
+        open_files: Rlimit,
+    ) -> Result<(i32, OwnedFd), Failed> {
+        let pid = self.child.as_ref().map_or(0, |(pid, _)| *pid);
+        let taken = prepare_from_outside(&plan, pid, &mut self.shared)?;
+        self.shared.set_descriptors(guest, descriptors);
+        self.shared.set_open_files(open_files);
+        self.shared.set_plan(plan);
+        self.gate.open();
+        self.gate.wait_until_left();
+        // The child had copies of its own.
+        drop(taken);
+        if let Some(failed) = self.shared.failure() {
+            return Err(failed);
+        }
+        self.child.take().ok_or_else(|| Failed::at("start the guest", io::ErrorKind::NotFound.into()))
+    }
+}
+
+impl Drop for Begun {
+    /// Without a plan the child ends where it waits; with one that failed it has ended.
+    fn drop(&mut self) {
+        if let Some((_, pidfd)) = self.child.take() {
+            self.gate.open();
+            self.gate.wait_until_left();
+            sys::wait_and_reap(std::os::fd::AsFd::as_fd(&pidfd));
+        }
+    }
+}
+
+/// What comes with a plan, by what it is for: first the guest's own, then the v1 groups, and where the listeners of
+/// the network `egress` go.
+#[derive(Default)]
+pub(crate) struct Descriptors {
+    pub(super) guest: Vec<OwnedFd>,
+    pub(super) group_tasks: Vec<OwnedFd>,
+    pub(super) egress: Option<OwnedFd>,
+}
+
+impl Descriptors {
+    pub(crate) fn sort(mut all: Vec<OwnedFd>, plan: &Plan) -> Option<Self> {
+        let egress = if plan.steps.contains(&Step::EgressSockets) { Some(all.pop()?) } else { None };
+        let tasks = plan.steps.iter().find_map(|step| match step {
+            Step::EnterGroups(count) => usize::try_from(*count).ok(),
+            _ => None,
+        });
+        let group_tasks = all.split_off(all.len().checked_sub(tasks.unwrap_or(0))?);
+        GUEST_DESCRIPTORS.contains(&all.len()).then_some(Self { guest: all, group_tasks, egress })
+    }
+}
+
+/// How many descriptors a guest is given.
+const GUEST_DESCRIPTORS: std::ops::RangeInclusive<usize> = 3..=4;
+
+/// What failed while a sandbox was made.
+pub(crate) struct Failed {
+    pub(crate) step: String,
+    pub(crate) subject: String,
+    pub(crate) error: io::Error,
+}
+
+impl Failed {
+    pub(crate) fn at(step: &str, error: io::Error) -> Self {
+        Self { step: step.to_owned(), subject: String::new(), error }
+    }
+
+    pub(super) fn of_step(plan: &Plan, index: usize, error: io::Error) -> Self {
+        match plan.steps.get(index) {
+            Some(step) => Self { step: step.name().to_owned(), subject: step.subject().to_owned(), error },
+            None => Self::at("start the guest", error),
+        }
+    }
+}
+
+/// What only somebody outside the new user namespace can do for the child: map a range of ids, and take host paths
+/// with the host's eyes. Returns the taken trees, which the child still has to attach.
+fn prepare_from_outside(plan: &Plan, pid: i32, shared: &mut Shared) -> Result<Vec<OwnedFd>, Failed> {
+    let IdMap::Range { base } = plan.map else {
+        return Ok(Vec::new());
+    };
+    let map = format!("0 {base} {RANGE_LEN}");
+    for file in ["uid_map", "gid_map"] {
+        fs::write(format!("/proc/{pid}/{file}"), &map).map_err(|error| Failed::at("map the ids", error))?;
+    }
+    let namespace = fs::File::open(format!("/proc/{pid}/ns/user"))
+        .map_err(|error| Failed::at("open the user namespace", error))?
+        .into();
+    let mut taken = Vec::new();
+    for (index, step) in plan.steps.iter().enumerate() {
+        let Step::Bind(bind) = step else { continue };
+        if bind.taken_by_launcher {
+            let tree = take(bind, &namespace).map_err(|error| Failed::of_step(plan, index, error))?;
+            shared.set_tree(index, tree.as_raw_fd());
+            taken.push(tree);
+        }
+    }
+    Ok(taken)
+}
+
+fn take(bind: &Bind, namespace: &OwnedFd) -> io::Result<OwnedFd> {
+    let tree = sys::take_tree(&Source::open(&bind.source)?.path(), bind.recursive)?;
+    if bind.idmapped {
+        sys::map_tree_ids(&tree, namespace)?;
+    }
+    Ok(tree)
+}
