@@ -25,12 +25,12 @@ impl Ground {
     /// Why no sandbox can be made, as every command says it.
     pub async fn prepare(place: &Place, state: PathBuf) -> Result<Self> {
         // This makes the folder, and refuses one that sandboxes can't live in.
-        drop(provider::open(place)?);
+        drop(provider::open(place, provider::Makes::One)?);
         let failed = |error: std::io::Error| {
             Error::new(ErrorKind::Setup, "prepare a folder to verify in: failed").with_source(error)
         };
         let folder = tempfile::Builder::new().prefix("verify-").tempdir_in(&state).map_err(failed)?;
-        let provider = provider::open(&place.at(folder.path().join("state")))?;
+        let provider = provider::open(&place.at(folder.path().join("state")), provider::Makes::Many)?;
         let lifecycle = Lifecycle { ttl_ms: Some(60_000), ..Lifecycle::default() };
         let spec = SandboxSpec { lifecycle, ..SandboxSpec::default() };
         Sandbox::create(&*provider, spec).await?.destroy().await?;
