@@ -1,7 +1,7 @@
 //! What this host can do, what it can't, why, and the one command that mends it.
 //!
-//! [`Facts`] are gathered from the system; [`cause`] is a table of what may be wrong with them, each with its sentence
-//! and its fix; [`report`] puts both together with a real try (what `eyot doctor` prints). A create that fails is
+//! [`Facts`] are gathered from the system; `cause` is a table of what may be wrong with them, each with its sentence
+//! and its fix; `report` puts both together with a real try (what `eyot doctor` prints). A create that fails is
 //! explained by the same table, so a cause has one sentence, whoever meets it. Nothing here runs on a create that
 //! succeeds, but for a look at the state folder's file system.
 
