@@ -213,29 +213,51 @@ fn delegated(at: &Hierarchy) -> Option<Result<Home, CgroupCause>> {
     Some(leave_alone(&at.own, std::process::id()).and_then(|()| Home::below(&at.own)))
 }
 
-/// Moves a process into a group below its own, unless that passes on controllers already. Only when nobody else is in
-/// the group: others are not moved.
+/// Has the own group pass on controllers, after the process in it was moved into a group below. Only when nobody else is
+/// in there: others are not moved.
+///
+/// It is moved first, whatever the group passes on. With a process in it a group refuses `memory`, but may pass on `cpu` and
+/// `pids`, which the kernel can share out among threads; it is then the root of a threaded tree, below which no process can
+/// be put into a group as a whole, nor limited in its memory.
 fn leave_alone(own: &Path, pid: u32) -> Result<(), CgroupCause> {
     if !may_write(own) {
         return Err(CgroupCause::NotWritable { group: own.to_owned() });
     }
-    pass_on(own);
-    if !passed_on(own).is_empty() {
-        return Ok(());
+    let occupied = |_: io::Error| CgroupCause::Occupied { group: own.to_owned() };
+    match occupant(own, pid).map_err(occupied)? {
+        Occupant::Nobody => {}
+        Occupant::Itself => move_into_leaf(own, pid).map_err(occupied)?,
+        Occupant::Others => return Err(CgroupCause::Occupied { group: own.to_owned() }),
     }
-    let occupied = || CgroupCause::Occupied { group: own.to_owned() };
-    let listed = fs::read_to_string(own.join("cgroup.procs")).unwrap_or_default();
-    if listed.trim() != pid.to_string() {
-        return Err(occupied());
-    }
-    let leaf = own.join(LEAF);
-    let made = match fs::create_dir(&leaf) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        other => other,
-    };
-    made.and_then(|()| write(&leaf.join("cgroup.procs"), &pid.to_string())).map_err(|_| occupied())?;
     pass_on(own);
     Ok(())
+}
+
+/// Who is in a group itself, the groups below it aside.
+#[derive(Debug, PartialEq, Eq)]
+enum Occupant {
+    Nobody,
+    /// The process that was asked about, alone.
+    Itself,
+    Others,
+}
+
+fn occupant(group: &Path, pid: u32) -> io::Result<Occupant> {
+    let listed = fs::read_to_string(group.join("cgroup.procs"))?;
+    Ok(match listed.trim() {
+        "" => Occupant::Nobody,
+        only if only == pid.to_string() => Occupant::Itself,
+        _ => Occupant::Others,
+    })
+}
+
+fn move_into_leaf(own: &Path, pid: u32) -> io::Result<()> {
+    let leaf = own.join(LEAF);
+    match fs::create_dir(&leaf) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    write(&leaf.join("cgroup.procs"), &pid.to_string())
 }
 
 fn at_the_top(root: &Path) -> Result<Home, CgroupCause> {
@@ -299,4 +321,55 @@ fn may_write(group: &Path) -> bool {
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder with the files of a v2 group. They keep what was written last, and pass nothing on.
+    fn group(listed: &str) -> tempfile::TempDir {
+        let group = tempfile::tempdir().unwrap();
+        let files = [
+            ("cgroup.procs", listed),
+            ("cgroup.controllers", "cpu memory pids\n"),
+            ("cgroup.subtree_control", ""),
+        ];
+        for (name, content) in files {
+            fs::write(group.path().join(name), content).unwrap();
+        }
+        group
+    }
+
+    fn asked(group: &Path) -> String {
+        fs::read_to_string(group.join("cgroup.subtree_control")).unwrap()
+    }
+
+    #[test]
+    fn a_group_that_others_are_in_is_asked_for_nothing() {
+        let group = group("7\n12\n");
+        let refused = CgroupCause::Occupied { group: group.path().to_owned() };
+        assert_eq!(leave_alone(group.path(), 7), Err(refused));
+        assert_eq!(asked(group.path()), "");
+    }
+
+    #[test]
+    fn a_process_leaves_its_group_before_controllers_are_asked_for() {
+        let group = group("7\n");
+        // The leaf takes nobody in, so it is not left.
+        assert!(leave_alone(group.path(), 7).is_err());
+        assert_eq!(asked(group.path()), "");
+        fs::write(group.path().join(LEAF).join("cgroup.procs"), "").unwrap();
+        assert_eq!(leave_alone(group.path(), 7), Ok(()));
+        assert_eq!(fs::read_to_string(group.path().join(LEAF).join("cgroup.procs")).unwrap(), "7");
+        assert_ne!(asked(group.path()), "");
+    }
+
+    #[test]
+    fn a_group_that_nobody_is_in_passes_on_at_once() {
+        let group = group("\n");
+        assert_eq!(leave_alone(group.path(), 7), Ok(()));
+        assert_ne!(asked(group.path()), "");
+        assert!(!group.path().join(LEAF).exists());
+    }
 }
