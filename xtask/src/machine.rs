@@ -31,6 +31,8 @@ struct Wanted {
     programs: Vec<String>,
     /// Of those who run them, these; all when there are none.
     users: Vec<String>,
+    /// Everybody runs what has to do with control groups, and nothing else.
+    groups_only: bool,
     /// When the machine is stopped, done or not.
     deadline: Duration,
 }
@@ -67,6 +69,23 @@ const OF_GROUPS: [(&str, &str); 8] = [
 /// The rows that `eyot verify` tries here: the rest of them has the floods and the crowds that are left out, and is what the
 /// other programs run without those.
 const VERIFIED: &str = "K1,K2,K3,K4,K5,K6,K7,K8,K9,K10,K11,K12,K13,K14,K15,K16,N1";
+/// What the slow tier of the tests runs in there, in a quarter of an hour: what only this machine can show. All of it
+/// takes more than an hour, and is for a release.
+pub const OF_SLOW_TIER: [&str; 13] = [
+    "--groups",
+    "--as",
+    "root",
+    "--as",
+    "delegated",
+    "--program",
+    "doctor",
+    "--program",
+    "conformance",
+    "--program",
+    "threats",
+    "--program",
+    "lifecycle",
+];
 /// What is left out, with why: an emulated processor is some twenty times slower.
 const LEFT_OUT: [(&str, &str); 3] = [
     ("flood", "gigabytes through an emulated processor"),
@@ -114,11 +133,18 @@ fn folder() -> Result<PathBuf, String> {
 
 impl Wanted {
     fn parse(arguments: &[String]) -> Result<Self, String> {
-        let mut wanted = Self { filter: None, programs: Vec::new(), users: Vec::new(), deadline: DEADLINE };
+        let mut wanted = Self {
+            filter: None,
+            programs: Vec::new(),
+            users: Vec::new(),
+            groups_only: false,
+            deadline: DEADLINE,
+        };
         let mut left = arguments.iter();
         while let Some(argument) = left.next() {
             let mut value = || left.next().cloned().ok_or_else(|| format!("{argument} needs a value"));
             match argument.as_str() {
+                "--groups" => wanted.groups_only = true,
                 "--filter" => wanted.filter = Some(value()?),
                 "--program" => wanted.programs.push(one_of(&PROGRAMS, value()?)?),
                 "--as" => wanted.users.push(one_of(&USERS, value()?)?),
@@ -145,7 +171,7 @@ impl Wanted {
                     _ if program == "doctor" => vec![""],
                     Some(filter) => vec![filter.as_str()],
                     None if program == "verify" => vec![VERIFIED],
-                    None if ALL_OF.contains(&user) => vec![""],
+                    None if ALL_OF.contains(&user) && !self.groups_only => vec![""],
                     None => {
                         OF_GROUPS.iter().filter(|(of, _)| *of == program).map(|(_, name)| *name).collect()
                     }

@@ -36,7 +36,7 @@ pub fn run() -> Result<(), String> {
     packages::install()?;
     run_all()?;
     match std::env::var("EYOT_SLOW").is_ok_and(|value| value == "1") && is_root() {
-        true => machine::run(&[]),
+        true => machine::run(&machine::OF_SLOW_TIER.map(str::to_owned)),
         false => Ok(()),
     }
 }
