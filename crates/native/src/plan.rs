@@ -312,7 +312,7 @@ pub enum Order {
         #[n(1)]
         plan: Plan,
     },
-    /// A sandbox that was begun will not be. Not answered.
+    /// A sandbox that was begun will not be. Answered when nothing is left of it.
     #[n(3)]
     Abandon {
         /// Which.
@@ -327,6 +327,9 @@ pub enum Launched {
     /// The guest runs, with this process number as the launcher sees it. A pidfd comes along.
     #[n(0)]
     Running(#[n(0)] i32),
+    /// Nothing is left of what was begun.
+    #[n(2)]
+    Abandoned,
     /// This failed (an index into the plan's steps, or a name before them), with this errno.
     #[n(1)]
     Failed {

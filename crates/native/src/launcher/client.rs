@@ -49,6 +49,7 @@ enum Kind {
 pub(crate) struct Begun<'a> {
     launcher: &'a Launcher,
     number: u64,
+    finished: bool,
 }
 
 /// What every new guest is given: the stream to its maker, the listener for others, its configuration; and its control
@@ -161,7 +162,7 @@ impl Launcher {
         let descriptors: Vec<BorrowedFd<'_>> = into_group.into_iter().collect();
         let order = Order::Begin { sandbox: number, own_network, into_group: into_group.is_some() };
         self.order(&order, &descriptors).map_err(ended)?;
-        Ok(Begun { launcher: self, number })
+        Ok(Begun { launcher: self, number, finished: false })
     }
 
     fn wait_for_answer(&self) -> io::Result<()> {
@@ -186,9 +187,15 @@ impl Launcher {
         self.send_guest(&guest, false)
     }
 
+    /// Returns when nothing is left of a sandbox that was begun.
+    fn abandon(&self, sandbox: u64) -> io::Result<()> {
+        let _turn = lock(&self.turn);
+        self.order(&Order::Abandon { sandbox }, &[])?;
+        receive(self.socket.as_fd()).map(drop)
+    }
+
     fn exchange(&self, order: &[u8], guest: &GuestDescriptors) -> io::Result<(Launched, Option<OwnedFd>)> {
         let _turn = lock(&self.turn);
-        self.hand_over_the_guest()?;
         let was_dumpable = matches!(self.kind, Kind::Thread { .. }) && sys::is_dumpable();
         send(self.socket.as_fd(), order, &guest.in_order())?;
         let answer = receive(self.socket.as_fd());
@@ -202,7 +209,7 @@ impl Launcher {
 
 impl Begun<'_> {
     /// Carries out its plan. Blocks for about a millisecond; callers take turns.
-    pub(crate) fn finish(self, plan: Plan, guest: &GuestDescriptors) -> eyot::Result<(i32, OwnedFd)> {
+    pub(crate) fn finish(mut self, plan: Plan, guest: &GuestDescriptors) -> eyot::Result<(i32, OwnedFd)> {
         let order = Order::Finish { sandbox: self.number, plan };
         let bytes = minicbor::to_vec(&order).map_err(|error| {
             Error::new(ErrorKind::Internal, "create sandbox: write the plan down: failed").with_source(error)
@@ -214,9 +221,14 @@ impl Begun<'_> {
             );
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
-        match self.launcher.exchange(&bytes, guest).map_err(ended)? {
+        let launcher = self.launcher;
+        launcher
+            .hand_over_the_guest()
+            .map_err(|error| SetupFailure::new("start the sandbox launcher", "", error).into_error())?;
+        self.finished = true;
+        match launcher.exchange(&bytes, guest).map_err(ended)? {
             (Launched::Running(pid), Some(pidfd)) => Ok((pid, pidfd)),
-            (Launched::Running(_), None) => {
+            (Launched::Running(_) | Launched::Abandoned, _) => {
                 Err(Error::new(ErrorKind::Internal, "create sandbox: no pidfd came back"))
             }
             (Launched::Failed { step, subject, errno }, _) => {
@@ -229,7 +241,9 @@ impl Begun<'_> {
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
         // One that was finished is not known any more. A launcher that has ended has given up everything.
-        if let Err(error) = self.launcher.order(&Order::Abandon { sandbox: self.number }, &[]) {
+        if !self.finished
+            && let Err(error) = self.launcher.abandon(self.number)
+        {
             tracing::debug!(%error, "give up a sandbox that was begun");
         }
     }

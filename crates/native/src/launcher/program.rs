@@ -144,7 +144,7 @@ impl Launcher {
             }
             Order::Abandon { sandbox } => {
                 self.begun.remove(&sandbox);
-                Ok(())
+                reply(socket, &Launched::Abandoned, None)
             }
         }
     }
