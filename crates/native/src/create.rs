@@ -15,6 +15,7 @@ use eyot_guest::protocol::{self, GuestConfig, MEMORY_EVENTS_FD};
 
 use crate::cgroup::{CgroupSupport, GroupDescriptors, GroupPlan, Home, Wanted};
 use crate::directory::{Layout, check_mounts, make_workspace};
+use crate::disk::{self, Disk, Disks};
 use crate::egress;
 use crate::host::SetupFailure;
 use crate::image::{Image, ImageCache};
@@ -31,6 +32,7 @@ pub(crate) struct Maker<'a> {
     pub state: &'a StateDir,
     pub launcher: &'a Launcher,
     pub images: &'a ImageCache,
+    pub disks: &'a Disks,
     pub egress: &'a egress::Program,
     /// For tests of failing closed: the name of a step that fails.
     pub fail_step: Option<&'a str>,
@@ -47,6 +49,12 @@ pub(crate) struct Unfinished {
     _lock: Lock,
 }
 
+/// What is made on the host for one sandbox alone, and handed to the launcher.
+struct Own {
+    groups: GroupDescriptors,
+    disk: Option<Disk>,
+}
+
 fn taken(what: &str) -> Error {
     Error::new(ErrorKind::AlreadyExists, format!("create sandbox: {what} is in use"))
 }
@@ -61,6 +69,7 @@ impl Maker<'_> {
     pub(crate) fn make(&self, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
         let as_root = rustix::process::geteuid().is_root();
         let sources = check_mounts(spec, self.state)?;
+        let disk = self.disks.wanted(&spec.spec().limits)?;
         let wanted = wanted_groups(spec);
         let born_in_group = self.launcher.home().is_ok_and(|home| home.plan(&wanted).into);
         let own_network = spec.spec().network != NetworkMode::Host;
@@ -80,8 +89,11 @@ impl Maker<'_> {
         };
         let map = unfinished.claim_ids(as_root)?;
         let users = Users::of(spec, map, image.lower.as_ref())?;
+        let disk = disk.map(|wanted| self.make_disk(&wanted, &unfinished.directory)).transpose()?;
+        let on_disk = disk.as_ref().map(Disk::path);
         Layout {
             directory: &unfinished.directory,
+            files: on_disk.as_ref().unwrap_or(&unfinished.directory),
             spec,
             sources: &sources,
             image: &image,
@@ -91,17 +103,18 @@ impl Maker<'_> {
         .make()
         .map_err(failed("prepare its directory"))?;
         unfinished.make_workspace(map)?;
-        let plan = self.plan(spec, map, &image, &sources, &unfinished)?;
+        let plan = self.plan(spec, map, &image, &sources, &unfinished, disk.is_some())?;
         let support = support(self.launcher);
         unfinished.record.info.isolation = isolation::of_plan(&plan, spec, &support);
-        isolation::check_required(spec, &unfinished.record.info.isolation, &support)?;
+        isolation::check_required(spec, &unfinished.record.info.isolation, &support, self.disks)?;
         let outlives = unfinished.workspace().is_some();
         if outlives {
             // Whoever removes what is left of a failed create must know which workspace was there before.
             unfinished.write_record()?;
         }
         let groups = groups.map_or_else(|| self.make_groups(spec, &wanted), Ok)?;
-        let stream = self.launch(begun, &mut unfinished, plan, spec, &users, groups)?;
+        let own = Own { groups, disk };
+        let stream = self.launch(begun, &mut unfinished, plan, spec, &users, own)?;
         if !outlives {
             // The guest starts up meanwhile.
             unfinished.write_record()?;
@@ -117,19 +130,28 @@ impl Maker<'_> {
         plan: Plan,
         spec: &ValidSpec,
         users: &Users,
-        groups: GroupDescriptors,
+        own: Own,
     ) -> Result<UnixStream> {
         if spec.spec().network != NetworkMode::Egress {
-            return unfinished.launch(begun, plan, spec, users, None, groups);
+            return unfinished.launch(begun, plan, spec, users, None, own);
         }
         let (channel, theirs) = egress::Channel::new().map_err(failed(egress::STEP))?;
         let map = plan.map;
-        let stream = unfinished.launch(begun, plan, spec, users, Some(theirs), groups)?;
+        let stream = unfinished.launch(begun, plan, spec, users, Some(theirs), own)?;
         if self.fail_step == Some(egress::STEP) {
             return Err(failed(egress::STEP)(io::ErrorKind::PermissionDenied.into()));
         }
         unfinished.start_egress(self.egress, channel, map)?;
         Ok(stream)
+    }
+
+    /// Makes the disk that its files are to lie on.
+    fn make_disk(&self, wanted: &disk::Wanted, directory: &Path) -> Result<Disk> {
+        let made = wanted.make(self.state, directory).map_err(failed(disk::STEP))?;
+        match self.fail_step {
+            Some(disk::STEP) => Err(failed(disk::STEP)(io::ErrorKind::PermissionDenied.into())),
+            _ => Ok(made),
+        }
     }
 
     /// Takes the id and the name.
@@ -196,6 +218,7 @@ impl Maker<'_> {
         image: &Image,
         sources: &[String],
         unfinished: &Unfinished,
+        has_disk: bool,
     ) -> Result<Plan> {
         let in_utf8 = |path: &Path| match path.to_str() {
             Some(path) => Ok(path.to_owned()),
@@ -221,6 +244,7 @@ impl Maker<'_> {
             fail_at: None,
             groups: self.launcher.home().map_or(GroupPlan::default(), |home| home.plan(&wanted_groups(spec))),
             processors: &processors,
+            has_disk,
         };
         let mut plan = setup.plan();
         if let Some(name) = self.fail_step {
@@ -239,6 +263,7 @@ impl Maker<'_> {
 pub(crate) fn preview(
     state: &StateDir,
     images: &ImageCache,
+    disks: &Disks,
     launcher: &Launcher,
     spec: &ValidSpec,
 ) -> Result<eyot::Isolation> {
@@ -264,6 +289,7 @@ pub(crate) fn preview(
         fail_at: None,
         groups: GroupPlan::default(),
         processors: &[],
+        has_disk: disks.check().is_ok(),
     };
     Ok(isolation::of_plan(&setup.plan(), spec, &support(launcher)))
 }
@@ -379,17 +405,19 @@ impl Unfinished {
         spec: &ValidSpec,
         users: &Users,
         egress: Option<OwnedFd>,
-        groups: GroupDescriptors,
+        own: Own,
     ) -> Result<UnixStream> {
         let (ours, theirs) = UnixStream::pair().map_err(failed("make the guest's stream"))?;
         ours.set_nonblocking(true).map_err(failed("make the guest's stream"))?;
         let (_directory, path) = socket_path(&self.directory).map_err(failed("make the guest's socket"))?;
         let listener = UnixListener::bind(path).map_err(failed("make the guest's socket"))?;
         let mut config = guest_config(&self.record, spec, users, plan.map);
-        config.memory_events_fd = groups.memory_events.as_ref().map(|_| MEMORY_EVENTS_FD);
+        config.memory_events_fd = own.groups.memory_events.as_ref().map(|_| MEMORY_EVENTS_FD);
         let config = pipe_with(&protocol::encode(&config)).map_err(failed("hand over the configuration"))?;
         let (stream, listener) = (theirs.into(), listener.into());
-        let descriptors = GuestDescriptors { stream, listener, config, egress, groups };
+        let Own { groups, disk } = own;
+        let disk = disk.map(Disk::into_mount);
+        let descriptors = GuestDescriptors { stream, listener, config, disk, egress, groups };
         let (pid, pidfd) = begun.finish(plan, &descriptors)?;
         // Held by pidfd even if its start time can't be read: the drop of `self` then kills it.
         let process = GuestProcess::of(pid);

@@ -18,6 +18,8 @@ use crate::users::{GROUP_LINE, PASSWD_LINE, Users};
 /// written by anybody else yet, so paths below it hold no links.
 pub(crate) struct Layout<'a> {
     pub directory: &'a Path,
+    /// Where `upper` and `work` are: the same, or its own disk.
+    pub files: &'a Path,
     pub spec: &'a ValidSpec,
     /// As [`check_mounts`] found them.
     pub sources: &'a [String],
@@ -30,8 +32,8 @@ impl Layout<'_> {
     /// Makes `upper`, `work`, and the mount points.
     pub(crate) fn make(&self) -> io::Result<()> {
         for name in ["upper", "work"] {
-            make_dir(&self.directory.join(name), 0o755)?;
-            self.give(&self.directory.join(name), 0)?;
+            make_dir(&self.files.join(name), 0o755)?;
+            self.give(&self.files.join(name), 0)?;
         }
         // Inner root, whom the host knows as somebody else, must be able to enter.
         fs::set_permissions(self.directory, fs::Permissions::from_mode(0o711))?;
@@ -59,7 +61,7 @@ impl Layout<'_> {
 
     /// Makes a directory and its parents in `upper`; they belong to the inner root.
     fn upper_dir(&self, path: &SandboxPath) -> io::Result<PathBuf> {
-        let mut made = self.directory.join("upper");
+        let mut made = self.files.join("upper");
         for part in path.as_str()[1..].split('/').filter(|part| !part.is_empty()) {
             made.push(part);
             match fs::create_dir(&made) {
@@ -89,7 +91,7 @@ impl Layout<'_> {
             self.upper_file(&absolute(&file)?, b"")?;
         }
         for (name, target) in crate::image::DEVICE_LINKS {
-            let link = self.directory.join("upper").join(name);
+            let link = self.files.join("upper").join(name);
             std::os::unix::fs::symlink(target, &link)?;
         }
         Ok(())

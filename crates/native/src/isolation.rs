@@ -7,6 +7,7 @@ use eyot::{
 };
 
 use crate::cgroup::{CgroupController, CgroupSupport};
+use crate::disk::Disks;
 use crate::plan::{IdMap, Plan, Step};
 use crate::setup::RANGE_CAPABILITIES;
 
@@ -58,7 +59,10 @@ pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec, groups: &CgroupSupport) -> 
             memory: by_group(CgroupController::Memory),
             cpus: by_group(CgroupController::Cpu),
             pids,
-            disk: DiskEnforcement::None,
+            disk: match plan.steps.contains(&Step::AttachDisk) {
+                true => DiskEnforcement::Quota,
+                false => DiskEnforcement::None,
+            },
         },
         ..unknown()
     }
@@ -90,7 +94,12 @@ pub(crate) fn unknown() -> Isolation {
 }
 
 /// Refuses a spec whose requirements would not hold.
-pub(crate) fn check_required(spec: &ValidSpec, isolation: &Isolation, groups: &CgroupSupport) -> Result<()> {
+pub(crate) fn check_required(
+    spec: &ValidSpec,
+    isolation: &Isolation,
+    groups: &CgroupSupport,
+    disks: &Disks,
+) -> Result<()> {
     let limits = &isolation.limits;
     let holds = |requirement: &Requirement| match requirement {
         Requirement::Memory => limits.memory == Enforcement::Cgroup,
@@ -106,8 +115,16 @@ pub(crate) fn check_required(spec: &ValidSpec, isolation: &Isolation, groups: &C
         None => Ok(()),
         Some(missing) => {
             let name = serde_json::to_string(missing).unwrap_or_default();
-            let by_groups = matches!(missing, Requirement::Memory | Requirement::Cpus | Requirement::Pids);
-            let cause = groups.cause.as_ref().filter(|_| by_groups);
+            let cause = match missing {
+                Requirement::Memory | Requirement::Cpus | Requirement::Pids => {
+                    groups.cause.as_ref().map(ToString::to_string)
+                }
+                Requirement::Disk if spec.spec().limits.disk_mib.is_none() => {
+                    Some("there is no `limits.disk_mib` to hold".to_owned())
+                }
+                Requirement::Disk => disks.check().err(),
+                _ => None,
+            };
             let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
             let message =
                 format!("create sandbox: `require` asks for {name}, which this host can't enforce{cause}");

@@ -24,6 +24,8 @@ mod destroy;
 #[cfg(feature = "provider")]
 mod directory;
 #[cfg(feature = "provider")]
+mod disk;
+#[cfg(feature = "provider")]
 mod egress;
 #[cfg(feature = "provider")]
 pub mod host;

@@ -59,6 +59,9 @@ pub enum Step {
     /// Enters the sandbox's directory; relative paths below are seen from there, and print without the state folder.
     #[n(3)]
     EnterSandboxDir(#[n(0)] String),
+    /// Attaches the disk that came along over the sandbox's directory, and enters it: relative paths below are on it.
+    #[n(41)]
+    AttachDisk,
     /// Makes a host path appear at a target below the new root (or at a name in the sandbox's directory).
     #[n(4)]
     Bind(#[n(0)] Bind),
@@ -210,6 +213,7 @@ impl Step {
             Self::BecomeInnerRoot => "become inner root",
             Self::PrivateMounts => "make mounts private",
             Self::EnterSandboxDir(_) => "enter the sandbox's directory",
+            Self::AttachDisk => "attach its disk",
             Self::Bind(_) => "bind a host path",
             Self::Overlay { .. } => "mount the root overlay",
             Self::Proc(_) => "mount /proc",
@@ -275,7 +279,7 @@ pub fn step_names() -> Vec<&'static str> {
     let names = source.split_once("pub fn name(").map_or("", |(_, rest)| rest);
     let names = names.split_once("pub fn ").map_or(names, |(names, _)| names);
     let of_the_child = names.split("=> \"").skip(1).filter_map(|rest| rest.split('"').next());
-    of_the_child.chain([crate::egress::STEP]).collect()
+    of_the_child.chain([crate::egress::STEP, crate::disk::STEP]).collect()
 }
 
 /// What the launcher is told. The descriptors that belong to an order come with it.

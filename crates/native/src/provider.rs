@@ -18,6 +18,7 @@ use tokio::sync::Semaphore;
 use crate::cgroup::{self, CgroupSupport};
 use crate::create::{Maker, Unfinished, preview, support};
 use crate::destroy::{abandon, destroy, is_alive, sweep};
+use crate::disk::Disks;
 use crate::egress;
 use crate::host::{self, SetupFailure};
 use crate::image::ImageCache;
@@ -63,6 +64,7 @@ pub(crate) struct Host {
     simulated: Option<serde_json::Value>,
     launcher: OnceLock<Launcher>,
     images: ImageCache,
+    disks: Disks,
     egress: egress::Program,
     swept: OnceLock<()>,
     /// How many creates prepare at once. The launcher makes one after the other anyway, and each holds a dozen
@@ -85,6 +87,7 @@ impl NativeProvider {
             simulated: options.simulated,
             launcher,
             images,
+            disks: Disks::default(),
             egress: egress::Program::default(),
             swept,
             turns: Semaphore::new(TURNS),
@@ -234,6 +237,7 @@ impl Host {
             state: &self.state,
             launcher: self.launcher()?,
             images: &self.images,
+            disks: &self.disks,
             egress: &self.egress,
             fail_step: self.fail_step.as_deref(),
         }
@@ -347,7 +351,8 @@ impl SandboxProvider for NativeProvider {
 
     async fn isolation(&self) -> Result<Isolation> {
         let spec = SandboxSpec::default().validate()?;
-        self.blocking(move |host| preview(&host.state, &host.images, host.launcher()?, &spec)).await
+        self.blocking(move |host| preview(&host.state, &host.images, &host.disks, host.launcher()?, &spec))
+            .await
     }
 
     async fn create(&self, spec: &ValidSpec) -> Result<Created> {

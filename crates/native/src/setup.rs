@@ -28,6 +28,8 @@ pub(crate) struct Setup<'a> {
     pub groups: GroupPlan,
     /// The processors that this process may run on.
     pub processors: &'a [u32],
+    /// It has a disk of its own.
+    pub has_disk: bool,
 }
 
 /// The capabilities that a range's guest, and root inside it, hold in their own user namespace: Docker's default set
@@ -132,6 +134,9 @@ impl Setup<'_> {
         }
         steps.push(Step::PrivateMounts);
         steps.push(Step::EnterSandboxDir(self.directory.to_owned()));
+        if self.has_disk {
+            steps.push(Step::AttachDisk);
+        }
         if self.is_range() {
             steps.push(Step::BecomeInnerRoot);
         }
@@ -312,6 +317,7 @@ mod tests {
             fail_at: None,
             groups: GroupPlan::default(),
             processors: &[0, 1, 2, 3],
+            has_disk: true,
         };
         setup.plan()
     }
@@ -351,6 +357,16 @@ mod tests {
             );
             assert!(!mounts || (private < index && index < pivot), "{step:?}");
         }
+    }
+
+    #[test]
+    fn a_disk_is_attached_once_mounts_are_private_and_before_anything_is_mounted_on_it() {
+        let plan = plan(RANGE, |_| {});
+        let disk = position(&plan, |step| *step == Step::AttachDisk);
+        assert!(position(&plan, |step| *step == Step::PrivateMounts) < disk);
+        assert!(position(&plan, |step| matches!(step, Step::EnterSandboxDir(_))) < disk);
+        assert!(disk < position(&plan, |step| matches!(step, Step::Overlay { .. })));
+        assert!(disk < position(&plan, |step| *step == Step::BecomeInnerRoot));
     }
 
     #[test]

@@ -2,11 +2,11 @@
 //! two could make at once is a single atomic system call (`mkdir`, `symlink`, `rename`) or under a sandbox's lock.
 //!
 //! ```text
-//! sandboxes/<id>/   sandbox.json · ready · guest.sock · upper/ · work/; itself locked while it is made
+//! sandboxes/<id>/   sandbox.json · ready · guest.sock · upper/ · work/ (or disk, with both in it); itself locked while it is made
 //! names/<name>      a symbolic link whose text is the id
 //! blocks/<n>        a symbolic link whose text is the id: that range of host ids is taken
 //! workspaces/<id>/  persistent workspaces
-//! layers/           unpacked images
+//! layers/           unpacked images, empty disks
 //! cgroups           below which control groups sandboxes have had theirs
 //! gate              a lock between a sandbox's `mkdir` and its own lock
 //! trash/<id>/       destroyed sandboxes until their files are gone

@@ -44,7 +44,7 @@ pub fn probe(arguments: &[String]) {
     let options = NativeOptions { state: folder.path().join("state"), fail_step, ..NativeOptions::default() };
     let security = Security { readonly_rootfs: true, ..Security::default() };
     // With every step that a create can have; without `cpus` the processors are not chosen.
-    let limits = Limits { cpus: Some(1.0), ..Limits::default() };
+    let limits = Limits { cpus: Some(1.0), disk_mib: Some(16), ..Limits::default() };
     let spec = SandboxSpec { security, limits, network: NetworkMode::Egress, ..SandboxSpec::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let (Ok(provider), Ok(runtime)) = (NativeProvider::new(options), runtime) else { return };

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use eyot::{DiskEnforcement, Enforcement, ExecOptions, Limits, Outcome, Requirement, Sandbox, SandboxSpec};
 
 use crate::check::{Check, cases, ensure, ensure_fails, not_enforced};
-use crate::world::{Stage, World};
+use crate::world::World;
 
 cases! {
     k11_a_limit_that_is_required_and_can_not_be_held_refuses_the_create(world);
     k11_a_bomb_of_memory_hits_the_limit_inside(world);
-    k11_a_full_disk_hits_the_limit_inside(stage);
+    k11_a_full_disk_hits_the_limit_inside(world);
 }
 
 async fn k11_a_limit_that_is_required_and_can_not_be_held_refuses_the_create(world: Arc<World>) -> Check {
-    let stage = world.stage().await?;
+    let limits = Limits { disk_mib: Some(64), ..Limits::default() };
+    let stage = world.stage_of(SandboxSpec { limits, ..SandboxSpec::default() }).await?;
     let held = stage.sandbox.isolation().limits;
     stage.end().await?;
     let requirements = [
@@ -74,12 +75,28 @@ async fn k11_a_bomb_of_memory_hits_the_limit_inside(world: Arc<World>) -> Check 
     stage.end().await
 }
 
-async fn k11_a_full_disk_hits_the_limit_inside(stage: Stage) -> Check {
-    match stage.sandbox.isolation().limits.disk {
-        DiskEnforcement::Quota => {}
-        _ => return not_enforced("no disk quota here can be set"),
+/// Whoever fills it: root inside has no reserve either. The sibling has a disk of its own, as small.
+async fn k11_a_full_disk_hits_the_limit_inside(world: Arc<World>) -> Check {
+    let limits = Limits { disk_mib: Some(64), ..world.spec().limits };
+    let spec = SandboxSpec { limits, ..world.spec() };
+    let (stage, sibling) = (world.stage_of(spec.clone()).await?, world.stage_of(spec).await?);
+    if stage.sandbox.isolation().limits.disk != DiskEnforcement::Quota {
+        stage.end().await?;
+        sibling.end().await?;
+        return not_enforced("a disk quota needs root, loop devices and mkfs.ext4");
     }
-    let result = stage.sh("head -c 64G /dev/zero > full").await?;
-    ensure!(result.stderr_text().contains("space") || result.stderr_text().contains("quota"), "{result:?}");
-    stage.still_works().await
+    for user in stage.everybody() {
+        let result = stage.sh_as(user, "head -c 64G /dev/zero > /tmp/full").await?;
+        let said = result.stderr_text();
+        ensure!(said.contains("space") || said.contains("quota"), "{user}: {result:?}");
+        let files =
+            "mkdir -p /tmp/many; i=0; while echo x > /tmp/many/$i; do i=$((i + 1)); done 2>/dev/null; exit 1";
+        ensure!(!stage.sh_as(user, files).await?.success(), "{user}: files without end");
+        sibling.sandbox.write("as before", vec![1_u8; 16 << 20]).await?;
+        ensure!(stage.sh_as(user, "rm -rf /tmp/full /tmp/many").await?.success(), "{user}: remove them");
+    }
+    sibling.still_works().await?;
+    sibling.end().await?;
+    stage.still_works().await?;
+    stage.end().await
 }

@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::path::Path;
 
-use eyot::SandboxSpec;
+use eyot::{Limits, SandboxSpec};
 
 use crate::check::{Check, cases, ensure, ensure_eq};
 use crate::facts::{note, tried_io};
@@ -138,8 +138,16 @@ async fn k09_the_core_pattern_and_the_other_ways_to_root_are_read_only(stage: St
 }
 
 async fn k09_the_state_folder_is_named_nowhere(world: std::sync::Arc<World>) -> Check {
-    // Without the attacker's mount: what a caller mounts shows its own path on the host.
-    let stage = world.stage_of(SandboxSpec::default()).await?;
+    for disk_mib in [None, Some(64)] {
+        // Without the attacker's mount: what a caller mounts shows its own path on the host.
+        let limits = Limits { disk_mib, ..Limits::default() };
+        let stage = world.stage_of(SandboxSpec { limits, ..SandboxSpec::default() }).await?;
+        ensure_state_is_named_nowhere(&world, stage).await?;
+    }
+    Ok(())
+}
+
+async fn ensure_state_is_named_nowhere(world: &World, stage: Stage) -> Check {
     let files =
         "/proc/self/mountinfo /proc/self/mounts /proc/self/mountstats /proc/self/maps /proc/self/cgroup";
     let visible = stage.output(&format!("cat {files} /proc/[0-9]*/mountinfo 2>/dev/null; env; true")).await?;

@@ -187,7 +187,8 @@ pub struct Limits {
     pub cpus: Option<f64>,
     /// Processes and threads, at least 8. By default 512.
     pub pids: Option<u64>,
-    /// Disk in MiB, at least 1.
+    /// Disk in MiB, at least 1; where the native provider can hold it, at least 8. What lies in a persistent workspace or
+    /// in a mount is not counted. `isolation()` says whether it is held.
     pub disk_mib: Option<u64>,
 }
 

@@ -57,7 +57,7 @@ pub fn unpack_for_fuzzing(tarball: &Path, layer: &Path) -> std::io::Result<Strin
 }
 
 /// Where a layer is built until it is complete. What is left there by a process that died is swept after an hour.
-fn aside(layer: &Path) -> PathBuf {
+pub(crate) fn aside(layer: &Path) -> PathBuf {
     PathBuf::from(format!("{}{ASIDE}{}", layer.display(), eyot::SandboxId::generate()))
 }
 

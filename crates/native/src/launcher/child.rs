@@ -118,6 +118,7 @@ impl Shared {
             Step::BecomeInnerRoot => sys::become_id(0),
             Step::PrivateMounts => sys::mount("", "/", "", libc::MS_REC | libc::MS_PRIVATE, ""),
             Step::EnterSandboxDir(path) => Ok(rustix::process::chdir(path)?),
+            Step::AttachDisk => attach_disk(self.descriptors.disk.as_ref()),
             Step::Bind(bind) => self.bind(index, bind),
             Step::Overlay { lower, target } => mount_overlay(lower, target),
             Step::Proc(target) => sys::mount("proc", target, "proc", NO_PROGRAMS, ""),
@@ -175,6 +176,12 @@ impl Shared {
 
 fn numbers(descriptors: &[OwnedFd]) -> Vec<RawFd> {
     descriptors.iter().map(AsRawFd::as_raw_fd).collect()
+}
+
+fn attach_disk(disk: Option<&OwnedFd>) -> io::Result<()> {
+    let disk = disk.ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))?;
+    sys::attach_tree(disk.as_raw_fd(), ".")?;
+    Ok(rustix::process::fchdir(disk)?)
 }
 
 fn run_on(numbers: &[u32]) -> io::Result<()> {

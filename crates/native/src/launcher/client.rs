@@ -58,6 +58,8 @@ pub(crate) struct GuestDescriptors {
     pub stream: OwnedFd,
     pub listener: OwnedFd,
     pub config: OwnedFd,
+    /// Its disk, if it has one of its own.
+    pub disk: Option<OwnedFd>,
     /// Where the listeners of the network `egress` are sent, if it has that.
     pub egress: Option<OwnedFd>,
     pub groups: GroupDescriptors,
@@ -68,7 +70,7 @@ impl GuestDescriptors {
     fn in_order(&self) -> Vec<BorrowedFd<'_>> {
         let guest = [&self.stream, &self.listener, &self.config].into_iter();
         let groups = self.groups.memory_events.iter().chain(&self.groups.tasks);
-        guest.chain(groups).chain(&self.egress).map(AsFd::as_fd).collect()
+        guest.chain(groups).chain(&self.disk).chain(&self.egress).map(AsFd::as_fd).collect()
     }
 }
 

@@ -68,24 +68,26 @@ impl Drop for Begun {
     }
 }
 
-/// What comes with a plan, by what it is for: first the guest's own, then the v1 groups, and where the listeners of
-/// the network `egress` go.
+/// What comes with a plan, by what it is for: first the guest's own, then the v1 groups, its disk, and where the
+/// listeners of the network `egress` go.
 #[derive(Default)]
 pub(crate) struct Descriptors {
     pub(super) guest: Vec<OwnedFd>,
     pub(super) group_tasks: Vec<OwnedFd>,
+    pub(super) disk: Option<OwnedFd>,
     pub(super) egress: Option<OwnedFd>,
 }
 
 impl Descriptors {
     pub(crate) fn sort(mut all: Vec<OwnedFd>, plan: &Plan) -> Option<Self> {
         let egress = if plan.steps.contains(&Step::EgressSockets) { Some(all.pop()?) } else { None };
+        let disk = if plan.steps.contains(&Step::AttachDisk) { Some(all.pop()?) } else { None };
         let tasks = plan.steps.iter().find_map(|step| match step {
             Step::EnterGroups(count) => usize::try_from(*count).ok(),
             _ => None,
         });
         let group_tasks = all.split_off(all.len().checked_sub(tasks.unwrap_or(0))?);
-        GUEST_DESCRIPTORS.contains(&all.len()).then_some(Self { guest: all, group_tasks, egress })
+        GUEST_DESCRIPTORS.contains(&all.len()).then_some(Self { guest: all, group_tasks, disk, egress })
     }
 }
 

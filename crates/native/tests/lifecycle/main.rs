@@ -2,6 +2,7 @@
 //! whoever is killed when. This program is also the maker that is killed: see [`maker`].
 
 mod deadlines;
+mod disks;
 mod groups;
 mod images;
 mod maker;
@@ -25,6 +26,7 @@ fn main() {
     }
     let trials = [
         groups::trials(),
+        disks::trials(),
         outliving::trials(),
         deadlines::trials(),
         many::trials(),

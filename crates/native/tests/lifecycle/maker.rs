@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use eyot::{ExecOptions, Lifecycle, Sandbox, SandboxSpec, StartOptions};
+use eyot::{ExecOptions, Lifecycle, Limits, Sandbox, SandboxSpec, StartOptions};
 use eyot_native::{NativeOptions, NativeProvider};
 use libtest_mimic::Failed;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
@@ -30,8 +30,10 @@ async fn make(state: &str, task: &str, number: u64) -> eyot::Result<()> {
         "idle" => Lifecycle { idle_timeout_ms: Some(number), ..Lifecycle::default() },
         _ => Lifecycle::default(),
     };
-    if task == "many" {
-        return make_many(provider, number).await;
+    match task {
+        "many" => return make_many(provider, number, SandboxSpec::default()).await,
+        "disks" => return make_many(provider, number, with_a_disk(16)).await,
+        _ => {}
     }
     let sandbox = Sandbox::create(&*provider, SandboxSpec { lifecycle, ..SandboxSpec::default() }).await?;
     println!("{}", sandbox.id());
@@ -48,12 +50,22 @@ async fn make(state: &str, task: &str, number: u64) -> eyot::Result<()> {
     Ok(())
 }
 
-async fn make_many(provider: std::sync::Arc<NativeProvider>, number: u64) -> eyot::Result<()> {
+/// The spec of a sandbox with a disk of this size.
+pub fn with_a_disk(mib: u64) -> SandboxSpec {
+    let limits = Limits { disk_mib: Some(mib), ..Limits::default() };
+    SandboxSpec { limits, ..SandboxSpec::default() }
+}
+
+async fn make_many(
+    provider: std::sync::Arc<NativeProvider>,
+    number: u64,
+    spec: SandboxSpec,
+) -> eyot::Result<()> {
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..number {
-        let provider = provider.clone();
+        let (provider, spec) = (provider.clone(), spec.clone());
         tasks.spawn(async move {
-            let sandbox = Sandbox::create(&*provider, SandboxSpec::default()).await?;
+            let sandbox = Sandbox::create(&*provider, spec).await?;
             println!("{}", sandbox.id());
             sandbox.exec("sleep 1000", ExecOptions::default()).await
         });

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Fixture;
-use super::check::{Check, Failure, cases, ensure, ensure_eq, output, sh, with_spec};
+use super::check::{Check, Failure, cases, ensure, ensure_eq, ensure_fails, output, sh, with_spec};
 use crate::exec::{ExecOptions, ExitStatus, Outcome};
-use crate::isolation::{Enforcement, LimitsEnforced};
+use crate::isolation::{DiskEnforcement, Enforcement, LimitsEnforced};
 use crate::process::ProcessStatus;
 use crate::sandbox::{Sandbox, StartOptions};
 use crate::spec::{Limits, SandboxSpec};
@@ -18,6 +18,7 @@ cases! {
     a_command_that_is_killed_has_not_run_out_of_memory(fixture) needs [Shell];
     more_processes_than_allowed_can_not_be_started(fixture) needs [Shell];
     a_busy_command_gets_no_more_processor_time_than_allowed(fixture) needs [Shell, Usage];
+    a_disk_that_is_full_takes_no_more_and_the_sandbox_works_on(fixture) needs [Shell];
     memory_is_counted_as_the_limit_counts_it(fixture) needs [Shell, Usage];
 }
 
@@ -116,6 +117,26 @@ async fn a_busy_command_gets_no_more_processor_time_than_allowed(fixture: Arc<dy
         let most = begun.elapsed() / 2 + Duration::from_millis(200);
         let used = Duration::from_millis(after.saturating_sub(before));
         ensure!(used < most, "{used:?} of {:?}", begun.elapsed());
+        Ok(())
+    })
+    .await
+}
+
+async fn a_disk_that_is_full_takes_no_more_and_the_sandbox_works_on(fixture: Arc<dyn Fixture>) -> Check {
+    let limits = Limits { disk_mib: Some(32), ..Limits::default() };
+    let is_held = |limits: &LimitsEnforced| limits.disk == DiskEnforcement::Quota;
+    limited(&*fixture, limits, is_held, async |sandbox: Sandbox| {
+        sandbox.write("ten", vec![7_u8; 10 << 20]).await?;
+        for folder in ["/workspace", "/tmp"] {
+            let result = sh(&sandbox, &format!("head -c 64M /dev/zero > {folder}/full")).await?;
+            ensure!(!result.success(), "64 MiB fit into 32: {result:?}");
+            ensure!(result.stderr_text().to_lowercase().contains("no space"), "{result:?}");
+            ensure_fails!(sandbox.write("more", vec![7_u8; 10 << 20]).await, Quota);
+            output(&sandbox, &format!("rm {folder}/full")).await?;
+        }
+        ensure_eq!(sandbox.read("ten").await?.len(), 10 << 20);
+        sandbox.write("ten more", vec![7_u8; 10 << 20]).await?;
+        ensure_eq!(output(&sandbox, "echo fine").await?, "fine");
         Ok(())
     })
     .await

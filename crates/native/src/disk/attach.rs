@@ -1,0 +1,72 @@
+//! An image file as a mount that is attached nowhere.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string,
+    fsmount, fsopen,
+};
+
+use super::sys;
+
+const FILE_SYSTEM: &str = "ext4";
+
+/// How often another device is asked for when somebody else took the one that was free.
+const ATTEMPTS: usize = 64;
+
+/// Whether this process may mount the file system, and the kernel has it.
+pub(super) fn may_mount() -> bool {
+    rustix::process::geteuid().is_root() && fsopen(FILE_SYSTEM, FsOpenFlags::FSOPEN_CLOEXEC).is_ok()
+}
+
+/// Whether there are loop devices that this process may open.
+pub(super) fn find_loop_device() -> io::Result<()> {
+    let path = free_path(&open("/dev/loop-control")?)?;
+    // For reading: a device that is closed after writing is looked at by the host's device manager.
+    rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    Ok(())
+}
+
+/// Mounts the file system in an image. The mount, and with it the loop device, goes with its last descriptor or with the
+/// mount namespace that it was attached in.
+pub(super) fn mount(image: &File) -> io::Result<OwnedFd> {
+    let (path, device) = behind_a_device(image)?;
+    let context = fsopen(FILE_SYSTEM, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_set_string(&context, "source", path.as_str())?;
+    // What lies here dies with the sandbox, so nobody waits for the host's disk; what is removed inside is given back to
+    // it; and unused tables stay holes.
+    for option in ["nobarrier", "discard", "noinit_itable"] {
+        fsconfig_set_flag(&context, option)?;
+    }
+    fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
+    // Not before it is mounted: until then nothing else holds the device.
+    drop(device);
+    Ok(mount)
+}
+
+fn behind_a_device(image: &File) -> io::Result<(String, OwnedFd)> {
+    let control = open("/dev/loop-control")?;
+    for _ in 0..ATTEMPTS {
+        let path = free_path(&control)?;
+        let device = open(&path)?;
+        match sys::configure(device.as_fd(), image.as_fd()) {
+            Ok(()) => return Ok((path, device)),
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::ResourceBusy.into())
+}
+
+fn open(path: &str) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+fn free_path(control: &OwnedFd) -> io::Result<String> {
+    Ok(format!("/dev/loop{}", sys::free_number(control.as_fd())?))
+}

@@ -1,0 +1,163 @@
+//! The disk limit: a file system of that size in an image file, and on it everything that the sandbox writes. The kernel
+//! refuses the write that would exceed it. The image is in the sandbox's directory and goes with it; the loop device
+//! frees itself when the last mount goes; and the mount never is in the host's table of mounts.
+
+mod attach;
+mod sys;
+mod template;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use eyot::{Error, Limits, Result};
+
+use crate::state::StateDir;
+
+/// The step that makes a sandbox's disk, as errors have it.
+pub(crate) const STEP: &str = "make its disk";
+
+/// The least that a disk can have, in MiB: the file system takes some of it, and each image's own files some more.
+const LEAST_MIB: u64 = 8;
+/// The most, in MiB: half of what ext4 can have in blocks of 4 KiB with numbers of 32 bits.
+const MOST_MIB: u64 = 8 << 20;
+
+/// What makes disks, looked for when the first one is wanted.
+#[derive(Debug, Default)]
+pub(crate) struct Disks {
+    found: OnceLock<Tools>,
+}
+
+/// What it takes.
+#[derive(Debug, Clone)]
+struct Tools {
+    mkfs: PathBuf,
+}
+
+/// How large a disk a sandbox is to have, on a host that can make one.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    mib: u64,
+    tools: Tools,
+}
+
+/// A sandbox's disk: mounted, attached nowhere yet. It is gone with the last descriptor, unless it was attached.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    mount: OwnedFd,
+}
+
+impl Disks {
+    /// Whether a disk limit can be held on this host; else the reason why not. Asks the kernel once.
+    pub(crate) fn check(&self) -> std::result::Result<(), String> {
+        self.tools().map(drop)
+    }
+
+    /// The disk that these limits ask for; `None` without a limit, and where none can be held.
+    ///
+    /// # Errors
+    /// `Invalid`: no disk can be that small, or that large.
+    pub(crate) fn wanted(&self, limits: &Limits) -> Result<Option<Wanted>> {
+        let Some(mib) = limits.disk_mib else { return Ok(None) };
+        let tools = match self.tools() {
+            Ok(tools) => tools.clone(),
+            Err(reason) => {
+                tracing::debug!(%reason, "the disk limit is not held");
+                return Ok(None);
+            }
+        };
+        match mib {
+            ..LEAST_MIB => Err(Error::invalid("limits.disk_mib", format!("must be at least {LEAST_MIB}"))),
+            LEAST_MIB..=MOST_MIB => Ok(Some(Wanted { mib, tools })),
+            _ => Err(Error::invalid("limits.disk_mib", format!("must be at most {MOST_MIB}"))),
+        }
+    }
+
+    /// What is missing may come; what is there stays.
+    fn tools(&self) -> std::result::Result<&Tools, String> {
+        match self.found.get() {
+            Some(tools) => Ok(tools),
+            None => Tools::find().map(|tools| self.found.get_or_init(|| tools)),
+        }
+    }
+}
+
+impl Tools {
+    fn find() -> std::result::Result<Self, String> {
+        let mut missing = Vec::new();
+        if !attach::may_mount() {
+            missing.push("root");
+        }
+        if let Err(error) = attach::find_loop_device() {
+            tracing::debug!(%error, "find a loop device");
+            missing.push("loop devices");
+        }
+        let mkfs = template::find_mkfs();
+        if mkfs.is_none() {
+            missing.push("mkfs.ext4");
+        }
+        match mkfs.filter(|_| missing.is_empty()) {
+            Some(mkfs) => Ok(Self { mkfs }),
+            None => {
+                let missing = missing.join(", ");
+                Err(format!("a disk quota needs root, loop devices and mkfs.ext4; missing: {missing}"))
+            }
+        }
+    }
+}
+
+impl Wanted {
+    /// Makes the disk of the sandbox with this directory.
+    pub(crate) fn make(&self, state: &StateDir, directory: &Path) -> io::Result<Disk> {
+        let template = template::of_size(&state.layers(), self.mib, &self.tools.mkfs)?;
+        let mut options = File::options();
+        let image = options.read(true).write(true).create_new(true).open(directory.join(IMAGE))?;
+        template::copy(&template, &image)?;
+        Ok(Disk { mount: attach::mount(&image)? })
+    }
+}
+
+/// The image file's name in the sandbox's directory.
+const IMAGE: &str = "disk";
+
+impl Disk {
+    /// A path to its top directory, in this process and as long as the disk is not dropped.
+    pub(crate) fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.mount.as_raw_fd()).into()
+    }
+
+    /// The mount, for the launcher to attach.
+    pub(crate) fn into_mount(self) -> OwnedFd {
+        self.mount
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(mib: Option<u64>) -> Result<Option<Wanted>> {
+        let disks = Disks::default();
+        disks.found.set(Tools { mkfs: "/mkfs".into() }).unwrap();
+        disks.wanted(&Limits { disk_mib: mib, ..Limits::default() })
+    }
+
+    #[test]
+    fn a_disk_that_no_file_system_fits_on_is_invalid_and_one_at_the_edge_is_not() {
+        for mib in [1, LEAST_MIB - 1, MOST_MIB + 1, u64::MAX] {
+            let error = wanted(Some(mib)).unwrap_err();
+            assert_eq!(error.kind(), eyot::ErrorKind::Invalid, "{mib}: {error}");
+            assert!(error.to_string().contains("disk_mib"), "{error}");
+        }
+        assert!([LEAST_MIB, MOST_MIB].iter().all(|mib| wanted(Some(*mib)).unwrap().is_some()));
+    }
+
+    #[test]
+    fn without_a_limit_nothing_is_looked_for() {
+        let disks = Disks::default();
+        assert!(disks.wanted(&Limits::default()).unwrap().is_none());
+        assert!(disks.found.get().is_none());
+    }
+}

@@ -1,0 +1,162 @@
+//! Disks of sandboxes with a disk limit: made with them, gone with them, loop devices too, whoever is killed when.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use eyot::{
+    DiskEnforcement, ErrorKind, ExecOptions, Limits, Requirement, Sandbox, SandboxProvider, SandboxSpec,
+};
+use eyot_native::{NativeOptions, NativeProvider};
+use libtest_mimic::{Completion, Failed, Trial};
+
+use crate::ensure;
+use crate::maker::{Maker, with_a_disk};
+use crate::state::State;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("a_disk_and_its_loop_device_go_with_the_sandbox", gone),
+        trial("a_full_disk_is_full_for_its_sandbox_alone", full),
+        trial("an_empty_disk_takes_next_to_nothing_of_the_hosts", little),
+        trial("the_smallest_disk_works_and_a_smaller_one_is_invalid", smallest),
+        trial("a_create_that_fails_after_its_disk_was_made_leaves_neither", failed_creates),
+        trial("disks_of_a_maker_that_was_killed_go_with_the_next_sweep", killed_maker),
+        trial("a_required_disk_without_a_size_is_refused_and_a_sandbox_without_one_has_none", without),
+    ]
+}
+
+/// A case that is ignored where there is no disk quota to be had.
+fn trial<F>(name: &str, case: fn(Arc<NativeProvider>, State) -> F) -> Trial
+where
+    F: Future<Output = Result<(), Failed>> + 'static,
+{
+    Trial::ignorable_test(name, move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        runtime.block_on(async {
+            let state = State::new()?;
+            let provider = state.provider()?;
+            if provider.isolation().await?.limits.disk != DiskEnforcement::Quota {
+                return Ok(Completion::ignored_with(
+                    "no disk quota here: no root, loop devices or mkfs.ext4",
+                ));
+            }
+            tokio::time::timeout(crate::HANG, case(provider, state)).await??;
+            Ok(Completion::Completed)
+        })
+    })
+}
+
+/// The files of this state folder that are behind loop devices.
+fn devices(state: &State) -> Vec<PathBuf> {
+    let all = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let files = all.filter_map(|entry| fs::read_to_string(entry.path().join("loop/backing_file")).ok());
+    files.map(|file| PathBuf::from(file.trim())).filter(|file| file.starts_with(state.path())).collect()
+}
+
+/// The kernel closes what was mounted when nobody waits for it any more.
+async fn ensure_no_devices(state: &State) -> Result<(), Failed> {
+    for _ in 0..250 {
+        if devices(state).is_empty() {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Err(format!("loop devices are left: {:?}", devices(state)).into())
+}
+
+async fn ensure_nothing_left(state: &State) -> Result<(), Failed> {
+    ensure_no_devices(state).await?;
+    state.assert_empty()
+}
+
+async fn gone(provider: Arc<NativeProvider>, state: State) -> Result<(), Failed> {
+    let spec = SandboxSpec { require: [Requirement::Disk].into(), ..with_a_disk(32) };
+    let sandbox = Sandbox::create(&*provider, spec).await?;
+    ensure(sandbox.isolation().limits.disk == DiskEnforcement::Quota, "it is not said to be held")?;
+    ensure(devices(&state).len() == 1, format!("{:?}", devices(&state)))?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let is_ours = |line: &&str| line.contains("/dev/loop") && line.contains(&*state.path().to_string_lossy());
+    ensure(!mounts.lines().any(|line| is_ours(&line)), "the host's table of mounts has it")?;
+    sandbox.write("kept", "on its disk").await?;
+    ensure(sandbox.read_text("kept").await? == "on its disk", "the file is not there")?;
+    sandbox.destroy().await?;
+    ensure_nothing_left(&state).await
+}
+
+async fn full(provider: Arc<NativeProvider>, state: State) -> Result<(), Failed> {
+    let sandbox = Sandbox::create(&*provider, with_a_disk(16)).await?;
+    let sibling = Sandbox::create(&*provider, with_a_disk(16)).await?;
+    let written = sandbox.exec("head -c 64M /dev/zero > /tmp/full", ExecOptions::default()).await?;
+    ensure(written.stderr_text().contains("No space left"), format!("{written:?}"))?;
+    let error = sandbox.write("more", vec![1_u8; 4 << 20]).await.err().ok_or("it fit")?;
+    ensure(error.kind() == ErrorKind::Quota, error.to_string())?;
+    sibling.write("as before", vec![1_u8; 4 << 20]).await?;
+    for sandbox in [sandbox, sibling] {
+        sandbox.destroy().await?;
+    }
+    ensure_nothing_left(&state).await
+}
+
+async fn little(provider: Arc<NativeProvider>, state: State) -> Result<(), Failed> {
+    let sandbox = Sandbox::create(&*provider, with_a_disk(4096)).await?;
+    let image = state.path().join("sandboxes").join(sandbox.id().as_str()).join("disk");
+    let held = fs::metadata(&image)?.blocks() * 512;
+    ensure(held < 4 << 20, format!("an empty disk holds {held} bytes"))?;
+    sandbox.destroy().await?;
+    ensure_nothing_left(&state).await
+}
+
+async fn smallest(provider: Arc<NativeProvider>, state: State) -> Result<(), Failed> {
+    let error = Sandbox::create(&*provider, with_a_disk(7)).await.err().ok_or("it was made")?;
+    ensure(error.kind() == ErrorKind::Invalid, error.to_string())?;
+    ensure(error.to_string().contains("at least 8"), error.to_string())?;
+    state.assert_empty()?;
+    let sandbox = Sandbox::create(&*provider, with_a_disk(8)).await?;
+    sandbox.write("file", vec![1_u8; 6 << 20]).await?;
+    let more = sandbox.write("more", vec![1_u8; 2 << 20]).await;
+    ensure(more.is_err_and(|error| error.kind() == ErrorKind::Quota), "eight fit into eight")?;
+    sandbox.destroy().await?;
+    ensure_nothing_left(&state).await
+}
+
+async fn failed_creates(_: Arc<NativeProvider>, state: State) -> Result<(), Failed> {
+    for step in ["make its disk", "attach its disk", "mount the root overlay", "install the seccomp filter"] {
+        let fail_step = Some(step.to_owned());
+        let options = NativeOptions { state: state.path(), fail_step, ..NativeOptions::default() };
+        let provider = NativeProvider::new(options)?;
+        let error = Sandbox::create(&*provider, with_a_disk(16)).await.err().ok_or("it was made")?;
+        ensure(error.kind() == ErrorKind::Setup && error.to_string().contains(step), error.to_string())?;
+        ensure_nothing_left(&state).await?;
+    }
+    Ok(())
+}
+
+async fn killed_maker(provider: Arc<NativeProvider>, state: State) -> Result<(), Failed> {
+    let mut maker = Maker::start(&state.path(), "disks", 20)?;
+    for _ in 0..5 {
+        maker.line().await?;
+    }
+    maker.kill_9().await?;
+    ensure(!devices(&state).is_empty(), "there were no devices")?;
+    for info in provider.list().await? {
+        provider.remove(info.id.as_str()).await?;
+    }
+    ensure(provider.list().await?.is_empty(), "sandboxes are left")?;
+    ensure_nothing_left(&state).await
+}
+
+async fn without(provider: Arc<NativeProvider>, state: State) -> Result<(), Failed> {
+    let spec = SandboxSpec { require: [Requirement::Disk].into(), ..SandboxSpec::default() };
+    let error = Sandbox::create(&*provider, spec).await.err().ok_or("it was made")?;
+    ensure(error.kind() == ErrorKind::Unsupported, error.to_string())?;
+    ensure(error.to_string().contains("limits.disk_mib"), error.to_string())?;
+    let spec = SandboxSpec { limits: Limits::default(), ..SandboxSpec::default() };
+    let sandbox = Sandbox::create(&*provider, spec).await?;
+    ensure(sandbox.isolation().limits.disk == DiskEnforcement::None, "a limit that nobody set")?;
+    ensure(devices(&state).is_empty(), format!("{:?}", devices(&state)))?;
+    sandbox.destroy().await?;
+    ensure_nothing_left(&state).await
+}
