@@ -2,7 +2,8 @@
 //! two could make at once is a single atomic system call (`mkdir`, `symlink`, `rename`) or under a sandbox's lock.
 //!
 //! ```text
-//! sandboxes/<id>/   sandbox.json · ready · guest.sock · upper/ · work/ (or disk, with both in it); itself locked while it is made
+//! sandboxes/<id>/   sandbox.json · ready · guest.sock · upper/ · work/; itself locked while it is made. With a disk limit
+//!                   disk, an image of a file system, in place of upper/ and work/
 //! names/<name>      a symbolic link whose text is the id
 //! blocks/<n>        a symbolic link whose text is the id: that range of host ids is taken
 //! workspaces/<id>/  persistent workspaces
