@@ -59,8 +59,8 @@ pub(super) async fn serve_tcp(gate: &Gate, mut client: TcpStream) -> io::Result<
         let Some((answer, _)) = answer(gate, &query).await else { return Ok(()) };
         let bytes = answer.to_vec().map_err(io::Error::other)?;
         let length = u16::try_from(bytes.len()).map_err(io::Error::other)?;
-        client.write_all(&length.to_be_bytes()).await?;
-        client.write_all(&bytes).await?;
+        // In one piece, as RFC 7766 asks for: there are clients that read once.
+        client.write_all(&[&length.to_be_bytes()[..], &bytes].concat()).await?;
     }
 }
 
