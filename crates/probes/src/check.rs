@@ -8,7 +8,6 @@ use std::time::Duration;
 use eyot::Error;
 use futures_util::future::BoxFuture;
 
-use crate::open_holes;
 use crate::world::World;
 
 /// One threat.
@@ -33,13 +32,11 @@ impl Case {
                 Err(Failure::Broken(format!("it hangs: nothing within {} seconds", patience().as_secs())))
             }
         };
-        match (came_to, open_holes::of(self.name)) {
-            (Ok(()), None) => Ok(Verdict::Holds),
-            (Ok(()), Some(hole)) => Err(format!("it holds; take it off the list of open holes: {hole}")),
-            (Err(Failure::NotHere(reason)), _) => Ok(Verdict::NotHere(reason)),
-            (Err(Failure::NotEnforced(reason)), _) => Ok(Verdict::NotEnforced(reason)),
-            (Err(Failure::Broken(_)), Some(hole)) => Ok(Verdict::NotEnforced(hole.to_owned())),
-            (Err(Failure::Broken(broken)), None) => Err(broken),
+        match came_to {
+            Ok(()) => Ok(Verdict::Holds),
+            Err(Failure::NotHere(reason)) => Ok(Verdict::NotHere(reason)),
+            Err(Failure::NotEnforced(reason)) => Ok(Verdict::NotEnforced(reason)),
+            Err(Failure::Broken(broken)) => Err(broken),
         }
     }
 }

@@ -12,7 +12,6 @@
 
 mod check;
 mod facts;
-mod open_holes;
 mod probe;
 mod rows;
 mod sys;
