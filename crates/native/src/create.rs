@@ -72,21 +72,15 @@ impl Maker<'_> {
         let disk = self.disks.wanted(&spec.spec().limits)?;
         let wanted = wanted_groups(spec);
         let born_in_group = self.launcher.home().is_ok_and(|home| home.plan(&wanted).into);
-        let own_network = spec.spec().network != NetworkMode::Host;
         let early = match born_in_group {
             true => None,
-            false => Some(self.launcher.begin(own_network, None)?),
+            false => Some(self.begin(spec, None)?),
         };
         let image = self.images.resolve(self.state, spec.spec().image.as_deref(), as_root)?;
         let mut unfinished = self.claim(spec, &image)?;
         unfinished.record.groups = self.group_paths(spec, &wanted);
-        let (begun, groups) = match early {
-            Some(begun) => (begun, None),
-            None => {
-                let groups = self.make_groups(spec, &wanted)?;
-                (self.launcher.begin(own_network, groups.into.as_ref().map(AsFd::as_fd))?, Some(groups))
-            }
-        };
+        let begun = early.map_or_else(|| self.begin(spec, self.make_birthplace(spec, &wanted)?), Ok)?;
+        let groups = self.make_groups(spec, &wanted)?;
         let map = unfinished.claim_ids(as_root)?;
         let users = Users::of(spec, map, image.lower.as_ref())?;
         let disk = disk.map(|wanted| self.make_disk(&wanted, &unfinished.directory)).transpose()?;
@@ -112,7 +106,6 @@ impl Maker<'_> {
             // Whoever removes what is left of a failed create must know which workspace was there before.
             unfinished.write_record()?;
         }
-        let groups = groups.map_or_else(|| self.make_groups(spec, &wanted), Ok)?;
         let own = Own { groups, disk };
         let stream = self.launch(begun, &mut unfinished, plan, spec, &users, own)?;
         if !outlives {
@@ -120,6 +113,12 @@ impl Maker<'_> {
             unfinished.write_record()?;
         }
         Ok((unfinished, stream))
+    }
+
+    /// Has its namespaces made while everything else is.
+    fn begin(&self, spec: &ValidSpec, into_group: Option<OwnedFd>) -> Result<Begun<'_>> {
+        let own_network = spec.spec().network != NetworkMode::Host;
+        self.launcher.begin(own_network, into_group.as_ref().map(AsFd::as_fd))
     }
 
     /// Starts the guest, and whoever serves its network.
@@ -200,8 +199,14 @@ impl Maker<'_> {
         self.launcher.home().map_or(Vec::new(), |home| home.paths(spec.id().as_str(), wanted))
     }
 
-    /// Makes its control groups and opens what it takes to enter them. Whoever finds the sandbox unfinished and without
-    /// a record knows by its id which groups may have been made.
+    /// Makes the control group that it is born into, if there is to be one. Whoever finds the sandbox unfinished and
+    /// without a record knows by its id which groups may have been made.
+    fn make_birthplace(&self, spec: &ValidSpec, wanted: &Wanted) -> Result<Option<OwnedFd>> {
+        let made = self.launcher.home().map(|home| home.make_birthplace(spec.id().as_str(), wanted));
+        made.unwrap_or(Ok(None)).map_err(|(step, error)| failed(step)(error))
+    }
+
+    /// Makes its other control groups, limits all, and opens what it takes to enter them.
     fn make_groups(&self, spec: &ValidSpec, wanted: &Wanted) -> Result<GroupDescriptors> {
         let Ok(home) = self.launcher.home() else {
             return Ok(GroupDescriptors::default());

@@ -27,8 +27,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What is needed to enter the groups, and to learn of memory that ran out.
 #[derive(Debug, Default)]
 pub(crate) struct GroupDescriptors {
-    /// The directory of the v2 group, which the sandbox is born into.
-    pub into: Option<OwnedFd>,
     /// The `tasks` of each v1 group, open for writing.
     pub tasks: Vec<OwnedFd>,
     /// The file that counts the kills for want of memory, open for reading.
@@ -70,7 +68,20 @@ impl Home {
         self.branches.iter().filter(move |branch| branch.is_needed(wanted))
     }
 
-    /// Makes them and sets their limits. `fail_step`: for tests of failing closed, the step with this name fails.
+    /// Makes the v2 group that the sandbox is born into, if it has one, and opens its directory. It limits nothing
+    /// before [`Home::make`], so nothing may run in it until then.
+    pub(crate) fn make_birthplace(&self, id: &str, wanted: &Wanted) -> Result<Option<OwnedFd>, FailedStep> {
+        let Some(branch) = self.branches_for(wanted).find(|branch| branch.version == Version::V2) else {
+            return Ok(None);
+        };
+        let path = branch.path(id);
+        let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
+        let made = fs::create_dir(&path)
+            .and_then(|()| Ok(rustix::fs::open(&path, flags, rustix::fs::Mode::empty())?));
+        made.map(Some).map_err(|error| (MAKE, error))
+    }
+
+    /// Makes the others and sets the limits of all. `fail_step`: for tests of failing closed, the step with this name fails.
     pub(crate) fn make(
         &self,
         id: &str,
@@ -85,7 +96,9 @@ impl Home {
         let mut made = Vec::new();
         for branch in self.branches_for(wanted) {
             let path = branch.path(id);
-            fs::create_dir(&path).map_err(|error| (MAKE, error))?;
+            if branch.version == Version::V1 {
+                fs::create_dir(&path).map_err(|error| (MAKE, error))?;
+            }
             made.push((branch, path));
         }
         forced(LIMIT).map_err(|error| (LIMIT, error))?;
@@ -113,12 +126,7 @@ impl Groups<'_> {
         let mut descriptors = GroupDescriptors::default();
         for (branch, path) in &self.made {
             let events = match branch.version {
-                Version::V2 => {
-                    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY;
-                    let flags = flags | rustix::fs::OFlags::CLOEXEC;
-                    descriptors.into = Some(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?);
-                    "memory.events"
-                }
+                Version::V2 => "memory.events",
                 Version::V1 => {
                     let tasks = OpenOptions::new().write(true).open(path.join("tasks"))?;
                     descriptors.tasks.push(tasks.into());
