@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Fixture;
-use super::check::{Check, cases, ensure, ensure_eq, output, promptly, sh, with_spec};
+use super::check::{Check, cases, ensure, ensure_eq, output, promptly, sh, slowness, with_spec};
 use super::tree::cleared;
 use crate::exec::{ExecEvent, ExecOptions, ExecResult, Outcome};
 use crate::sandbox::Sandbox;
@@ -88,7 +88,7 @@ async fn a_deadline_of_2_to_the_53_is_none(sandbox: Sandbox) -> Check {
 }
 
 async fn a_deadline_in_a_flood_is_kept(sandbox: Sandbox) -> Check {
-    let result = timed(&sandbox, "yes & yes >&2", 300).await?;
+    let result = timed(&sandbox, "yes & yes >&2", 300 * u64::from(slowness())).await?;
     ensure_eq!(result.outcome, Outcome::TimedOut);
     ensure!(result.stdout_bytes > 0 && result.stderr_bytes > 0, "nothing of the flood arrived");
     Ok(())
