@@ -16,11 +16,13 @@ mod isolation;
 mod network;
 mod observer;
 mod path;
+mod pool;
 mod process;
 mod provider;
 mod sandbox;
 mod search;
 mod spec;
+mod transfer;
 mod watch;
 mod workspace;
 
@@ -46,6 +48,10 @@ pub use observer::{
     OrphanSettlement, SandboxEvent,
 };
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, Place, SandboxPath, WorkspacePath};
+pub use pool::{
+    DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, POOL_WORKDIR, PoolCreate, PoolCreated, PoolEntry, PoolOptions,
+    PoolQuotas, PoolStatus, Preview, SandboxPool, Service,
+};
 pub use process::{
     LiveProcess, LiveProcesses, Log, LogChunk, LogQuery, LogRange, LogStream, ProcessId, ProcessInfo,
     ProcessStatus, Usage,
@@ -58,6 +64,7 @@ pub use spec::{
     Security, ValidSpec, WorkspaceSpec,
 };
 pub use tokio_util::sync::CancellationToken;
+pub use transfer::{Transfer, Transferred, transfer};
 pub use watch::{MAX_WATCHED_DIRECTORIES, WatchEvent, WatchEventKind, WatchOptions};
 pub use workspace::{
     DEFAULT_TIMEOUT_MS, OutputCallback, PageOptions, TextPage, TruncatedBy, Workspace, WorkspaceEntry,

@@ -1,0 +1,121 @@
+//! What a pool is told when it is opened, and what a sandbox of it is told when it is made.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::spec::{SandboxName, SandboxSpec};
+
+/// How long a sandbox of a pool may be idle before it sleeps, in milliseconds, when nobody says otherwise: 10 minutes.
+pub const DEFAULT_SLEEP_AFTER_MS: u64 = 600_000;
+/// Where commands of a pool's sandboxes start when its template names no other directory: writable in every image.
+pub const POOL_WORKDIR: &str = "/home/user";
+/// The sandbox that is meant when none is named.
+pub const DEFAULT_SANDBOX: &str = "default";
+
+/// How a pool is opened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PoolOptions {
+    /// Its name. Pools of different names share nothing.
+    pub name: SandboxName,
+    /// What its sandboxes are made from where a create says nothing else. Id, name and image are not looked at; without a
+    /// working directory they start in [`POOL_WORKDIR`].
+    pub template: SandboxSpec,
+    /// Other names for images: what callers say, and what the provider is asked for.
+    pub images: BTreeMap<String, String>,
+    /// The image of sandboxes that name none; `None`: the provider's default.
+    pub default_image: Option<String>,
+    /// A sandbox that has been idle for this many milliseconds sleeps; `None`: never. By default
+    /// [`DEFAULT_SLEEP_AFTER_MS`].
+    pub sleep_after_ms: Option<u64>,
+    /// How much its sandboxes may use together.
+    pub quotas: PoolQuotas,
+}
+
+impl Default for PoolOptions {
+    fn default() -> Self {
+        Self {
+            name: SandboxName::parse(DEFAULT_SANDBOX).expect("`default` is a name"),
+            template: SandboxSpec::default(),
+            images: BTreeMap::new(),
+            default_image: None,
+            sleep_after_ms: Some(DEFAULT_SLEEP_AFTER_MS),
+            quotas: PoolQuotas::default(),
+        }
+    }
+}
+
+/// How much the sandboxes of a pool may use together. `None`: as much as the host has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PoolQuotas {
+    /// How many there may be, sleeping ones included.
+    pub max_sandboxes: Option<u64>,
+    /// The sum of their `limits.memory_mib`; one without that limit can't be made then.
+    pub memory_mib: Option<u64>,
+    /// The sum of their `limits.disk_mib`; one without that limit can't be made then.
+    pub disk_mib: Option<u64>,
+}
+
+/// What one sandbox of a pool is made from, where that differs from the pool's template.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PoolCreate {
+    /// Its image: an alias of the pool, or what the provider knows by that name.
+    pub image: Option<String>,
+    /// It sleeps after this many idle milliseconds; `None`: the pool's number.
+    pub sleep_after_ms: Option<u64>,
+    /// In place of the pool's template.
+    pub spec: Option<SandboxSpec>,
+    /// What runs in it whenever it is awake: started with it, and again when it wakes.
+    pub services: Vec<Service>,
+}
+
+/// A program that runs whenever its sandbox is awake.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Service {
+    /// A shell line.
+    pub command: String,
+    /// Where it starts, resolved against the working directory.
+    #[serde(default)]
+    pub cwd: Option<String>,
+    /// Variables layered over the sandbox's.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+}
+
+/// What came of a create.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PoolCreated {
+    /// The sandbox's name.
+    pub sandbox: SandboxName,
+    /// `false`: it was there already, and was left as it is.
+    pub created: bool,
+    /// The image it is made of, as it was named: when it was there already, the one it was made of then.
+    pub image: String,
+    /// In what the one that was there differs from what was asked for now, such as `image`; empty for a new one.
+    pub differs: Vec<String>,
+}
+
+/// A sandbox of a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PoolEntry {
+    /// Its name.
+    pub name: SandboxName,
+    /// Its image, as it was named.
+    pub image: String,
+    /// Whether it has processes.
+    pub status: PoolStatus,
+}
+
+/// Whether a sandbox of a pool has processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PoolStatus {
+    /// It answers at once.
+    Running,
+    /// It wakes when it is used.
+    Sleeping,
+}

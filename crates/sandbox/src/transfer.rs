@@ -1,0 +1,157 @@
+//! Copying a file or a tree from one sandbox to another, whatever their providers: streamed end to end, so that nothing is
+//! held whole in memory or on the host, and put in place at the end, so that a failure halfway leaves the target as it
+//! was.
+
+mod count;
+
+use futures_util::StreamExt;
+use serde::{Deserialize, Serialize};
+
+use crate::driver::ByteStream;
+use crate::error::{Error, ErrorKind, Result};
+use crate::files::{ByteRange, CreateDirOptions, FileStat, RemoveOptions, TarInOptions, WriteOptions};
+use crate::path::SandboxPath;
+use crate::sandbox::Sandbox;
+use crate::spec::Limits;
+use count::Counter;
+
+/// What is copied, and where to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transfer {
+    /// A file or a directory in the one sandbox.
+    pub from_path: String,
+    /// What it is called in the other one; not a directory to put it in. Parents are made.
+    pub to_path: String,
+    /// Directories are copied with everything below them; without it a directory is refused with `is_directory`.
+    #[serde(default)]
+    pub recursive: bool,
+}
+
+/// What was copied.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transferred {
+    /// Regular files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Copies a file or a tree. A file replaces a file; its permission bits come along. A tree needs a target that is not
+/// there, or an empty directory: `already_exists` otherwise. In a tree permission bits and symbolic links are kept as they
+/// are; a link that is named itself is followed. `not_found`, `is_directory`, `not_directory`, `permission`, `quota`; an
+/// error says which side it comes from.
+pub async fn transfer(from: &Sandbox, to: &Sandbox, what: &Transfer) -> Result<Transferred> {
+    let (source, target) = (from.resolve_path(&what.from_path)?, to.resolve_path(&what.to_path)?);
+    let stat = from.stat(source.as_str()).await?;
+    match (stat.is_directory, what.recursive) {
+        (true, true) => copy_tree((from, &source), (to, &target)).await,
+        (true, false) => Err(is_directory(from, &what.from_path)),
+        (false, _) => copy_file((from, &source), &stat, (to, &target)).await,
+    }
+}
+
+/// A path in a sandbox.
+type At<'a> = (&'a Sandbox, &'a SandboxPath);
+
+fn is_directory(sandbox: &Sandbox, path: &str) -> Error {
+    let message = format!("`{path}` in sandbox `{}` is a directory", sandbox.name());
+    Error::new(ErrorKind::IsDirectory, message)
+        .with_hint("say `recursive` to copy it with everything below it")
+}
+
+async fn copy_file((from, source): At<'_>, stat: &FileStat, (to, target): At<'_>) -> Result<Transferred> {
+    let content = from.read_stream(source.as_str(), ByteRange::default()).await?;
+    let options = WriteOptions { permissions: stat.mode.map(|mode| mode & 0o777), ..WriteOptions::default() };
+    let bytes = to.write_stream(target.as_str(), content, options).await?;
+    Ok(Transferred { files: 1, bytes })
+}
+
+/// Unpacks the tree beside its target and moves it there once it is complete.
+async fn copy_tree((from, source): At<'_>, (to, target): At<'_>) -> Result<Transferred> {
+    check_tree((from, source), (to, target))?;
+    check_target(to, target).await?;
+    let staging = target.parent().resolve(&format!(".eyot-transfer-{}", uuid::Uuid::now_v7().simple()))?;
+    to.create_dir(staging.as_str(), CreateDirOptions { recursive: true }).await?;
+    let unstaged = Staged { sandbox: to.clone(), path: staging.clone(), armed: true };
+    let copied = unpack((from, source), (to, &staging), target).await;
+    let removed = unstaged.remove().await;
+    let copied = copied?;
+    removed.map(|()| copied)
+}
+
+fn check_tree((from, source): At<'_>, (to, target): At<'_>) -> Result<()> {
+    if source.is_root() || target.is_root() {
+        return Err(Error::invalid("path", "a sandbox's whole root can't be copied, or copied to"));
+    }
+    let is_inside = from.id() == to.id() && target.strip_prefix(source).is_some();
+    match is_inside {
+        true => Err(Error::invalid("to_path", "a directory can't be copied to a place inside of itself")),
+        false => Ok(()),
+    }
+}
+
+/// Nothing, or an empty directory.
+async fn check_target(to: &Sandbox, target: &SandboxPath) -> Result<()> {
+    let taken = match to.stat(target.as_str()).await {
+        Err(error) if error.kind() == ErrorKind::NotFound => false,
+        Err(error) => return Err(error),
+        Ok(stat) => !stat.is_directory || !to.list(target.as_str()).await?.is_empty(),
+    };
+    match taken {
+        false => Ok(()),
+        true => {
+            let message = format!("`{target}` in sandbox `{}` is there already, and not empty", to.name());
+            Err(Error::new(ErrorKind::AlreadyExists, message).with_hint(
+                "a tree is copied to a path that is free: name another one, or remove what is there",
+            ))
+        }
+    }
+}
+
+async fn unpack((from, source): At<'_>, (to, staging): At<'_>, target: &SandboxPath) -> Result<Transferred> {
+    let counter = Counter::default();
+    let counted = counter.clone();
+    let tar: ByteStream = from
+        .tar_out(source.as_str())
+        .await?
+        .map(move |piece| piece.inspect(|bytes| counted.see(bytes)))
+        .boxed();
+    // The tree is as large as its sandbox let it become; what the target can hold is the target's to say.
+    let options = TarInOptions { max_total_bytes: Limits::MAX, max_entries: Limits::MAX };
+    to.tar_in(staging.as_str(), tar, options).await?;
+    let unpacked = staging.resolve(source.file_name())?;
+    to.rename(unpacked.as_str(), target.as_str()).await?;
+    Ok(counter.seen())
+}
+
+/// A directory that goes, whatever becomes of the copying: also when nobody waits for it any more.
+struct Staged {
+    sandbox: Sandbox,
+    path: SandboxPath,
+    armed: bool,
+}
+
+const ALL_OF_IT: RemoveOptions = RemoveOptions { recursive: true, force: true };
+
+impl Staged {
+    async fn remove(mut self) -> Result<()> {
+        let removed = self.sandbox.remove(self.path.as_str(), ALL_OF_IT).await;
+        self.armed = false;
+        removed
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if !self.armed {
+            return;
+        }
+        let (sandbox, path) = (self.sandbox.clone(), self.path.clone());
+        tokio::spawn(async move {
+            if let Err(error) = sandbox.remove(path.as_str(), ALL_OF_IT).await {
+                tracing::warn!(%error, "remove what a transfer that was given up has left");
+            }
+        });
+    }
+}
