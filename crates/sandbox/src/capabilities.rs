@@ -61,6 +61,8 @@ pub enum Capability {
     NetworkEgress,
     /// ttl and idle deadlines that fire with no Eyot process alive.
     Deadlines,
+    /// Sandboxes can be put to sleep and woken.
+    Sleep,
 }
 
 /// The set of what a provider can do.

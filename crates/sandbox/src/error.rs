@@ -144,6 +144,12 @@ impl Error {
         self.source.as_ref().is_some_and(|source| source.is::<SandboxOperationUnsupported>())
     }
 
+    /// Whether the sandbox was put to sleep, so that nothing of it is lost: [`crate::Sandbox::wake`] gives a handle that
+    /// works. (That holds as well where somebody else has woken it since the handle at hand was made.)
+    pub fn is_sleeping(&self) -> bool {
+        self.source.as_ref().is_some_and(|source| source.is::<SandboxSleeping>())
+    }
+
     /// What kind of failure this is.
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -162,6 +168,13 @@ impl Error {
     /// The sandbox is gone for good.
     pub fn destroyed(sandbox: impl fmt::Display) -> Self {
         Self::new(ErrorKind::Destroyed, format!("sandbox `{sandbox}` has been destroyed"))
+    }
+
+    /// The sandbox sleeps: `unavailable`, and [`Error::is_sleeping`].
+    pub fn sleeping(sandbox: impl fmt::Display) -> Self {
+        let sleeping = SandboxSleeping { sandbox: sandbox.to_string() };
+        let hint = format!("its files are kept; wake it: eyot wake {sandbox}");
+        Self::new(ErrorKind::Unavailable, sleeping.to_string()).with_hint(hint).with_source(sleeping)
     }
 }
 
@@ -218,6 +231,23 @@ impl From<SandboxOperationUnsupported> for Error {
     }
 }
 
+/// A sandbox sleeps, or was put to sleep since the handle at hand was made.
+///
+/// It travels as an [`Error`] of kind [`ErrorKind::Unavailable`]; this type is its source. See [`Error::is_sleeping`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SandboxSleeping {
+    /// Its name, or its id where that is how it was asked for.
+    pub sandbox: String,
+}
+
+impl fmt::Display for SandboxSleeping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sandbox `{}` sleeps", self.sandbox)
+    }
+}
+
+impl StdError for SandboxSleeping {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,6 +258,15 @@ mod tests {
             assert_eq!(ErrorKind::from_name(kind.as_str()), Some(kind));
             assert_eq!(serde_json::to_string(&kind).unwrap(), format!("\"{kind}\""));
         }
+    }
+
+    #[test]
+    fn a_sleeping_sandbox_is_told_apart_from_one_that_does_not_answer_and_stays_so_in_a_context() {
+        let error = Error::sleeping("builder").context("read file `a`");
+        assert_eq!(error.to_string(), "read file `a`: sandbox `builder` sleeps");
+        assert!(error.is_sleeping() && error.kind() == ErrorKind::Unavailable);
+        assert!(error.hint().is_some_and(|hint| hint.contains("eyot wake builder")));
+        assert!(!Error::new(ErrorKind::Unavailable, "sandbox `builder` sleeps").is_sleeping());
     }
 
     #[test]

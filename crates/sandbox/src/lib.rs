@@ -32,7 +32,7 @@ pub use driver::{
     ByteStream, ExecRequest, Execution, ExecutionControl, ExecutionEvent, ExecutionInput, SandboxDriver,
     TcpStream,
 };
-pub use error::{Error, ErrorKind, Result, SandboxOperationUnsupported};
+pub use error::{Error, ErrorKind, Result, SandboxOperationUnsupported, SandboxSleeping};
 pub use exec::{
     Command, ExecEvent, ExecOptions, ExecResult, ExecStream, ExitStatus, FlatResult, Outcome, PtySize,
     Signal, Stdin,
@@ -60,8 +60,8 @@ pub use provider::{Created, SandboxInfo, SandboxProvider, SandboxStatus};
 pub use sandbox::{KILL_CONFIRM_MS, MAX_BUFFERED_READ_BYTES, Sandbox, StartOptions};
 pub use search::{GlobOptions, GlobResult, GrepMatch, GrepOptions, GrepResult};
 pub use spec::{
-    Lifecycle, Limits, Manifest, Mount, NetworkMode, Requirement, SandboxId, SandboxName, SandboxSpec,
-    Security, ValidSpec, WorkspaceSpec,
+    IdleAction, Lifecycle, Limits, Manifest, Mount, NetworkMode, Requirement, SandboxId, SandboxName,
+    SandboxSpec, Security, ValidSpec, WorkspaceSpec,
 };
 pub use tokio_util::sync::CancellationToken;
 pub use transfer::{Transfer, Transferred, transfer};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capabilities::Capabilities;
 use crate::driver::SandboxDriver;
-use crate::error::Result;
+use crate::error::{Result, SandboxOperationUnsupported};
 use crate::isolation::Isolation;
 use crate::path::SandboxPath;
 use crate::spec::{SandboxId, SandboxName, SandboxSpec, ValidSpec};
@@ -20,6 +20,8 @@ pub enum SandboxStatus {
     Creating,
     /// It answers.
     Running,
+    /// Its processes were stopped; its files and its env are kept, and it can be woken.
+    Sleeping,
     /// Its processes are gone though nobody destroyed it (the host was restarted, say); its files are still there.
     Dead,
 }
@@ -70,7 +72,8 @@ pub trait SandboxProvider: Send + Sync + 'static {
     /// failure halfway leaves nothing.
     async fn create(&self, spec: &ValidSpec) -> Result<Created>;
 
-    /// Finds a living sandbox by id or name: `not_found`, or `destroyed` if it is known to have been.
+    /// Finds a running sandbox by id or name: `not_found`, or `destroyed` if it is known to have been; `unavailable` if
+    /// it sleeps ([`crate::Error::is_sleeping`]).
     async fn open(&self, id_or_name: &str) -> Result<Created>;
 
     /// Every sandbox there is, oldest first.
@@ -78,4 +81,22 @@ pub trait SandboxProvider: Send + Sync + 'static {
 
     /// Destroys a sandbox by id or name, whatever state it is in; `not_found` if there is none.
     async fn remove(&self, id_or_name: &str) -> Result<()>;
+
+    // What follows is optional; each is refused unless the provider has it.
+
+    /// Puts a sandbox to sleep, by id or name: every process is stopped for good, every file that was written is kept
+    /// (what lies in memory, such as `/dev/shm`, is not), and so is its env. One that sleeps already is fine. Commands
+    /// that run end as when their sandbox is destroyed: their calls fail with the error of
+    /// [`crate::Error::sleeping`], as do all later ones on handles that were made before.
+    async fn sleep(&self, id_or_name: &str) -> Result<()> {
+        let _: &str = id_or_name;
+        Err(SandboxOperationUnsupported::new("sleep", self.name(), &[]).into())
+    }
+
+    /// Wakes a sandbox that sleeps, by id or name: the same id, name, files, env, limits, network and user ids, without
+    /// a process. One that runs is opened. A wake that fails leaves it asleep.
+    async fn wake(&self, id_or_name: &str) -> Result<Created> {
+        let _: &str = id_or_name;
+        Err(SandboxOperationUnsupported::new("wake", self.name(), &[]).into())
+    }
 }

@@ -179,7 +179,10 @@ impl Sandbox {
     /// Says what was being done, where, in the error's sentence; errors that already name it all stay as they are.
     pub(crate) fn failed(&self, operation: &str, place: impl fmt::Display) -> impl FnOnce(Error) -> Error {
         let context = format!("{operation} `{place}` in sandbox `{}`", self.name());
-        move |error| match error.kind() == ErrorKind::Destroyed || error.is_unsupported_operation() {
+        move |error| match error.kind() == ErrorKind::Destroyed
+            || error.is_sleeping()
+            || error.is_unsupported_operation()
+        {
             true => error,
             false => error.context(context),
         }

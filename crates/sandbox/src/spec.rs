@@ -205,22 +205,36 @@ impl Limits {
     pub const MAX: u64 = 1 << 53;
 }
 
+/// What becomes of a sandbox that nobody has used for its idle timeout.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IdleAction {
+    /// It is destroyed.
+    #[default]
+    Destroy,
+    /// It is put to sleep: see [`crate::SandboxProvider::sleep`].
+    Sleep,
+}
+
 /// How long a sandbox lives. Both deadlines run from the create, whether an Eyot process is alive or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[doc(alias = "SandboxLifecycleOptions")]
 pub struct Lifecycle {
-    /// It is destroyed this many milliseconds after it was made, even while it works.
+    /// It is destroyed this many milliseconds after it was made, even while it works, and even while it sleeps.
     pub ttl_ms: Option<u64>,
-    /// It is destroyed after this many milliseconds without a call, a running command or traffic.
+    /// After this many milliseconds without a call, a running command or traffic, `on_idle` happens. Time that it sleeps
+    /// does not count.
     pub idle_timeout_ms: Option<u64>,
+    /// What happens when it has been idle for so long.
+    pub on_idle: IdleAction,
     /// `false` switches both deadlines off.
     pub auto_destroy: bool,
 }
 
 impl Default for Lifecycle {
     fn default() -> Self {
-        Self { ttl_ms: None, idle_timeout_ms: None, auto_destroy: true }
+        Self { ttl_ms: None, idle_timeout_ms: None, on_idle: IdleAction::default(), auto_destroy: true }
     }
 }
 

@@ -56,6 +56,7 @@ pub fn status(status: SandboxStatus) -> &'static str {
     match status {
         SandboxStatus::Creating => "creating",
         SandboxStatus::Running => "running",
+        SandboxStatus::Sleeping => "sleeping",
         SandboxStatus::Dead => "dead",
     }
 }

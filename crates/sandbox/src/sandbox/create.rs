@@ -15,7 +15,7 @@ use crate::files::{CreateDirOptions, WriteOptions};
 use crate::observer::Observer;
 use crate::path::{Place, WorkspacePath};
 use crate::provider::{SandboxInfo, SandboxProvider, SandboxStatus};
-use crate::spec::{Manifest, SandboxSpec};
+use crate::spec::{IdleAction, Manifest, SandboxSpec, ValidSpec};
 
 /// How often a get-or-create tries again when the name appears and vanishes under it.
 const GET_OR_CREATE_TRIES: usize = 4;
@@ -40,7 +40,8 @@ impl Sandbox {
         Self::create_with(provider, spec, Some(observer)).await
     }
 
-    /// Finds a living sandbox by id or name: `not_found`, or `destroyed` if it is known to have been.
+    /// Finds a running sandbox by id or name: `not_found`, or `destroyed` if it is known to have been; `unavailable` if
+    /// it sleeps ([`Error::is_sleeping`]).
     pub async fn open(provider: &dyn SandboxProvider, id_or_name: &str) -> Result<Self> {
         Ok(Self::new(provider.open(id_or_name).await?, None, 0))
     }
@@ -54,8 +55,22 @@ impl Sandbox {
         Ok(Self::new(provider.open(id_or_name).await?, Some(observer), 0))
     }
 
+    /// Wakes a sandbox that sleeps, by id or name; one that runs is opened. See [`SandboxProvider::wake`].
+    pub async fn wake(provider: &dyn SandboxProvider, id_or_name: &str) -> Result<Self> {
+        Ok(Self::new(provider.wake(id_or_name).await?, None, 0))
+    }
+
+    /// The same with somebody watching; waking itself is not an event.
+    pub async fn wake_observed(
+        provider: &dyn SandboxProvider,
+        id_or_name: &str,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Self> {
+        Ok(Self::new(provider.wake(id_or_name).await?, Some(observer), 0))
+    }
+
     /// The sandbox of the spec's name (or id, if it has no name), and whether it was made now. A sandbox that exists is
-    /// returned as it is: the rest of the spec is for a new one. A spec with neither always makes a new one. With both, a
+    /// returned as it is, woken if it sleeps: the rest of the spec is for a new one. A spec with neither always makes a new one. With both, a
     /// name that belongs to another id is `already_exists`.
     pub async fn get_or_create(provider: &dyn SandboxProvider, spec: SandboxSpec) -> Result<(Self, bool)> {
         spec.clone().validate()?;
@@ -83,6 +98,7 @@ impl Sandbox {
         observer: Option<Arc<dyn Observer>>,
     ) -> Result<Self> {
         let spec = spec.validate()?;
+        refuse_idle_sleep(provider, &spec)?;
         let created = provider.create(&spec).await?;
         let unfinished = Unfinished { sandbox: Self::new(created, observer, usize::MAX), armed: true };
         // The caller's manifest: a provider need not keep the contents of files in what it knows of a sandbox.
@@ -128,6 +144,17 @@ impl Sandbox {
     }
 }
 
+/// Refuses to make a sandbox that is to sleep when it is idle, where nothing sleeps.
+fn refuse_idle_sleep(provider: &dyn SandboxProvider, spec: &ValidSpec) -> Result<()> {
+    match spec.spec().lifecycle.on_idle {
+        IdleAction::Destroy => Ok(()),
+        IdleAction::Sleep => {
+            let (capabilities, options) = (provider.capabilities(), ["lifecycle.on_idle: sleep"]);
+            capabilities.require(Capability::Sleep, provider.name(), "create", &options)
+        }
+    }
+}
+
 /// The same as [`find`], once nobody is making that sandbox any more.
 async fn find_finished(
     provider: &dyn SandboxProvider,
@@ -157,6 +184,7 @@ async fn is_dead(provider: &dyn SandboxProvider, key: &str) -> Result<bool> {
 /// Opens `key`, or says that it is free. A name is used again after a destroy; an id never is.
 async fn find(provider: &dyn SandboxProvider, key: &str, spec: &SandboxSpec) -> Result<Option<Sandbox>> {
     let found = match Sandbox::open(provider, key).await {
+        Err(error) if error.is_sleeping() => Sandbox::wake(provider, key).await?,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) if error.kind() == ErrorKind::Destroyed && spec.name.is_some() => return Ok(None),
         found => found?,

@@ -1,4 +1,6 @@
-use eyot::{Error, ErrorKind, ExecOptions, Sandbox, SandboxName, SandboxSpec};
+use eyot::{
+    Capability, Error, ErrorKind, ExecOptions, IdleAction, Sandbox, SandboxName, SandboxProvider, SandboxSpec,
+};
 
 use crate::scripted::{Provider, Scripted, error};
 
@@ -63,6 +65,29 @@ async fn get_or_create_opens_what_is_there_and_makes_what_is_not() {
     let (_, made) = Sandbox::get_or_create(&provider, SandboxSpec::default()).await.unwrap();
     assert!(made);
     assert_eq!(driver.log.lines(), ["open a", "open a", "create", "create"]);
+}
+
+#[tokio::test]
+async fn get_or_create_wakes_what_sleeps() {
+    let driver = Scripted::new(&[Capability::Sleep]);
+    let provider = Provider::of(&driver);
+    provider.opens.lock().unwrap().push_back(Error::sleeping("a"));
+    let (found, made) = Sandbox::get_or_create(&provider, named("a")).await.unwrap();
+    assert_eq!((found.name().as_str(), made), ("a", false));
+    assert_eq!(driver.log.lines(), ["open a", "wake a"]);
+}
+
+#[tokio::test]
+async fn a_sleep_that_the_provider_does_not_know_is_refused_before_anything_is_made() {
+    let driver = Scripted::new(&[]);
+    let mut spec = named("a");
+    spec.lifecycle.on_idle = IdleAction::Sleep;
+    let refused = Sandbox::create(&Provider::of(&driver), spec).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unsupported);
+    assert_eq!(refused.to_string(), "scripted does not support create with \"lifecycle.on_idle: sleep\"");
+    let refused = Provider::of(&driver).sleep("a").await.unwrap_err();
+    assert_eq!(refused.to_string(), "scripted does not support sleep");
+    assert!(driver.log.lines().is_empty());
 }
 
 #[tokio::test]
