@@ -14,7 +14,8 @@ use crate::{machine, packages};
 const USER: &str = "eyot-test";
 
 /// The test programs that make sandboxes.
-const OF_SANDBOXES: [&str; 6] = ["conformance", "threats", "real_programs", "lifecycle", "cli", "host"];
+const OF_SANDBOXES: [&str; 7] =
+    ["conformance", "threats", "real_programs", "lifecycle", "pool", "cli", "host"];
 
 /// Runs the tests.
 fn run_all() -> Result<(), String> {

@@ -131,6 +131,8 @@ fn fused_at_error(stream: ByteStream) -> ByteStream {
         let rest = item.is_ok().then_some(stream);
         Some((item, rest))
     })
+    // Whoever writes it somewhere may look once more after its end.
+    .fuse()
     .boxed()
 }
 

@@ -1,0 +1,52 @@
+//! A state folder of the test's own, and pools over it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use eyot::{ExecOptions, PoolOptions, Sandbox, SandboxName, SandboxPool};
+use eyot_native::{NativeOptions, NativeProvider};
+use libtest_mimic::Failed;
+
+/// A state folder.
+pub struct Session {
+    folder: tempfile::TempDir,
+}
+
+impl Session {
+    pub fn new() -> Result<Self, Failed> {
+        Ok(Self { folder: tempfile::tempdir()? })
+    }
+
+    /// The folder, which has `sandboxes/` and the others.
+    pub fn state(&self) -> std::path::PathBuf {
+        self.folder.path().join("state")
+    }
+
+    /// A provider of its own, as another process would have it.
+    pub fn provider(&self) -> Result<Arc<NativeProvider>, Failed> {
+        Ok(NativeProvider::new(NativeOptions { state: self.state(), ..NativeOptions::default() })?)
+    }
+
+    /// A pool of this name.
+    pub fn pool(&self, name: &str) -> Result<SandboxPool, Failed> {
+        self.pool_with(PoolOptions { name: SandboxName::parse(name)?, ..PoolOptions::default() })
+    }
+
+    pub fn pool_with(&self, options: PoolOptions) -> Result<SandboxPool, Failed> {
+        Ok(SandboxPool::open(self.provider()?, options)?)
+    }
+
+    /// How many sandboxes there are, whosever.
+    pub fn count(&self) -> Result<usize, Failed> {
+        Ok(std::fs::read_dir(Path::new(&self.state()).join("sandboxes"))?.count())
+    }
+}
+
+/// What a shell line prints; it must succeed.
+pub async fn output(sandbox: &Sandbox, line: &str) -> Result<String, Failed> {
+    let result = sandbox.exec(line, ExecOptions::default()).await?;
+    match result.success() {
+        true => Ok(result.stdout_text().trim_end().to_owned()),
+        false => Err(format!("`{line}`: {:?}, {}", result.outcome, result.stderr_text()).into()),
+    }
+}
