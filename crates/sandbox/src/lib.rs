@@ -22,6 +22,7 @@ mod provider;
 mod sandbox;
 mod search;
 mod spec;
+pub mod tools;
 mod transfer;
 mod watch;
 mod workspace;

@@ -1,0 +1,27 @@
+//! What a model is given to work with: tools as JSON Schemas, and what answers its calls. One table serves Rust, the
+//! command line, HTTP and MCP alike.
+//!
+//! A [`Toolset`] is a list of [`ToolDef`]s; [`toolset()`] has the ones that come with Eyot, and your own stand beside them.
+//! [`handle_tool_call()`] checks a call's arguments against the tool's schema, runs it and answers with a [`ToolOutput`]:
+//! it never fails and never panics, for its answer is for a model to read.
+
+mod arguments;
+mod call;
+mod clip;
+mod context;
+mod definition;
+mod format;
+mod output;
+mod prompt;
+mod registry;
+mod schema;
+mod set;
+
+pub use call::handle_tool_call;
+pub use clip::{Clipped, MAX_TEXT_BYTES, clip};
+pub use context::{ToolContext, ToolProgress};
+pub use definition::{MAX_TOOL_NAME_BYTES, ToolDef};
+pub use format::ToolFormat;
+pub use output::{ToolContent, ToolOutput};
+pub use registry::{toolset, toolset_names};
+pub use set::Toolset;

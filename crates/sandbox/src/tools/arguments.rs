@@ -1,0 +1,135 @@
+//! Holding a call's arguments against a schema: everything that is wrong is told at once, in sentences that a model can
+//! act on; what is meant but written otherwise (3.0 for 3, `null` for nothing) is put right.
+
+mod expectation;
+
+use serde_json::{Map, Value};
+
+use expectation::{expectation, fits, shown};
+
+/// The longest list of problems; whoever makes more hears of the first ones.
+const MAX_PROBLEMS: usize = 20;
+
+/// The arguments put right, or everything that is wrong with them, a line each.
+pub(super) fn check(schema: &Value, mut input: Value) -> Result<Value, String> {
+    if !input.is_object() {
+        return Err(format!("the arguments must be an object, got {}", shown(&input)));
+    }
+    let mut problems = Vec::new();
+    value("", schema, &mut input, &mut problems);
+    if problems.is_empty() {
+        return Ok(input);
+    }
+    let more = problems.len().saturating_sub(MAX_PROBLEMS);
+    problems.truncate(MAX_PROBLEMS);
+    if more > 0 {
+        problems.push(format!("and {more} more"));
+    }
+    Err(problems.join("\n"))
+}
+
+fn value(at: &str, schema: &Value, input: &mut Value, problems: &mut Vec<String>) {
+    if let Some(choices) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
+        return any_of(at, choices, input, problems);
+    }
+    make_integer(schema, input);
+    if !fits(schema, input) {
+        return problems.push(format!("`{at}` must be {}, got {}", expectation(schema), shown(input)));
+    }
+    match input {
+        Value::Object(fields) => object(at, schema, fields, problems),
+        Value::Array(items) => {
+            if let Some(of) = schema.get("items") {
+                for (index, item) in items.iter_mut().enumerate() {
+                    value(&format!("{at}[{index}]"), of, item, problems);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The first choice that it fits counts.
+fn any_of(at: &str, choices: &[Value], input: &mut Value, problems: &mut Vec<String>) {
+    for choice in choices {
+        let (mut tried, mut wrong) = (input.clone(), Vec::new());
+        value(at, choice, &mut tried, &mut wrong);
+        if wrong.is_empty() {
+            *input = tried;
+            return;
+        }
+    }
+    let expected: Vec<_> = choices.iter().map(expectation).collect();
+    problems.push(format!("`{at}` must be {}, got {}", expected.join(", or "), shown(input)));
+}
+
+/// What is written as 3.0 and meant as 3.
+fn make_integer(schema: &Value, input: &mut Value) {
+    /// Beyond it not every integer is a double.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if schema.get("type").is_none_or(|name| name != "integer") || input.is_u64() || input.is_i64() {
+        return;
+    }
+    if let Some(number) = input.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= EXACT) {
+        // It is exact: that was just looked at.
+        #[allow(clippy::cast_possible_truncation)]
+        let integer = number as i64;
+        *input = integer.into();
+    }
+}
+
+fn object(at: &str, schema: &Value, fields: &mut Map<String, Value>, problems: &mut Vec<String>) {
+    let none = Map::new();
+    let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
+    let required: Vec<&str> = match schema.get("required").and_then(Value::as_array) {
+        Some(names) => names.iter().filter_map(Value::as_str).collect(),
+        None => Vec::new(),
+    };
+    let is_optional = |name: &str| known.contains_key(name) && !required.contains(&name);
+    fields.retain(|name, field| !(field.is_null() && is_optional(name) && !takes_null(&known[name])));
+    for name in required.iter().filter(|name| !fields.contains_key(**name)) {
+        let expected = known.get(*name).map_or_else(|| "there".to_owned(), expectation);
+        problems.push(format!("`{}` is missing; it must be {expected}", inside(at, name)));
+    }
+    for (name, field) in fields.iter_mut() {
+        match (known.get(name), schema.get("additionalProperties")) {
+            (Some(schema), _) => value(&inside(at, name), schema, field, problems),
+            (None, Some(Value::Bool(false))) => problems.push(unknown(at, name, known)),
+            (None, Some(others)) => value(&inside(at, name), others, field, problems),
+            (None, None) => {}
+        }
+    }
+}
+
+fn takes_null(schema: &Value) -> bool {
+    fits(schema, &Value::Null)
+}
+
+fn inside(at: &str, name: &str) -> String {
+    if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") }
+}
+
+/// How alike two names must be (0 to 1) to be taken for one another.
+const ALIKE: f64 = 0.75;
+
+fn unknown(at: &str, name: &str, known: &Map<String, Value>) -> String {
+    let name_shown = shown(&Value::String(inside(at, name)));
+    let name_shown = name_shown.trim_matches('"');
+    let likeness = |other: &str| strsim::jaro_winkler(&folded(name), &folded(other));
+    let best = known.keys().map(|other| (likeness(other), other)).max_by(|a, b| a.0.total_cmp(&b.0));
+    match best {
+        Some((likeness, other)) if likeness >= ALIKE => {
+            format!("`{name_shown}` is unknown; did you mean `{}`?", inside(at, other))
+        }
+        _ if known.is_empty() => format!("`{name_shown}` is unknown; there are no arguments"),
+        _ => {
+            let names: Vec<_> = known.keys().map(|name| format!("`{name}`")).collect();
+            format!("`{name_shown}` is unknown; there are: {}", names.join(", "))
+        }
+    }
+}
+
+/// `timeoutMs` and `timeout-ms` are `timeout_ms`.
+fn folded(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
