@@ -165,6 +165,25 @@ impl Error {
         Self::new(ErrorKind::Invalid, format!("`{field}` {reason}"))
     }
 
+    /// The host's own files refused: `what` is verb and object, such as `append to the event log`.
+    pub(crate) fn host(what: impl fmt::Display, error: std::io::Error) -> Self {
+        use std::io::ErrorKind as Host;
+        let kind = match error.kind() {
+            Host::NotFound => ErrorKind::NotFound,
+            Host::PermissionDenied | Host::ReadOnlyFilesystem => ErrorKind::Permission,
+            Host::StorageFull | Host::QuotaExceeded => ErrorKind::Quota,
+            Host::NotADirectory => ErrorKind::NotDirectory,
+            _ => ErrorKind::Unavailable,
+        };
+        // Without the number, and with a small letter: it is the end of a sentence.
+        let reason = error.to_string();
+        let reason = reason.split(" (os error").next().unwrap_or_default();
+        let mut letters = reason.chars();
+        let first = letters.next().map(|first| first.to_ascii_lowercase()).into_iter();
+        let reason: String = first.chain(letters).collect();
+        Self::new(kind, format!("{what}: {reason}")).with_source(error)
+    }
+
     /// The sandbox is gone for good.
     pub fn destroyed(sandbox: impl fmt::Display) -> Self {
         Self::new(ErrorKind::Destroyed, format!("sandbox `{sandbox}` has been destroyed"))

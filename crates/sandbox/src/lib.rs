@@ -10,6 +10,7 @@ mod capabilities;
 pub mod conformance;
 mod driver;
 mod error;
+pub mod events;
 mod exec;
 mod files;
 mod isolation;

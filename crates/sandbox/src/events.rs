@@ -1,0 +1,140 @@
+//! The event log: what happened to whom, when and why. One JSON line for each event, in segment files of a bounded size
+//! of which the oldest go; every line carries the hash of the one before it, so that a change shows.
+//!
+//! Several processes append to one log. What it knows of itself (the last event, how far the newest segment goes) lies
+//! in a small file, `head`, which is also the lock that a writer holds while it appends; a process that is killed
+//! between the line and the head leaves a line more than the head knows, or a torn one. The next append takes the first
+//! in and cuts the second off, and notes it. Nothing is synced: an event that was acknowledged survives the end of
+//! every process, but not a power failure.
+//!
+//! What it is not: a proof against somebody who may write in the folder and takes the trouble to compute every hash
+//! anew. It holds no key.
+
+mod append;
+mod event;
+mod follow;
+mod head;
+mod line;
+mod read;
+mod recorder;
+mod segment;
+mod verify;
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use futures_util::Stream;
+
+pub use event::{Event, EventHash, EventKind, MAX_COMMAND_BYTES, MAX_REASON_BYTES, MAX_TEXT_BYTES, NewEvent};
+pub use recorder::EventRecorder;
+pub use verify::{BrokenChain, Verified};
+
+use crate::error::{Error, Result};
+use append::Writer;
+use follow::Changes;
+use read::Cursor;
+
+/// How much of the past is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventLogOptions {
+    /// A segment gets no further line beyond this size, in bytes; at least 1. By default 8 MiB. A single line may be larger.
+    pub max_segment_bytes: u64,
+    /// How many segments are kept, the newest included; at least 1. By default 16.
+    pub max_segments: usize,
+}
+
+impl Default for EventLogOptions {
+    fn default() -> Self {
+        Self { max_segment_bytes: 8 << 20, max_segments: 16 }
+    }
+}
+
+/// A log in a folder. Opened by any number of processes at once, each with options of its own.
+pub struct EventLog {
+    folder: PathBuf,
+    writer: Mutex<Writer>,
+    /// What followers wait for; made for the first of them, gone with the last.
+    changes: Mutex<Weak<Changes>>,
+}
+
+impl EventLog {
+    /// Opens the log in this folder, which is made (mode 0700, parents too) where there is none. Blocks.
+    pub fn open(folder: impl AsRef<Path>, options: EventLogOptions) -> Result<Arc<Self>> {
+        if options.max_segment_bytes == 0 {
+            return Err(Error::invalid("max_segment_bytes", "must be at least 1"));
+        }
+        if options.max_segments == 0 {
+            return Err(Error::invalid("max_segments", "must be at least 1"));
+        }
+        let folder = folder.as_ref().to_owned();
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        made.map_err(|error| Error::host("open the event log", error))?;
+        let writer = Mutex::new(Writer::new(folder.clone(), options));
+        Ok(Arc::new(Self { folder, writer, changes: Mutex::new(Weak::new()) }))
+    }
+
+    /// Adds an event, and answers it with its number, time and hash. Texts longer than the limits of [`NewEvent`] are cut.
+    ///
+    /// Blocks, for some microseconds unless another process holds the lock: from async code use [`EventLog::record`].
+    /// After an error the event is most likely not there, but it may be (as with any interrupted write).
+    pub fn append(&self, event: NewEvent) -> Result<Event> {
+        let event = event.checked()?;
+        // A thread that panicked while it wrote left at most what a killed process leaves, which every append expects.
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.append(event).map_err(|error| Error::host("append to the event log", error))
+    }
+
+    /// [`EventLog::append`] on a thread that may block. Once begun it is carried out, also when nobody waits any more.
+    pub async fn record(self: &Arc<Self>, event: NewEvent) -> Result<Event> {
+        let log = self.clone();
+        blocking(move || log.append(event)).await
+    }
+
+    /// Checks every line that is kept against its own hash, the line before it, its number, and the head's account of
+    /// where the log begins and ends. A line that is torn, as a killed process leaves it, is no fault. Blocks, for as long
+    /// as it takes to read all segments; others can append meanwhile.
+    ///
+    /// A chain that does not hold is an error of kind `conflict` whose source is a [`BrokenChain`].
+    pub fn verify(&self) -> Result<Verified> {
+        verify::verify(&self.folder)
+    }
+
+    /// At most `limit` events from number `from_seq` on, or from the first that is kept if that one is gone. Fewer than
+    /// `limit` means that there are no more yet. Hashes are not checked. Blocks.
+    pub fn read(&self, from_seq: u64, limit: usize) -> Result<Vec<Event>> {
+        Cursor::new(self.folder.clone(), from_seq).next_batch(limit)
+    }
+
+    /// The events from number `from_seq` on, first those that are there, then each as it is appended, by whatever process.
+    /// Numbers have no gaps, except where so much was appended meanwhile that segments went before they were read: the
+    /// stream goes on with the first event that is kept. It ends with an error; dropping it is how to stop.
+    ///
+    /// Must be polled within a Tokio runtime.
+    pub fn follow(
+        self: &Arc<Self>,
+        from_seq: u64,
+    ) -> impl Stream<Item = Result<Event>> + Send + 'static + use<> {
+        follow::follow(self.clone(), from_seq)
+    }
+
+    fn changes(&self) -> Result<Arc<Changes>> {
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shared) = changes.upgrade() {
+            return Ok(shared);
+        }
+        let watched = Arc::new(Changes::watch(&self.folder)?);
+        *changes = Arc::downgrade(&watched);
+        Ok(watched)
+    }
+}
+
+/// Runs what blocks where it may.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| {
+        Err(Error::new(crate::ErrorKind::Internal, "use the event log: its thread ended early")
+            .with_source(error))
+    })
+}

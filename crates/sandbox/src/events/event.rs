@@ -1,0 +1,320 @@
+//! What an event is, and how much of each text is kept.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use eyot_egress::{EgressProtocol, EgressVerdict};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::exec::Outcome;
+
+/// How many bytes of a command's line are kept.
+pub const MAX_COMMAND_BYTES: usize = 4096;
+/// How many bytes of a reason are kept.
+pub const MAX_REASON_BYTES: usize = 1024;
+/// How many bytes of every other text (names, paths, addresses) are kept.
+pub const MAX_TEXT_BYTES: usize = 4096;
+
+/// What stands at the end of a text that was cut.
+const CUT: &str = "…";
+
+/// An event as it stands in the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Counts the log's events from 1, without gaps.
+    pub seq: u64,
+    /// When it was appended, in milliseconds since 1970 (UTC) by the host's clock, which may be set back.
+    pub time_ms: i64,
+    /// The pool that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
+    /// The name of the sandbox that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
+    /// The id of the sandbox that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox_id: Option<String>,
+    /// What happened. In JSON its fields stand beside the others, with its name under `kind`.
+    #[serde(flatten)]
+    pub kind: EventKind,
+    /// Why it happened; never empty.
+    pub reason: String,
+    /// The hash of the event before it; zeros for the first.
+    pub previous: EventHash,
+    /// SHA-256 of the event's line without this field (and without the comma before it and the line's end).
+    pub hash: EventHash,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EventKind {
+    /// The sandbox was made.
+    Created,
+    /// The sandbox was asleep and runs again.
+    Woke,
+    /// The sandbox's processes were stopped; its files are kept.
+    Slept,
+    /// The sandbox is gone for good.
+    Destroyed,
+    /// A command is about to start.
+    ExecStarted {
+        /// Its shell line, or its arguments with spaces between them, as they were given: whoever puts a secret on a
+        /// command's line finds it here. Standard input and variables are never recorded.
+        command: String,
+    },
+    /// A command ended.
+    ExecEnded {
+        /// The same text as at its start.
+        command: String,
+        /// What came of it.
+        outcome: Outcome,
+        /// From its start to its end, in milliseconds.
+        duration_ms: u64,
+        /// How many bytes it wrote to standard output. What they were is not recorded.
+        stdout_bytes: u64,
+        /// How many bytes it wrote to standard error.
+        stderr_bytes: u64,
+    },
+    /// A file was written through the handle; what commands write is not told.
+    FileWritten {
+        /// Its path.
+        path: String,
+        /// How many bytes were written.
+        size: u64,
+    },
+    /// A file or a tree arrived from another sandbox.
+    Transferred {
+        /// The name of the sandbox that it came from.
+        from: String,
+        /// Its path there.
+        from_path: String,
+        /// Its path here.
+        to_path: String,
+        /// How many files it was.
+        files: u64,
+        /// How many bytes these have together.
+        bytes: u64,
+    },
+    /// A port of the sandbox can be reached from outside.
+    PortOpened {
+        /// The port inside.
+        port: u16,
+        /// Where it can be reached.
+        url: String,
+    },
+    /// Something inside tried to reach something outside. Why it was decided so is the event's reason.
+    EgressDecided {
+        /// What was decided.
+        verdict: EgressVerdict,
+        /// How it was asked for.
+        protocol: EgressProtocol,
+        /// The host as it was asked for.
+        host: String,
+        /// The port; none for a name's addresses.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        port: Option<u16>,
+        /// The address that was dialled or refused, where it came to one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        address: Option<IpAddr>,
+    },
+    /// Something was found in a state that nobody had left it in on purpose, and was put right.
+    Reconciled {
+        /// What was found and done.
+        what: String,
+    },
+    /// A kind that this version does not know: a later one wrote it. Never appended.
+    #[serde(other)]
+    Unknown,
+}
+
+impl EventKind {
+    /// The kind's name as it stands in the log, such as `exec_started`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Woke => "woke",
+            Self::Slept => "slept",
+            Self::Destroyed => "destroyed",
+            Self::ExecStarted { .. } => "exec_started",
+            Self::ExecEnded { .. } => "exec_ended",
+            Self::FileWritten { .. } => "file_written",
+            Self::Transferred { .. } => "transferred",
+            Self::PortOpened { .. } => "port_opened",
+            Self::EgressDecided { .. } => "egress_decided",
+            Self::Reconciled { .. } => "reconciled",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    fn cut(&mut self) {
+        match self {
+            Self::ExecStarted { command } | Self::ExecEnded { command, .. } => {
+                cut(command, MAX_COMMAND_BYTES);
+            }
+            Self::FileWritten { path, .. } => cut(path, MAX_TEXT_BYTES),
+            Self::Transferred { from, from_path, to_path, .. } => {
+                for text in [from, from_path, to_path] {
+                    cut(text, MAX_TEXT_BYTES);
+                }
+            }
+            Self::PortOpened { url: text, .. }
+            | Self::EgressDecided { host: text, .. }
+            | Self::Reconciled { what: text } => cut(text, MAX_TEXT_BYTES),
+            Self::Created | Self::Woke | Self::Slept | Self::Destroyed | Self::Unknown => {}
+        }
+    }
+}
+
+/// An event that is to be appended. Texts may be of any length; what is longer than [`MAX_COMMAND_BYTES`],
+/// [`MAX_REASON_BYTES`] or [`MAX_TEXT_BYTES`] is cut there and ends with `…`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewEvent {
+    /// The pool that it is about.
+    pub pool: Option<String>,
+    /// The name of the sandbox that it is about.
+    pub sandbox: Option<String>,
+    /// The id of the sandbox that it is about.
+    pub sandbox_id: Option<String>,
+    /// Why it happened; must not be blank.
+    pub reason: String,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+impl NewEvent {
+    /// This happened for this reason, so far to nobody.
+    pub fn new(kind: EventKind, reason: impl Into<String>) -> Self {
+        Self { pool: None, sandbox: None, sandbox_id: None, reason: reason.into(), kind }
+    }
+
+    /// The same event, about this pool.
+    #[must_use]
+    pub fn in_pool(mut self, pool: impl Into<String>) -> Self {
+        self.pool = Some(pool.into());
+        self
+    }
+
+    /// The same event, about the sandbox of this name and id.
+    #[must_use]
+    pub fn of_sandbox(mut self, name: impl Into<String>, id: impl Into<String>) -> Self {
+        (self.sandbox, self.sandbox_id) = (Some(name.into()), Some(id.into()));
+        self
+    }
+
+    /// Refuses what does not belong into the log, and cuts what is too long for it.
+    pub(super) fn checked(mut self) -> Result<Self> {
+        if self.reason.trim().is_empty() {
+            return Err(Error::invalid("reason", "must not be empty: an event says why it happened"));
+        }
+        if self.kind == EventKind::Unknown {
+            return Err(Error::invalid("kind", "must be a kind of event that this version knows"));
+        }
+        cut(&mut self.reason, MAX_REASON_BYTES);
+        for text in [&mut self.pool, &mut self.sandbox, &mut self.sandbox_id].into_iter().flatten() {
+            cut(text, MAX_TEXT_BYTES);
+        }
+        self.kind.cut();
+        Ok(self)
+    }
+}
+
+/// Leaves at most `limit` bytes of whole characters, the mark of the cut included.
+fn cut(text: &mut String, limit: usize) {
+    if text.len() > limit {
+        text.truncate(text.floor_char_boundary(limit - CUT.len()));
+        text.push_str(CUT);
+    }
+}
+
+/// A SHA-256 hash; as text 64 lower-case hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct EventHash([u8; 32]);
+
+impl EventHash {
+    /// What stands before the first event.
+    pub const ZERO: Self = Self([0; 32]);
+
+    /// The hash with these bytes.
+    pub(super) fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Parses 64 lower-case hexadecimal digits.
+    pub fn parse(text: &str) -> Result<Self> {
+        let wrong = || Error::invalid("hash", "must be 64 lower-case hexadecimal digits");
+        let digit = |byte: &u8| match byte {
+            b'0'..=b'9' => Some(byte - b'0'),
+            b'a'..=b'f' => Some(byte - b'a' + 10),
+            _ => None,
+        };
+        let mut digits = text.bytes().map(|byte| digit(&byte));
+        let mut bytes = [0; 32];
+        for byte in &mut bytes {
+            let (high, low) = (digits.next().flatten(), digits.next().flatten());
+            *byte = high.zip(low).map(|(high, low)| high << 4 | low).ok_or_else(wrong)?;
+        }
+        if digits.next().is_some() { Err(wrong()) } else { Ok(Self(bytes)) }
+    }
+}
+
+impl fmt::Display for EventHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for EventHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl TryFrom<String> for EventHash {
+    type Error = Error;
+    fn try_from(text: String) -> Result<Self> {
+        Self::parse(&text)
+    }
+}
+
+impl From<EventHash> for String {
+    fn from(hash: EventHash) -> Self {
+        hash.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blank_reason_and_an_unknown_kind_are_refused() {
+        for reason in ["", " \n"] {
+            let error = NewEvent::new(EventKind::Created, reason).checked().unwrap_err();
+            assert!(error.to_string().starts_with("`reason` must not be empty"), "{error}");
+        }
+        assert!(NewEvent::new(EventKind::Unknown, "x").checked().is_err());
+    }
+
+    #[test]
+    fn long_texts_are_cut_at_a_character_and_say_so() {
+        let kind = EventKind::ExecStarted { command: "ä".repeat(MAX_COMMAND_BYTES) };
+        let event = NewEvent::new(kind, "r".repeat(MAX_REASON_BYTES)).checked().unwrap();
+        let EventKind::ExecStarted { command } = event.kind else { panic!("a start") };
+        assert!(command.len() <= MAX_COMMAND_BYTES && command.ends_with("ä…"));
+        assert_eq!(event.reason.len(), MAX_REASON_BYTES);
+        assert!(!event.reason.ends_with('…'), "what fits is not cut");
+    }
+
+    #[test]
+    fn a_hash_is_64_digits_and_nothing_else() {
+        let text = "0123456789abcdef".repeat(4);
+        assert_eq!(EventHash::parse(&text).unwrap().to_string(), text);
+        for wrong in ["", &text[1..], &text.to_uppercase(), &format!("{text}0"), &"ä".repeat(32)] {
+            assert!(EventHash::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}
