@@ -14,6 +14,7 @@ mod replay;
 mod run;
 mod search;
 mod stdin;
+mod waits;
 mod watch;
 mod write;
 

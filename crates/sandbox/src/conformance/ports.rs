@@ -19,6 +19,8 @@ cases! {
     a_server_that_waits_for_the_end_answers_after_a_half_close(sandbox) needs [Shell, Dial];
     four_mebibytes_go_through_a_connection_and_come_back(sandbox) needs [Shell, Dial];
     twenty_connections_at_once_mix_nothing_up(sandbox) needs [Shell, Dial];
+    a_port_is_waited_for_until_something_listens(sandbox) needs [Shell, Dial];
+    a_wait_for_a_port_ends_with_its_time(sandbox) needs [Dial];
     a_server_that_hangs_up_ends_the_connection(sandbox) needs [Shell, Dial];
     the_port_of_one_sandbox_is_not_the_port_of_another(fixture) needs [Shell, Dial];
 }
@@ -54,6 +56,22 @@ async fn serve(sandbox: &Sandbox) -> Check {
 
 fn broken(error: io::Error) -> Failure {
     Failure::Broken(format!("the connection failed: {error}"))
+}
+
+async fn a_port_is_waited_for_until_something_listens(sandbox: Sandbox) -> Check {
+    need_program(&sandbox, "python3").await?;
+    let (waited, served) = tokio::join!(sandbox.wait_for_port(PORT, 60_000), serve(&sandbox));
+    served?;
+    Ok(waited?)
+}
+
+async fn a_wait_for_a_port_ends_with_its_time(sandbox: Sandbox) -> Check {
+    for timeout_ms in [0, 60] {
+        let waited = promptly("a port", sandbox.wait_for_port(PORT, timeout_ms)).await?;
+        ensure_fails!(waited, Timeout);
+    }
+    ensure_fails!(sandbox.wait_for_port(0, 60_000).await, Invalid);
+    Ok(())
 }
 
 /// Sends bytes and the end, and returns what comes back.

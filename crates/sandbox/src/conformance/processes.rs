@@ -29,6 +29,9 @@ cases! {
     a_signal_can_be_caught_by_the_process(sandbox) needs [Shell, Processes, Signals];
     a_signal_that_does_not_exist_is_invalid(sandbox) needs [Shell, Processes];
     killing_a_process_that_has_ended_is_fine(sandbox) needs [Shell, Processes];
+    a_stop_is_polite_and_then_kills_the_whole_tree(sandbox) needs [Shell, Processes, Signals, KillTree];
+    a_line_of_a_log_is_waited_for_past_ones_included(sandbox) needs [Shell, Processes];
+    a_wait_for_a_line_ends_with_the_process_and_with_its_time(sandbox) needs [Shell, Processes];
     a_process_survives_the_handle_that_started_it(fixture) needs [Shell, Processes];
     a_process_outlives_the_deadline_of_other_commands(sandbox) needs [Shell, Processes, KillTree];
 }
@@ -269,6 +272,47 @@ async fn killing_a_process_that_has_ended_is_fine(sandbox: Sandbox) -> Check {
     sandbox.kill(process, None).await?;
     sandbox.kill(process, Some(Signal::TERM)).await?;
     ensure_eq!(wait(&sandbox, process).await?, ExitStatus::Exited(2));
+    Ok(())
+}
+
+async fn a_stop_is_polite_and_then_kills_the_whole_tree(sandbox: Sandbox) -> Check {
+    let polite = start(&sandbox, "trap 'exit 7' TERM; echo up; while :; do sleep 0.02; done").await?;
+    sandbox.wait_for_line(polite.id, "up", 60_000).await?;
+    let ended = promptly("a polite end", sandbox.stop(polite.id, 60_000)).await??;
+    ensure_eq!(ended.status, ProcessStatus::Ended(ExitStatus::Exited(7)));
+    let deaf = start(
+        &sandbox,
+        "trap '' TERM; (trap '' TERM; exec sleep 86411) & echo up; while :; do sleep 1; done",
+    )
+    .await?;
+    sandbox.wait_for_line(deaf.id, "up", 60_000).await?;
+    let ended = promptly("an end by force", sandbox.stop(deaf.id, 50)).await??;
+    ensure!(matches!(ended.status, ProcessStatus::Ended(_)), "{ended:?}");
+    cleared(&sandbox, "86411").await?;
+    // Stopping what has ended is fine.
+    sandbox.stop(deaf.id, 50).await?;
+    Ok(())
+}
+
+async fn a_line_of_a_log_is_waited_for_past_ones_included(sandbox: Sandbox) -> Check {
+    let line = "echo first; echo 'ready: 80' >&2; until [ -e go ]; do sleep 0.02; done; printf 'no end'";
+    let process = start(&sandbox, line).await?.id;
+    for _ in 0..2 {
+        let found = promptly("a line", sandbox.wait_for_line(process, "ready", 60_000)).await??;
+        ensure_eq!(found, "ready: 80");
+    }
+    let (found, ()) = tokio::join!(sandbox.wait_for_line(process, "no end", 60_000), async {
+        sandbox.write("go", "").await.unwrap_or_default();
+    });
+    ensure_eq!(found?, "no end");
+    Ok(())
+}
+
+async fn a_wait_for_a_line_ends_with_the_process_and_with_its_time(sandbox: Sandbox) -> Check {
+    let short = start(&sandbox, "echo a").await?.id;
+    ensure_fails!(promptly("a line", sandbox.wait_for_line(short, "b", 60_000)).await?, Conflict);
+    let long = start(&sandbox, "echo a; sleep 86412").await?.id;
+    ensure_fails!(promptly("a line", sandbox.wait_for_line(long, "b", 50)).await?, Timeout);
     Ok(())
 }
 
