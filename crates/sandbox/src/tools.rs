@@ -12,6 +12,7 @@ mod context;
 mod definition;
 mod format;
 mod output;
+mod pool;
 mod prompt;
 mod registry;
 mod schema;

@@ -109,7 +109,7 @@ impl ToolDef {
     /// The same tool, telling MCP clients the shape of its structured answers.
     #[must_use]
     pub fn returns<Answer: JsonSchema>(mut self) -> Self {
-        self.output_schema = Some(schema::of::<Answer>());
+        self.output_schema = Some(schema::of_answer::<Answer>());
         self
     }
 

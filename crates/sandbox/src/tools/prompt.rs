@@ -34,17 +34,23 @@ fn describe(tool: &ToolDef) -> String {
     text
 }
 
+/// The required ones first.
 fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    schema.get("properties").and_then(Value::as_object).into_iter().flatten()
+    let all = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let (required, others): (Vec<_>, Vec<_>) = all.partition(|(name, _)| is_required(schema, name));
+    required.into_iter().chain(others)
+}
+
+fn is_required(schema: &Value, name: &str) -> bool {
+    let required = schema.get("required").and_then(Value::as_array);
+    required.is_some_and(|names| names.iter().any(|required| required == name))
 }
 
 fn argument(schema: &Value, name: &str, property: &Value) -> String {
-    let required = schema.get("required").and_then(Value::as_array);
-    let is_required = required.is_some_and(|names| names.iter().any(|required| required == name));
     let shape = shape(property);
     match property.get("default") {
         Some(default) => format!("{name}: {shape}={default}"),
-        None if is_required => format!("{name}: {shape}"),
+        None if is_required(schema, name) => format!("{name}: {shape}"),
         None => format!("{name}?: {shape}"),
     }
 }

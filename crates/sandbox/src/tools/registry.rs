@@ -1,12 +1,13 @@
 //! The toolsets that come with Eyot.
 
+use super::pool;
 use super::set::{Toolset, quoted};
 use crate::error::{Error, ErrorKind, Result};
 
 type Make = fn() -> Result<Toolset>;
 
 /// One line for each toolset.
-const TOOLSETS: &[(&str, Make)] = &[];
+const TOOLSETS: &[(&str, Make)] = &[("pool", pool::toolset)];
 
 /// The toolset of this name. `not_found`, with the names that there are.
 pub fn toolset(name: &str) -> Result<Toolset> {

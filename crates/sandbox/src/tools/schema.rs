@@ -6,9 +6,20 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use serde_json::{Map, Value};
 
-/// The schema of a type.
+/// The schema of what is read as this type.
 pub(super) fn of<T: JsonSchema>() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
+    tidied::<T>(SchemaSettings::draft2020_12().for_deserialize())
+}
+
+/// The schema of what this type is written as.
+pub(super) fn of_answer<T: JsonSchema>() -> Value {
+    let mut schema = tidied::<T>(SchemaSettings::draft2020_12().for_serialize());
+    unbound(&mut schema);
+    schema
+}
+
+fn tidied<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    let settings = settings.with(|settings| {
         settings.meta_schema = None;
         settings.inline_subschemas = true;
     });
@@ -70,16 +81,30 @@ fn bound_by_format(object: &mut Map<String, Value>) {
 
 /// Turns every integer into a plain `number`.
 pub(super) fn plain_numbers(schema: &mut Value) {
+    each_integer(schema, &|integer| {
+        integer.insert("type".to_owned(), "number".into());
+        integer.remove("minimum");
+        integer.remove("maximum");
+    });
+}
+
+/// Drops how large an integer may be: what is answered needs no limit.
+fn unbound(schema: &mut Value) {
+    each_integer(schema, &|integer| {
+        integer.remove("minimum");
+        integer.remove("maximum");
+    });
+}
+
+fn each_integer(schema: &mut Value, change: &dyn Fn(&mut Map<String, Value>)) {
     match schema {
         Value::Object(object) => {
             if object.get("type").is_some_and(|name| name == "integer") {
-                object.insert("type".to_owned(), "number".into());
-                object.remove("minimum");
-                object.remove("maximum");
+                change(object);
             }
-            object.values_mut().for_each(plain_numbers);
+            object.values_mut().for_each(|inner| each_integer(inner, change));
         }
-        Value::Array(items) => items.iter_mut().for_each(plain_numbers),
+        Value::Array(items) => items.iter_mut().for_each(|item| each_integer(item, change)),
         _ => {}
     }
 }

@@ -1,0 +1,52 @@
+//! `sandbox_list`: the sandboxes of the session.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::pool::{PoolEntry, PoolStatus};
+use crate::tools::{ToolContext, ToolDef, ToolOutput};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {}
+
+#[derive(Serialize, JsonSchema)]
+struct Answer {
+    sandboxes: Vec<Entry>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Entry {
+    name: String,
+    image: String,
+    status: Status,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    Running,
+    Sleeping,
+}
+
+pub(super) fn tool() -> Result<ToolDef> {
+    let description =
+        "List all active sandboxes in this session. One that sleeps has its files and wakes when it is used.";
+    Ok(ToolDef::typed("sandbox_list", description, run)?.returns::<Answer>())
+}
+
+async fn run(context: ToolContext, _args: Args) -> Result<ToolOutput> {
+    let sandboxes = context.pool.list().await?.into_iter().map(Entry::from).collect();
+    Ok(ToolOutput::json(&Answer { sandboxes }))
+}
+
+impl From<PoolEntry> for Entry {
+    fn from(entry: PoolEntry) -> Self {
+        let status = match entry.status {
+            PoolStatus::Running => Status::Running,
+            PoolStatus::Sleeping => Status::Sleeping,
+        };
+        Self { name: entry.name.to_string(), image: entry.image, status }
+    }
+}

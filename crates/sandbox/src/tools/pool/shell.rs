@@ -1,0 +1,131 @@
+//! `shell`: a command, its output and its true exit code.
+
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::{ExecEvent, ExecOptions, ExecResult, ExecStream, Outcome};
+use crate::tools::{Clipped, MAX_TEXT_BYTES, ToolContext, ToolDef, ToolOutput, ToolProgress};
+
+/// A command's deadline when a call names none, in milliseconds.
+const DEFAULT_TIMEOUT_MS: u64 = 30_000;
+/// How long it is silent about progress after it told of some.
+const PROGRESS_PAUSE: Duration = Duration::from_millis(200);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    #[serde(default)]
+    #[schemars(extend("default" = "default"))]
+    sandbox: Option<String>,
+    /// Run by bash
+    command: String,
+    /// The command and everything that it started is killed after so many milliseconds; exit_code is 124 then
+    #[serde(default = "default_timeout_ms")]
+    timeout_ms: u64,
+    #[serde(default)]
+    #[schemars(extend("default" = "/home/user"))]
+    working_dir: Option<String>,
+}
+
+fn default_timeout_ms() -> u64 {
+    DEFAULT_TIMEOUT_MS
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Answer {
+    stdout: String,
+    stderr: String,
+    exit_code: i32,
+}
+
+pub(super) fn tool() -> Result<ToolDef> {
+    let description = format!(
+        "Execute a shell command in the sandbox. What it starts with `&` keeps running when it returns. Of an output \
+         longer than {} KiB the first and the last part are shown.",
+        MAX_TEXT_BYTES >> 10
+    );
+    Ok(ToolDef::typed("shell", &description, run)?.returns::<Answer>().with_plain_numbers().settling_cancel())
+}
+
+async fn run(context: ToolContext, args: Args) -> Result<ToolOutput> {
+    let sandbox = tokio::select! {
+        biased;
+        sandbox = context.sandbox(args.sandbox.as_deref()) => sandbox?,
+        () = context.cancel.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call of `shell` was cancelled")),
+    };
+    let options = ExecOptions {
+        cwd: args.working_dir,
+        timeout_ms: Some(args.timeout_ms),
+        // The output is collected here: its end matters as much as its beginning.
+        max_output_bytes: Some(0),
+        cancel: Some(context.cancel.clone()),
+        ..ExecOptions::default()
+    };
+    let stream = sandbox.exec_stream(args.command, options).await?;
+    let (output, result) = collect(&context, stream).await?;
+    let how = |_| "send it to a file (`command > out.txt 2>&1`) and read that with `read_file`".to_owned();
+    let answer = Answer {
+        stdout: output.stdout.text(how),
+        stderr: with_note(output.stderr.text(how), &result),
+        exit_code: result.outcome.exit_code(),
+    };
+    Ok(ToolOutput::json(&answer).with_error(!result.success()))
+}
+
+#[derive(Default)]
+struct Output {
+    stdout: Clipped,
+    stderr: Clipped,
+}
+
+async fn collect(context: &ToolContext, mut stream: ExecStream) -> Result<(Output, ExecResult)> {
+    let mut output = Output::default();
+    let mut told: Option<Instant> = None;
+    while let Some(event) = stream.next().await {
+        let bytes = match event? {
+            ExecEvent::Stdout(bytes) => {
+                output.stdout.push(&bytes);
+                bytes
+            }
+            ExecEvent::Stderr(bytes) => {
+                output.stderr.push(&bytes);
+                bytes
+            }
+            ExecEvent::End(result) => return Ok((output, result)),
+        };
+        if context.progress.is_some() && told.is_none_or(|told| told.elapsed() >= PROGRESS_PAUSE) {
+            told = Some(Instant::now());
+            let done = output.stdout.total_bytes() + output.stderr.total_bytes();
+            context.report(ToolProgress::new(done, &last_line(&bytes)));
+        }
+    }
+    Err(Error::new(ErrorKind::Internal, "a command's events stopped before its end"))
+}
+
+fn last_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.trim_end().lines().next_back().unwrap_or_default().to_owned()
+}
+
+/// What the exit code alone would not say stands at the end of standard error.
+fn with_note(mut stderr: String, result: &ExecResult) -> String {
+    let note = match result.outcome {
+        Outcome::TimedOut => {
+            format!("Command timed out after {} milliseconds.", result.timeout_ms.unwrap_or_default())
+        }
+        Outcome::Cancelled => "Command was cancelled.".to_owned(),
+        Outcome::OutOfMemory => "Command was killed by the sandbox's memory limit.".to_owned(),
+        Outcome::Exited(_) | Outcome::Signaled(_) => return stderr,
+    };
+    if !stderr.is_empty() && !stderr.ends_with('\n') {
+        stderr.push('\n');
+    }
+    stderr.push_str(&format!("[eyot] {note}\n"));
+    if result.may_still_be_running {
+        stderr.push_str("[eyot] It may still be running.\n");
+    }
+    stderr
+}

@@ -1,0 +1,56 @@
+//! `transfer`: a file or a tree from one sandbox to another.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::tools::set::quoted;
+use crate::tools::{ToolContext, ToolDef, ToolOutput};
+use crate::transfer::Transfer;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    from_sandbox: String,
+    from_path: String,
+    to_sandbox: String,
+    /// What the copy is called there, not a directory to put it in; parents are made
+    to_path: String,
+    /// Copy a directory with everything below it
+    #[serde(default)]
+    recursive: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Answer {
+    ok: bool,
+    bytes: u64,
+    files: u64,
+}
+
+pub(super) fn tool() -> Result<ToolDef> {
+    let description = "Copy files between sandboxes. Permission bits and symbolic links are kept; a directory needs a \
+                       to_path that is free, or an empty directory.";
+    Ok(ToolDef::typed("transfer", description, run)?.returns::<Answer>().with_plain_numbers())
+}
+
+async fn run(context: ToolContext, args: Args) -> Result<ToolOutput> {
+    must_be_there(&context, &args.from_sandbox).await?;
+    let what = Transfer { from_path: args.from_path, to_path: args.to_path, recursive: args.recursive };
+    let copied = context.pool.transfer(&args.from_sandbox, &args.to_sandbox, &what).await?;
+    Ok(ToolOutput::json(&Answer { ok: true, bytes: copied.bytes, files: copied.files }))
+}
+
+/// A sandbox that nobody has made has nothing to copy: its name is more likely a slip.
+async fn must_be_there(context: &ToolContext, name: &str) -> Result<()> {
+    let there = context.pool.list().await?;
+    if there.iter().any(|entry| entry.name.as_str() == name) {
+        return Ok(());
+    }
+    let names: Vec<_> = there.iter().map(|entry| entry.name.as_str()).collect();
+    let hint = match names.is_empty() {
+        true => "there is none yet".to_owned(),
+        false => format!("there are: {}", quoted(&names)),
+    };
+    Err(Error::new(ErrorKind::NotFound, format!("there is no sandbox `{name}` to copy from")).with_hint(hint))
+}
