@@ -22,4 +22,7 @@ pub struct BenchArgs {
     /// Measure with this many idle sandboxes as well (0: not at all)
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=4000))]
     pub live: u32,
+    /// Measure copies from one sandbox to another as well: 10,000 files, and one of 1 GiB
+    #[arg(long)]
+    pub transfer: bool,
 }

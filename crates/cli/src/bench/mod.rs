@@ -6,6 +6,7 @@ mod items;
 mod peers;
 mod report;
 mod rounds;
+pub mod transfers;
 
 pub use items::{Item, Items};
 pub use peers::{LeftOut, Peers};

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::crowd::Crowd;
 use super::items::Row;
+use super::transfers::Copied;
 use super::{Items, LeftOut};
 
 /// Everything that one run measured.
@@ -23,11 +24,13 @@ pub struct Report {
     pub left_out: Vec<LeftOut>,
     /// Many live sandboxes, if they were asked for.
     pub crowd: Option<Crowd>,
+    /// Copies between two sandboxes, if they were asked for.
+    pub copied: Vec<Copied>,
 }
 
 impl Report {
     /// The report of what these items measured, here.
-    pub fn new(items: &Items, left_out: Vec<LeftOut>, crowd: Option<Crowd>) -> Self {
+    pub fn new(items: &Items, left_out: Vec<LeftOut>, crowd: Option<Crowd>, copied: Vec<Copied>) -> Self {
         Self {
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
@@ -35,6 +38,7 @@ impl Report {
             rows: items.rows(),
             left_out,
             crowd,
+            copied,
         }
     }
 
@@ -51,6 +55,13 @@ impl Report {
         if let Some(crowd) = &self.crowd {
             text.push_str(&crowd_lines(crowd));
         }
+        if !self.copied.is_empty() {
+            text.push_str(
+                "\n| from one sandbox to another | transfer | tar \\| tar on the host | ratio | memory |\n",
+            );
+            text.push_str("|---|---|---|---|---|\n");
+            self.copied.iter().for_each(|copied| text.push_str(&copied_line(copied)));
+        }
         text
     }
 }
@@ -63,6 +74,12 @@ fn line(row: &Row) -> String {
         "| {} | {:.0} | {:.0} | {:.0} | {ratio} | {to_reach} | {against} |\n",
         row.name, row.min_us, row.p50_us, row.p95_us
     )
+}
+
+fn copied_line(copied: &Copied) -> String {
+    let Copied { what, transfer_ms, tar_ms, memory_kib, .. } = copied;
+    let (ratio, memory_mib) = (transfer_ms / tar_ms, *memory_kib as f64 / 1024.0);
+    format!("| {what} | {transfer_ms:.0} ms | {tar_ms:.0} ms | {ratio:.2} | {memory_mib:.1} MiB |\n")
 }
 
 fn crowd_lines(crowd: &Crowd) -> String {

@@ -6,7 +6,7 @@ use eyot::{Sandbox, SandboxProvider, SandboxSpec};
 use indicatif::ProgressBar;
 
 use crate::args::BenchArgs;
-use crate::bench::{Items, Peers, Report, Rounds, crowd};
+use crate::bench::{Items, Peers, Report, Rounds, crowd, transfers};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::provider;
@@ -23,7 +23,11 @@ pub async fn run(args: BenchArgs, context: &Context) -> Result<u8, Failure> {
         0 => None,
         live => Some(measure_crowd(live as usize, context, provider.as_ref()).await?),
     };
-    let report = Report::new(&items, peers.left_out, crowd);
+    let copied = match args.transfer {
+        false => Vec::new(),
+        true => measure_transfers(context, provider.as_ref(), folder.path()).await?,
+    };
+    let report = Report::new(&items, peers.left_out, crowd, copied);
     match context.output.json {
         true => context.output.value(&report)?,
         false => context.output.text(&report.markdown())?,
@@ -62,6 +66,17 @@ async fn measure_crowd(
     let crowd = crowd::measure(provider, live, &|| progress.inc(1)).await;
     progress.finish_and_clear();
     crowd
+}
+
+async fn measure_transfers(
+    context: &Context,
+    provider: &dyn SandboxProvider,
+    folder: &Path,
+) -> Result<Vec<transfers::Copied>, Failure> {
+    let progress = progress(context, 2);
+    let copied = transfers::measure(provider, folder, &|| progress.inc(1)).await;
+    progress.finish_and_clear();
+    copied
 }
 
 /// A bar for whoever waits, and nothing for a program.
