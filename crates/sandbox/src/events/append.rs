@@ -4,12 +4,12 @@ use std::cmp::Ordering;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::event::{Event, EventHash, EventKind, NewEvent};
 use super::head::{Head, lock_to_append};
 use super::segment::{self, Lines};
 use super::{EventLogOptions, line};
+use crate::now::now_ms;
 
 /// What appends. It keeps files open between calls and trusts none of them to be what it was.
 pub(super) struct Writer {
@@ -209,10 +209,4 @@ fn take_in(head: &mut Head, line: &[u8]) {
 
 fn note(what: String, reason: impl Into<String>) -> NewEvent {
     NewEvent::new(EventKind::Reconciled { what }, reason)
-}
-
-/// Now, in milliseconds since 1970 (UTC).
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -4,6 +4,7 @@
 
 mod events;
 mod role;
+mod store;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -11,6 +12,6 @@ fn main() {
     if role::played() {
         return;
     }
-    let trials: Vec<Trial> = events::trials();
+    let trials: Vec<Trial> = events::trials().into_iter().chain(store::trials()).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

@@ -12,6 +12,9 @@ pub fn played() -> bool {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match role.as_str() {
         "append" => super::events::append_role(&arguments),
+        "take" => super::store::take_role(&arguments),
+        "churn" => super::store::churn_role(&arguments),
+        "adopt" => super::store::adopt_role(&arguments),
         other => panic!("no role is called `{other}`"),
     }
     true

@@ -1,0 +1,150 @@
+//! Making: a name is taken, within the pool's quotas, before the provider is asked for anything.
+
+use rusqlite::{Transaction, params};
+use serde::Serialize;
+
+use super::owner::Owner;
+use super::row::{RowState, SandboxRow, by_id, by_name};
+use super::{Store, failed, pools, quota};
+use crate::error::{Error, ErrorKind, Result};
+use crate::now::now_ms;
+use crate::pool::{PoolQuotas, Service};
+use crate::spec::{SandboxId, SandboxName, SandboxSpec};
+
+/// A sandbox that is to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewSandbox {
+    /// The pool, which must be there ([`Store::put_pool`]).
+    pub pool: SandboxName,
+    /// Its name in the pool.
+    pub name: SandboxName,
+    /// Its id, never used before.
+    pub id: SandboxId,
+    /// The provider's name.
+    pub provider: String,
+    /// Its image, as it was named; `None`: none was.
+    pub image: Option<String>,
+    /// What it is made from; its limits are what quotas count. Kept as JSON, contents of the manifest's files included,
+    /// so leave those out unless they are wanted again.
+    pub spec: SandboxSpec,
+    /// What runs in it whenever it is awake.
+    pub services: Vec<Service>,
+    /// It sleeps after this many idle milliseconds; `None`: never.
+    pub sleep_after_ms: Option<u64>,
+    /// When its ttl ends, in milliseconds since 1970 (UTC); `None`: never.
+    pub deadline_ms: Option<i64>,
+}
+
+/// What came of asking for a name.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Begun {
+    /// It is ours to make: the row is in the state `making` and this process owns it.
+    Making(Box<SandboxRow>),
+    /// The name is taken, by this one, in whatever state it is. Nothing was changed, and no quota was looked at.
+    There(Box<SandboxRow>),
+}
+
+const WHAT: &str = "take a sandbox's name";
+
+impl Store {
+    /// Takes a name for a sandbox that this process is about to make. Of all processes that ask for one name at a time one
+    /// gets it. Over a quota: `quota`, with what is used and what was asked for. Without the pool: `not_found`.
+    pub fn begin_making(&self, new: &NewSandbox, quotas: &PoolQuotas) -> Result<Begun> {
+        let owner = Owner::this_process()?;
+        self.write(WHAT, |transaction| {
+            if let Some(there) = by_name(transaction, &new.pool, &new.name)? {
+                return Ok(Begun::There(Box::new(there)));
+            }
+            pools::require(transaction, &new.pool)?;
+            quota::hold(transaction, new, quotas)?;
+            let generation = next_generation(transaction, new)?;
+            insert(transaction, new, generation, &owner)?;
+            let row = by_id(transaction, &new.id)?;
+            row.map(|row| Begun::Making(Box::new(row))).ok_or_else(|| gone(&new.id))
+        })
+    }
+
+    /// The sandbox was made: it is live from now on, and nobody's. Only whoever makes it may say so (`conflict`); `not_found`
+    /// if it is not there (any more).
+    pub fn finish_making(&self, id: &SandboxId) -> Result<SandboxRow> {
+        let owner = Owner::this_process()?;
+        self.write("note that a sandbox was made", |transaction| {
+            let row = by_id(transaction, id)?.ok_or_else(|| gone(id))?;
+            if row.state != RowState::Making || row.owner.as_ref() != Some(&owner) {
+                return Err(not_ours(&row));
+            }
+            let sql = "UPDATE sandboxes SET state = 'live', owner_pid = NULL, owner_start_ticks = NULL, \
+                 owner_boot_id = NULL, last_change_ms = ?2 WHERE id = ?1";
+            execute(transaction, sql, params![id.as_str(), now_ms()])?;
+            by_id(transaction, id)?.ok_or_else(|| gone(id))
+        })
+    }
+}
+
+fn next_generation(transaction: &Transaction<'_>, new: &NewSandbox) -> Result<u64> {
+    let sql = "INSERT INTO generations VALUES (?1, ?2, 1) \
+         ON CONFLICT DO UPDATE SET generation = generation + 1 RETURNING generation";
+    let mut statement = transaction.prepare_cached(sql).map_err(failed(WHAT))?;
+    let generation = statement.query_row([new.pool.as_str(), new.name.as_str()], |row| row.get(0));
+    generation.map_err(failed(WHAT))
+}
+
+fn insert(transaction: &Transaction<'_>, new: &NewSandbox, generation: u64, owner: &Owner) -> Result<()> {
+    if by_id(transaction, &new.id)?.is_some() {
+        let message = format!("take a sandbox's name: the id {} is in use", new.id);
+        return Err(Error::new(ErrorKind::AlreadyExists, message));
+    }
+    let now = now_ms();
+    let sql = "INSERT INTO sandboxes (pool, name, id, generation, provider, image, spec, services, state, owner_pid, \
+         owner_start_ticks, owner_boot_id, sleep_after_ms, created_ms, deadline_ms, last_change_ms, memory_mib, \
+         disk_mib) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'making', ?9, ?10, ?11, ?12, ?13, ?14, ?13, ?15, ?16)";
+    let values = params![
+        new.pool.as_str(),
+        new.name.as_str(),
+        new.id.as_str(),
+        generation,
+        new.provider,
+        new.image,
+        json(&new.spec)?,
+        json(&new.services)?,
+        owner.pid,
+        owner.start_ticks,
+        owner.boot_id,
+        new.sleep_after_ms,
+        now,
+        new.deadline_ms,
+        new.spec.limits.memory_mib,
+        new.spec.limits.disk_mib,
+    ];
+    execute(transaction, sql, values)
+}
+
+pub(super) fn execute(transaction: &Transaction<'_>, sql: &str, values: impl rusqlite::Params) -> Result<()> {
+    let mut statement = transaction.prepare_cached(sql).map_err(failed("change the store"))?;
+    statement.execute(values).map(drop).map_err(failed("change the store"))
+}
+
+pub(super) fn json(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| {
+        Error::new(ErrorKind::Internal, "change the store: a value is no JSON").with_source(error)
+    })
+}
+
+pub(super) fn gone(id: &SandboxId) -> Error {
+    Error::new(ErrorKind::NotFound, format!("the store has no sandbox {id}"))
+}
+
+/// Somebody else is at work on it, or nobody is.
+pub(super) fn not_ours(row: &SandboxRow) -> Error {
+    let SandboxRow { pool, name, .. } = row;
+    let state = match row.state {
+        RowState::Making => "being made",
+        RowState::Live => "made",
+        RowState::Removing => "being removed",
+    };
+    let message = match &row.owner {
+        Some(owner) => format!("sandbox `{name}` of pool `{pool}` is {state} by process {}", owner.pid),
+        None => format!("sandbox `{name}` of pool `{pool}` is {state} already"),
+    };
+    Error::new(ErrorKind::Conflict, message)
+}

@@ -1,0 +1,119 @@
+//! Who is at work on a sandbox: a process, told apart from every later one of the same number.
+
+use std::fs;
+use std::io;
+use std::sync::OnceLock;
+
+use crate::error::{Error, Result};
+
+/// A process of this host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// Its number. Numbers are used again.
+    pub pid: u32,
+    /// When it started, in clock ticks since the host did.
+    pub start_ticks: u64,
+    /// Which start of the host that was.
+    pub boot_id: String,
+}
+
+impl Owner {
+    /// This process.
+    pub fn this_process() -> Result<Self> {
+        // A fork that goes on without exec would have a number of its own.
+        static THIS: OnceLock<Owner> = OnceLock::new();
+        if let Some(owner) = THIS.get().filter(|owner| owner.pid == std::process::id()) {
+            return Ok(owner.clone());
+        }
+        let owner = Self::now(std::process::id());
+        let owner = owner.map_err(|error| Error::host("find out which process this is", error))?;
+        Ok(THIS.get_or_init(|| owner).clone())
+    }
+
+    /// The process that has this number now.
+    fn now(pid: u32) -> io::Result<Self> {
+        let start_ticks = Process::read(pid)?.start_ticks;
+        Ok(Self { pid, start_ticks, boot_id: boot_id()? })
+    }
+
+    /// Whether it still runs. What can't be found out counts as running: nobody's work is taken away on a guess. A process
+    /// that has ended and that nobody has waited for does not run.
+    ///
+    /// Processes are looked for in this process's own view of `/proc`: those of one state folder must share it.
+    pub fn is_alive(&self) -> bool {
+        let boot = boot_id();
+        if boot.is_ok_and(|boot| boot != self.boot_id) {
+            return false;
+        }
+        match Process::read(self.pid) {
+            Ok(process) => process.start_ticks == self.start_ticks && process.runs,
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
+    }
+}
+
+fn boot_id() -> io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+}
+
+/// What `/proc/<pid>/stat` says.
+struct Process {
+    start_ticks: u64,
+    runs: bool,
+}
+
+impl Process {
+    fn read(pid: u32) -> io::Result<Self> {
+        let stat = fs::read(format!("/proc/{pid}/stat")).map_err(gone)?;
+        Self::parse(&stat).ok_or_else(|| io::Error::other("/proc holds a process without a start time"))
+    }
+
+    /// Fields 3 and 22. The command's name before them may hold anything, so they are counted from its end.
+    fn parse(stat: &[u8]) -> Option<Self> {
+        let name_ends = stat.iter().rposition(|byte| *byte == b')')?;
+        let fields = std::str::from_utf8(&stat[name_ends + 1..]).ok()?;
+        let mut fields = fields.split_ascii_whitespace();
+        let runs = !matches!(fields.next()?, "Z" | "X" | "x");
+        let start_ticks = fields.nth(18)?.parse().ok()?;
+        Some(Self { start_ticks, runs })
+    }
+}
+
+/// A process may end while its file is read, which answers ESRCH then.
+fn gone(error: io::Error) -> io::Error {
+    const ESRCH: i32 = 3;
+    if error.raw_os_error() == Some(ESRCH) { io::ErrorKind::NotFound.into() } else { error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_runs_and_others_of_its_number_do_not() {
+        let this = Owner::this_process().unwrap();
+        assert!(this.is_alive());
+        assert!(!Owner { start_ticks: this.start_ticks + 1, ..this.clone() }.is_alive());
+        assert!(!Owner { boot_id: "another".to_owned(), ..this.clone() }.is_alive());
+        assert!(!Owner { pid: u32::MAX, ..this }.is_alive());
+    }
+
+    #[test]
+    fn a_process_that_ended_does_not_run() {
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let owner = Owner::now(child.id()).unwrap();
+        assert!(owner.is_alive());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!owner.is_alive());
+    }
+
+    #[test]
+    fn a_name_with_parentheses_and_spaces_hides_no_field() {
+        let stat = b"12 (a) Z (b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 0";
+        let process = Process::parse(stat).unwrap();
+        assert_eq!((process.start_ticks, process.runs), (4711, true));
+        assert!(!Process::parse(&stat.map(|byte| if byte == b'S' { b'Z' } else { byte })).unwrap().runs);
+    }
+}

@@ -1,0 +1,54 @@
+//! Removing: first the row says so, then the provider is asked, then the row goes.
+
+use rusqlite::{Transaction, params};
+
+use super::Store;
+use super::making::{execute, gone, not_ours};
+use super::owner::Owner;
+use super::row::{RowState, SandboxRow, by_id};
+use crate::error::Result;
+use crate::now::now_ms;
+use crate::spec::SandboxId;
+
+impl Store {
+    /// This process is about to remove the sandbox: one that is live; one that it makes or removes itself (a make that
+    /// failed, a remove that is tried again); or one whose maker or remover has ended. While another process that lives is
+    /// at work on it: `conflict`. `not_found` if it is not there (any more).
+    pub fn begin_removing(&self, id: &SandboxId) -> Result<SandboxRow> {
+        let this = Owner::this_process()?;
+        self.write("begin to remove a sandbox", |transaction| {
+            let row = by_id(transaction, id)?.ok_or_else(|| gone(id))?;
+            if row.owner.as_ref().is_some_and(|owner| *owner != this && owner.is_alive()) {
+                return Err(not_ours(&row));
+            }
+            own(transaction, id, RowState::Removing, &this)?;
+            by_id(transaction, id)?.ok_or_else(|| gone(id))
+        })
+    }
+
+    /// The sandbox is gone, and its name is free. Only whoever removes it may say so (`conflict`). Nothing happens if the row
+    /// is gone already.
+    pub fn finish_removing(&self, id: &SandboxId) -> Result<()> {
+        let this = Owner::this_process()?;
+        self.write("note that a sandbox was removed", |transaction| {
+            let Some(row) = by_id(transaction, id)? else { return Ok(()) };
+            if row.state != RowState::Removing || row.owner.as_ref() != Some(&this) {
+                return Err(not_ours(&row));
+            }
+            execute(transaction, "DELETE FROM sandboxes WHERE id = ?1", [id.as_str()])
+        })
+    }
+}
+
+/// Makes this process the one at work on a sandbox.
+pub(super) fn own(
+    transaction: &Transaction<'_>,
+    id: &SandboxId,
+    state: RowState,
+    owner: &Owner,
+) -> Result<()> {
+    let sql = "UPDATE sandboxes SET state = ?2, owner_pid = ?3, owner_start_ticks = ?4, owner_boot_id = ?5, \
+         last_change_ms = ?6 WHERE id = ?1";
+    let Owner { pid, start_ticks, boot_id } = owner;
+    execute(transaction, sql, params![id.as_str(), state.as_str(), pid, start_ticks, boot_id, now_ms()])
+}
