@@ -76,7 +76,8 @@ impl SandboxPool {
     /// not there make one.
     pub async fn get(&self, name: &str) -> Result<Sandbox> {
         let name = SandboxName::parse(name)?;
-        self.up(&name, &PoolCreate::default()).await.map(|(up, _)| up.sandbox)
+        let (up, _) = self.up(&name, &PoolCreate::default()).await?;
+        Ok(up.sandbox.called(name))
     }
 
     /// Makes the sandbox of this name unless it is there already; then it stays as it is, awake, and the answer says in

@@ -74,6 +74,8 @@ impl ExecControl {
 #[doc(alias = "SandboxSession")]
 pub struct Sandbox {
     inner: Arc<Inner>,
+    /// What it is called where this handle comes from, if that is not its name.
+    called: Option<SandboxName>,
 }
 
 struct Inner {
@@ -102,7 +104,8 @@ impl Sandbox {
         };
         let follower = Follower::start(&info, &driver, observer.as_ref(), &event, decisions);
         let lifetime = Lifetime::default();
-        Self { inner: Arc::new(Inner { info, driver, observer, event, env, lifetime, _follower: follower }) }
+        let inner = Inner { info, driver, observer, event, env, lifetime, _follower: follower };
+        Self { inner: Arc::new(inner), called: None }
     }
 
     /// Its id, never used twice.
@@ -110,9 +113,14 @@ impl Sandbox {
         &self.inner.info.id
     }
 
-    /// Its name.
+    /// Its name: of a handle from a pool, the name in that pool, and [`Sandbox::info`] has the one that the provider knows.
     pub fn name(&self) -> &SandboxName {
-        &self.inner.info.name
+        self.called.as_ref().unwrap_or(&self.inner.info.name)
+    }
+
+    /// The same sandbox under the name that whoever gets this handle knows it by.
+    pub(crate) fn called(self, name: SandboxName) -> Self {
+        Self { called: Some(name), ..self }
     }
 
     /// What is known of it without asking it, as of when this handle was made.

@@ -68,6 +68,6 @@ async fn refused_transfers() -> Result<(), Failed> {
     let said = session.refusal("transfer", transfer("a", "d")).await?;
     ensure(said.contains("is a directory") && said.contains("`recursive`"), said)?;
     let said = session.refusal("transfer", transfer("a", "missing")).await?;
-    ensure(said.contains("`missing`"), said)?;
+    ensure(said.contains("missing` in sandbox `a`: does not exist"), said)?;
     session.close().await
 }
