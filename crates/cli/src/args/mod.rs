@@ -2,6 +2,7 @@
 //! without looking at the machine; nothing here acts.
 
 mod bench;
+mod events;
 mod exec;
 mod files;
 mod host;
@@ -19,6 +20,7 @@ use std::path::PathBuf;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
 
 pub use bench::BenchArgs;
+pub use events::EventsArgs;
 pub use exec::{ExecArgs, RunArgs, ShArgs, TerminalArgs};
 pub use files::{CpArgs, GlobArgs, GrepArgs, ReadArgs, WatchArgs, WriteArgs};
 pub use host::{DoctorArgs, VerifyArgs};
@@ -138,6 +140,7 @@ commands! {
     Grep(GrepArgs), "grep", "Find lines by pattern";
     Watch(WatchArgs), "watch", "Tell what happens to files, as it happens";
     Net(NetArgs), "net", "Show and change where a sandbox may connect to";
+    Events(EventsArgs), "events", "Show what happened to the sandboxes, and why";
     Inspect(InspectArgs), "inspect", "Show what is known of a sandbox and what isolates it";
     Rm(RmArgs), "rm", "Destroy sandboxes";
     Dial(DialArgs), "dial", "Connect stdin and stdout to a TCP port in a sandbox";

@@ -6,6 +6,7 @@ mod cp;
 mod create;
 mod dial;
 mod doctor;
+mod events;
 mod exec;
 mod glob;
 mod grep;
@@ -72,6 +73,7 @@ async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Fa
         CliCommand::Grep(args) => grep::run(args, context).await,
         CliCommand::Watch(args) => watch::run(&args, context).await,
         CliCommand::Net(args) => net::run(&args, context).await,
+        CliCommand::Events(args) => events::run(&args, context).await,
         CliCommand::Inspect(args) => inspect::run(&args, context).await,
         CliCommand::Rm(args) => rm::run(&args, context).await,
         CliCommand::Dial(args) => dial::run(&args, context).await,

@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 
-const COMMANDS: [&str; 26] = [
+const COMMANDS: [&str; 27] = [
     "run",
     "create",
     "ls",
@@ -21,6 +21,7 @@ const COMMANDS: [&str; 26] = [
     "grep",
     "watch",
     "net",
+    "events",
     "inspect",
     "rm",
     "dial",

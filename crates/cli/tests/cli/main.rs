@@ -4,6 +4,7 @@
 mod bench;
 mod configuration;
 mod copying;
+mod events;
 mod files;
 mod help;
 mod machine;

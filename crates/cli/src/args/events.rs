@@ -1,0 +1,38 @@
+//! `events`: what happened, and why.
+
+use clap::Args;
+
+const EXAMPLES: &str = "\
+Examples:
+  eyot events                                  everything that is kept, the oldest first
+  eyot events --sandbox builder --follow       of one sandbox, and on as it happens, until Ctrl-C
+  eyot events --from 1200 --limit 50           from an event's number on
+  eyot events --json | jq -r 'select(.kind == \"exec_ended\").command'
+  eyot events --verify                         whether the log is what was written
+
+A line holds the event's number, its time (UTC), pool and sandbox, what happened, and why. Commands
+are kept as they were given, so a secret on a command's line stands here too; what commands read
+and write is not. The oldest events go when there are too many: numbers begin above 1 then.
+With --json: one object a line, with the hashes that --verify checks. --verify exits with 1, and
+says where, if an event was changed, removed, inserted or moved.";
+
+/// `eyot events`
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct EventsArgs {
+    /// Go on with what happens from now on, whichever process does it
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Begin with the event of this number
+    #[arg(long, value_name = "SEQ", default_value_t = 1)]
+    pub from: u64,
+    /// End after this many events
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub limit: Option<u64>,
+    /// Only events of the sandbox of this name or id
+    #[arg(long, value_name = "NAME")]
+    pub sandbox: Option<String>,
+    /// Check that every event is what was written, and that none is missing
+    #[arg(long, conflicts_with_all = ["follow", "from", "limit", "sandbox"])]
+    pub verify: bool,
+}

@@ -1,0 +1,157 @@
+//! `eyot events`: the event log, read, followed and checked.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use eyot::Outcome;
+use eyot::events::{BrokenChain, Event, EventKind, EventLog, EventLogOptions};
+use futures_util::StreamExt;
+
+use crate::args::EventsArgs;
+use crate::context::Context;
+use crate::durations::{humane, moment};
+use crate::errors::Failure;
+use crate::output::{Output, printable};
+use crate::stdio::Sink;
+
+/// Exit code: the log is not what was written.
+const BROKEN: u8 = 1;
+/// How many events are read at once.
+const PAGE: usize = 256;
+
+pub async fn run(args: &EventsArgs, context: &Context) -> Result<u8, Failure> {
+    let folder = context.state_folder().join("events");
+    // To look at what is not there makes nothing; to wait for it does.
+    let is_there = folder.try_exists().map_err(|error| Failure::host("open the event log", error))?;
+    if !is_there && !args.follow {
+        context.output.note("nothing has happened yet");
+        return Ok(0);
+    }
+    let log = EventLog::open(folder, EventLogOptions::default())?;
+    match (args.verify, args.follow) {
+        (true, _) => verify(&log, context.output)?,
+        (false, true) => follow(args, &log, context.output).await?,
+        (false, false) => print(args, &log, context.output).await?,
+    }
+    Ok(0)
+}
+
+fn verify(log: &EventLog, output: Output) -> Result<(), Failure> {
+    let verified = log.verify().map_err(|error| {
+        let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<BrokenChain>());
+        match source.map(|broken| broken.seq) {
+            None => Failure::from(error),
+            Some(seq) => Failure::with_code(error, BROKEN).hint(format!(
+                "events before {seq} are as they were written; keep a copy of the folder `events` in the state folder, and move it away to begin a new log"
+            )),
+        }
+    })?;
+    let (events, first, last) = (verified.events, verified.first_seq, verified.last_seq);
+    match (output.json, events) {
+        (true, _) => {
+            output.value(&serde_json::json!({ "events": events, "first_seq": first, "last_seq": last }))
+        }
+        (false, 0) => output.text("no events\n"),
+        (false, _) => output.text(&format!("{events} events, {first} to {last}, are as they were written\n")),
+    }
+}
+
+/// What is there now.
+async fn print(args: &EventsArgs, log: &EventLog, output: Output) -> Result<(), Failure> {
+    let (mut from, mut left) = (args.from, args.limit.unwrap_or(u64::MAX));
+    let mut stdout = Sink::stdout()?;
+    while left > 0 {
+        let page = log.read(from, PAGE)?;
+        let mut lines = String::new();
+        for event in page.iter().filter(|event| is_wanted(event, args)) {
+            if left == 0 {
+                break;
+            }
+            left -= 1;
+            lines.push_str(&line(event, output)?);
+        }
+        stdout.write(&mut lines.into()).await?;
+        match page.last() {
+            Some(last) if page.len() == PAGE => from = last.seq + 1,
+            _ => break,
+        }
+    }
+    Ok(())
+}
+
+/// What is there now, and what comes.
+async fn follow(args: &EventsArgs, log: &Arc<EventLog>, output: Output) -> Result<(), Failure> {
+    let limit = usize::try_from(args.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+    let wanted = log
+        .follow(args.from)
+        .filter(|event| std::future::ready(event.as_ref().map_or(true, |event| is_wanted(event, args))));
+    let mut wanted = pin!(wanted.take(limit));
+    output.note("following the events; Ctrl-C ends it");
+    let mut stdout = Sink::stdout()?;
+    while let Some(event) = wanted.next().await {
+        stdout.write(&mut line(&event?, output)?.into()).await?;
+    }
+    Ok(())
+}
+
+fn is_wanted(event: &Event, args: &EventsArgs) -> bool {
+    let Some(wanted) = args.sandbox.as_ref() else { return true };
+    event.sandbox.as_ref() == Some(wanted) || event.sandbox_id.as_ref() == Some(wanted)
+}
+
+fn line(event: &Event, output: Output) -> Result<String, Failure> {
+    let line = match output.json {
+        true => serde_json::to_string(event).map_err(|error| Failure::host("write JSON", error.into()))?,
+        // Control characters are spelt out, whoever reads it: an event is one line.
+        false => printable(&text(event)),
+    };
+    Ok(line + "\n")
+}
+
+/// `12  2026-11-20 18:29:13  p/box  exec_ended  make: exit code 2 in 1s (it exited with code 2)`
+fn text(event: &Event) -> String {
+    let Event { seq, kind, reason, .. } = event;
+    let details = details(kind);
+    let space = if details.is_empty() { "" } else { " " };
+    format!("{seq}  {}  {}  {}  {details}{space}({reason})", moment(event.time_ms), whose(event), kind.name())
+}
+
+fn whose(event: &Event) -> String {
+    let sandbox = event.sandbox.as_ref().or(event.sandbox_id.as_ref());
+    match (&event.pool, sandbox) {
+        (Some(pool), Some(sandbox)) => format!("{pool}/{sandbox}"),
+        (Some(pool), None) => format!("{pool}/"),
+        (None, Some(sandbox)) => sandbox.clone(),
+        (None, None) => "-".to_owned(),
+    }
+}
+
+fn details(kind: &EventKind) -> String {
+    match kind {
+        EventKind::ExecStarted { command } => command.clone(),
+        EventKind::ExecEnded { command, outcome, duration_ms, .. } => {
+            format!("{command}: {} in {}", came_to(*outcome), humane(*duration_ms))
+        }
+        EventKind::FileWritten { path, size } => format!("{path}: {size} bytes"),
+        EventKind::Transferred { from, from_path, to_path, files, bytes } => {
+            format!("{from}:{from_path} -> {to_path}: {files} files, {bytes} bytes")
+        }
+        EventKind::PortOpened { port, url } => format!("{port} at {url}"),
+        EventKind::EgressDecided { verdict, host, port, .. } => {
+            let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+            format!("{} {host}{port}", format!("{verdict:?}").to_lowercase())
+        }
+        EventKind::Reconciled { what } => what.clone(),
+        _ => String::new(),
+    }
+}
+
+fn came_to(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Exited(code) => format!("exit code {code}"),
+        Outcome::Signaled(signal) => format!("signal {signal}"),
+        Outcome::TimedOut => "timed out".to_owned(),
+        Outcome::Cancelled => "cancelled".to_owned(),
+        Outcome::OutOfMemory => "out of memory".to_owned(),
+    }
+}

@@ -1,0 +1,155 @@
+//! `events`: what is in the log, from a number on, of one sandbox, as it happens, and whether it is whole.
+
+use std::io::{BufRead, BufReader};
+use std::sync::Arc;
+
+use eyot::Outcome;
+use eyot::events::{EventKind, EventLog, EventLogOptions, NewEvent};
+
+use super::machine::Machine;
+
+/// The log that the program reads.
+fn log(machine: &Machine) -> Arc<EventLog> {
+    EventLog::open(machine.state().join("events"), EventLogOptions::default()).unwrap()
+}
+
+fn of(sandbox: &str, kind: EventKind, reason: &str) -> NewEvent {
+    NewEvent::new(kind, reason).in_pool("p").of_sandbox(sandbox, format!("sb_{sandbox}"))
+}
+
+/// A machine on which three things have happened.
+fn machine() -> Machine {
+    let machine = Machine::new();
+    let log = log(&machine);
+    let command = || "printf 'a\nb'".to_owned();
+    let ended = EventKind::ExecEnded {
+        command: command(),
+        outcome: Outcome::Exited(2),
+        duration_ms: 1500,
+        stdout_bytes: 3,
+        stderr_bytes: 0,
+    };
+    log.append(of("box", EventKind::Created, "it was asked for")).unwrap();
+    log.append(of("box", EventKind::ExecStarted { command: command() }, "exec was called")).unwrap();
+    log.append(of("other", ended, "it exited with code 2")).unwrap();
+    machine
+}
+
+/// The numbers at the beginnings of the lines.
+fn numbers(text: &str) -> Vec<u64> {
+    text.lines().map(|line| line.split("  ").next().unwrap().parse().unwrap()).collect()
+}
+
+#[test]
+fn an_event_is_a_line_with_number_time_place_what_and_why() {
+    let text = machine().run(&["events"]).success();
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split("  ").collect()).collect();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[0][2..], ["p/box", "created", "(it was asked for)"]);
+    assert_eq!(lines[1][2..], ["p/box", "exec_started", "printf 'a\\nb' (exec was called)"]);
+    let ended = "printf 'a\\nb': exit code 2 in 1s 500ms (it exited with code 2)";
+    assert_eq!(lines[2][2..], ["p/other", "exec_ended", ended]);
+}
+
+#[test]
+fn a_number_a_limit_and_a_sandbox_choose_events() {
+    let machine = machine();
+    assert_eq!(numbers(&machine.run(&["events", "--from", "2"]).success()), [2, 3]);
+    assert_eq!(numbers(&machine.run(&["events", "--limit", "2"]).success()), [1, 2]);
+    assert_eq!(numbers(&machine.run(&["events", "--sandbox", "box"]).success()), [1, 2]);
+    assert_eq!(numbers(&machine.run(&["events", "--sandbox", "sb_other", "--limit", "1"]).success()), [3]);
+    assert_eq!(machine.run(&["events", "--from", "4"]).success(), "");
+    for wrong in [["--limit", "0"], ["--from", "-1"], ["--limit", "ten"]] {
+        assert_eq!(machine.run(&["events", wrong[0], wrong[1]]).code, Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
+fn more_events_than_are_read_at_once_are_all_printed() {
+    let machine = Machine::new();
+    let log = log(&machine);
+    for _ in 0..600 {
+        log.append(NewEvent::new(EventKind::Slept, "it was idle")).unwrap();
+    }
+    assert_eq!(numbers(&machine.run(&["events"]).success()), (1..=600).collect::<Vec<u64>>());
+    assert_eq!(numbers(&machine.run(&["events", "--limit", "300", "--from", "5"]).success()).len(), 300);
+}
+
+#[test]
+fn json_is_one_object_a_line_as_it_stands_in_the_log() {
+    let machine = machine();
+    let printed = machine.run(&["events", "--json"]).success();
+    let segment = machine.state().join("events/00000000000000000001.jsonl");
+    assert_eq!(printed, std::fs::read_to_string(segment).unwrap());
+}
+
+#[test]
+fn following_tells_what_comes_until_the_limit() {
+    let machine = machine();
+    let arguments = ["events", "--follow", "--from", "3", "--sandbox", "other", "--limit", "2"];
+    let mut child = machine.spawn(&mut machine.command(&arguments));
+    let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(stdout.next().unwrap().unwrap().starts_with("3  "));
+    let log = log(&machine);
+    log.append(of("box", EventKind::Slept, "it was idle")).unwrap();
+    log.append(of("other", EventKind::Slept, "it was idle")).unwrap();
+    assert!(stdout.next().unwrap().unwrap().starts_with("5  "));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn following_waits_for_a_log_that_is_not_there_yet() {
+    let machine = Machine::new();
+    let mut child = machine.spawn(&mut machine.command(&["events", "-f", "--limit", "1"]));
+    let mut said = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert_eq!(said, "eyot: following the events; Ctrl-C ends it\n");
+    log(&machine).append(of("box", EventKind::Created, "it was asked for")).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(numbers(std::str::from_utf8(&output.stdout).unwrap()), [1]);
+}
+
+#[test]
+fn where_nothing_has_happened_nothing_is_made() {
+    let machine = Machine::new();
+    for arguments in [&["events"][..], &["events", "--verify"]] {
+        let ran = machine.run(arguments);
+        assert_eq!((ran.code, ran.text().as_str()), (Some(0), ""));
+        assert_eq!(ran.stderr, "eyot: nothing has happened yet\n");
+    }
+    assert_eq!(machine.run(&["events", "-q"]).success(), "");
+    assert!(!machine.state().exists());
+}
+
+#[test]
+fn a_whole_log_is_said_to_be_whole() {
+    let machine = machine();
+    let text = machine.run(&["events", "--verify"]).success();
+    assert_eq!(text, "3 events, 1 to 3, are as they were written\n");
+    let json = machine.run(&["--json", "events", "--verify"]).json();
+    assert_eq!(json, serde_json::json!({ "events": 3, "first_seq": 1, "last_seq": 3 }));
+    let contradiction = machine.run(&["events", "--verify", "--follow"]);
+    assert!(contradiction.code == Some(2) && contradiction.stderr.contains("cannot be used with"));
+}
+
+#[test]
+fn a_changed_log_exits_with_1_and_says_where() {
+    let machine = machine();
+    let segment = machine.state().join("events/00000000000000000001.jsonl");
+    let text = std::fs::read_to_string(&segment).unwrap();
+    std::fs::write(&segment, text.replacen("printf", "print", 1)).unwrap();
+    let ran = machine.run(&["events", "--verify"]);
+    let said = ran.failure(1);
+    assert!(said.contains("event 2 was changed"), "{said}");
+    assert!(said.contains("(00000000000000000001.jsonl, line 2)"), "{said}");
+    assert!(said.contains("hint: events before 2 are as they were written"), "{said}");
+    assert_eq!(ran.text(), "");
+}
+
+#[test]
+fn a_log_that_cannot_be_read_is_another_failure_than_a_changed_one() {
+    let machine = Machine::new();
+    machine.write("state/events", "not a folder");
+    machine.run(&["events"]).failure(125);
+    machine.run(&["events", "--verify"]).failure(125);
+}
