@@ -4,6 +4,7 @@
 //! what holds after a destroy are in the modules below. Anvia's narrower view is [`crate::Workspace`].
 
 mod capture;
+mod change;
 mod create;
 mod destroy;
 mod egress;

@@ -8,6 +8,7 @@
 mod arguments;
 mod call;
 mod clip;
+mod coding;
 mod context;
 mod definition;
 mod format;
@@ -15,6 +16,7 @@ mod output;
 mod pool;
 mod prompt;
 mod registry;
+mod running;
 mod schema;
 mod set;
 

@@ -1,5 +1,6 @@
 //! The toolsets that come with Eyot.
 
+use super::coding;
 use super::pool;
 use super::set::{Toolset, quoted};
 use crate::error::{Error, ErrorKind, Result};
@@ -7,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 type Make = fn() -> Result<Toolset>;
 
 /// One line for each toolset.
-const TOOLSETS: &[(&str, Make)] = &[("pool", pool::toolset)];
+const TOOLSETS: &[(&str, Make)] = &[("pool", pool::toolset), ("coding", coding::coding)];
 
 /// The toolset of this name. `not_found`, with the names that there are.
 pub fn toolset(name: &str) -> Result<Toolset> {

@@ -1,0 +1,58 @@
+//! A pool over a state folder of the test's own, and a toolset that a model would have.
+
+use eyot::tools::{ToolContext, ToolOutput, Toolset, handle_tool_call, toolset};
+use eyot::{PoolOptions, Sandbox, SandboxPool};
+use eyot_native::{NativeOptions, NativeProvider};
+use libtest_mimic::Failed;
+use serde_json::Value;
+
+/// What a model has: tools, and a pool behind them.
+pub struct Computer {
+    pub context: ToolContext,
+    pub tools: Toolset,
+    _folder: tempfile::TempDir,
+}
+
+impl Computer {
+    /// With the toolset of this name.
+    pub fn new(name: &str) -> Result<Self, Failed> {
+        Self::with(toolset(name)?)
+    }
+
+    /// With these tools.
+    pub fn with(tools: Toolset) -> Result<Self, Failed> {
+        let folder = tempfile::tempdir()?;
+        let state = folder.path().join("state");
+        let provider = NativeProvider::new(NativeOptions { state, ..NativeOptions::default() })?;
+        let pool = SandboxPool::open(provider, PoolOptions::default())?;
+        Ok(Self { context: ToolContext::new(pool), tools, _folder: folder })
+    }
+
+    /// The sandbox behind calls.
+    pub async fn sandbox(&self) -> Result<Sandbox, Failed> {
+        Ok(self.context.sandbox(None).await?)
+    }
+
+    /// Makes a call.
+    pub async fn call(&self, tool: &str, input: Value) -> ToolOutput {
+        handle_tool_call(&self.context, &self.tools, tool, input).await
+    }
+
+    /// What a call that succeeds says.
+    pub async fn ok(&self, tool: &str, input: Value) -> Result<String, Failed> {
+        let answer = self.call(tool, input).await;
+        match answer.is_error {
+            false => Ok(answer.as_text()),
+            true => Err(format!("{tool} failed: {}", answer.as_text()).into()),
+        }
+    }
+
+    /// What a call that fails says.
+    pub async fn error(&self, tool: &str, input: Value) -> Result<String, Failed> {
+        let answer = self.call(tool, input).await;
+        match answer.is_error {
+            true => Ok(answer.as_text()),
+            false => Err(format!("{tool} succeeded: {}", super::shorten(&answer.as_text())).into()),
+        }
+    }
+}

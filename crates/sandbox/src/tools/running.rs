@@ -1,0 +1,107 @@
+//! A command that a tool runs: every piece of its output is handed over as it comes, and whoever watches the call is told.
+
+use bytes::Bytes;
+
+use super::context::{ToolContext, ToolProgress};
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::{Command, ExecEvent, ExecOptions, ExecResult};
+use crate::process::LogStream;
+use crate::sandbox::Sandbox;
+
+/// Runs a command to its end; or until `take`, which gets each piece of output, answers false: then its process tree is
+/// killed and there is no result. The result's own output is empty.
+pub(super) async fn run(
+    context: &ToolContext,
+    sandbox: &Sandbox,
+    line: String,
+    options: ExecOptions,
+    mut take: impl FnMut(LogStream, &Bytes) -> bool + Send,
+) -> Result<Option<ExecResult>> {
+    let options = ExecOptions { cancel: Some(context.cancel.clone()), max_output_bytes: Some(0), ..options };
+    let mut events = sandbox.exec_stream(Command::Shell(line), options).await?;
+    let mut seen = Seen::default();
+    while let Some(event) = events.next().await {
+        let (stream, piece) = match event? {
+            ExecEvent::Stdout(piece) => (LogStream::Stdout, piece),
+            ExecEvent::Stderr(piece) => (LogStream::Stderr, piece),
+            ExecEvent::End(result) => return Ok(Some(result)),
+        };
+        seen.report(context, &piece);
+        if !take(stream, &piece) {
+            return Ok(None);
+        }
+    }
+    Err(Error::new(ErrorKind::Internal, "a command's events stopped before its end"))
+}
+
+/// How much output there was, for whoever watches a call.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    bytes: u64,
+}
+
+impl Seen {
+    /// Tells of a piece of output: how much there was so far, and the last line of this.
+    pub(super) fn report(&mut self, context: &ToolContext, piece: &[u8]) {
+        self.bytes += piece.len() as u64;
+        if context.progress.is_none() {
+            return;
+        }
+        let text = String::from_utf8_lossy(piece);
+        let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        context.report(ToolProgress::new(self.bytes, last));
+    }
+}
+
+/// A text as one word of a shell.
+pub(super) fn quote(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// The end of what a command wrote to one of its streams.
+#[derive(Debug)]
+pub(super) struct Tail {
+    kept: Vec<u8>,
+    max_bytes: usize,
+    dropped: bool,
+}
+
+impl Tail {
+    /// Nothing yet; at least the last `max_bytes` will be kept, and at most twice as much.
+    pub(super) fn new(max_bytes: usize) -> Self {
+        Self { kept: Vec::new(), max_bytes, dropped: false }
+    }
+
+    pub(super) fn push(&mut self, piece: &[u8]) {
+        self.kept.extend_from_slice(piece);
+        if self.kept.len() > 2 * self.max_bytes {
+            self.kept.drain(..self.kept.len() - self.max_bytes);
+            self.dropped = true;
+        }
+    }
+
+    /// As text; a character that was cut in two is left out.
+    pub(super) fn text(&self) -> String {
+        let is_inside = |byte: &&u8| **byte & 0xC0 == 0x80;
+        let cut = if self.dropped { self.kept.iter().take(3).take_while(is_inside).count() } else { 0 };
+        String::from_utf8_lossy(&self.kept[cut..]).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quote_in_a_word_stays_a_quote() {
+        assert_eq!(quote("it's"), r"'it'\''s'");
+        assert_eq!(quote("$(x) \n"), "'$(x) \n'");
+    }
+
+    #[test]
+    fn a_tail_keeps_the_end_and_no_half_character() {
+        let mut tail = Tail::new(4);
+        "äöüäöü".bytes().for_each(|byte| tail.push(&[byte]));
+        assert!("äöüäöü".ends_with(&tail.text()) && tail.text().len() >= 3, "{}", tail.text());
+    }
+}
