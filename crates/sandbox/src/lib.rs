@@ -72,5 +72,5 @@ pub use transfer::{Transfer, Transferred, transfer};
 pub use watch::{MAX_WATCHED_DIRECTORIES, WatchEvent, WatchEventKind, WatchOptions};
 pub use workspace::{
     DEFAULT_TIMEOUT_MS, OutputCallback, PageOptions, TextPage, TruncatedBy, Workspace, WorkspaceEntry,
-    WorkspaceExec, WorkspaceExecEvent, WorkspaceExecResult, WorkspaceExecStream,
+    WorkspaceExec, WorkspaceExecEvent, WorkspaceExecResult, WorkspaceExecStream, WorkspaceStart,
 };

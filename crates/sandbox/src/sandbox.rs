@@ -10,6 +10,7 @@ mod destroy;
 mod egress;
 mod exec;
 mod files;
+mod lock;
 mod processes;
 mod replay;
 mod run;

@@ -12,6 +12,7 @@ mod coding;
 mod context;
 mod definition;
 mod format;
+mod names;
 mod output;
 mod pool;
 mod prompt;
@@ -19,6 +20,7 @@ mod registry;
 mod running;
 mod schema;
 mod set;
+mod workspace;
 
 pub use call::handle_tool_call;
 pub use clip::{Clipped, MAX_TEXT_BYTES, clip};
@@ -28,3 +30,7 @@ pub use format::ToolFormat;
 pub use output::{ToolContent, ToolOutput};
 pub use registry::{toolset, toolset_names};
 pub use set::Toolset;
+pub use workspace::{
+    ExecPolicy, ProcessPolicy, ReadFilePolicy, WorkspaceTool, WorkspaceToolsOptions, WriteFilePolicy,
+    workspace_tools,
+};

@@ -7,6 +7,7 @@
 mod exec;
 mod files;
 mod page;
+mod processes;
 mod text;
 
 use crate::capabilities::Capability;
@@ -20,6 +21,7 @@ pub use exec::{
 };
 pub use files::WorkspaceEntry;
 pub use page::{PageOptions, TextPage, TruncatedBy};
+pub use processes::WorkspaceStart;
 
 /// A sandbox's working directory, and commands in it. Made by [`Sandbox::workspace`]; clones and the sandbox itself are
 /// the same world.

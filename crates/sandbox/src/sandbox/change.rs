@@ -1,32 +1,16 @@
 //! Changing a file from what it holds: read, change and write, with nobody else's change in between.
 //!
-//! The lock is held per sandbox, not per path: two paths can be one file (links, spellings), and only the sandbox knows.
-//! It holds among all who change files this way in this process, whichever handle they have. Commands inside, and other
-//! processes that have the sandbox open, are not held up; what they read is the old or the new file, never a mixture.
-
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+//! That holds among all who change files this way in this process. Commands inside, and other processes that have the
+//! sandbox open, are not held up; what they read is the old or the new file, never a mixture.
 
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
-use tokio::sync::OwnedMutexGuard;
 
 use super::Sandbox;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{ByteRange, WriteOptions};
-use crate::spec::SandboxId;
-
-type Lock = tokio::sync::Mutex<()>;
-
-/// The lock of every sandbox in which files are being changed.
-static LOCKS: LazyLock<Mutex<HashMap<SandboxId, Weak<Lock>>>> = LazyLock::new(Mutex::default);
 
 impl Sandbox {
-    /// Waits until nobody in this process changes a file of this sandbox; others wait until the guard is dropped.
-    pub(crate) async fn lock_changes(&self) -> OwnedMutexGuard<()> {
-        lock_of(self.id()).lock_owned().await
-    }
-
     /// Replaces a file's content by what `change` makes of it, and says how large it is then. Nothing is written if
     /// `change` fails. `too_large` if the file has, or would get, more than `max_bytes`.
     pub(crate) async fn change(
@@ -54,15 +38,4 @@ impl Sandbox {
         }
         Ok(whole.freeze())
     }
-}
-
-fn lock_of(sandbox: &SandboxId) -> Arc<Lock> {
-    let mut locks = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(held) = locks.get(sandbox).and_then(Weak::upgrade) {
-        return held;
-    }
-    locks.retain(|_, lock| lock.strong_count() > 0);
-    let lock = Arc::new(Lock::default());
-    locks.insert(sandbox.clone(), Arc::downgrade(&lock));
-    lock
 }

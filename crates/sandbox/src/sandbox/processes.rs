@@ -8,6 +8,7 @@ use crate::capabilities::Capability;
 use crate::driver::ExecRequest;
 use crate::error::{Error, Result};
 use crate::exec::{Command, Signal};
+use crate::path::Place;
 use crate::process::{Log, LogChunk, LogQuery, ProcessId, ProcessInfo};
 
 impl Sandbox {
@@ -20,12 +21,23 @@ impl Sandbox {
         options: StartOptions,
     ) -> Result<ProcessInfo> {
         self.check_processes("start")?;
-        let command = command.into();
+        let cwd = self.exec_cwd(options.cwd.as_deref())?;
+        self.start_at(command.into(), cwd, options).await
+    }
+
+    /// The same at a place that was checked.
+    pub(crate) async fn start_at(
+        &self,
+        command: Command,
+        cwd: Place,
+        options: StartOptions,
+    ) -> Result<ProcessInfo> {
+        self.check_processes("start")?;
         self.check_command("start", &command, options.user.as_deref())?;
         let shown = super::run::shorten(&command.to_string());
         let request = ExecRequest {
             command,
-            cwd: self.exec_cwd(options.cwd.as_deref())?,
+            cwd,
             env: self.exec_env(&options.env)?,
             user: options.user,
             stdin: false,

@@ -10,7 +10,6 @@ mod bash;
 mod edit;
 mod glob;
 mod grep;
-mod names;
 mod read;
 mod units;
 mod write;

@@ -3,12 +3,13 @@
 use super::coding;
 use super::pool;
 use super::set::{Toolset, quoted};
+use super::workspace;
 use crate::error::{Error, ErrorKind, Result};
 
 type Make = fn() -> Result<Toolset>;
 
 /// One line for each toolset.
-const TOOLSETS: &[(&str, Make)] = &[("pool", pool::toolset), ("coding", coding::coding)];
+const TOOLSETS: &[(&str, Make)] = &[("pool", pool::toolset), ("coding", coding::coding), ("workspace", workspace::by_default)];
 
 /// The toolset of this name. `not_found`, with the names that there are.
 pub fn toolset(name: &str) -> Result<Toolset> {

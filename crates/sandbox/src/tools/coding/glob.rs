@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::names;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{ExecOptions, ExecResult};
 use crate::process::LogStream;
 use crate::tools::context::ToolContext;
 use crate::tools::definition::ToolDef;
+use crate::tools::names;
 use crate::tools::output::ToolOutput;
 use crate::tools::running::{Tail, quote, run};
 

@@ -1,0 +1,41 @@
+//! `list_ports`: where the ports that the options name can be reached from this host.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::options::WorkspaceToolsOptions;
+use crate::error::Result;
+use crate::tools::context::ToolContext;
+use crate::tools::definition::ToolDef;
+use crate::tools::output::ToolOutput;
+
+const DESCRIPTION: &str = "List pre-authorized sandbox preview ports. Servers must bind to 0.0.0.0 on a listed container \
+                           port.";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListPorts {}
+
+pub(super) fn tool(options: Arc<WorkspaceToolsOptions>) -> Result<ToolDef> {
+    ToolDef::typed("list_ports", DESCRIPTION, move |context: ToolContext, ListPorts {}| {
+        let options = options.clone();
+        async move {
+            let mut lines = Vec::new();
+            for port in &options.ports {
+                lines.push(format!("{port}/tcp\t{}", address(&context, *port).await?));
+            }
+            Ok(ToolOutput::text(match lines.is_empty() {
+                true => "No sandbox ports are published.".to_owned(),
+                false => lines.join("\n"),
+            }))
+        }
+    })
+}
+
+/// Where a port can be reached, such as `127.0.0.1:32768`; from now on, if it could not yet.
+pub(super) async fn address(context: &ToolContext, port: u16) -> Result<String> {
+    let url = context.pool.browse(context.name(None), port).await?.url;
+    Ok(url.trim_start_matches("http://").trim_end_matches('/').to_owned())
+}

@@ -1,0 +1,27 @@
+//! `list_processes`: every started process that is still known, whoever started it.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::answer;
+use crate::error::Result;
+use crate::tools::context::ToolContext;
+use crate::tools::definition::ToolDef;
+use crate::tools::output::ToolOutput;
+
+const DESCRIPTION: &str = "List managed sandbox processes and their current status.";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListProcesses {}
+
+pub(super) fn tool() -> Result<ToolDef> {
+    ToolDef::typed("list_processes", DESCRIPTION, async |context: ToolContext, ListProcesses {}| {
+        let processes = context.sandbox(None).await?.processes().await?;
+        let parts = processes.iter().map(|process| Some(answer::process(process, false)));
+        Ok(ToolOutput::text(match processes.is_empty() {
+            true => "No managed processes.".to_owned(),
+            false => answer::joined(parts),
+        }))
+    })
+}

@@ -1,0 +1,95 @@
+//! `read_process_logs`: what a started process wrote last.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::options::WorkspaceToolsOptions;
+use super::{answer, refused};
+use crate::error::{Error, ErrorKind, Result};
+use crate::process::{LogQuery, LogStream, ProcessId};
+use crate::sandbox::Sandbox;
+use crate::tools::clip::begun_before;
+use crate::tools::context::ToolContext;
+use crate::tools::definition::ToolDef;
+use crate::tools::output::ToolOutput;
+
+const DESCRIPTION: &str = "Read recent stdout and stderr from a managed sandbox process.";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ReadProcessLogs {
+    /// Managed process identifier.
+    #[schemars(length(min = 1))]
+    process_id: String,
+    /// Maximum trailing bytes to return from each output stream.
+    #[schemars(extend("minimum" = 0, "maximum" = 1_048_576))]
+    tail_bytes: Option<i64>,
+}
+
+pub(super) fn tool(options: Arc<WorkspaceToolsOptions>) -> Result<ToolDef> {
+    ToolDef::typed("read_process_logs", DESCRIPTION, move |context: ToolContext, asked: ReadProcessLogs| {
+        let most = options.process.max_log_bytes;
+        async move {
+            let tail_bytes = asked.tail_bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(most);
+            if tail_bytes > most {
+                let message =
+                    format!("Process log request exceeds sandbox tool policy ({tail_bytes} > {most}).");
+                return Err(refused(message));
+            }
+            let sandbox = context.sandbox(None).await?;
+            logs(&sandbox, &asked.process_id, tail_bytes).await.map(ToolOutput::text)
+        }
+    })
+}
+
+async fn logs(sandbox: &Sandbox, id: &str, tail_bytes: u64) -> Result<String> {
+    let process = known(id)?;
+    let stdout = tail(sandbox, process, LogStream::Stdout, tail_bytes).await.map_err(unknown(id))?;
+    let stderr = tail(sandbox, process, LogStream::Stderr, tail_bytes).await.map_err(unknown(id))?;
+    let text = answer::joined([
+        answer::output("stdout", &stdout.text),
+        answer::output("stderr", &stderr.text),
+        answer::flag("output_truncated", stdout.is_cut || stderr.is_cut),
+    ]);
+    Ok(if text.is_empty() { "No process output.".to_owned() } else { text })
+}
+
+/// A process by its id.
+pub(super) fn known(id: &str) -> Result<ProcessId> {
+    id.parse().map_err(|_: Error| no_such(id))
+}
+
+/// That there is no process of this id, where that is what an error says.
+pub(super) fn unknown(id: &str) -> impl Fn(Error) -> Error {
+    move |error| match error.kind() {
+        ErrorKind::NotFound => no_such(id),
+        _ => error,
+    }
+}
+
+fn no_such(id: &str) -> Error {
+    let message = format!("Unknown sandbox process: {id}");
+    Error::new(ErrorKind::NotFound, message).with_hint("list_processes says which there are")
+}
+
+/// The end of a stream.
+struct Tail {
+    text: String,
+    is_cut: bool,
+}
+
+async fn tail(sandbox: &Sandbox, process: ProcessId, stream: LogStream, tail_bytes: u64) -> Result<Tail> {
+    let query = LogQuery { stream: Some(stream), tail_bytes: Some(tail_bytes), ..LogQuery::default() };
+    let mut log = sandbox.logs(process, query).await?;
+    let total = log.range.total_bytes;
+    let mut bytes = Vec::new();
+    while let Some(chunk) = log.next().await {
+        bytes.extend_from_slice(&chunk?.data);
+    }
+    let is_cut = total > bytes.len() as u64;
+    let begun = if is_cut { begun_before(&bytes) } else { 0 };
+    Ok(Tail { text: String::from_utf8_lossy(&bytes[begun..]).into_owned(), is_cut })
+}

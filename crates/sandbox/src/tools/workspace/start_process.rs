@@ -1,0 +1,71 @@
+//! `start_process`: a program that outlives the call.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::answer;
+use super::options::WorkspaceToolsOptions;
+use super::policy::Program;
+use crate::error::{Error, ErrorKind, Result};
+use crate::process::ProcessStatus;
+use crate::sandbox::Sandbox;
+use crate::tools::context::ToolContext;
+use crate::tools::definition::ToolDef;
+use crate::tools::output::ToolOutput;
+use crate::workspace::WorkspaceStart;
+
+const DESCRIPTION: &str = "Start a managed long-running process inside the sandbox. Use list_ports first and bind web \
+                           servers to 0.0.0.0.";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct StartProcess {
+    /// Executable to run as a managed sandbox process.
+    #[schemars(length(min = 1))]
+    command: String,
+    /// Command arguments.
+    args: Option<Vec<String>>,
+    /// Relative working directory inside the sandbox.
+    cwd: Option<String>,
+    /// Environment variables for this process.
+    #[schemars(extend("propertyNames" = { "type": "string" }))]
+    env: Option<BTreeMap<String, String>>,
+}
+
+pub(super) fn tool(options: Arc<WorkspaceToolsOptions>) -> Result<ToolDef> {
+    ToolDef::typed("start_process", DESCRIPTION, move |context: ToolContext, asked: StartProcess| {
+        start(context, asked, options.clone())
+    })
+}
+
+async fn start(
+    context: ToolContext,
+    asked: StartProcess,
+    options: Arc<WorkspaceToolsOptions>,
+) -> Result<ToolOutput> {
+    let sandbox = context.sandbox(None).await?;
+    let StartProcess { command, args, cwd, env } = asked;
+    let (args, env) = (args.unwrap_or_default(), env.unwrap_or_default());
+    let program = Program { command: &command, cwd: cwd.as_deref(), env: &env };
+    options.exec.check_program(sandbox.cwd(), program)?;
+    let _guard = sandbox.lock_starts().await;
+    check_room(&sandbox, options.process.max_processes).await?;
+    let started = sandbox.workspace().start_process(WorkspaceStart { command, args, cwd, env }).await?;
+    Ok(ToolOutput::text(answer::process(&started, false)))
+}
+
+/// Refuses one process more than may run. Those that ended, or that could not be started, do not count.
+async fn check_room(sandbox: &Sandbox, most: usize) -> Result<()> {
+    let processes = sandbox.processes().await?;
+    let running = processes.iter().filter(|process| process.status == ProcessStatus::Running).count();
+    match running < most {
+        true => Ok(()),
+        false => {
+            let message = format!("Sandbox process limit reached ({running} >= {most}).");
+            Err(Error::new(ErrorKind::Quota, message).with_hint("stop one with stop_process first"))
+        }
+    }
+}

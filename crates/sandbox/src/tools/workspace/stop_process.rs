@@ -1,0 +1,42 @@
+//! `stop_process`: asks a started process to end, and kills it if it does not.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::answer;
+use super::options::WorkspaceToolsOptions;
+use super::read_process_logs::{known, unknown};
+use crate::error::Result;
+use crate::process::ProcessStatus;
+use crate::tools::context::ToolContext;
+use crate::tools::definition::ToolDef;
+use crate::tools::output::ToolOutput;
+
+const DESCRIPTION: &str = "Stop a managed sandbox process.";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct StopProcess {
+    /// Managed process identifier.
+    #[schemars(length(min = 1))]
+    process_id: String,
+}
+
+pub(super) fn tool(options: Arc<WorkspaceToolsOptions>) -> Result<ToolDef> {
+    ToolDef::typed("stop_process", DESCRIPTION, move |context: ToolContext, asked: StopProcess| {
+        let grace_ms = options.process.stop_grace_period_ms;
+        async move {
+            let id = asked.process_id.as_str();
+            let process = known(id)?;
+            let sandbox = context.sandbox(None).await?;
+            let before = sandbox.processes().await?;
+            let runs =
+                |of: &crate::process::ProcessInfo| of.id == process && of.status == ProcessStatus::Running;
+            let stopped = before.iter().any(runs);
+            let ended = sandbox.stop(process, grace_ms).await.map_err(unknown(id))?;
+            Ok(ToolOutput::text(answer::process(&ended, stopped)))
+        }
+    })
+}
