@@ -5,6 +5,7 @@
 //! [`handle_tool_call()`] checks a call's arguments against the tool's schema, runs it and answers with a [`ToolOutput`]:
 //! it never fails and never panics, for its answer is for a model to read.
 
+mod anthropic;
 mod arguments;
 mod call;
 mod clip;
@@ -22,6 +23,7 @@ mod schema;
 mod set;
 mod workspace;
 
+pub use anthropic::{AnthropicToolsOptions, anthropic_tools};
 pub use call::handle_tool_call;
 pub use clip::{Clipped, MAX_TEXT_BYTES, clip};
 pub use context::{ToolContext, ToolProgress};

@@ -1,7 +1,9 @@
 //! A pool over a state folder of the test's own, and a toolset that a model would have.
 
-use eyot::tools::{ToolContext, ToolOutput, Toolset, handle_tool_call, toolset};
-use eyot::{PoolOptions, Sandbox, SandboxPool};
+use eyot::tools::{
+    ToolContext, ToolOutput, Toolset, WorkspaceToolsOptions, handle_tool_call, toolset, workspace_tools,
+};
+use eyot::{Capabilities, PoolOptions, Sandbox, SandboxPool, SandboxProvider};
 use eyot_native::{NativeOptions, NativeProvider};
 use libtest_mimic::Failed;
 use serde_json::Value;
@@ -19,11 +21,21 @@ impl Computer {
         Self::with(toolset(name)?)
     }
 
+    /// With Anvia's tools, and these options.
+    pub fn of_workspace(options: WorkspaceToolsOptions) -> Result<Self, Failed> {
+        Self::make(|capabilities| workspace_tools(options, capabilities))
+    }
+
     /// With these tools.
     pub fn with(tools: Toolset) -> Result<Self, Failed> {
+        Self::make(|_| Ok(tools))
+    }
+
+    fn make(tools: impl FnOnce(&Capabilities) -> eyot::Result<Toolset>) -> Result<Self, Failed> {
         let folder = tempfile::tempdir()?;
         let state = folder.path().join("state");
         let provider = NativeProvider::new(NativeOptions { state, ..NativeOptions::default() })?;
+        let tools = tools(provider.capabilities())?;
         let pool = SandboxPool::open(provider, PoolOptions::default())?;
         Ok(Self { context: ToolContext::new(pool), tools, _folder: folder })
     }

@@ -3,9 +3,12 @@
 
 mod commands;
 mod computer;
+mod editor;
 mod edits;
 mod files;
 mod search;
+mod shell;
+mod workspace;
 
 use std::future::Future;
 use std::time::Duration;
@@ -16,7 +19,15 @@ use libtest_mimic::{Arguments, Failed, Trial};
 const HANG: Duration = Duration::from_secs(120);
 
 fn main() {
-    let trials = [files::trials(), edits::trials(), commands::trials(), search::trials()];
+    let trials = [
+        files::trials(),
+        edits::trials(),
+        commands::trials(),
+        search::trials(),
+        workspace::trials(),
+        shell::trials(),
+        editor::trials(),
+    ];
     libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit();
 }
 

@@ -16,18 +16,26 @@ enum Turn {
     Change,
     /// Counting the processes and starting one more.
     Start,
+    /// Running a command in the shell that a model has there.
+    Shell,
 }
 
 type Lock = tokio::sync::Mutex<()>;
+type Locks = HashMap<(SandboxId, Turn), Weak<Lock>>;
 
 /// Those that somebody holds or waits for.
-static LOCKS: LazyLock<Mutex<HashMap<(SandboxId, Turn), Weak<Lock>>>> = LazyLock::new(Mutex::default);
+static LOCKS: LazyLock<Mutex<Locks>> = LazyLock::new(Mutex::default);
 
 impl Sandbox {
     /// Waits until nobody in this process changes a file of this sandbox; others wait until the guard is dropped. Held per
     /// sandbox, not per path: two paths can be one file (links, spellings), and only the sandbox knows.
     pub(crate) async fn lock_changes(&self) -> OwnedMutexGuard<()> {
         lock_of(self.id(), Turn::Change).lock_owned().await
+    }
+
+    /// The same for commands of one shell: each begins where the last one ended.
+    pub(crate) async fn lock_shell(&self) -> OwnedMutexGuard<()> {
+        lock_of(self.id(), Turn::Shell).lock_owned().await
     }
 
     /// The same for who starts as many processes as may run, and no more.

@@ -1,5 +1,6 @@
 //! The toolsets that come with Eyot.
 
+use super::anthropic;
 use super::coding;
 use super::pool;
 use super::set::{Toolset, quoted};
@@ -9,7 +10,12 @@ use crate::error::{Error, ErrorKind, Result};
 type Make = fn() -> Result<Toolset>;
 
 /// One line for each toolset.
-const TOOLSETS: &[(&str, Make)] = &[("pool", pool::toolset), ("coding", coding::coding), ("workspace", workspace::by_default)];
+const TOOLSETS: &[(&str, Make)] = &[
+    ("pool", pool::toolset),
+    ("coding", coding::coding),
+    ("workspace", workspace::by_default),
+    ("anthropic", anthropic::by_default),
+];
 
 /// The toolset of this name. `not_found`, with the names that there are.
 pub fn toolset(name: &str) -> Result<Toolset> {

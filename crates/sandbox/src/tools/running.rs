@@ -1,5 +1,7 @@
 //! A command that a tool runs: every piece of its output is handed over as it comes, and whoever watches the call is told.
 
+use std::time::{Duration, Instant};
+
 use bytes::Bytes;
 
 use super::context::{ToolContext, ToolProgress};
@@ -7,6 +9,18 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{Command, ExecEvent, ExecOptions, ExecResult};
 use crate::process::LogStream;
 use crate::sandbox::Sandbox;
+
+/// How long nothing is told about a call's progress after something was.
+const PROGRESS_PAUSE: Duration = Duration::from_millis(200);
+
+/// The sandbox that a call means, for a tool that settles its cancel itself: making one may be given up too.
+pub(super) async fn sandbox(context: &ToolContext) -> Result<Sandbox> {
+    tokio::select! {
+        biased;
+        sandbox = context.sandbox(None) => sandbox,
+        () = context.cancel.cancelled() => Err(Error::new(ErrorKind::Cancelled, "Operation aborted")),
+    }
+}
 
 /// Runs a command to its end; or until `take`, which gets each piece of output, answers false: then its process tree is
 /// killed and there is no result. The result's own output is empty.
@@ -38,15 +52,18 @@ pub(super) async fn run(
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     bytes: u64,
+    told: Option<Instant>,
 }
 
 impl Seen {
     /// Tells of a piece of output: how much there was so far, and the last line of this.
     pub(super) fn report(&mut self, context: &ToolContext, piece: &[u8]) {
         self.bytes += piece.len() as u64;
-        if context.progress.is_none() {
+        let is_early = self.told.is_some_and(|told| told.elapsed() < PROGRESS_PAUSE);
+        if context.progress.is_none() || is_early {
             return;
         }
+        self.told = Some(Instant::now());
         let text = String::from_utf8_lossy(piece);
         let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
         context.report(ToolProgress::new(self.bytes, last));

@@ -9,6 +9,7 @@ mod own;
 #[allow(dead_code)]
 mod scripted;
 mod sets;
+mod upstream;
 
 use std::sync::Arc;
 

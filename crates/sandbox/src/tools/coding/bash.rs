@@ -10,7 +10,7 @@ use crate::process::LogStream;
 use crate::tools::context::ToolContext;
 use crate::tools::definition::ToolDef;
 use crate::tools::output::ToolOutput;
-use crate::tools::running::{Tail, run};
+use crate::tools::running::{Tail, run, sandbox};
 
 const DESCRIPTION: &str =
     "Execute a bash command. Returns stdout and stderr. Output is truncated to the last 2000 lines or 50KB.";
@@ -35,7 +35,7 @@ pub(super) fn tool() -> Result<ToolDef> {
 
 async fn bash(context: ToolContext, asked: Bash) -> Result<ToolOutput> {
     let timeout_ms = asked.timeout.map(milliseconds).transpose()?;
-    let sandbox = context.sandbox(None).await?;
+    let sandbox = sandbox(&context).await?;
     let (mut stdout, mut stderr) = (Tail::new(KEPT_BYTES), Tail::new(KEPT_BYTES));
     let options = ExecOptions { timeout_ms, ..ExecOptions::default() };
     let take = |stream, piece: &bytes::Bytes| {

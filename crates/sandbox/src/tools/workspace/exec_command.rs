@@ -16,7 +16,7 @@ use crate::tools::clip::Clipped;
 use crate::tools::context::ToolContext;
 use crate::tools::definition::ToolDef;
 use crate::tools::output::ToolOutput;
-use crate::tools::running::Seen;
+use crate::tools::running::{Seen, sandbox};
 use crate::workspace::{OutputCallback, WorkspaceExec, WorkspaceExecResult};
 
 const DESCRIPTION: &str =
@@ -55,7 +55,7 @@ async fn run(
     asked: ExecCommand,
     options: Arc<WorkspaceToolsOptions>,
 ) -> Result<ToolOutput> {
-    let workspace = context.sandbox(None).await?.workspace();
+    let workspace = sandbox(&context).await?.workspace();
     let ExecCommand { command, args, cwd, env, timeout_ms, input } = asked;
     let env = env.unwrap_or_default();
     let program = Program { command: &command, cwd: cwd.as_deref(), env: &env };
