@@ -14,6 +14,7 @@ pub fn trials() -> Vec<Trial> {
         trial("anthropic_bash_keeps_directory_variables_functions_aliases_and_options", kept),
         trial("anthropic_bash_begins_anew_after_a_restart", restart),
         trial("anthropic_bash_survives_exit_a_syntax_error_and_errexit", survives),
+        trial("anthropic_bash_keeps_its_session_whatever_options_and_traps_a_command_sets", unusual),
         trial("anthropic_a_deadline_keeps_the_output_and_the_session", deadline),
         trial("anthropic_a_command_that_reads_gets_nothing_and_does_not_hang", reads),
         trial("anthropic_commands_of_one_session_run_one_after_the_other", in_turn),
@@ -58,6 +59,22 @@ async fn survives() -> Result<(), Failed> {
     ensure(missing.ends_with(expected), missing)?;
     same(say(&computer, "rmdir /tmp/gone 2>&-; mkdir /tmp/gone; cd /tmp/gone; rmdir /tmp/gone").await?, "")?;
     same(say(&computer, "echo still here").await?, "still here")
+}
+
+async fn unusual() -> Result<(), Failed> {
+    let computer = Computer::new("anthropic")?;
+    same(say(&computer, "trap 'echo bye' EXIT; a=1; cd /tmp").await?, "bye")?;
+    same(say(&computer, "echo $a $PWD; set -uC; b=2").await?, "1 /tmp")?;
+    same(
+        say(&computer, "mkdir() { echo mine; }; mv() { echo mine; }; cd() { builtin cd \"$@\" && echo in; }")
+            .await?,
+        "",
+    )?;
+    same(say(&computer, "cd /; echo $a $b; c=3").await?, "in\n1 2")?;
+    same(say(&computer, "pwd; echo $c; set -- x y; false").await?, "/\n3\nCommand exited with code 1")?;
+    same(say(&computer, "set -x").await?, "")?;
+    same(say(&computer, "echo $c").await?, "3\n+ echo 3")?;
+    same(say(&computer, "set +x; exec echo replaced").await?, "replaced\n+ set +x")
 }
 
 async fn deadline() -> Result<(), Failed> {

@@ -6,21 +6,25 @@ use crate::tools::running::quote;
 const FOLDER: &str = "/tmp/.eyot-shell";
 
 /// What a bash leaves behind: its directory, mask, variables, functions, aliases and options, as commands that bring them
-/// back. The new file replaces the old one as a whole: a command that is killed leaves the old one.
-const SAVE: &str = r#"{
-  mkdir -p /tmp/.eyot-shell &&
-  { if [ -n "$BASH_VERSION" ]
-    then printf 'cd -- %q\n' "$PWD"; umask -p; declare -p; declare -f; alias -p; shopt -p; set +o
-    else export -p; printf 'cd "$PWD"\n'; fi; } > /tmp/.eyot-shell/state.$$ &&
-  mv -f /tmp/.eyot-shell/state.$$ /tmp/.eyot-shell/state
-} 2>/dev/null"#;
+/// back. The new file replaces the old one as a whole: a command that is killed leaves the old one. `command` is for who
+/// has functions of these names, `>|` for who has set `noclobber`.
+const SAVE: &str = r#"command mkdir -p /tmp/.eyot-shell && {
+  if [ -n "${BASH_VERSION-}" ]
+  then printf 'cd -- %q\n' "$PWD"; umask -p; declare -p; declare -f; alias -p; shopt -p; set +o
+  else export -p; printf 'cd "$PWD"\n'; fi
+} >| /tmp/.eyot-shell/state.$$ && command mv -f /tmp/.eyot-shell/state.$$ /tmp/.eyot-shell/state"#;
 
 /// The line that runs a command in the session: it brings the last state back, runs the command, and keeps its state
-/// however it ends. Read-only variables refuse to be set again, which is as it should be.
+/// however it ends, by its own end or by `exit`, which a trap of its own may answer to.
 pub(super) fn line(command: &str) -> String {
-    // A `.` that fails, or whose last line does, must not end a shell that stops at errors.
+    // Read-only variables refuse to be set again, which is as it should be. A `.` that fails must not end a shell that
+    // stops at errors.
     let restore = format!("if [ -r {FOLDER}/state ]; then . {FOLDER}/state; fi >/dev/null 2>&1 || :");
-    format!("{restore}\ntrap {} EXIT\neval {}", quote(SAVE), quote(command))
+    let trap = quote(&format!("[ -n \"${{__eyot_saved-}}\" ] || {{ {SAVE}; }} 2>/dev/null"));
+    let command = quote(command);
+    // The status goes where no variable of the session is.
+    let end = format!("{{ set -- \"$?\"; {SAVE}; __eyot_saved=1; exit \"$1\"; }} 2>/dev/null");
+    format!("{restore}\ntrap {trap} EXIT\neval {command}\n{end}")
 }
 
 /// The line that forgets the session.
