@@ -73,8 +73,11 @@ async fn unusual() -> Result<(), Failed> {
     same(say(&computer, "cd /; echo $a $b; c=3").await?, "in\n1 2")?;
     same(say(&computer, "pwd; echo $c; set -- x y; false").await?, "/\n3\nCommand exited with code 1")?;
     same(say(&computer, "set -x").await?, "")?;
-    same(say(&computer, "echo $c").await?, "3\n+ echo 3")?;
-    same(say(&computer, "set +x; exec echo replaced").await?, "replaced\n+ set +x")
+    same(say(&computer, "echo $c").await?, "3\n+ eval 'echo $c'\n++ echo 3")?;
+    same(
+        say(&computer, "set +x; exec echo replaced").await?,
+        "replaced\n+ eval 'set +x; exec echo replaced'\n++ set +x",
+    )
 }
 
 async fn deadline() -> Result<(), Failed> {

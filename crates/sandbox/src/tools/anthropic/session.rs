@@ -17,14 +17,14 @@ const SAVE: &str = r#"command mkdir -p /tmp/.eyot-shell && {
 /// The line that runs a command in the session: it brings the last state back, runs the command, and keeps its state
 /// however it ends, by its own end or by `exit`, which a trap of its own may answer to.
 pub(super) fn line(command: &str) -> String {
-    // Read-only variables refuse to be set again, which is as it should be. A `.` that fails must not end a shell that
+    // The trap comes first: the state may say that every line is traced. Read-only variables refuse to be set again, which is as it should be. A `.` that fails must not end a shell that
     // stops at errors.
     let restore = format!("if [ -r {FOLDER}/state ]; then . {FOLDER}/state; fi >/dev/null 2>&1 || :");
-    let trap = quote(&format!("[ -n \"${{__eyot_saved-}}\" ] || {{ {SAVE}; }} 2>/dev/null"));
+    let trap = quote(&format!("{{ [ -n \"${{__eyot_saved-}}\" ] || {{ {SAVE}; }}; }} 2>/dev/null"));
     let command = quote(command);
     // The status goes where no variable of the session is.
     let end = format!("{{ set -- \"$?\"; {SAVE}; __eyot_saved=1; exit \"$1\"; }} 2>/dev/null");
-    format!("{restore}\ntrap {trap} EXIT\neval {command}\n{end}")
+    format!("trap {trap} EXIT\n{restore}\neval {command}\n{end}")
 }
 
 /// The line that forgets the session.
