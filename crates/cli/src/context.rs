@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use eyot::{Error, ErrorKind, Sandbox, SandboxProvider};
+use eyot::{Error, ErrorKind, PoolOptions, Sandbox, SandboxName, SandboxPool, SandboxProvider, SandboxSpec};
 
 use crate::args::GlobalArgs;
 use crate::config::Config;
@@ -41,6 +41,16 @@ impl Context {
     /// The provider. Opening it touches the state folder, so that is done as late as possible.
     pub fn provider(&self) -> Result<Arc<dyn SandboxProvider>, Failure> {
         Ok(provider::open(&self.place, provider::Makes::One)?)
+    }
+
+    /// The pool of this name. What the configuration says of sandboxes holds for its own.
+    pub fn pool(&self, name: SandboxName) -> Result<SandboxPool, Failure> {
+        let mut template = SandboxSpec::default();
+        self.config.defaults.fill(&mut template, false);
+        let default_image = template.image.take();
+        let options = PoolOptions { name, template, default_image, ..PoolOptions::default() };
+        let provider = provider::open(&self.place, provider::Makes::Many)?;
+        Ok(SandboxPool::open(provider, options)?)
     }
 
     /// Where the sandboxes are kept.

@@ -12,6 +12,7 @@ mod sandboxes;
 mod shell_support;
 mod side;
 mod spec;
+mod tools;
 mod top;
 mod values;
 
@@ -29,6 +30,7 @@ pub use processes::{KillArgs, LogsArgs, PsArgs, StartArgs, WaitArgs};
 pub use sandboxes::{CreateArgs, DialArgs, InspectArgs, LsArgs, RmArgs};
 pub use shell_support::{CompletionsArgs, ManArgs};
 pub use side::Side;
+pub use tools::{BrowseArgs, CallArgs, ToolsArgs, TransferArgs};
 pub use top::{TopArgs, TopSort};
 pub use values::{NetworkArg, resolve_env};
 
@@ -144,6 +146,10 @@ commands! {
     Inspect(InspectArgs), "inspect", "Show what is known of a sandbox and what isolates it";
     Rm(RmArgs), "rm", "Destroy sandboxes";
     Dial(DialArgs), "dial", "Connect stdin and stdout to a TCP port in a sandbox";
+    Transfer(TransferArgs), "transfer", "Copy a file or a tree from one sandbox to another";
+    Browse(BrowseArgs), "browse", "Open a port of a sandbox on this host's loopback";
+    Tools(ToolsArgs), "tools", "Print tools as a model is shown them";
+    Call(CallArgs), "call", "Call a tool, as a model does";
     Bench(BenchArgs), "bench", "Measure what sandboxes cost on this machine";
     Doctor(DoctorArgs), "doctor", "Say what this host can do, what it can't, and what mends it";
     Verify(VerifyArgs), "verify", "Try on this host whether sandboxes hold what they promise";

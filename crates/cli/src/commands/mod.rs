@@ -1,6 +1,8 @@
 //! The commands: each takes its arguments, drives a sandbox through the library, prints, and says what we exit with.
 
 mod bench;
+mod browse;
+mod call;
 mod completions;
 mod cp;
 mod create;
@@ -22,7 +24,9 @@ mod rm;
 mod run;
 mod sh;
 mod start;
+mod tools;
 mod top;
+mod transfer;
 mod verify;
 mod wait;
 mod watch;
@@ -45,6 +49,7 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
     match cli.command {
         CliCommand::Completions(args) => completions::run(&args, Output::new(&cli.global)),
         CliCommand::Man(args) => man::run(&args, Output::new(&cli.global)),
+        CliCommand::Tools(args) => tools::run(&args, Output::new(&cli.global)),
         command => {
             let context = Context::load(&cli.global)?;
             logging::start(context.config.log.as_deref(), cli.global.verbose)?;
@@ -77,10 +82,15 @@ async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Fa
         CliCommand::Inspect(args) => inspect::run(&args, context).await,
         CliCommand::Rm(args) => rm::run(&args, context).await,
         CliCommand::Dial(args) => dial::run(&args, context).await,
+        CliCommand::Transfer(args) => transfer::run(args, context).await,
+        CliCommand::Browse(args) => browse::run(&args, context).await,
+        CliCommand::Call(args) => Box::pin(call::run(args, context)).await,
         CliCommand::Bench(args) => Box::pin(bench::run(args, context)).await,
         CliCommand::Verify(args) => Box::pin(verify::run(&args, context)).await,
         CliCommand::Doctor(args) => doctor::run(&args, context).await,
-        CliCommand::Completions(_) | CliCommand::Man(_) => unreachable!("they need no sandboxes"),
+        CliCommand::Completions(_) | CliCommand::Man(_) | CliCommand::Tools(_) => {
+            unreachable!("they need no sandboxes")
+        }
     }
 }
 

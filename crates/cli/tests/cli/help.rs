@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 
-const COMMANDS: [&str; 27] = [
+const COMMANDS: [&str; 31] = [
     "run",
     "create",
     "ls",
@@ -25,6 +25,10 @@ const COMMANDS: [&str; 27] = [
     "inspect",
     "rm",
     "dial",
+    "transfer",
+    "browse",
+    "tools",
+    "call",
     "bench",
     "doctor",
     "verify",

@@ -13,6 +13,7 @@ mod running;
 mod sandboxes;
 mod signals;
 mod terminals;
+mod tools;
 mod top;
 mod verify;
 mod watching;

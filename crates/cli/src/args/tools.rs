@@ -1,0 +1,150 @@
+//! `tools`, `call`, `transfer` and `browse`: what a model is given to work with, from the command line.
+
+use clap::{Args, ValueEnum};
+use eyot::SandboxName;
+use eyot::tools::ToolFormat;
+
+use super::side::Side;
+
+const TOOLS_EXAMPLES: &str = "\
+Examples:
+  eyot tools                                   the toolset pool, as Anthropic's API takes it
+  eyot tools --format openai-responses
+  eyot tools --toolset pool --format prompt    compact text, for a system prompt
+  eyot tools --format mcp | jq -r '.[].name'
+
+An array with every tool, to be handed over as it is. What a model then calls goes to `eyot call`.";
+
+/// `eyot tools`
+#[derive(Debug, Args)]
+#[command(after_help = TOOLS_EXAMPLES)]
+pub struct ToolsArgs {
+    /// Which toolset
+    #[arg(long, value_name = "NAME", default_value = "pool")]
+    pub toolset: String,
+    /// In whose form
+    #[arg(long, value_enum, default_value_t = FormatArg::Anthropic)]
+    pub format: FormatArg,
+}
+
+/// In whose form tools are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FormatArg {
+    /// Anthropic's messages
+    Anthropic,
+    /// OpenAI's chat completions
+    #[value(name = "openai")]
+    OpenAi,
+    /// OpenAI's responses
+    #[value(name = "openai-responses")]
+    OpenAiResponses,
+    /// The Model Context Protocol
+    Mcp,
+    /// Compact text
+    Prompt,
+}
+
+impl FormatArg {
+    /// The format of the declarations; `None` for the text.
+    pub fn of_declarations(self) -> Option<ToolFormat> {
+        match self {
+            Self::Anthropic => Some(ToolFormat::Anthropic),
+            Self::OpenAi => Some(ToolFormat::OpenAi),
+            Self::OpenAiResponses => Some(ToolFormat::OpenAiResponses),
+            Self::Mcp => Some(ToolFormat::Mcp),
+            Self::Prompt => None,
+        }
+    }
+}
+
+const CALL_EXAMPLES: &str = "\
+Examples:
+  eyot call pool shell '{\"command\": \"uname -a\"}'
+  eyot call pool write_file '{\"path\": \"a.txt\", \"content\": \"hi\"}' --pool agent-7
+  eyot call pool sandbox_list
+  echo '{\"command\": \"make\"}' | eyot --json call pool shell -
+
+Prints what the model would read, and exits with 1 when the answer is an error; --json prints the
+whole answer: content, structured, is_error. Ctrl-C cancels the call. The URL of `browse` holds for
+as long as the call's process lives: it stays until Ctrl-C.";
+
+/// `eyot call`
+#[derive(Debug, Args)]
+#[command(after_help = CALL_EXAMPLES)]
+pub struct CallArgs {
+    /// The toolset's name
+    pub toolset: String,
+    /// The tool's name
+    pub tool: String,
+    /// The arguments, a JSON object; `-` is stdin
+    #[arg(value_name = "JSON", default_value = "{}")]
+    pub input: String,
+    /// The pool whose sandboxes are meant
+    #[arg(long, value_name = "NAME", default_value = eyot::DEFAULT_SANDBOX, value_parser = parse_name)]
+    pub pool: SandboxName,
+}
+
+fn parse_name(text: &str) -> Result<SandboxName, String> {
+    SandboxName::parse(text).map_err(|error| error.to_string())
+}
+
+const TRANSFER_EXAMPLES: &str = "\
+Examples:
+  eyot transfer builder:dist/app web:/home/user/app
+  eyot transfer builder:/workspace/site web:/workspace/site --recursive
+
+The second path is what the copy is called, not a directory to put it in; parents are made. A tree
+needs a path that is free, or an empty directory. Either all of it arrives or nothing. `eyot cp`
+copies from and to the host as well.";
+
+/// `eyot transfer`
+#[derive(Debug, Args)]
+#[command(after_help = TRANSFER_EXAMPLES)]
+pub struct TransferArgs {
+    /// What to copy, NAME:PATH
+    #[arg(value_name = "FROM", value_parser = parse_place)]
+    pub from: PlaceArg,
+    /// What the copy is called, NAME:PATH
+    #[arg(value_name = "TO", value_parser = parse_place)]
+    pub to: PlaceArg,
+    /// Copy a directory with everything below it
+    #[arg(long, short)]
+    pub recursive: bool,
+}
+
+/// A path in a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlaceArg {
+    /// The sandbox's name or id.
+    pub name: String,
+    /// The path in it.
+    pub path: String,
+}
+
+fn parse_place(text: &str) -> Result<PlaceArg, String> {
+    match Side::parse(text)? {
+        Side::Sandbox { name, path } => Ok(PlaceArg { name, path }),
+        Side::Host(_) | Side::Stdio => {
+            Err("must be NAME:PATH; `eyot cp` copies from and to the host".to_owned())
+        }
+    }
+}
+
+const BROWSE_EXAMPLES: &str = "\
+Examples:
+  eyot browse web 8000                         prints http://127.0.0.1:PORT; Ctrl-C ends it
+  eyot browse web 8000 > url &                 goes on in the background
+
+HTTP, WebSocket and everything else on that port, seen on this host's loopback alone. The sandbox
+needs no network for it, and its server may listen on 127.0.0.1.";
+
+/// `eyot browse`
+#[derive(Debug, Args)]
+#[command(after_help = BROWSE_EXAMPLES)]
+pub struct BrowseArgs {
+    /// The sandbox's name or id
+    pub name: String,
+    /// The port on the sandbox's own loopback
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: u16,
+}

@@ -1,0 +1,78 @@
+//! `eyot call`: one call of a tool, as a model makes it.
+
+use std::io::Read;
+
+use eyot::CancellationToken;
+use eyot::tools::{ToolContext, ToolOutput, Toolset, handle_tool_call, toolset};
+use serde_json::Value;
+
+use crate::args::CallArgs;
+use crate::context::Context;
+use crate::errors::{Failure, USAGE};
+use crate::output::for_stdout;
+use crate::signals::Signals;
+
+/// Exit code: the answer is an error.
+const IS_ERROR: u8 = 1;
+
+pub async fn run(args: CallArgs, context: &Context) -> Result<u8, Failure> {
+    let tools = toolset(&args.toolset).map_err(|error| Failure::with_code(error, USAGE))?;
+    let input = Value::String(input(args.input)?);
+    let pool = context.pool(args.pool)?;
+    let cancel = CancellationToken::new();
+    let called = ToolContext::new(pool).with_cancel(cancel.clone());
+    let mut signals = Signals::listen()?;
+    let (output, signal) = answer(&called, &tools, &args.tool, input, &mut signals).await;
+    print(&output, context)?;
+    match signal {
+        Some(signal) => Err(Failure::Interrupted(signal)),
+        None if output.is_error => Ok(IS_ERROR),
+        None => {
+            if args.tool == "browse" {
+                context.output.note("the URL holds until this is ended with Ctrl-C");
+                signals.end().await;
+            }
+            Ok(0)
+        }
+    }
+}
+
+fn input(argument: String) -> Result<String, Failure> {
+    if argument != "-" {
+        return Ok(argument);
+    }
+    let mut text = String::new();
+    let read = std::io::stdin().lock().read_to_string(&mut text);
+    read.map_err(|error| Failure::host("read the arguments from stdin", error))?;
+    Ok(text)
+}
+
+/// The answer, and the signal that cancelled the call, if one did.
+async fn answer(
+    called: &ToolContext,
+    tools: &Toolset,
+    tool: &str,
+    input: Value,
+    signals: &mut Signals,
+) -> (ToolOutput, Option<i32>) {
+    let mut call = std::pin::pin!(handle_tool_call(called, tools, tool, input));
+    tokio::select! {
+        output = &mut call => (output, None),
+        signal = signals.end() => {
+            called.cancel.cancel();
+            (call.await, Some(signal))
+        }
+    }
+}
+
+fn print(output: &ToolOutput, context: &Context) -> Result<(), Failure> {
+    match context.output.json {
+        true => context.output.value(output),
+        false => context.output.text(&format!("{}\n", for_lines(&output.as_text()))),
+    }
+}
+
+/// Lines stay lines; what else could drive a terminal is made harmless there.
+fn for_lines(text: &str) -> String {
+    text.lines().map(for_stdout).collect::<Vec<_>>().join("\n")
+}
