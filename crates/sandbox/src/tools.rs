@@ -36,3 +36,8 @@ pub use workspace::{
     ExecPolicy, ProcessPolicy, ReadFilePolicy, WorkspaceTool, WorkspaceToolsOptions, WriteFilePolicy,
     workspace_tools,
 };
+
+/// The examples of the page about tools compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tools.md")]
+struct Page;

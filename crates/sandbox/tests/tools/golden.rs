@@ -35,3 +35,12 @@ fn no_schema_costs_a_model_attention_for_nothing() {
         }
     }
 }
+
+#[test]
+fn every_tool_of_the_toolset_pool_stands_in_the_documentation() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for name in toolset("pool").unwrap().names() {
+        assert!(page.contains(&format!("| `{name}` |")), "{name}");
+    }
+}
