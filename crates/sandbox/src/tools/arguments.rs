@@ -49,8 +49,9 @@ fn value(at: &str, schema: &Value, input: &mut Value, problems: &mut Vec<String>
     }
 }
 
-/// The first choice that it fits counts.
+/// The first choice that it fits counts. Where only one choice is of its kind, what is wrong with it by that one is told.
 fn any_of(at: &str, choices: &[Value], input: &mut Value, problems: &mut Vec<String>) {
+    let mut of_its_kind = Vec::new();
     for choice in choices {
         let (mut tried, mut wrong) = (input.clone(), Vec::new());
         value(at, choice, &mut tried, &mut wrong);
@@ -58,6 +59,12 @@ fn any_of(at: &str, choices: &[Value], input: &mut Value, problems: &mut Vec<Str
             *input = tried;
             return;
         }
+        if fits(choice, input) {
+            of_its_kind.push(wrong);
+        }
+    }
+    if let [only] = of_its_kind.as_mut_slice() {
+        return problems.append(only);
     }
     let expected: Vec<_> = choices.iter().map(expectation).collect();
     problems.push(format!("`{at}` must be {}, got {}", expected.join(", or "), shown(input)));

@@ -126,6 +126,17 @@ async fn a_tool_with_a_schema_of_its_own_is_held_to_it() {
 }
 
 #[tokio::test]
+async fn of_several_shapes_the_one_that_was_meant_says_what_is_wrong() {
+    let point = json!({ "type": "object", "properties": { "x": { "type": "integer" } }, "required": ["x"] });
+    let at = json!({ "oneOf": [{ "type": "string" }, point] });
+    let tools = with_schema(json!({ "type": "object", "properties": { "at": at }, "required": ["at"] }));
+    assert_eq!(answer(&tools, json!({ "at": { "x": 1.0 } })).await, r#"{"at":{"x":1}}"#);
+    let said = answer(&tools, json!({ "at": { "x": "1" } })).await;
+    assert_eq!(said, "`at.x` must be an integer, got \"1\"");
+    assert_eq!(answer(&tools, json!({ "at": 1 })).await, "`at` must be a string, or an object, got 1");
+}
+
+#[tokio::test]
 async fn a_tool_that_fails_or_panics_answers_with_an_error() {
     let schema = json!({ "type": "object" });
     let failing = ToolDef::new("fails", "", schema.clone(), async |_, _| {
