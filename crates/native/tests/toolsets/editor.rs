@@ -149,6 +149,13 @@ async fn long() -> Result<(), Failed> {
     let computer = Computer::with(anthropic_tools(options)?)?;
     ok(&computer, json!({ "command": "create", "path": "f", "file_text": "0123456789\n".repeat(9) })).await?;
     let viewed = ok(&computer, json!({ "command": "view", "path": "f" })).await?;
-    let note = "left out; use `view_range` to see them]\n";
-    ensure(viewed.contains("     1\t0123456789\n  \n[eyot: ") && viewed.ends_with(note), viewed)
+    let note = "[eyot: the rest is left out, from line 2 on; use `view_range` to see it]\n";
+    ensure(viewed.ends_with(&format!("     1\t0123456789\n  \n{note}")), viewed)?;
+    let computer = Computer::new("anthropic")?;
+    computer.ok("bash", json!({ "command": "yes '' | head -c 50000000 > lines" })).await?;
+    let viewed = ok(&computer, json!({ "command": "view", "path": "lines" })).await?;
+    ensure(viewed.len() < 70_000, format!("{} bytes", viewed.len()))?;
+    let end = json!({ "command": "view", "path": "lines", "view_range": [50_000_000, -1] });
+    let viewed = ok(&computer, end).await?;
+    ensure(viewed.ends_with(":\n50000000\t\n50000001\t\n"), viewed)
 }

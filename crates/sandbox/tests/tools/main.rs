@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod calls;
+mod commands;
 mod golden;
 mod own;
 #[path = "../handle/scripted.rs"]

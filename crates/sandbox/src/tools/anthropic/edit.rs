@@ -9,6 +9,8 @@ use crate::sandbox::Sandbox;
 
 /// So many lines are shown around a change.
 const SNIPPET_LINES: usize = 4;
+/// So many lines are named in which a text occurs.
+const MAX_LINES: usize = 100;
 
 /// A file as it is to be, and what to say of it.
 struct Edited {
@@ -48,20 +50,19 @@ async fn change(
 }
 
 fn replaced(path: &str, file: &[u8], old: &str, new: &str) -> Result<Edited> {
-    let found: Vec<usize> = memmem::find_iter(file, old).collect();
-    let start = match *found.as_slice() {
-        [start] => start,
-        [] => {
+    let mut found = memmem::find_iter(file, old);
+    let start = match (found.next(), found.next()) {
+        (Some(start), None) => start,
+        (None, _) => {
             let message =
                 format!("No replacement was performed, old_str `{old}` did not appear verbatim in {path}.");
             return Err(Error::new(ErrorKind::NotFound, message));
         }
-        _ => {
-            let lines: Vec<_> = found.iter().map(|start| (line_of(file, *start) + 1).to_string()).collect();
+        (Some(_), Some(_)) => {
             let message = format!(
                 "No replacement was performed. Multiple occurrences of old_str `{old}` in lines [{}]. Please ensure it \
                  is unique",
-                lines.join(", ")
+                lines_of(file, old)
             );
             return Err(Error::new(ErrorKind::Conflict, message));
         }
@@ -106,13 +107,27 @@ fn line_of(file: &[u8], at: usize) -> usize {
     memchr_iter(b'\n', &file[..at]).count()
 }
 
+/// The numbers of the lines in which a text begins; of many, the first.
+fn lines_of(file: &[u8], text: &str) -> String {
+    let (mut line, mut counted) = (1, 0);
+    let numbers = memmem::find_iter(file, text).map(|start| {
+        line += line_of(&file[counted..], start - counted);
+        counted = start;
+        line.to_string()
+    });
+    let mut numbers: Vec<_> = numbers.take(MAX_LINES + 1).collect();
+    if numbers.len() > MAX_LINES {
+        numbers[MAX_LINES] = "…".to_owned();
+    }
+    numbers.join(", ")
+}
+
 /// The lines around a change that begins in line `first` and is `new`, numbered.
 fn snippet(file: &[u8], what: &str, first: usize, new: &str) -> String {
     let text = String::from_utf8_lossy(file);
     let start = first.saturating_sub(SNIPPET_LINES);
     let count = first - start + new.matches('\n').count() + SNIPPET_LINES + 1;
-    let lines: Vec<&str> = text.split('\n').skip(start).take(count).collect();
-    let shown = crate::tools::clip::clip(&view::numbered(&lines, start + 1), |_| "view the file".to_owned());
+    let shown = view::numbered(text.split('\n').skip(start).take(count), start + 1, None);
     format!("Here's the result of running `cat -n` on {what}:\n{shown}\n")
 }
 
@@ -154,6 +169,8 @@ mod tests {
         let many = "No replacement was performed. Multiple occurrences of old_str `a\nb` in lines [1, 4]. Please ensure it \
                     is unique";
         assert_eq!(replace(b"a\nb\n\na\nb", "a\nb", "y"), Err(many.into()));
+        let error = replace(&[b'\n'; 1 << 20], "\n", "y").unwrap_err();
+        assert!(error.ends_with("99, 100, …]. Please ensure it is unique"), "{error}");
     }
 
     #[test]

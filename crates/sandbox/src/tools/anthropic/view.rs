@@ -1,10 +1,12 @@
 //! `view`: a file with line numbers, or a directory two levels deep.
 
+use memchr::memchr_iter;
+
 use super::MAX_FILE_BYTES;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{DirEntry, FileType};
 use crate::sandbox::Sandbox;
-use crate::tools::clip::{MAX_TEXT_BYTES, clip};
+use crate::tools::clip::{Clipped, MAX_TEXT_BYTES};
 use crate::tools::names;
 
 /// Shows what there is at a path.
@@ -29,16 +31,45 @@ pub(super) async fn view(
         Error::new(ErrorKind::Invalid, message)
             .with_hint("look at it with bash, for example with file or xxd")
     })?;
-    let lines: Vec<&str> = text.split('\n').collect();
-    let (first, last) = selected(range, lines.len())?;
-    let shown = numbered(&lines[first - 1..last], first);
-    Ok(format!("Here's the result of running `cat -n` on {path}:\n{}\n", cut(&shown, max_characters)))
+    let (first, last) = selected(range, memchr_iter(b'\n', text.as_bytes()).count() + 1)?;
+    let lines = text.split('\n').skip(first - 1).take(last + 1 - first);
+    Ok(format!(
+        "Here's the result of running `cat -n` on {path}:\n{}\n",
+        numbered(lines, first, max_characters)
+    ))
 }
 
-/// Lines with their numbers, as `cat -n` has them.
-pub(super) fn numbered(lines: &[&str], first: usize) -> String {
-    let numbered = lines.iter().enumerate().map(|(index, line)| format!("{:6}\t{line}", first + index));
-    numbered.collect::<Vec<_>>().join("\n")
+/// Lines with their numbers, as `cat -n` has them; as much as may be shown, and how to see the rest.
+pub(super) fn numbered<'a>(
+    lines: impl Iterator<Item = &'a str>,
+    first: usize,
+    max_characters: Option<usize>,
+) -> String {
+    let mut shown = String::new();
+    let mut characters = 0;
+    for (index, line) in lines.enumerate() {
+        let separator = if index == 0 { "" } else { "\n" };
+        let line = format!("{separator}{:6}\t{line}", first + index);
+        let fits = fitting(&line, shown.len(), max_characters.map(|most| most - characters));
+        shown.push_str(&line[..fits]);
+        if fits < line.len() {
+            let number = first + index;
+            shown.push_str(&format!(
+                "\n[eyot: the rest is left out, from line {number} on; use `view_range` to see it]"
+            ));
+            break;
+        }
+        characters += if max_characters.is_some() { line.chars().count() } else { 0 };
+    }
+    shown
+}
+
+/// How many bytes of a line may be shown, after so many bytes and with so many characters left.
+fn fitting(line: &str, shown_bytes: usize, characters_left: Option<usize>) -> usize {
+    match characters_left {
+        Some(left) => line.char_indices().nth(left).map_or(line.len(), |(end, _)| end),
+        None => line.floor_char_boundary(MAX_TEXT_BYTES.saturating_sub(shown_bytes)),
+    }
 }
 
 /// The first and the last line that are asked for, counted from 1.
@@ -71,41 +102,27 @@ fn selected(range: Option<&[i64]>, lines: usize) -> Result<(usize, usize)> {
     Ok((index(first), if last == -1 { lines } else { index(last) }))
 }
 
-/// As much of a text as may be shown, and how to see the rest.
-fn cut(text: &str, max_characters: Option<usize>) -> String {
-    let end = match max_characters {
-        Some(most) => text.char_indices().nth(most).map(|(end, _)| end),
-        None => (text.len() > MAX_TEXT_BYTES).then(|| text.floor_char_boundary(MAX_TEXT_BYTES)),
-    };
-    match end {
-        Some(end) => {
-            let (shown, rest) = text.split_at(end);
-            let left = rest.chars().count();
-            format!("{shown}\n[eyot: {left} characters more are left out; use `view_range` to see them]")
-        }
-        None => text.to_owned(),
-    }
-}
-
 /// What a directory holds, and what its directories do, without hidden names. Links are not followed.
 async fn directory(sandbox: &Sandbox, path: &str) -> Result<String> {
     let shown = path.trim_end_matches('/');
-    let mut lines = vec![names::shown(if shown.is_empty() { b"/" } else { shown.as_bytes() })];
+    let mut listed = Clipped::default();
+    listed.push(names::shown(if shown.is_empty() { b"/" } else { shown.as_bytes() }).as_bytes());
     for entry in visible(sandbox.list(path).await?) {
         let below = format!("{shown}/{}", entry.name);
-        lines.push(line(shown, &entry));
+        listed.push(line(shown, &entry).as_bytes());
         if entry.file_type != Some(FileType::Directory) || entry.name_bytes.is_some() {
             continue;
         }
         match sandbox.list(&below).await {
-            Ok(entries) => lines.extend(visible(entries).map(|inner| line(&below, &inner))),
+            Ok(entries) => {
+                visible(entries).for_each(|inner| listed.push(line(&below, &inner).as_bytes()));
+            }
             // Closed, or gone meanwhile: what is around it is there all the same.
             Err(error) if [ErrorKind::Permission, ErrorKind::NotFound].contains(&error.kind()) => {}
             Err(error) => return Err(error),
         }
     }
-    let how = |_| "view the directories below it one by one".to_owned();
-    let listed = clip(&lines.join("\n"), how);
+    let listed = listed.text(|_| "view the directories below it one by one".to_owned());
     Ok(format!(
         "Here's the files and directories up to 2 levels deep in {path}, excluding hidden items:\n{listed}\n"
     ))
@@ -117,7 +134,7 @@ fn visible(entries: Vec<DirEntry>) -> impl Iterator<Item = DirEntry> {
 
 fn line(parent: &str, entry: &DirEntry) -> String {
     let name = entry.name_bytes.as_deref().unwrap_or(entry.name.as_bytes());
-    names::shown(&[parent.as_bytes(), b"/", name].concat())
+    format!("\n{}", names::shown(&[parent.as_bytes(), b"/", name].concat()))
 }
 
 #[cfg(test)]
@@ -130,7 +147,8 @@ mod tests {
 
     #[test]
     fn lines_are_numbered_as_cat_does() {
-        assert_eq!(numbered(&["a", "", "\tb"], 9), "     9\ta\n    10\t\n    11\t\tb");
+        let shown = numbered(["a", "", "\tb"].into_iter(), 9, None);
+        assert_eq!(shown, "     9\ta\n    10\t\n    11\t\tb");
     }
 
     #[test]
@@ -152,8 +170,11 @@ mod tests {
 
     #[test]
     fn what_is_too_long_is_cut_and_said_to_be() {
-        assert_eq!(cut("äöü", Some(3)), "äöü");
-        let expected = "ä\n[eyot: 2 characters more are left out; use `view_range` to see them]";
-        assert_eq!(cut("äöü", Some(1)), expected);
+        let shown = |most| numbered(["äöü", "b"].into_iter(), 1, Some(most));
+        assert_eq!(shown(19), "     1\täöü\n     2\tb");
+        let note = "\n[eyot: the rest is left out, from line 1 on; use `view_range` to see it]";
+        assert_eq!(shown(8), format!("     1\tä{note}"));
+        let long = numbered(std::iter::repeat("x"), 1, None);
+        assert!(long.len() < MAX_TEXT_BYTES + 200 && long.ends_with("use `view_range` to see it]"));
     }
 }
