@@ -52,6 +52,7 @@ fn config() -> GuestConfig {
         max_processes: None,
         forbid_setuid: false,
         memory_events_fd: None,
+        last_process_id: 0,
     }
 }
 

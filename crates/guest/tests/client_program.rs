@@ -134,6 +134,7 @@ fn guest_config(directory: &Path) -> GuestConfig {
         max_processes: None,
         forbid_setuid: false,
         memory_events_fd: None,
+        last_process_id: 0,
     }
 }
 

@@ -6,18 +6,24 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-
 use eyot::{Error, ErrorKind, Result, SandboxId, WorkspaceSpec};
 
 use crate::cgroup;
-use crate::record::{GuestProcess, Lock, Record, kill, socket_path, wait_until_gone};
+use crate::condition::Condition;
+use crate::ready::Ready;
+use crate::record::{GuestProcess, Lock, Record, kill, wait_until_gone};
 use crate::remove::remove_tree;
+use crate::sleep::settle_if_free;
 use crate::state::StateDir;
 
+/// A sandbox's guest, in the hands of whoever made it.
+pub(crate) struct Guest {
+    pub process: GuestProcess,
+    pub pidfd: OwnedFd,
+}
+
 /// Undoes a create: destroys the sandbox, but for a persistent workspace that was there before.
-pub(crate) fn abandon(state: &StateDir, id: &SandboxId, guest: Option<&OwnedFd>) -> Result<bool> {
+pub(crate) fn abandon(state: &StateDir, id: &SandboxId, guest: Option<&Guest>) -> Result<bool> {
     Record::keep_found_workspace(&state.sandbox(id)).map_err(failed)?;
     destroy(state, id, guest)
 }
@@ -27,7 +33,7 @@ fn failed(error: io::Error) -> Error {
 }
 
 /// Destroys a sandbox. `false`: it had been destroyed before. An error is the reason alone.
-pub(crate) fn destroy(state: &StateDir, id: &SandboxId, guest: Option<&OwnedFd>) -> Result<bool> {
+pub(crate) fn destroy(state: &StateDir, id: &SandboxId, guest: Option<&Guest>) -> Result<bool> {
     match std::fs::rename(state.sandbox(id), state.trash(id)) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -38,7 +44,7 @@ pub(crate) fn destroy(state: &StateDir, id: &SandboxId, guest: Option<&OwnedFd>)
 }
 
 /// Kills what still lives of a destroyed sandbox and removes its files. Two processes may do so at once.
-fn empty_trash(state: &StateDir, id: &SandboxId, guest: Option<&OwnedFd>) -> io::Result<()> {
+fn empty_trash(state: &StateDir, id: &SandboxId, guest: Option<&Guest>) -> io::Result<()> {
     let directory = state.trash(id);
     let record = Record::read(&directory).ok();
     if let Some(record) = &record {
@@ -49,11 +55,13 @@ fn empty_trash(state: &StateDir, id: &SandboxId, guest: Option<&OwnedFd>) -> io:
         None => cgroup::groups_of(&state.cgroups(), id.as_str())?,
     };
     cgroup::let_die(&groups)?;
+    let ready = Ready::read(&directory)?;
     let recorded = match guest {
-        Some(_) => None,
-        None => recorded_guest(&directory, record.as_ref())?,
+        Some(guest) if ready.is_none_or(|ready| ready.guest == Some(guest.process)) => None,
+        // Unknown to the caller; or it was woken since, and the guest that the caller knows is gone.
+        _ => recorded_guest(ready, record.as_ref())?,
     };
-    if let Some(pidfd) = guest.or(recorded.as_ref()) {
+    if let Some(pidfd) = recorded.as_ref().or(guest.map(|guest| &guest.pidfd)) {
         kill(pidfd)?;
         remove_while_it_dies(&directory);
         wait_until_gone(pidfd)?;
@@ -97,42 +105,25 @@ fn remove_while_it_dies(directory: &Path) {
 }
 
 /// The guest that the directory tells of. One that was never adopted ends by itself, with its maker's stream.
-fn recorded_guest(directory: &Path, record: Option<&Record>) -> io::Result<Option<OwnedFd>> {
+pub(crate) fn recorded_guest(ready: Option<Ready>, record: Option<&Record>) -> io::Result<Option<OwnedFd>> {
     // Without a record, number and start time alone tell: a later boot's process of the same would be a rare chance.
     let other_boot =
         record.is_some_and(|record| crate::record::boot_id().is_ok_and(|boot| boot != record.boot_id));
-    match GuestProcess::read(directory)?.filter(|_| !other_boot) {
+    match ready.and_then(|ready| ready.guest).filter(|_| !other_boot) {
         Some(process) => process.open(),
         None => Ok(None),
     }
 }
 
-/// Whether a sandbox's guest is there: somebody listens on its socket. A guest whose queue is full is there too.
-pub(crate) fn is_alive(directory: &Path) -> bool {
-    try_connect(directory).is_ok_and(|tried| matches!(tried, Ok(()) | Err(Errno::AGAIN)))
-}
-
-fn try_connect(directory: &Path) -> io::Result<std::result::Result<(), Errno>> {
-    let (_open, path) = socket_path(directory)?;
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    Ok(rustix::net::connect(&socket, &SocketAddrUnix::new(path)?))
-}
-
 /// Clears away what nobody owns: sandboxes that were never completed, whose deadline fired, or that were destroyed
-/// only halfway.
+/// only halfway; and what is left of the guests of sandboxes that sleep.
 pub(crate) fn sweep(state: &StateDir) -> io::Result<()> {
     crate::image::sweep(&state.layers())?;
     for id in state.ids("trash")? {
         log_failure(&id, empty_trash(state, &id, None));
     }
     for id in state.ids("sandboxes")? {
-        let removed = match leftover(state, &state.sandbox(&id)) {
-            None => continue,
-            Some(Leftover::Unfinished) => abandon(state, &id, None),
-            Some(Leftover::Expired) => destroy(state, &id, None),
-        };
-        log_failure(&id, removed.map(drop).map_err(io::Error::other));
+        log_failure(&id, clear_away(state, &id));
     }
     state.drop_stale_claims()
 }
@@ -143,28 +134,26 @@ fn log_failure(id: &SandboxId, result: io::Result<()>) {
     }
 }
 
-/// Why a sandbox's directory is nobody's.
-enum Leftover {
-    /// Its maker died before it was complete.
-    Unfinished,
-    /// Its deadline ended it.
-    Expired,
+/// Removes what is left of a sandbox that is nobody's any more.
+fn clear_away(state: &StateDir, id: &SandboxId) -> io::Result<()> {
+    let directory = state.sandbox(id);
+    let removed = match Condition::of(&directory) {
+        (_, Condition::Making) if was_abandoned(state, &directory)? => abandon(state, id, None),
+        (_, Condition::Expired) => destroy(state, id, None),
+        (Some(record), Condition::Sleeping) => return settle_if_free(&directory, &record),
+        _ => return Ok(()),
+    };
+    removed.map(drop).map_err(io::Error::other)
 }
 
-/// Whether a sandbox's directory is left over: complete, but ended by its deadline; or incomplete, and its lock says
-/// that nobody is making it.
-fn leftover(state: &StateDir, directory: &Path) -> Option<Leftover> {
-    if is_complete(directory)? {
-        let expired = Record::read(directory).is_ok_and(|record| record.may_have_expired());
-        return (expired && !is_alive(directory)).then_some(Leftover::Expired);
-    }
-    let _lock = Lock::take_abandoned(state, directory).ok()??;
+/// Whether a sandbox that is not complete has nobody any more who makes it: its lock says so.
+fn was_abandoned(state: &StateDir, directory: &Path) -> io::Result<bool> {
+    let lock = match Lock::take_abandoned(state, directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        other => other?,
+    };
     // It may have been completed before the lock was free.
-    (!is_complete(directory)?).then_some(Leftover::Unfinished)
-}
-
-fn is_complete(directory: &Path) -> Option<bool> {
-    Some(GuestProcess::read(directory).ok()?.is_some())
+    Ok(lock.is_some() && Ready::read(directory)?.is_none())
 }
 
 #[cfg(test)]

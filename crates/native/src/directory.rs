@@ -139,7 +139,7 @@ impl Layout<'_> {
     }
 
     /// Gives a path to an inner id.
-    fn give(&self, path: &Path, inner: u32) -> io::Result<()> {
+    pub(crate) fn give(&self, path: &Path, inner: u32) -> io::Result<()> {
         match self.map {
             IdMap::Single { .. } => Ok(()),
             IdMap::Range { base } => chown(path, Some(base + inner), Some(base + inner)),

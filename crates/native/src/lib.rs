@@ -18,6 +18,8 @@
 #[cfg(feature = "provider")]
 mod cgroup;
 #[cfg(feature = "provider")]
+mod condition;
+#[cfg(feature = "provider")]
 mod create;
 #[cfg(feature = "provider")]
 mod destroy;
@@ -34,21 +36,35 @@ mod image;
 #[cfg(feature = "provider")]
 mod isolation;
 mod launcher;
+#[cfg(feature = "provider")]
+mod maker;
+#[cfg(feature = "provider")]
+mod owner;
 mod plan;
 #[cfg(feature = "provider")]
 mod provider;
 #[cfg(feature = "provider")]
+mod ready;
+#[cfg(feature = "provider")]
 mod record;
 #[cfg(feature = "provider")]
 mod remove;
+#[cfg(feature = "provider")]
+mod renew;
 mod seccomp;
 #[cfg(feature = "provider")]
 mod setup;
 #[cfg(feature = "provider")]
+mod sleep;
+#[cfg(feature = "provider")]
 mod state;
 mod sys;
 #[cfg(feature = "provider")]
+mod unfinished;
+#[cfg(feature = "provider")]
 mod users;
+#[cfg(feature = "provider")]
+mod wake;
 
 #[cfg(feature = "fuzzing")]
 pub use image::unpack_for_fuzzing;

@@ -1,6 +1,5 @@
 //! The provider: sandboxes of this host, made by a launcher, kept in a state folder.
 
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -9,22 +8,26 @@ use std::task::Poll;
 use async_trait::async_trait;
 use eyot::{
     Capabilities, Capability, Created, Error, ErrorKind, Isolation, NetworkMode, Result, SandboxId,
-    SandboxInfo, SandboxName, SandboxOperationUnsupported, SandboxProvider, SandboxSpec, SandboxStatus,
-    Usage, ValidSpec,
+    SandboxInfo, SandboxName, SandboxOperationUnsupported, SandboxProvider, SandboxSpec, ValidSpec,
 };
-use eyot_guest::client::{Connection, Destroyer, GuestDriver, GuestDriverParts, Meter};
+use eyot_guest::client::{Connection, GuestDriver, GuestDriverParts, Meter};
 use tokio::sync::Semaphore;
 
 use crate::cgroup::{self, CgroupSupport};
-use crate::create::{Maker, Unfinished, preview, support};
-use crate::destroy::{abandon, destroy, is_alive, sweep};
+use crate::condition::Condition;
+use crate::destroy::{Guest, destroy, sweep};
 use crate::disk::Disks;
 use crate::egress;
 use crate::host::{self, SetupFailure};
 use crate::image::ImageCache;
 use crate::launcher::client::Launcher;
-use crate::record::{GuestProcess, Record, socket_path};
+use crate::maker::{Maker, preview, support};
+use crate::owner::{GroupMeter, Owner, verdict};
+use crate::record::{Lock, Record, socket_path};
+use crate::sleep::put_to_sleep;
 use crate::state::{StateDir, default_state_dir};
+use crate::unfinished::Unfinished;
+use crate::wake::Asleep;
 
 /// How a provider is made.
 #[derive(Debug, Clone)]
@@ -131,10 +134,35 @@ impl NativeProvider {
         on_blocking_thread(move || work(&host)).await
     }
 
-    fn created(&self, connection: Connection, record: Record, guest: Option<OwnedFd>) -> Created {
-        // A guest does not come back, so whoever loses it has lost the sandbox.
-        let name = record.info.name.clone();
-        connection.set_closed_error(ErrorKind::Destroyed, format!("sandbox `{name}` has been destroyed"));
+    /// Shakes hands with the guest of a sandbox that was made or woken, and adopts it.
+    async fn complete(&self, unfinished: Unfinished, stream: UnixStream) -> Result<Created> {
+        let lost = |error| {
+            Error::new(ErrorKind::Setup, "create sandbox: reach its guest: failed").with_source(error)
+        };
+        let stream = tokio::net::UnixStream::from_std(stream).map_err(lost)?;
+        let record = &unfinished.record;
+        let connection = Connection::open(stream, record.client_nonce, record.guest_nonce).await?;
+        unfinished.note_guest()?;
+        adopt(&connection).await?;
+        unfinished.note_adopted()?;
+        let (record, guest) = unfinished.finish();
+        Ok(self.created(connection, record, guest))
+    }
+
+    /// Whether a sandbox still runs with the guest that this record knows.
+    async fn is_as_known(&self, record: &Record) -> Result<bool> {
+        let (id, nonce) = (record.info.id.clone(), record.client_nonce);
+        self.blocking(move |host| {
+            let (record, condition) = Condition::of(&host.state.sandbox(&id));
+            let known = record.is_some_and(|record| record.client_nonce == nonce);
+            Ok(known && condition == Condition::Running)
+        })
+        .await
+    }
+
+    fn created(&self, connection: Connection, record: Record, guest: Option<Guest>) -> Created {
+        let (state, known) = (self.host.state.clone(), record.clone());
+        connection.set_verdict(Arc::new(move || verdict(&state, &known)));
         let owner = Owner {
             host: Arc::clone(&self.host),
             id: record.info.id.clone(),
@@ -159,51 +187,8 @@ impl NativeProvider {
     }
 }
 
-/// Measures a sandbox by its control groups.
-struct GroupMeter(Vec<PathBuf>);
-
-#[async_trait]
-impl Meter for GroupMeter {
-    async fn measure(&self, mut usage: Usage) -> Result<Usage> {
-        let groups = self.0.clone();
-        let counted = on_blocking_thread(move || Ok(cgroup::measure(&groups))).await?;
-        usage.memory_bytes = counted.memory_bytes.or(usage.memory_bytes);
-        usage.memory_peak_bytes = counted.memory_peak_bytes;
-        usage.cpu_ms = counted.cpu_ms.or(usage.cpu_ms);
-        Ok(usage)
-    }
-}
-
-/// What a sandbox's driver needs to destroy it.
-struct Owner {
-    host: Arc<Host>,
-    id: SandboxId,
-    guest: Option<Arc<OwnedFd>>,
-    connection: Connection,
-}
-
-#[async_trait]
-impl Destroyer for Owner {
-    async fn destroy(&self) -> Result<()> {
-        self.end(destroy).await
-    }
-
-    async fn abandon(&self) -> Result<()> {
-        self.end(abandon).await
-    }
-}
-
-impl Owner {
-    async fn end(&self, how: fn(&StateDir, &SandboxId, Option<&OwnedFd>) -> Result<bool>) -> Result<()> {
-        let (host, id, guest) = (Arc::clone(&self.host), self.id.clone(), self.guest.clone());
-        self.connection.set_closed_error(ErrorKind::Destroyed, Error::destroyed(&self.id).to_string());
-        on_blocking_thread(move || how(&host.state, &id, guest.as_deref())).await?;
-        self.connection.close();
-        Ok(())
-    }
-}
-
-async fn on_blocking_thread<T: Send + 'static>(
+/// Does what blocks where it holds up nobody.
+pub(crate) async fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
@@ -231,17 +216,21 @@ impl Host {
         host::explained(error, self.state.root(), self.simulated.as_ref())
     }
 
-    fn make(&self, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
+    fn maker(&self) -> Result<Maker<'_>> {
         self.swept.get_or_init(|| self.sweep());
-        Maker {
+        Ok(Maker {
             state: &self.state,
             launcher: self.launcher()?,
             images: &self.images,
             disks: &self.disks,
             egress: &self.egress,
             fail_step: self.fail_step.as_deref(),
-        }
-        .make(spec)
+        })
+    }
+
+    fn wake(&self, asleep: Asleep) -> Result<(Unfinished, UnixStream)> {
+        let spec = asleep.spec()?;
+        self.maker()?.wake(asleep, &spec)
     }
 
     fn sweep(&self) {
@@ -265,35 +254,57 @@ impl Host {
     /// The record of a sandbox that can be used.
     fn living(&self, id_or_name: &str) -> Result<Record> {
         let id = self.id_of(id_or_name)?;
-        let unavailable = |message: String| Error::new(ErrorKind::Unavailable, message);
-        let (record, status) = self.look_at(&id);
-        match (record, status) {
-            (Some(record), SandboxStatus::Running) => Ok(record),
-            (Some(record), SandboxStatus::Dead) if record.may_have_expired() => {
-                Err(Error::destroyed(id_or_name).with_hint("its deadline (ttl or idle) has passed"))
-            }
-            (Some(_), SandboxStatus::Dead) => {
-                Err(unavailable(format!("sandbox `{id_or_name}` has no processes any more"))
-                    .with_hint(format!("the host may have been restarted; remove it: eyot rm {id_or_name}")))
-            }
-            _ => Err(unavailable(format!("sandbox `{id_or_name}` is still being made"))),
+        let (record, condition) = Condition::of(&self.state.sandbox(&id));
+        match (record, condition) {
+            (Some(record), Condition::Running) => Ok(record),
+            (_, condition) => Err(not_running(id_or_name, condition)),
         }
     }
 
-    /// What is known of a sandbox, and how it is now.
-    fn look_at(&self, id: &SandboxId) -> (Option<Record>, SandboxStatus) {
-        let directory = self.state.sandbox(id);
-        let ready = GuestProcess::read(&directory).ok().flatten().is_some();
-        let status = match ready {
-            false => SandboxStatus::Creating,
-            true if is_alive(&directory) => SandboxStatus::Running,
-            true => SandboxStatus::Dead,
+    /// A completed sandbox and its lock, once nobody else makes it, puts it to sleep or wakes it. Blocks.
+    fn locked(&self, id_or_name: &str) -> Result<(SandboxId, Lock)> {
+        let id = self.id_of(id_or_name)?;
+        let directory = self.state.sandbox(&id);
+        let lost = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::NotFound => Error::destroyed(id_or_name),
+            _ => Error::new(ErrorKind::Internal, format!("lock sandbox `{id_or_name}`: failed"))
+                .with_source(error),
         };
-        let record = Record::read(&directory).ok().map(|mut record| {
-            record.info.status = status;
-            record
-        });
-        (record, status)
+        let lock = Lock::wait(&directory).map_err(lost)?;
+        // An id is never used twice: what is there now is what was locked.
+        match directory.exists() {
+            true => Ok((id, lock)),
+            false => Err(Error::destroyed(id_or_name)),
+        }
+    }
+
+    fn sleep(&self, id_or_name: &str) -> Result<()> {
+        let (id, _lock) = self.locked(id_or_name)?;
+        let directory = self.state.sandbox(&id);
+        let record = match Condition::of(&directory) {
+            (Some(record), Condition::Running | Condition::Sleeping | Condition::Dead) => record,
+            (_, condition) => return Err(not_running(id_or_name, condition)),
+        };
+        put_to_sleep(&directory, &record).map_err(|error| match directory.exists() {
+            true => {
+                let message = format!("put sandbox `{id_or_name}` to sleep: {}", crate::sentence(&error));
+                Error::new(ErrorKind::Unavailable, message).with_source(error)
+            }
+            false => Error::destroyed(id_or_name),
+        })
+    }
+
+    /// A sandbox that can be woken, and that nobody else wakes meanwhile; `None` if it runs.
+    fn asleep(&self, id_or_name: &str) -> Result<Option<Asleep>> {
+        if self.living(id_or_name).is_ok() {
+            return Ok(None);
+        }
+        let (id, lock) = self.locked(id_or_name)?;
+        match Condition::of(&self.state.sandbox(&id)) {
+            (_, Condition::Running) => Ok(None),
+            (Some(record), Condition::Sleeping | Condition::Dead) => Ok(Some(Asleep { record, lock })),
+            (_, condition) => Err(not_running(id_or_name, condition)),
+        }
     }
 
     fn list(&self) -> Result<Vec<SandboxInfo>> {
@@ -302,8 +313,43 @@ impl Host {
             Error::new(ErrorKind::Internal, "list sandboxes: read the state folder: failed")
                 .with_source(error)
         })?;
-        Ok(ids.iter().filter_map(|id| self.look_at(id).0).map(|record| record.info).collect())
+        let info = |id: &SandboxId| {
+            let (record, condition) = Condition::of(&self.state.sandbox(id));
+            record.map(|record| SandboxInfo { status: condition.status(), ..record.info })
+        };
+        Ok(ids.iter().filter_map(info).collect())
     }
+}
+
+/// Why a sandbox can't be used as it is.
+fn not_running(id_or_name: &str, condition: Condition) -> Error {
+    let unavailable = |message: String| Error::new(ErrorKind::Unavailable, message);
+    match condition {
+        Condition::Sleeping => Error::sleeping(id_or_name),
+        Condition::Expired => Error::destroyed(id_or_name).with_hint("its deadline (ttl or idle) has passed"),
+        Condition::Dead => unavailable(format!("sandbox `{id_or_name}` has no processes any more"))
+            .with_hint(format!(
+                "the host may have been restarted; wake it: eyot wake {id_or_name}; or remove it: eyot rm \
+                 {id_or_name}"
+            )),
+        Condition::Making | Condition::Running => {
+            unavailable(format!("sandbox `{id_or_name}` is still being made"))
+        }
+    }
+}
+
+/// The error of a wake, in whose making it was called a create.
+fn as_wake(name: &str, error: Error) -> Error {
+    let text = error.to_string();
+    let Some(reason) = text.strip_prefix("create sandbox: ") else {
+        return error.context(format!("wake sandbox `{name}`"));
+    };
+    let told = Error::new(error.kind(), format!("wake sandbox `{name}`: {reason}"));
+    let told = match error.hint() {
+        Some(hint) => told.with_hint(hint),
+        None => told,
+    };
+    told.with_source(error)
 }
 
 async fn connect(host: &Host, record: &Record) -> Result<Connection> {
@@ -359,26 +405,56 @@ impl SandboxProvider for NativeProvider {
         refuse_what_native_cannot(spec)?;
         let spec = spec.clone();
         let turn = self.host.turns.acquire().await;
-        let made = self.blocking(move |host| host.make(&spec).map_err(|error| host.explained(error))).await;
+        let made = self
+            .blocking(move |host| {
+                host.maker().and_then(|maker| maker.make(&spec)).map_err(|error| host.explained(error))
+            })
+            .await;
         drop(turn);
         let (unfinished, stream) = made?;
-        let lost = |error| {
-            Error::new(ErrorKind::Setup, "create sandbox: reach its guest: failed").with_source(error)
-        };
-        let stream = tokio::net::UnixStream::from_std(stream).map_err(lost)?;
-        let record = unfinished.record();
-        let connection = Connection::open(stream, record.client_nonce, record.guest_nonce).await?;
-        unfinished.mark_ready()?;
-        adopt(&connection).await?;
-        let (record, guest) = unfinished.finish();
-        Ok(self.created(connection, record, guest))
+        self.complete(unfinished, stream).await
     }
 
     async fn open(&self, id_or_name: &str) -> Result<Created> {
+        loop {
+            let key = id_or_name.to_owned();
+            let record = self.blocking(move |host| host.living(&key)).await?;
+            match connect(&self.host, &record).await {
+                Ok(connection) => return Ok(self.created(connection, record, None)),
+                // Put to sleep, and perhaps woken, between the two: then the next look says so.
+                Err(error) if !self.is_as_known(&record).await? => {
+                    tracing::debug!(%error, "a sandbox changed while it was opened");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn sleep(&self, id_or_name: &str) -> Result<()> {
         let key = id_or_name.to_owned();
-        let record = self.blocking(move |host| host.living(&key)).await?;
-        let connection = connect(&self.host, &record).await?;
-        Ok(self.created(connection, record, None))
+        self.blocking(move |host| host.sleep(&key)).await
+    }
+
+    async fn wake(&self, id_or_name: &str) -> Result<Created> {
+        let asleep = loop {
+            let key = id_or_name.to_owned();
+            match self.blocking(move |host| host.asleep(&key)).await? {
+                Some(asleep) => break asleep,
+                None => match self.open(id_or_name).await {
+                    // Put to sleep once more since it was seen running.
+                    Err(error) if error.is_sleeping() => {}
+                    opened => return opened,
+                },
+            }
+        };
+        let turn = self.host.turns.acquire().await;
+        let made = self.blocking(move |host| host.wake(asleep).map_err(|error| host.explained(error))).await;
+        drop(turn);
+        let woken = match made {
+            Ok((unfinished, stream)) => self.complete(unfinished, stream).await,
+            Err(error) => Err(error),
+        };
+        woken.map_err(|error| as_wake(id_or_name, error))
     }
 
     async fn list(&self) -> Result<Vec<SandboxInfo>> {
@@ -403,7 +479,7 @@ fn capabilities() -> Capabilities {
     use Capability::{
         Append, Argv, AtomicWrite, Beneath, Deadlines, Dial, Glob, Grep, KillTree, LiveProcesses, Mounts,
         NetworkEgress, NetworkHost, PersistentWorkspace, Processes, Pty, RangedRead, Reopen, Shell, Signals,
-        Symlinks, Tar, Usage, Users, Watch,
+        Sleep, Symlinks, Tar, Usage, Users, Watch,
     };
     let always = [
         Append,
@@ -426,6 +502,7 @@ fn capabilities() -> Capabilities {
         Reopen,
         Shell,
         Signals,
+        Sleep,
         Symlinks,
         Tar,
         Usage,

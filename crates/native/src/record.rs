@@ -1,10 +1,11 @@
-//! What is kept of a sandbox between Eyot processes: `sandbox.json` says what it is, `ready` that it was completed and
-//! which process its guest is. `ready` is a symbolic link for the sake of its text, which needs no block on the disk.
+//! What is kept of a sandbox between Eyot processes: `sandbox.json` says what it is; which process its guest is says
+//! [`crate::ready`].
 
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use eyot::{NetworkMode, SandboxInfo, WorkspaceSpec};
@@ -30,12 +31,17 @@ pub(crate) struct Record {
     /// The directories of its control groups.
     #[serde(default)]
     pub groups: Vec<PathBuf>,
+    /// The read-only layer on the host that it was made over.
+    #[serde(default)]
+    pub lower: PathBuf,
+    /// How often it was woken.
+    #[serde(default)]
+    pub wakes: u32,
 }
 
 const RECORD: &str = "sandbox.json";
 const RECORD_IN_THE_MAKING: &str = "sandbox.json.new";
-const READY: &str = "ready";
-const SOCKET: &str = "guest.sock";
+pub(crate) const SOCKET: &str = "guest.sock";
 
 impl Record {
     /// Writes the record into a sandbox's directory, as a whole.
@@ -69,13 +75,6 @@ impl Record {
         record.info.spec.workspace = WorkspaceSpec::Ephemeral;
         record.write(directory)
     }
-
-    /// Whether a deadline of its own may have ended it: it has one, and this is still the boot that it was made in.
-    pub(crate) fn may_have_expired(&self) -> bool {
-        let lifecycle = &self.info.spec.lifecycle;
-        let has_deadline = lifecycle.ttl_ms.is_some() || lifecycle.idle_timeout_ms.is_some();
-        lifecycle.auto_destroy && has_deadline && boot_id().is_ok_and(|boot| boot == self.boot_id)
-    }
 }
 
 /// Which boot of the host this is.
@@ -96,21 +95,10 @@ impl GuestProcess {
         Ok(Self { pid, start_ticks: start_ticks(pid)? })
     }
 
-    /// Notes in the sandbox's directory that it is complete, and that this is its guest.
-    pub(crate) fn mark_ready(self, directory: &Path) -> io::Result<()> {
-        symlink(format!("{} {}", self.pid, self.start_ticks), directory.join(READY))
-    }
-
-    /// The guest of a completed sandbox; `None` if it was never completed.
-    pub(crate) fn read(directory: &Path) -> io::Result<Option<Self>> {
-        let link = match fs::read_link(directory.join(READY)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other?,
-        };
-        let mut words = link.to_str().unwrap_or_default().split(' ');
-        let pid = words.next().and_then(|word| word.parse().ok());
-        let start_ticks = words.next().and_then(|word| word.parse().ok());
-        Ok(pid.zip(start_ticks).map(|(pid, start_ticks)| Self { pid, start_ticks }))
+    /// What [`fmt::Display`] wrote.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (pid, start_ticks) = text.split_once(' ')?;
+        Some(Self { pid: pid.parse().ok()?, start_ticks: start_ticks.parse().ok()? })
     }
 
     /// A descriptor of the process, if it still is the same one.
@@ -124,6 +112,12 @@ impl GuestProcess {
         };
         // Looked at after the open: the number can't have gone to another process since.
         Ok(start_ticks(self.pid).is_ok_and(|ticks| ticks == self.start_ticks).then_some(pidfd))
+    }
+}
+
+impl fmt::Display for GuestProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.pid, self.start_ticks)
     }
 }
 
@@ -160,8 +154,8 @@ pub(crate) fn wait_until_gone(pidfd: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// A lock on a sandbox's directory, held by whoever makes the sandbox until it is complete. The kernel lets go of it
-/// when the holder dies.
+/// A lock on a sandbox's directory, held by whoever makes the sandbox until it is complete, and by whoever puts it to
+/// sleep or wakes it. The kernel lets go of it when the holder dies.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _directory: File,
@@ -175,15 +169,31 @@ impl Lock {
         Ok(Self { _directory: directory })
     }
 
-    /// Takes the lock of a sandbox that somebody began; `None` while its maker lives. The gate is held alone meanwhile:
-    /// nobody is between a directory and its lock.
-    pub(crate) fn take_abandoned(state: &StateDir, directory: &Path) -> io::Result<Option<Self>> {
-        let _alone = state.gate(FlockOperation::LockExclusive)?;
+    /// Takes the lock of a sandbox once nobody else holds it. Blocks. The sandbox may have been destroyed meanwhile.
+    pub(crate) fn wait(directory: &Path) -> io::Result<Self> {
+        let directory = File::open(directory)?;
+        loop {
+            match rustix::fs::flock(&directory, FlockOperation::LockExclusive) {
+                Err(rustix::io::Errno::INTR) => {}
+                other => return other.map(|()| Self { _directory: directory }).map_err(io::Error::from),
+            }
+        }
+    }
+
+    /// Takes the lock of a completed sandbox if nobody holds it now.
+    pub(crate) fn take_if_free(directory: &Path) -> io::Result<Option<Self>> {
         match Self::take(directory) {
             Ok(lock) => Ok(Some(lock)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Takes the lock of a sandbox that somebody began; `None` while its maker lives. The gate is held alone meanwhile:
+    /// nobody is between a directory and its lock.
+    pub(crate) fn take_abandoned(state: &StateDir, directory: &Path) -> io::Result<Option<Self>> {
+        let _alone = state.gate(FlockOperation::LockExclusive)?;
+        Self::take_if_free(directory)
     }
 }
 
@@ -202,8 +212,34 @@ pub(crate) fn path_below(directory: &Path, name: &str) -> io::Result<(OwnedFd, S
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// The record of a sandbox that was made just now, from a default spec.
+    pub(crate) fn record() -> Record {
+        let spec = eyot::SandboxSpec::default().validate().unwrap();
+        let info = SandboxInfo {
+            id: spec.id().clone(),
+            name: spec.name().clone(),
+            provider: crate::NAME.to_owned(),
+            status: eyot::SandboxStatus::Running,
+            workdir: spec.workdir().clone(),
+            created_ms: crate::condition::now_ms(),
+            spec: spec.spec().clone(),
+            isolation: crate::isolation::unknown(),
+        };
+        Record {
+            info,
+            client_nonce: [1; 16],
+            guest_nonce: [2; 16],
+            boot_id: boot_id().unwrap(),
+            block: None,
+            made_workspace: false,
+            groups: Vec::new(),
+            lower: PathBuf::new(),
+            wakes: 0,
+        }
+    }
 
     #[test]
     fn a_process_is_not_taken_for_a_later_one_of_the_same_number() {

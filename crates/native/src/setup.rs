@@ -1,6 +1,9 @@
 //! Which steps make a sandbox: computed from the checked spec and what is known of the host, without touching
 //! anything. The order is the design's; every protection is a step, and a step that fails ends the create.
 
+use std::io;
+use std::path::PathBuf;
+
 use eyot::{NetworkMode, SandboxPath, ValidSpec};
 
 use crate::cgroup::{DEFAULT_MEMORY_MIB, GroupPlan};
@@ -272,6 +275,31 @@ pub(crate) fn hosts(spec: &ValidSpec) -> String {
 /// A path inside the sandbox as the child sees it before it pivots.
 fn inside(path: &str) -> String {
     format!("{ROOT}{path}")
+}
+
+/// What a plan mounts onto in the sandbox's own files, relative to its root, and whether that is a directory. What lies
+/// below another mount of the plan is not the sandbox's.
+pub(crate) fn mount_targets(plan: &Plan) -> io::Result<Vec<(PathBuf, bool)>> {
+    let mut targets: Vec<(PathBuf, bool)> = Vec::new();
+    for step in &plan.steps {
+        let (target, is_dir) = match step {
+            Step::Bind(bind) if bind.device => (&bind.target, false),
+            Step::Bind(bind) if bind.source.starts_with('/') => {
+                (&bind.target, std::fs::metadata(&bind.source)?.is_dir())
+            }
+            Step::Bind(Bind { target, .. })
+            | Step::Proc(target)
+            | Step::DevPts(target, _)
+            | Step::Tmpfs { target, .. } => (target, true),
+            _ => continue,
+        };
+        let Some(path) = target.strip_prefix(ROOT).and_then(|path| path.strip_prefix('/')) else { continue };
+        let path = PathBuf::from(path);
+        if !targets.iter().any(|(above, _)| path.starts_with(above)) {
+            targets.push((path, is_dir));
+        }
+    }
+    Ok(targets)
 }
 
 /// The directories that the plan mounts onto, and so must exist in the image or above it.

@@ -43,6 +43,7 @@ mod read;
 mod remove;
 mod search;
 mod sizes;
+mod sleep;
 mod special;
 mod stat;
 mod stdin;
@@ -131,6 +132,7 @@ pub fn cases() -> Vec<Case> {
         create::cases,
         hooks::cases,
         lifetime::cases,
+        sleep::cases,
         processes::cases,
         logs::cases,
         terminal::cases,

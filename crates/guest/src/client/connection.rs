@@ -8,7 +8,7 @@ use eyot::{CancellationToken, Error, ErrorKind, Result};
 use tokio::io::{AsyncRead, AsyncWrite, ReadHalf};
 
 use super::call::Call;
-use super::fault::{Fault, Violation};
+use super::fault::{Fault, Verdict, Violation};
 use super::frames::Frames;
 use super::handshake::shake_hands;
 use super::lanes::Lanes;
@@ -120,6 +120,12 @@ impl Connection {
         lock(&self.owner.shared.ending).told = Some(Fault::new(kind, message));
     }
 
+    /// The same, asked for anew whenever a call fails: what became of a sandbox may change once more after the
+    /// connection's end. The verdict must not block.
+    pub fn set_verdict(&self, verdict: Verdict) {
+        lock(&self.owner.shared.ending).told = Some(Fault::Asked(verdict));
+    }
+
     /// What it means when the stream ends though nobody has said why and the guest kept to the protocol.
     pub fn set_stopped_error(&self, kind: ErrorKind, message: impl Into<String>) {
         lock(&self.owner.shared.ending).stopped = Some(Fault::new(kind, message));
@@ -186,9 +192,9 @@ impl Connection {
 
     /// Why no call can succeed any more.
     pub(super) fn error(&self) -> Error {
-        let ending = lock(&self.shared().ending);
         // Without a reason yet, writing has failed and the reader is about to see the end.
-        ending.reason().unwrap_or(&Fault::stopped()).error()
+        let reason = lock(&self.shared().ending).reason().cloned();
+        reason.unwrap_or(Fault::Stopped).error()
     }
 
     fn refusal(&self, full: Full) -> Error {

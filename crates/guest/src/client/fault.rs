@@ -1,35 +1,42 @@
 //! Why a connection ended, in a form that can be told to every call: an error that can be made again and
 //! again.
 
+use std::fmt;
+use std::sync::Arc;
+
 use eyot::{Error, ErrorKind};
 
 /// The sentence of a connection whose stream ended.
 const STOPPED: &str = "the sandbox stopped while the call was in flight";
 
+/// What becomes of a connection's calls, as its owner sees it whenever one fails.
+pub type Verdict = Arc<dyn Fn() -> Error + Send + Sync>;
+
 /// Why no call can succeed any more.
-#[derive(Debug, Clone)]
-pub(super) struct Fault {
-    kind: ErrorKind,
-    message: String,
-    hint: Option<&'static str>,
+#[derive(Clone)]
+pub(super) enum Fault {
     /// The stream ended, and nobody broke the protocol.
-    is_stop: bool,
+    Stopped,
+    /// A fault of this kind with this sentence.
+    Said { kind: ErrorKind, message: String, hint: Option<&'static str> },
+    /// Whatever the owner says at the time.
+    Asked(Verdict),
 }
 
 impl Fault {
     /// A fault of this kind with this sentence.
     pub(super) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, is_stop: false }
+        Self::Said { kind, message: message.into(), hint: None }
     }
 
     /// The stream ended.
     pub(super) fn stopped() -> Self {
-        Self { is_stop: true, ..Self::new(ErrorKind::Unavailable, STOPPED) }
+        Self::Stopped
     }
 
     /// Whether the stream just ended.
     pub(super) fn is_stop(&self) -> bool {
-        self.is_stop
+        matches!(self, Self::Stopped)
     }
 
     /// The guest did what the protocol does not allow.
@@ -37,15 +44,27 @@ impl Fault {
         let message = format!("the sandbox's guest broke the protocol: {what}");
         let hint =
             "something inside the sandbox may have taken over its guest; destroy it and create a new one";
-        Self { kind: ErrorKind::Unavailable, message, hint: Some(hint), is_stop: false }
+        Self::Said { kind: ErrorKind::Unavailable, message, hint: Some(hint) }
     }
 
     /// The error to tell a call.
     pub(super) fn error(&self) -> Error {
-        let error = Error::new(self.kind, self.message.as_str());
-        match self.hint {
-            Some(hint) => error.with_hint(hint),
-            None => error,
+        match self {
+            Self::Stopped => Error::new(ErrorKind::Unavailable, STOPPED),
+            Self::Said { kind, message, hint: None } => Error::new(*kind, message.as_str()),
+            Self::Said { kind, message, hint: Some(hint) } => {
+                Error::new(*kind, message.as_str()).with_hint(*hint)
+            }
+            Self::Asked(verdict) => verdict(),
+        }
+    }
+}
+
+impl fmt::Debug for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Asked(_) => f.write_str("whatever its owner says"),
+            said => write!(f, "{}", said.error()),
         }
     }
 }

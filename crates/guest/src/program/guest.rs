@@ -101,7 +101,7 @@ impl Guest {
             connections: HashMap::new(),
             commands: HashMap::new(),
             reapers: HashMap::new(),
-            processes: Processes::new(config.log_bytes),
+            processes: Processes::new(config.log_bytes, config.last_process_id),
             dials: HashMap::new(),
             spawner,
             kills: Vec::new(),

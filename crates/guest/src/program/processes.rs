@@ -36,14 +36,14 @@ pub struct Processes {
 pub type Finished = (CallHandle, Result<Reply, Failure>);
 
 impl Processes {
-    /// None yet; each will keep so many bytes of its log.
-    pub fn new(log_bytes: u64) -> Self {
-        Self { table: BTreeMap::new(), last_id: 0, log_bytes }
+    /// None yet; each will keep so many bytes of its log. Their numbers begin behind `last_id`.
+    pub fn new(log_bytes: u64, last_id: u32) -> Self {
+        Self { table: BTreeMap::new(), last_id, log_bytes }
     }
 
     /// A process that is on its way.
     pub fn add(&mut self, command: u32, text: String) -> u32 {
-        self.last_id += 1;
+        self.last_id = self.last_id.wrapping_add(1);
         let id = self.last_id;
         let record =
             ProcessRecord { id, pid: 0, command: text, status: None, started_ms: now_ms(), ended_ms: None };

@@ -89,6 +89,10 @@ pub struct GuestConfig {
     /// its memory was used up (`memory.events`, or `memory.oom_control` of cgroup v1).
     #[n(10)]
     pub memory_events_fd: Option<i32>,
+    /// The numbers of started processes begin behind this one: those of earlier guests of the sandbox are not used
+    /// again.
+    #[cbor(n(13), default)]
+    pub last_process_id: u32,
 }
 
 /// A user inside the sandbox.

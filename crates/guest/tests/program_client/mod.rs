@@ -135,6 +135,7 @@ fn config_for(directory: &Path) -> GuestConfig {
         max_processes: None,
         forbid_setuid: false,
         memory_events_fd: None,
+        last_process_id: 0,
     }
 }
 

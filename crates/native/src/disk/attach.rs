@@ -3,8 +3,10 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::io::retry_on_intr;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string,
     fsmount, fsopen,
@@ -30,9 +32,33 @@ pub(super) fn find_loop_device() -> io::Result<()> {
     Ok(())
 }
 
+/// How long the kernel may take to let go of an image whose last user has ended. It does so when it finds the time.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits until nothing has this image mounted any more: one file system that is mounted twice is lost. Whoever mounts it
+/// locks it, and the loop device holds that open file, and with it the lock, as long as it is there.
+pub(super) fn wait_until_let_go(image: &File) -> io::Result<()> {
+    if flock(image, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        return Ok(());
+    }
+    let (tell, told) = std::sync::mpsc::channel();
+    let waiting = image.try_clone()?;
+    std::thread::Builder::new().spawn(move || {
+        let locked = retry_on_intr(|| flock(&waiting, FlockOperation::LockExclusive));
+        if tell.send(locked).is_err() {
+            tracing::debug!("a disk was let go, too late for whoever waited for it");
+        }
+    })?;
+    match told.recv_timeout(PATIENCE) {
+        Ok(locked) => Ok(locked?),
+        Err(_) => Err(io::Error::new(io::ErrorKind::ResourceBusy, "its disk is still in use")),
+    }
+}
+
 /// Mounts the file system in an image. The mount, and with it the loop device, goes with its last descriptor or with the
 /// mount namespace that it was attached in.
 pub(super) fn mount(image: &File) -> io::Result<OwnedFd> {
+    flock(image, FlockOperation::NonBlockingLockExclusive)?;
     let (path, device) = behind_a_device(image)?;
     let context = fsopen(FILE_SYSTEM, FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&context, "source", path.as_str())?;

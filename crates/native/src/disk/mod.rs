@@ -3,6 +3,7 @@
 //! frees itself when the last mount goes; and the mount never is in the host's table of mounts.
 
 mod attach;
+mod check;
 mod sys;
 mod template;
 
@@ -115,6 +116,15 @@ impl Wanted {
         let mut options = File::options();
         let image = options.read(true).write(true).create_new(true).open(directory.join(IMAGE))?;
         template::copy(&template, &image)?;
+        Ok(Disk { mount: attach::mount(&image)? })
+    }
+
+    /// Attaches the disk that the sandbox with this directory has, once its last mount is gone.
+    pub(crate) fn attach(&self, directory: &Path) -> io::Result<Disk> {
+        let path = directory.join(IMAGE);
+        let image = File::options().read(true).write(true).open(&path)?;
+        attach::wait_until_let_go(&image)?;
+        check::mend_if_unclean(&image, &path, &self.tools.mkfs)?;
         Ok(Disk { mount: attach::mount(&image)? })
     }
 }

@@ -15,10 +15,11 @@ use rustix::fs::FlockOperation;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
+use crate::condition::Condition;
 use crate::record::path_below;
 
 /// The control socket's name in the sandbox's directory.
-pub(super) const SOCKET: &str = "egress.sock";
+pub(crate) const SOCKET: &str = "egress.sock";
 /// The rules, if they were changed since the create.
 const RULES: &str = "egress.json";
 const RULES_IN_THE_MAKING: &str = "egress.json.new";
@@ -58,11 +59,12 @@ impl Control {
     }
 
     fn lost(&self, error: io::Error) -> Error {
-        match self.directory.exists() {
-            true => {
+        match Condition::of(&self.directory) {
+            (Some(record), Condition::Sleeping) => Error::sleeping(record.info.name),
+            _ if self.directory.exists() => {
                 Error::new(ErrorKind::Unavailable, "its egress program does not answer").with_source(error)
             }
-            false => Error::new(ErrorKind::Destroyed, "the sandbox has been destroyed"),
+            _ => Error::new(ErrorKind::Destroyed, "the sandbox has been destroyed"),
         }
     }
 

@@ -96,6 +96,29 @@ impl ImageCache {
         }
     }
 
+    /// Finds the image of a sandbox that is woken: the layer that it was made over, wherever its name leads now.
+    pub(crate) fn resolve_again(
+        &self,
+        state: &StateDir,
+        name: Option<&str>,
+        lower: &Path,
+        as_root: bool,
+    ) -> Result<Image> {
+        let name = match name.unwrap_or(DEFAULT) {
+            DEFAULT => return self.host(state, as_root),
+            name => name,
+        };
+        if !lower.is_dir() {
+            let message =
+                format!("create sandbox: image `{name}`, which it was made over, is not there any more");
+            return Err(Error::new(ErrorKind::NotFound, message));
+        }
+        if !lower.starts_with(state.layers()) {
+            directory::refuse_state(state, lower)?;
+        }
+        directory::image(name, lower)
+    }
+
     fn host(&self, state: &StateDir, as_root: bool) -> Result<Image> {
         let mut cached = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((since, image)) = &*cached

@@ -1,0 +1,158 @@
+//! How a sandbox is, told by its directory alone: nobody keeps watch over it. Each look is one moment's truth.
+
+use std::io;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use eyot::{IdleAction, SandboxStatus};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+use crate::ready::Ready;
+use crate::record::{Record, boot_id, socket_path};
+
+/// How a sandbox is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// It was never completed: somebody is making it, or died over it.
+    Making,
+    /// Its guest answers.
+    Running,
+    /// It can be woken.
+    Sleeping,
+    /// A deadline has ended it.
+    Expired,
+    /// Its guest is gone, and nothing says why.
+    Dead,
+}
+
+impl Condition {
+    /// As others are told.
+    pub(crate) fn status(self) -> SandboxStatus {
+        match self {
+            Self::Making => SandboxStatus::Creating,
+            Self::Running => SandboxStatus::Running,
+            Self::Sleeping => SandboxStatus::Sleeping,
+            Self::Expired | Self::Dead => SandboxStatus::Dead,
+        }
+    }
+
+    /// How the sandbox with this directory is, and its record if it can be read. A sleep that begins between two looks
+    /// is no death: it is noted before the guest ends.
+    pub(crate) fn of(directory: &Path) -> (Option<Record>, Self) {
+        loop {
+            let Ok(Some(ready)) = Ready::read(directory) else {
+                return (Record::read(directory).ok(), Self::Making);
+            };
+            let record = Record::read(directory).ok();
+            if !ready.asleep && is_alive(directory) {
+                return (record, Self::Running);
+            }
+            if !ready.asleep && Ready::read(directory).ok().flatten() != Some(ready) {
+                continue;
+            }
+            let condition = record.as_ref().map_or(Self::Dead, |record| record.without_guest(ready));
+            return (record, condition);
+        }
+    }
+}
+
+impl Record {
+    /// How its sandbox is, given that it has no guest.
+    fn without_guest(&self, ready: Ready) -> Condition {
+        let lifecycle = &self.info.spec.lifecycle;
+        let same_boot = boot_id().is_ok_and(|boot| boot == self.boot_id);
+        let has_deadline = lifecycle.ttl_ms.is_some() || lifecycle.idle_timeout_ms.is_some();
+        match () {
+            () if self.ttl_has_passed() => Condition::Expired,
+            () if ready.asleep || lifecycle.on_idle == IdleAction::Sleep => Condition::Sleeping,
+            () if lifecycle.auto_destroy && has_deadline && same_boot => Condition::Expired,
+            () => Condition::Dead,
+        }
+    }
+
+    /// Whether its time to live is over.
+    pub(crate) fn ttl_has_passed(&self) -> bool {
+        self.ttl_left_ms() == Some(0)
+    }
+
+    /// What is left of its time to live by the wall clock, in milliseconds; `None` without one.
+    pub(crate) fn ttl_left_ms(&self) -> Option<u64> {
+        let lifecycle = &self.info.spec.lifecycle;
+        let ttl = lifecycle.ttl_ms.filter(|_| lifecycle.auto_destroy)?;
+        let lived = now_ms().saturating_sub(self.info.created_ms);
+        Some(ttl.saturating_sub(u64::try_from(lived).unwrap_or(0)))
+    }
+}
+
+/// Milliseconds since 1970 (UTC).
+pub(crate) fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Whether a sandbox's guest is there: somebody listens on its socket. A guest whose queue is full is there too.
+fn is_alive(directory: &Path) -> bool {
+    try_connect(directory).is_ok_and(|tried| matches!(tried, Ok(()) | Err(Errno::AGAIN)))
+}
+
+fn try_connect(directory: &Path) -> io::Result<Result<(), Errno>> {
+    let (_open, path) = socket_path(directory)?;
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    Ok(rustix::net::connect(&socket, &SocketAddrUnix::new(path)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::tests::record;
+
+    fn without_guest(change: impl FnOnce(&mut Record), asleep: bool) -> Condition {
+        let mut record = record();
+        change(&mut record);
+        record.without_guest(Ready { guest: None, asleep })
+    }
+
+    #[test]
+    fn a_guest_that_is_gone_means_what_its_deadlines_say() {
+        let idle = |record: &mut Record| record.info.spec.lifecycle.idle_timeout_ms = Some(1);
+        let other_boot = |record: &mut Record| record.boot_id = "another".into();
+        let sleeps = |record: &mut Record| record.info.spec.lifecycle.on_idle = IdleAction::Sleep;
+        assert_eq!(without_guest(|_| {}, false), Condition::Dead);
+        assert_eq!(without_guest(|_| {}, true), Condition::Sleeping);
+        assert_eq!(without_guest(idle, false), Condition::Expired);
+        assert_eq!(without_guest(idle, true), Condition::Sleeping);
+        let restarted = |record: &mut Record| {
+            idle(record);
+            other_boot(record);
+        };
+        assert_eq!(without_guest(restarted, false), Condition::Dead);
+        let to_sleep = |record: &mut Record| {
+            restarted(record);
+            sleeps(record);
+        };
+        assert_eq!(without_guest(to_sleep, false), Condition::Sleeping);
+    }
+
+    #[test]
+    fn a_ttl_passes_while_a_sandbox_sleeps_and_nothing_passes_that_is_switched_off() {
+        let ended = |record: &mut Record| {
+            record.info.created_ms = now_ms() - 1000;
+            record.info.spec.lifecycle.ttl_ms = Some(1000);
+            record.info.spec.lifecycle.on_idle = IdleAction::Sleep;
+        };
+        assert_eq!(without_guest(ended, true), Condition::Expired);
+        assert_eq!(without_guest(ended, false), Condition::Expired);
+        let longer = |record: &mut Record| {
+            ended(record);
+            record.info.spec.lifecycle.ttl_ms = Some(60_000);
+        };
+        assert_eq!(without_guest(longer, true), Condition::Sleeping);
+        let off = |record: &mut Record| {
+            ended(record);
+            record.info.spec.lifecycle.auto_destroy = false;
+        };
+        assert_eq!(without_guest(off, true), Condition::Sleeping);
+    }
+}

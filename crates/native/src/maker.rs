@@ -1,0 +1,298 @@
+//! What makes sandboxes, new ones and such that slept: everything between the claims and the running guest. What is
+//! made is owned by [`Unfinished`] until the sandbox is complete, and goes with it if it never is.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use eyot::{Error, NetworkMode, Result, ValidSpec};
+
+use crate::cgroup::{CgroupSupport, GroupDescriptors, GroupPlan, Home, Wanted};
+use crate::directory::{Layout, check_mounts};
+use crate::disk::{self, Disk, Disks};
+use crate::egress;
+use crate::host::SetupFailure;
+use crate::image::{Image, ImageCache};
+use crate::isolation;
+use crate::launcher::client::{Begun, Launcher};
+use crate::plan::{IdMap, Plan};
+use crate::setup::{GUEST_PIDS, Setup};
+use crate::state::{StateDir, block_base};
+use crate::unfinished::{Origin, Own, Unfinished};
+use crate::users::Users;
+
+/// What makes sandboxes.
+pub(crate) struct Maker<'a> {
+    pub state: &'a StateDir,
+    pub launcher: &'a Launcher,
+    pub images: &'a ImageCache,
+    pub disks: &'a Disks,
+    pub egress: &'a egress::Program,
+    /// For tests of failing closed: the name of a step that fails.
+    pub fail_step: Option<&'a str>,
+}
+
+/// What is known and begun before anything is claimed.
+pub(crate) struct Prepared<'a> {
+    spec: &'a ValidSpec,
+    sources: Vec<String>,
+    disk: Option<disk::Wanted>,
+    groups: Wanted,
+    early: Option<Begun<'a>>,
+    pub image: Image,
+}
+
+/// A path's inner failure as the create's.
+pub(crate) fn failed(what: &str) -> impl Fn(io::Error) -> Error {
+    move |error| SetupFailure::new(what, "", error).into_error()
+}
+
+impl<'m> Maker<'m> {
+    /// Checks what the spec asks of the host, and has the namespaces made meanwhile where that can be.
+    /// `lower`: the layer that a sandbox which slept was made over.
+    pub(crate) fn prepare(&self, spec: &'m ValidSpec, lower: Option<&Path>) -> Result<Prepared<'m>> {
+        let sources = check_mounts(spec, self.state)?;
+        let disk = self.disks.wanted(&spec.spec().limits)?;
+        let groups = wanted_groups(spec);
+        let born_in_group = self.launcher.home().is_ok_and(|home| home.plan(&groups).into);
+        let early = match born_in_group {
+            true => None,
+            false => Some(self.begin(spec, None)?),
+        };
+        let name = spec.spec().image.as_deref();
+        let image = match lower {
+            None => self.images.resolve(self.state, name, as_root())?,
+            Some(lower) => self.images.resolve_again(self.state, name, lower, as_root())?,
+        };
+        Ok(Prepared { spec, sources, disk, groups, early, image })
+    }
+
+    /// Makes everything on what was claimed, up to the running guest. Blocks for a millisecond or two.
+    pub(crate) fn build(
+        &self,
+        prepared: Prepared<'_>,
+        unfinished: &mut Unfinished,
+        map: IdMap,
+    ) -> Result<UnixStream> {
+        let Prepared { spec, sources, disk, groups: wanted, early, image } = prepared;
+        unfinished.record.groups = self.group_paths(spec, &wanted);
+        if let Origin::Asleep = unfinished.origin {
+            // Whoever clears up after this process looks for its groups here. Those of a new sandbox are found by its id.
+            unfinished.write_record()?;
+        }
+        let begun = early.map_or_else(|| self.begin(spec, self.make_birthplace(spec, &wanted)?), Ok)?;
+        let groups = self.make_groups(spec, &wanted)?;
+        let users = Users::of(spec, map, image.lower.as_ref())?;
+        let disk = disk.map(|wanted| self.make_disk(&wanted, unfinished)).transpose()?;
+        let plan = self.plan(spec, map, &image, &sources, unfinished, disk.is_some())?;
+        let on_disk = disk.as_ref().map(Disk::path);
+        let layout = Layout {
+            directory: &unfinished.directory,
+            files: on_disk.as_ref().unwrap_or(&unfinished.directory),
+            spec,
+            sources: &sources,
+            image: &image,
+            users: &users,
+            map,
+        };
+        match unfinished.origin {
+            Origin::New { .. } => layout.make(),
+            Origin::Asleep => layout.renew(&plan),
+        }
+        .map_err(failed("prepare its directory"))?;
+        unfinished.make_workspace(map)?;
+        let support = support(self.launcher);
+        unfinished.record.info.isolation = isolation::of_plan(&plan, spec, &support);
+        isolation::check_required(spec, &unfinished.record.info.isolation, &support, self.disks)?;
+        let outlives = unfinished.workspace().is_some();
+        if outlives {
+            // Whoever removes what is left of a failed create must know which workspace was there before.
+            unfinished.write_record()?;
+        }
+        let own = Own { groups, disk };
+        let stream = self.launch(begun, unfinished, plan, spec, &users, own)?;
+        if !outlives {
+            // The guest starts up meanwhile.
+            unfinished.write_record()?;
+        }
+        Ok(stream)
+    }
+
+    /// Has its namespaces made while everything else is.
+    fn begin(&self, spec: &ValidSpec, into_group: Option<OwnedFd>) -> Result<Begun<'m>> {
+        let own_network = spec.spec().network != NetworkMode::Host;
+        self.launcher.begin(own_network, into_group.as_ref().map(AsFd::as_fd))
+    }
+
+    /// Starts the guest, and whoever serves its network.
+    fn launch(
+        &self,
+        begun: Begun<'_>,
+        unfinished: &mut Unfinished,
+        plan: Plan,
+        spec: &ValidSpec,
+        users: &Users,
+        own: Own,
+    ) -> Result<UnixStream> {
+        if spec.spec().network != NetworkMode::Egress {
+            return unfinished.launch(begun, plan, spec, users, None, own);
+        }
+        let (channel, theirs) = egress::Channel::new().map_err(failed(egress::STEP))?;
+        let map = plan.map;
+        let stream = unfinished.launch(begun, plan, spec, users, Some(theirs), own)?;
+        if self.fail_step == Some(egress::STEP) {
+            return Err(failed(egress::STEP)(io::ErrorKind::PermissionDenied.into()));
+        }
+        unfinished.start_egress(self.egress, channel, map)?;
+        Ok(stream)
+    }
+
+    /// Makes the disk that its files are to lie on, or attaches the one that they lie on.
+    fn make_disk(&self, wanted: &disk::Wanted, unfinished: &Unfinished) -> Result<Disk> {
+        let made = match unfinished.origin {
+            Origin::New { .. } => wanted.make(self.state, &unfinished.directory),
+            Origin::Asleep => wanted.attach(&unfinished.directory),
+        };
+        match self.fail_step {
+            Some(disk::STEP) => Err(failed(disk::STEP)(io::ErrorKind::PermissionDenied.into())),
+            _ => made.map_err(failed(disk::STEP)),
+        }
+    }
+
+    fn group_paths(&self, spec: &ValidSpec, wanted: &Wanted) -> Vec<PathBuf> {
+        self.launcher.home().map_or(Vec::new(), |home| home.paths(spec.id().as_str(), wanted))
+    }
+
+    /// Makes the control group that it is born into, if there is to be one. Whoever finds the sandbox unfinished and
+    /// without a record knows by its id which groups may have been made.
+    fn make_birthplace(&self, spec: &ValidSpec, wanted: &Wanted) -> Result<Option<OwnedFd>> {
+        let made = self.launcher.home().map(|home| home.make_birthplace(spec.id().as_str(), wanted));
+        made.unwrap_or(Ok(None)).map_err(|(step, error)| failed(step)(error))
+    }
+
+    /// Makes its other control groups, limits all, and opens what it takes to enter them.
+    fn make_groups(&self, spec: &ValidSpec, wanted: &Wanted) -> Result<GroupDescriptors> {
+        let Ok(home) = self.launcher.home() else {
+            return Ok(GroupDescriptors::default());
+        };
+        let groups = home.make(spec.id().as_str(), wanted, self.fail_step);
+        let groups = groups.map_err(|(step, error)| failed(step)(error))?;
+        groups.descriptors().map_err(failed("open its control groups"))
+    }
+
+    fn plan(
+        &self,
+        spec: &ValidSpec,
+        map: IdMap,
+        image: &Image,
+        sources: &[String],
+        unfinished: &Unfinished,
+        has_disk: bool,
+    ) -> Result<Plan> {
+        let in_utf8 = |path: &Path| match path.to_str() {
+            Some(path) => Ok(path.to_owned()),
+            None => Err(Error::invalid("state", "must be a path in UTF-8")),
+        };
+        let directory = in_utf8(&unfinished.directory)?;
+        let workspace = unfinished.workspace().map(|path| in_utf8(&path)).transpose()?;
+        let (directory, workspace) = (directory.as_str(), workspace.as_deref());
+        let (landlock_abi, per_namespace_pids) = (crate::sys::landlock_abi(), has_per_namespace_pids());
+        let processors = match spec.spec().limits.cpus {
+            Some(_) => processors().map_err(failed("find out its processors"))?,
+            None => Vec::new(),
+        };
+        let setup = Setup {
+            spec,
+            sources,
+            map,
+            image,
+            directory,
+            workspace,
+            landlock_abi,
+            per_namespace_pids,
+            fail_at: None,
+            groups: self.launcher.home().map_or(GroupPlan::default(), |home| home.plan(&wanted_groups(spec))),
+            processors: &processors,
+            has_disk,
+        };
+        let mut plan = setup.plan();
+        if let Some(name) = self.fail_step {
+            let index = plan.steps.iter().position(|step| step.name() == name);
+            let Some(index) = index.and_then(|index| u32::try_from(index).ok()) else {
+                // A step that the launcher takes by itself.
+                return Err(failed(name)(io::Error::from_raw_os_error(libc::EPERM)));
+            };
+            plan.fail_at = Some(index);
+        }
+        Ok(plan)
+    }
+}
+
+/// What would hold around a sandbox of this spec, from its plan alone: nothing is made.
+pub(crate) fn preview(
+    state: &StateDir,
+    images: &ImageCache,
+    disks: &Disks,
+    launcher: &Launcher,
+    spec: &ValidSpec,
+) -> Result<eyot::Isolation> {
+    let image = images.resolve(state, spec.spec().image.as_deref(), as_root())?;
+    let map = match as_root() {
+        true => IdMap::Range { base: block_base(1) },
+        false => caller_alone(),
+    };
+    let (landlock_abi, per_namespace_pids) = (crate::sys::landlock_abi(), has_per_namespace_pids());
+    let mounts = &spec.spec().mounts;
+    let sources: Vec<String> =
+        mounts.iter().map(|mount| mount.source.to_string_lossy().into_owned()).collect();
+    let setup = Setup {
+        spec,
+        sources: &sources,
+        map,
+        image: &image,
+        directory: "",
+        workspace: None,
+        landlock_abi,
+        per_namespace_pids,
+        fail_at: None,
+        groups: GroupPlan::default(),
+        processors: &[],
+        has_disk: disks.check().is_ok(),
+    };
+    Ok(isolation::of_plan(&setup.plan(), spec, &support(launcher)))
+}
+
+/// What control groups hold for the sandboxes of this launcher.
+pub(crate) fn support(launcher: &Launcher) -> CgroupSupport {
+    launcher.home().map_or_else(|cause| CgroupSupport::none(cause.clone()), Home::support)
+}
+
+fn wanted_groups(spec: &ValidSpec) -> Wanted {
+    Wanted::of(spec, u64::from(GUEST_PIDS))
+}
+
+/// The processors that this process may run on.
+fn processors() -> io::Result<Vec<u32>> {
+    let allowed = rustix::thread::sched_getaffinity(None)?;
+    let is_allowed = |number: &u32| allowed.is_set(*number as usize);
+    Ok((0..rustix::thread::CpuSet::MAX_CPU as u32).filter(is_allowed).collect())
+}
+
+/// Whether this kernel has `pid_max` per process namespace: 6.14 and later. Before, the number is the whole host's.
+fn has_per_namespace_pids() -> bool {
+    let system = rustix::system::uname();
+    let release = system.release().to_string_lossy().into_owned();
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(6), Some(14))
+}
+
+/// Whether sandboxes get a range of host ids.
+pub(crate) fn as_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// The map of an ordinary user's sandbox.
+pub(crate) fn caller_alone() -> IdMap {
+    IdMap::Single { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() }
+}

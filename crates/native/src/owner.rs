@@ -1,0 +1,75 @@
+//! What a sandbox's driver has beside its connection: how it is destroyed and measured, and what became of a sandbox
+//! whose guest has ended.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use eyot::{Error, ErrorKind, IdleAction, Result, SandboxId, Usage};
+use eyot_guest::client::{Connection, Destroyer, Meter};
+
+use crate::cgroup;
+use crate::destroy::{Guest, abandon, destroy};
+use crate::provider::{Host, on_blocking_thread};
+use crate::ready::Ready;
+use crate::record::Record;
+use crate::state::StateDir;
+
+/// What became of a sandbox whose guest has ended: it sleeps, or was put to sleep since and is awake again; else it is
+/// destroyed, for a guest does not come back. `known`: its record when its guest was known.
+pub(crate) fn verdict(state: &StateDir, known: &Record) -> Error {
+    let directory = state.sandbox(&known.info.id);
+    let (ready, record) = (Ready::read(&directory).ok().flatten(), Record::read(&directory).ok());
+    let Some((ready, record)) = ready.zip(record).filter(|(_, record)| !record.ttl_has_passed()) else {
+        return Error::destroyed(&known.info.name);
+    };
+    let was_woken = record.client_nonce != known.client_nonce;
+    match ready.asleep || was_woken || record.info.spec.lifecycle.on_idle == IdleAction::Sleep {
+        true => Error::sleeping(&known.info.name),
+        false => Error::destroyed(&known.info.name),
+    }
+}
+
+/// Measures a sandbox by its control groups.
+pub(crate) struct GroupMeter(pub Vec<PathBuf>);
+
+#[async_trait]
+impl Meter for GroupMeter {
+    async fn measure(&self, mut usage: Usage) -> Result<Usage> {
+        let groups = self.0.clone();
+        let counted = on_blocking_thread(move || Ok(cgroup::measure(&groups))).await?;
+        usage.memory_bytes = counted.memory_bytes.or(usage.memory_bytes);
+        usage.memory_peak_bytes = counted.memory_peak_bytes;
+        usage.cpu_ms = counted.cpu_ms.or(usage.cpu_ms);
+        Ok(usage)
+    }
+}
+
+/// What a sandbox's driver needs to destroy it.
+pub(crate) struct Owner {
+    pub host: Arc<Host>,
+    pub id: SandboxId,
+    pub guest: Option<Arc<Guest>>,
+    pub connection: Connection,
+}
+
+#[async_trait]
+impl Destroyer for Owner {
+    async fn destroy(&self) -> Result<()> {
+        self.end(destroy).await
+    }
+
+    async fn abandon(&self) -> Result<()> {
+        self.end(abandon).await
+    }
+}
+
+impl Owner {
+    async fn end(&self, how: fn(&StateDir, &SandboxId, Option<&Guest>) -> Result<bool>) -> Result<()> {
+        let (host, id, guest) = (Arc::clone(&self.host), self.id.clone(), self.guest.clone());
+        self.connection.set_closed_error(ErrorKind::Destroyed, Error::destroyed(&self.id).to_string());
+        on_blocking_thread(move || how(&host.state, &id, guest.as_deref())).await?;
+        self.connection.close();
+        Ok(())
+    }
+}

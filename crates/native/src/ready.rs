@@ -1,0 +1,104 @@
+//! The mark of a completed sandbox: which process its guest is, and whether it is to be seen as asleep. One symbolic link,
+//! for the sake of its text, which needs no block on the disk; it changes as a whole, so that whoever is killed leaves
+//! one state or the next.
+//!
+//! | text | what it means |
+//! |---|---|
+//! | `<pid> <start>` | it was running with that guest |
+//! | `<pid> <start> asleep` | it sleeps; that guest is being ended, or was made by somebody who is about to wake it |
+//! | `asleep` | it sleeps and has no guest |
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use crate::record::GuestProcess;
+
+const READY: &str = "ready";
+const READY_IN_THE_MAKING: &str = "ready.new";
+const ASLEEP: &str = "asleep";
+
+/// What the mark says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ready {
+    pub guest: Option<GuestProcess>,
+    pub asleep: bool,
+}
+
+impl Ready {
+    /// It sleeps and has no guest.
+    pub(crate) const ASLEEP: Self = Self { guest: None, asleep: true };
+
+    /// It runs with this guest.
+    pub(crate) fn running(guest: GuestProcess) -> Self {
+        Self { guest: Some(guest), asleep: false }
+    }
+
+    /// The same guest, but not to be used.
+    pub(crate) fn put_to_sleep(self) -> Self {
+        Self { asleep: true, ..self }
+    }
+
+    /// Marks a sandbox that had no mark: from now on it is complete.
+    pub(crate) fn make(self, directory: &Path) -> io::Result<()> {
+        symlink(self.text(), directory.join(READY))
+    }
+
+    /// Changes the mark of a completed sandbox. Whoever does so holds its lock.
+    pub(crate) fn change(self, directory: &Path) -> io::Result<()> {
+        let made = directory.join(READY_IN_THE_MAKING);
+        match fs::remove_file(&made) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        symlink(self.text(), &made)?;
+        fs::rename(made, directory.join(READY))
+    }
+
+    /// The mark of a sandbox; `None` if it was never completed.
+    pub(crate) fn read(directory: &Path) -> io::Result<Option<Self>> {
+        let link = match fs::read_link(directory.join(READY)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        Ok(Self::parse(link.to_str().unwrap_or_default()))
+    }
+
+    fn text(self) -> String {
+        let guest = self.guest.map(|guest| guest.to_string());
+        let asleep = self.asleep.then(|| ASLEEP.to_owned());
+        guest.into_iter().chain(asleep).collect::<Vec<_>>().join(" ")
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        if text == ASLEEP {
+            return Some(Self::ASLEEP);
+        }
+        let (guest, asleep) = match text.strip_suffix(ASLEEP) {
+            Some(guest) => (guest.trim_end(), true),
+            None => (text, false),
+        };
+        Some(Self { guest: Some(GuestProcess::parse(guest)?), asleep })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_read_as_it_was_written_and_changed_as_a_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let guest = GuestProcess::of(std::process::id() as i32).unwrap();
+        assert_eq!(Ready::read(directory.path()).unwrap(), None);
+        Ready::running(guest).make(directory.path()).unwrap();
+        assert!(Ready::running(guest).make(directory.path()).is_err());
+        for ready in [Ready::running(guest).put_to_sleep(), Ready::ASLEEP, Ready::running(guest)] {
+            // Somebody was killed in the middle of a change.
+            symlink("half", directory.path().join(READY_IN_THE_MAKING)).unwrap();
+            ready.change(directory.path()).unwrap();
+            assert_eq!(Ready::read(directory.path()).unwrap(), Some(ready));
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Putting a sandbox to sleep: it is noted, then its guest is killed, then its control groups go; its files, its name and
+//! its range of ids stay. Whoever is killed in between leaves a sandbox that sleeps; the next sweep, sleep or wake does
+//! the rest.
+
+use std::io;
+use std::path::Path;
+
+use crate::cgroup;
+use crate::condition::Condition;
+use crate::destroy::recorded_guest;
+use crate::ready::Ready;
+use crate::record::{Lock, Record, kill_and_wait};
+
+/// Notes that a sandbox sleeps, and ends what runs of it. Its lock is held.
+pub(crate) fn put_to_sleep(directory: &Path, record: &Record) -> io::Result<()> {
+    let Some(ready) = Ready::read(directory)? else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    if !ready.asleep {
+        ready.put_to_sleep().change(directory)?;
+    }
+    settle(directory, record)
+}
+
+/// Ends what may be left of the guest of a sandbox that sleeps. Its lock is held.
+pub(crate) fn settle(directory: &Path, record: &Record) -> io::Result<()> {
+    let ready = Ready::read(directory)?;
+    if is_settled(ready, record) {
+        return Ok(());
+    }
+    cgroup::let_die(&record.groups)?;
+    if let Some(guest) = recorded_guest(ready, Some(record))? {
+        kill_and_wait(&guest)?;
+    }
+    cgroup::remove(&record.groups)?;
+    Ready::ASLEEP.change(directory)
+}
+
+/// Nothing is left of its guest, and of its groups neither: a wake may have begun, and its process been killed.
+fn is_settled(ready: Option<Ready>, record: &Record) -> bool {
+    ready == Some(Ready::ASLEEP) && !record.groups.iter().any(|group| group.exists())
+}
+
+/// The same for a sweep: nothing, while somebody puts it to sleep or wakes it.
+pub(crate) fn settle_if_free(directory: &Path, record: &Record) -> io::Result<()> {
+    if is_settled(Ready::read(directory)?, record) {
+        return Ok(());
+    }
+    let Some(_lock) = Lock::take_if_free(directory)? else { return Ok(()) };
+    match Condition::of(directory) {
+        (Some(record), Condition::Sleeping) => put_to_sleep(directory, &record),
+        _ => Ok(()),
+    }
+}

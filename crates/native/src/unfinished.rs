@@ -1,0 +1,267 @@
+//! A sandbox that is being made or woken: what was made for it so far, its guest included. Dropping it takes all of that
+//! back, and nothing else.
+
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+
+use eyot::{Error, ErrorKind, NetworkMode, Result, ValidSpec, WorkspaceSpec};
+use eyot_egress::control::Start;
+use eyot_guest::protocol::{self, GuestConfig, MEMORY_EVENTS_FD};
+
+use crate::cgroup::GroupDescriptors;
+use crate::destroy::Guest;
+use crate::directory::make_workspace;
+use crate::disk::Disk;
+use crate::egress;
+use crate::launcher::client::{Begun, GuestDescriptors};
+use crate::maker::{as_root, caller_alone, failed};
+use crate::plan::{EGRESS_ID, IdMap, Plan};
+use crate::ready::Ready;
+use crate::record::{GuestProcess, Lock, Record, kill_and_wait, socket_path};
+use crate::state::{StateDir, block_base};
+use crate::users::Users;
+
+/// A sandbox whose guest has not been adopted yet: dropping it undoes everything.
+pub(crate) struct Unfinished {
+    pub state: StateDir,
+    pub record: Record,
+    pub directory: PathBuf,
+    pub origin: Origin,
+    guest: Option<Guest>,
+    finished: bool,
+    _lock: Lock,
+}
+
+/// What there was before.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Origin {
+    /// Nothing.
+    New {
+        /// Its name was taken for it.
+        claimed_name: bool,
+    },
+    /// A sandbox that sleeps.
+    Asleep,
+}
+
+/// What is made on the host for one sandbox alone, and handed to the launcher.
+pub(crate) struct Own {
+    pub groups: GroupDescriptors,
+    pub disk: Option<Disk>,
+}
+
+impl Unfinished {
+    /// Nothing was made for it yet but its locked directory.
+    pub(crate) fn new(state: StateDir, record: Record, origin: Origin, lock: Lock) -> Self {
+        let directory = state.sandbox(&record.info.id);
+        Self { state, record, directory, origin, guest: None, finished: false, _lock: lock }
+    }
+
+    /// Keeps what is known of it for others.
+    pub(crate) fn write_record(&self) -> Result<()> {
+        self.record.write(&self.directory).map_err(failed("write its record"))
+    }
+
+    /// Takes a range of host ids for root; an ordinary user is mapped alone.
+    pub(crate) fn claim_ids(&mut self) -> Result<IdMap> {
+        if !as_root() {
+            return Ok(caller_alone());
+        }
+        let first_try = u32::from_le_bytes([0, 1, 2, 3].map(|index| self.record.client_nonce[index]));
+        let block =
+            self.state.take_block(&self.record.info.id, first_try).map_err(failed("take a range of ids"))?;
+        let none_left = || Error::new(ErrorKind::Quota, "create sandbox: every range of host ids is in use");
+        let block = block.ok_or_else(none_left)?;
+        self.record.block = Some(block);
+        Ok(IdMap::Range { base: block_base(block) })
+    }
+
+    /// The directory of its persistent workspace, if it has one.
+    pub(crate) fn workspace(&self) -> Option<PathBuf> {
+        match &self.record.info.spec.workspace {
+            WorkspaceSpec::Ephemeral => None,
+            WorkspaceSpec::Persistent { id, .. } => Some(self.state.workspace(id)),
+        }
+    }
+
+    pub(crate) fn make_workspace(&mut self, map: IdMap) -> Result<()> {
+        if let Some(path) = self.workspace() {
+            self.record.made_workspace |= make_workspace(&path, map).map_err(failed("make its workspace"))?;
+        }
+        Ok(())
+    }
+
+    /// Has the launcher carry out the plan and start the guest.
+    pub(crate) fn launch(
+        &mut self,
+        begun: Begun<'_>,
+        plan: Plan,
+        spec: &ValidSpec,
+        users: &Users,
+        egress: Option<OwnedFd>,
+        own: Own,
+    ) -> Result<UnixStream> {
+        let (ours, theirs) = UnixStream::pair().map_err(failed("make the guest's stream"))?;
+        ours.set_nonblocking(true).map_err(failed("make the guest's stream"))?;
+        let (_directory, path) = socket_path(&self.directory).map_err(failed("make the guest's socket"))?;
+        let listener = UnixListener::bind(path).map_err(failed("make the guest's socket"))?;
+        let mut config = guest_config(&self.record, spec, users, plan.map);
+        config.memory_events_fd = own.groups.memory_events.as_ref().map(|_| MEMORY_EVENTS_FD);
+        let config = pipe_with(&protocol::encode(&config)).map_err(failed("hand over the configuration"))?;
+        let (stream, listener) = (theirs.into(), listener.into());
+        let Own { groups, disk } = own;
+        let disk = disk.map(Disk::into_mount);
+        let descriptors = GuestDescriptors { stream, listener, config, disk, egress, groups };
+        let (pid, pidfd) = begun.finish(plan, &descriptors)?;
+        // Held by pidfd even if its start time can't be read: the drop of `self` then kills it.
+        match GuestProcess::of(pid) {
+            Ok(process) => self.guest = Some(Guest { process, pidfd }),
+            Err(error) => {
+                kill_and_wait(&pidfd).map_err(failed("end a guest that ended at once"))?;
+                return Err(failed("start the guest")(error));
+            }
+        }
+        Ok(ours)
+    }
+
+    /// Starts the program that serves its network.
+    pub(crate) fn start_egress(
+        &self,
+        program: &egress::Program,
+        channel: egress::Channel,
+        map: IdMap,
+    ) -> Result<()> {
+        let missing = || Error::new(ErrorKind::Internal, "create sandbox: there is no guest to serve");
+        let guest = self.guest.as_ref().ok_or_else(missing)?;
+        let start = Start {
+            sandbox: self.record.info.name.to_string(),
+            owner: rustix::process::geteuid().as_raw(),
+            become_id: match map {
+                IdMap::Single { .. } => None,
+                IdMap::Range { base } => Some(base + EGRESS_ID),
+            },
+            rules: self.record.info.spec.egress.clone(),
+        };
+        program.start(&self.directory, &guest.pidfd, channel, &start).map_err(failed(egress::STEP))
+    }
+
+    /// Notes which guest it has. A new sandbox is complete with that, but for its adoption; one that slept still sleeps:
+    /// until it is adopted, its guest ends with its maker.
+    pub(crate) fn note_guest(&self) -> Result<()> {
+        let ready = self.running()?;
+        let noted = match self.origin {
+            Origin::New { .. } => ready.make(&self.directory),
+            Origin::Asleep => ready.put_to_sleep().change(&self.directory),
+        };
+        noted.map_err(failed("note that it is ready"))
+    }
+
+    /// Notes that its guest was adopted: one that slept is awake.
+    pub(crate) fn note_adopted(&self) -> Result<()> {
+        match self.origin {
+            Origin::New { .. } => Ok(()),
+            Origin::Asleep => {
+                self.running()?.change(&self.directory).map_err(failed("note that it is ready"))
+            }
+        }
+    }
+
+    fn running(&self) -> Result<Ready> {
+        let missing = || Error::new(ErrorKind::Internal, "create sandbox: there is no guest to note");
+        self.guest.as_ref().map(|guest| Ready::running(guest.process)).ok_or_else(missing)
+    }
+
+    /// The sandbox is complete: from here on it is removed only by being destroyed.
+    pub(crate) fn finish(mut self) -> (Record, Option<Guest>) {
+        self.finished = true;
+        (self.record.clone(), self.guest.take())
+    }
+
+    /// A new sandbox goes; one that slept sleeps on.
+    fn undo(&mut self) -> io::Result<()> {
+        if let Some(guest) = &self.guest {
+            kill_and_wait(&guest.pidfd)?;
+        }
+        crate::cgroup::remove(&self.record.groups)?;
+        match self.origin {
+            Origin::New { claimed_name } => self.remove(claimed_name),
+            Origin::Asleep if self.directory.exists() => Ready::ASLEEP.change(&self.directory),
+            Origin::Asleep => Ok(()),
+        }
+    }
+
+    fn remove(&self, claimed_name: bool) -> io::Result<()> {
+        let info = &self.record.info;
+        if claimed_name {
+            self.state.release_name(&info.name, &info.id)?;
+        }
+        if let Some(made) = self.workspace().filter(|_| self.record.made_workspace) {
+            crate::remove::remove_tree(&made)?;
+        }
+        crate::remove::remove_tree(&self.directory)?;
+        match self.record.block {
+            Some(block) => self.state.release_block(block, &info.id),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if self.finished {
+            return;
+        }
+        if let Err(error) = self.undo() {
+            tracing::error!(%error, sandbox = %self.record.info.id, "undo what failed; the next sweep will");
+        }
+    }
+}
+
+/// The variables that every command has, whoever runs it. The user's own come from the guest.
+const BASIC_ENV: [(&str, &str); 2] = [("LANG", "C.UTF-8"), ("TZ", "UTC")];
+const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Started processes are numbered from the next multiple of this after each wake: the host does not know how many numbers
+/// a guest that is gone had used.
+const PROCESSES_PER_WAKE: u32 = 100_000;
+/// How much of a started process's log is kept.
+const LOG_BYTES: u64 = 1 << 20;
+
+fn guest_config(record: &Record, spec: &ValidSpec, users: &Users, map: IdMap) -> GuestConfig {
+    let lifecycle = &spec.spec().lifecycle;
+    let deadline = |deadline: Option<u64>| deadline.filter(|_| lifecycle.auto_destroy);
+    let mut env: Vec<(String, String)> =
+        BASIC_ENV.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    env.push(("PATH".to_owned(), format!("{}/.local/bin:{SYSTEM_PATH}", users.default.home)));
+    if spec.spec().network == NetworkMode::Egress {
+        env.extend(egress::variables());
+    }
+    GuestConfig {
+        client_nonce: record.client_nonce,
+        guest_nonce: record.guest_nonce,
+        ttl_ms: match record.wakes {
+            0 => deadline(lifecycle.ttl_ms),
+            _ => record.ttl_left_ms().map(|left| left.max(1)),
+        },
+        idle_timeout_ms: deadline(lifecycle.idle_timeout_ms),
+        user: users.default.clone(),
+        users: users.others.clone(),
+        env,
+        switch_user: matches!(map, IdMap::Range { .. }),
+        log_bytes: LOG_BYTES,
+        forbid_setuid: spec.spec().mounts.iter().any(|mount| mount.writable),
+        max_processes: Some(spec.spec().limits.pids.unwrap_or(eyot::Limits::DEFAULT_PIDS)),
+        memory_events_fd: None,
+        last_process_id: record.wakes.wrapping_mul(PROCESSES_PER_WAKE),
+    }
+}
+
+/// A pipe that holds these bytes and nothing else. What does not fit into a pipe is an error: 64 KiB.
+fn pipe_with(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let (reader, writer) =
+        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK)?;
+    std::fs::File::from(writer).write_all(bytes)?;
+    rustix::io::ioctl_fionbio(&reader, false)?;
+    Ok(reader)
+}

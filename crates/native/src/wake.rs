@@ -1,0 +1,63 @@
+//! Waking a sandbox that sleeps: a new guest over the same files, from the spec in its record. Whatever fails, and
+//! whoever is killed meanwhile, leaves it asleep: until its guest is adopted it is marked so.
+
+use std::os::unix::net::UnixStream;
+
+use eyot::{Error, ErrorKind, Result, ValidSpec};
+
+use crate::create::draw_nonces;
+use crate::maker::{Maker, as_root, caller_alone, failed};
+use crate::plan::IdMap;
+use crate::record::{Lock, Record, boot_id};
+use crate::sleep::put_to_sleep;
+use crate::state::block_base;
+use crate::unfinished::{Origin, Unfinished};
+
+/// A sandbox that sleeps, in the hands of the one who may wake it.
+pub(crate) struct Asleep {
+    pub record: Record,
+    pub lock: Lock,
+}
+
+impl Asleep {
+    /// What it was made from.
+    pub(crate) fn spec(&self) -> Result<ValidSpec> {
+        self.record.info.spec.clone().validate()
+    }
+}
+
+impl<'m> Maker<'m> {
+    /// Makes everything up to the running guest. `spec`: its own. Blocks for a millisecond or two.
+    pub(crate) fn wake(&self, asleep: Asleep, spec: &'m ValidSpec) -> Result<(Unfinished, UnixStream)> {
+        let Asleep { record, lock } = asleep;
+        let map = map_of(&record)?;
+        let directory = self.state.sandbox(&record.info.id);
+        put_to_sleep(&directory, &record).map_err(failed("end what is left of its last guest"))?;
+        let prepared = self.prepare(spec, Some(&record.lower))?;
+        let record = renewed(record)?;
+        let mut unfinished = Unfinished::new(self.state.clone(), record, Origin::Asleep, lock);
+        let stream = self.build(prepared, &mut unfinished, map)?;
+        Ok((unfinished, stream))
+    }
+}
+
+/// The record of the next life: nobody who knew the last guest is known to the new one.
+fn renewed(record: Record) -> Result<Record> {
+    let [client_nonce, guest_nonce] = draw_nonces()?;
+    let boot_id = boot_id().map_err(failed("read the boot id"))?;
+    let wakes = record.wakes.saturating_add(1);
+    Ok(Record { client_nonce, guest_nonce, boot_id, wakes, groups: Vec::new(), ..record })
+}
+
+/// The ids that its files have. The host's root is never mapped, whoever made the sandbox.
+fn map_of(record: &Record) -> Result<IdMap> {
+    match (record.block, as_root()) {
+        (Some(block), true) => Ok(IdMap::Range { base: block_base(block) }),
+        (None, false) => Ok(caller_alone()),
+        (made_by_root, _) => {
+            let maker = if made_by_root.is_some() { "root" } else { "an ordinary user" };
+            Err(Error::new(ErrorKind::Permission, format!("create sandbox: it was made by {maker}"))
+                .with_hint("wake it as the user who made it"))
+        }
+    }
+}
