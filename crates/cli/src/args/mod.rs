@@ -27,7 +27,7 @@ pub use files::{CpArgs, GlobArgs, GrepArgs, ReadArgs, WatchArgs, WriteArgs};
 pub use host::{DoctorArgs, VerifyArgs};
 pub use net::NetArgs;
 pub use processes::{KillArgs, LogsArgs, PsArgs, StartArgs, WaitArgs};
-pub use sandboxes::{CreateArgs, DialArgs, InspectArgs, LsArgs, RmArgs};
+pub use sandboxes::{CreateArgs, DialArgs, InspectArgs, LsArgs, RmArgs, SleepArgs, WakeArgs};
 pub use shell_support::{CompletionsArgs, ManArgs};
 pub use side::Side;
 pub use tools::{BrowseArgs, CallArgs, ToolsArgs, TransferArgs};
@@ -144,6 +144,8 @@ commands! {
     Net(NetArgs), "net", "Show and change where a sandbox may connect to";
     Events(EventsArgs), "events", "Show what happened to the sandboxes, and why";
     Inspect(InspectArgs), "inspect", "Show what is known of a sandbox and what isolates it";
+    Sleep(SleepArgs), "sleep", "Stop what runs in sandboxes and keep their files";
+    Wake(WakeArgs), "wake", "Make sandboxes that sleep usable again";
     Rm(RmArgs), "rm", "Destroy sandboxes";
     Dial(DialArgs), "dial", "Connect stdin and stdout to a TCP port in a sandbox";
     Transfer(TransferArgs), "transfer", "Copy a file or a tree from one sandbox to another";

@@ -1,4 +1,4 @@
-//! `create`, `ls`, `inspect`, `rm` and `dial`: sandboxes as a whole.
+//! `create`, `ls`, `inspect`, `sleep`, `wake`, `rm` and `dial`: sandboxes as a whole.
 
 use clap::Args;
 
@@ -57,6 +57,38 @@ pub struct InspectArgs {
     /// Show the values of variables too
     #[arg(long)]
     pub show_env: bool,
+}
+
+const SLEEP_EXAMPLES: &str = "\
+Examples:
+  eyot sleep builder
+  eyot create --idle-timeout 10m --on-idle sleep    one that goes to sleep by itself
+
+What runs in them is killed, what lies in /dev/shm and /run is gone; every other file stays, and so do
+name, id, variables and limits. `eyot wake` makes them usable again.";
+
+/// `eyot sleep`
+#[derive(Debug, Args)]
+#[command(after_help = SLEEP_EXAMPLES)]
+pub struct SleepArgs {
+    /// The sandboxes' names or ids
+    #[arg(value_name = "NAME", required = true)]
+    pub names: Vec<String>,
+}
+
+const WAKE_EXAMPLES: &str = "\
+Examples:
+  eyot wake builder
+
+One that runs already is fine. Nothing that ran before the sleep is started again.";
+
+/// `eyot wake`
+#[derive(Debug, Args)]
+#[command(after_help = WAKE_EXAMPLES)]
+pub struct WakeArgs {
+    /// The sandboxes' names or ids
+    #[arg(value_name = "NAME", required = true)]
+    pub names: Vec<String>,
 }
 
 const RM_EXAMPLES: &str = "\

@@ -5,11 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use eyot::{EgressRule, Mount, Requirement, SandboxId, SandboxName, SandboxPath, SandboxSpec, WorkspaceSpec};
+use eyot::{
+    EgressRule, IdleAction, Mount, Requirement, SandboxId, SandboxName, SandboxPath, SandboxSpec,
+    WorkspaceSpec,
+};
 
 use super::values::{
-    EnvArg, NetworkArg, parse_env, parse_env_file, parse_file, parse_mount, parse_pair, parse_requirement,
-    resolve_env,
+    EnvArg, NetworkArg, parse_env, parse_env_file, parse_file, parse_mount, parse_on_idle, parse_pair,
+    parse_requirement, resolve_env,
 };
 use crate::config::Defaults;
 use crate::durations;
@@ -85,9 +88,12 @@ pub struct SpecArgs {
     /// Destroy it this long after its creation [env: EYOT_TTL]
     #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms)]
     pub ttl: Option<u64>,
-    /// Destroy it after this long without activity [env: EYOT_IDLE_TIMEOUT]
+    /// Destroy it (see --on-idle) after this long without activity [env: EYOT_IDLE_TIMEOUT]
     #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms)]
     pub idle_timeout: Option<u64>,
+    /// What happens then: destroy or sleep [default: destroy]
+    #[arg(long, value_name = "WHAT", value_parser = parse_on_idle)]
+    pub on_idle: Option<IdleAction>,
     /// Keep the working directory's files under this id; they outlive the sandbox
     #[arg(long, value_name = "ID")]
     pub workspace: Option<String>,
@@ -159,6 +165,9 @@ impl SpecArgs {
         replace(&mut limits.max_file_bytes, &self.max_file_bytes);
         replace(&mut spec.lifecycle.ttl_ms, &self.ttl);
         replace(&mut spec.lifecycle.idle_timeout_ms, &self.idle_timeout);
+        if let Some(action) = self.on_idle {
+            spec.lifecycle.on_idle = action;
+        }
     }
 
     fn environment(&self) -> Result<BTreeMap<String, String>, Failure> {
@@ -248,7 +257,7 @@ mod tests {
     fn every_flag_reaches_its_field() {
         let flags = "--name a --image host --net host -e A=1 --user root --label k=v --metadata m=n --memory-mib 64 \
                      --cpus 0.5 --pids 9 --disk-mib 7 --timeout 2s --max-output-bytes 5 --max-file-bytes 6 --ttl 1m \
-                     --idle-timeout 3s --workspace w --destroy-workspace --read-only --require memory,pids --dir out";
+                     --idle-timeout 3s --on-idle sleep --workspace w --destroy-workspace --read-only --require memory,pids --dir out";
         let flags: Vec<&str> = flags.split_whitespace().collect();
         let spec = serde_json::to_value(spec(&flags, &Defaults::default()).unwrap()).unwrap();
         assert_eq!(spec["name"], "a");
@@ -262,6 +271,7 @@ mod tests {
         assert_eq!(spec["limits"]["timeout_ms"], 2000);
         assert_eq!(spec["lifecycle"]["ttl_ms"], 60_000);
         assert_eq!(spec["lifecycle"]["idle_timeout_ms"], 3000);
+        assert_eq!(spec["lifecycle"]["on_idle"], "sleep");
         assert_eq!(spec["workspace"]["destroy_on_session_destroy"], true);
         assert_eq!(spec["security"]["readonly_rootfs"], true);
         assert_eq!(spec["require"], serde_json::json!(["memory", "pids"]));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use eyot::{Mount, NetworkMode, Requirement, SandboxPath};
+use eyot::{IdleAction, Mount, NetworkMode, Requirement, SandboxPath};
 
 use crate::errors::Failure;
 
@@ -133,6 +133,15 @@ pub fn parse_requirement(text: &str) -> Result<Requirement, String> {
         let known = "memory, cpus, pids, disk, landlock, seccomp, identity_range, own_kernel";
         format!("must be one of {known}, not `{text}`")
     })
+}
+
+/// What happens to an idle sandbox: `destroy` or `sleep`.
+pub fn parse_on_idle(text: &str) -> Result<IdleAction, String> {
+    match text {
+        "destroy" => Ok(IdleAction::Destroy),
+        "sleep" => Ok(IdleAction::Sleep),
+        _ => Err(format!("must be `destroy` or `sleep`, not `{text}`")),
+    }
 }
 
 #[cfg(test)]

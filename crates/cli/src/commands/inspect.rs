@@ -1,6 +1,6 @@
 //! `eyot inspect`: what is known of a sandbox, what holds around it and what it uses; no secrets unless asked for.
 
-use eyot::{Isolation, Sandbox, SandboxInfo, Usage};
+use eyot::{IdleAction, Isolation, Sandbox, SandboxInfo, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -70,6 +70,9 @@ fn describe(page: &mut Page, info: &SandboxInfo) {
     page.known("user", info.spec.user.clone());
     page.known("ttl", info.spec.lifecycle.ttl_ms.map(humane));
     page.known("idle timeout", info.spec.lifecycle.idle_timeout_ms.map(humane));
+    if info.spec.lifecycle.on_idle == IdleAction::Sleep {
+        page.line("when idle", "sleeps");
+    }
     for (key, value) in &info.spec.labels {
         page.line("label", format!("{key}={value}"));
     }

@@ -23,12 +23,14 @@ mod read;
 mod rm;
 mod run;
 mod sh;
+mod sleep;
 mod start;
 mod tools;
 mod top;
 mod transfer;
 mod verify;
 mod wait;
+mod wake;
 mod watch;
 mod write;
 
@@ -80,6 +82,8 @@ async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Fa
         CliCommand::Net(args) => net::run(&args, context).await,
         CliCommand::Events(args) => events::run(&args, context).await,
         CliCommand::Inspect(args) => inspect::run(&args, context).await,
+        CliCommand::Sleep(args) => sleep::run(&args, context).await,
+        CliCommand::Wake(args) => wake::run(&args, context).await,
         CliCommand::Rm(args) => rm::run(&args, context).await,
         CliCommand::Dial(args) => dial::run(&args, context).await,
         CliCommand::Transfer(args) => transfer::run(args, context).await,

@@ -41,7 +41,7 @@ async fn remove(provider: &dyn SandboxProvider, name: &str, forgive: bool) -> Re
 }
 
 /// The last failure is the command's; the ones before it are said now.
-fn settle(mut failures: Vec<Error>, context: &Context) -> Result<u8, Failure> {
+pub(super) fn settle(mut failures: Vec<Error>, context: &Context) -> Result<u8, Failure> {
     let Some(last) = failures.pop() else { return Ok(0) };
     for failure in failures {
         context.output.complain(&failure);

@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 
-const COMMANDS: [&str; 31] = [
+const COMMANDS: [&str; 33] = [
     "run",
     "create",
     "ls",
@@ -23,6 +23,8 @@ const COMMANDS: [&str; 31] = [
     "net",
     "events",
     "inspect",
+    "sleep",
+    "wake",
     "rm",
     "dial",
     "transfer",

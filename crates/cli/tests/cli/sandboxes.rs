@@ -1,4 +1,4 @@
-//! `create`, `ls`, `inspect`, `rm` and `dial`.
+//! `create`, `ls`, `inspect`, `sleep`, `wake`, `rm` and `dial`.
 
 use super::machine::Machine;
 
@@ -63,6 +63,27 @@ fn removing_goes_on_after_a_failure_and_force_forgives_what_is_missing() {
     machine.run(&["rm", "-f", "nobody"]).success();
     machine.run(&["rm", "--all"]).success();
     assert_eq!(machine.run(&["rm"]).code, Some(2));
+}
+
+#[test]
+fn a_sandbox_sleeps_says_how_it_is_woken_and_wakes_with_its_files() {
+    let machine = Machine::with_sandbox();
+    machine.run(&["exec", "box", "--", "sh", "-c", "echo kept > note"]).success();
+    assert_eq!(machine.run(&["sleep", "box"]).success(), "");
+    machine.run(&["sleep", "box"]).success();
+    let listed = machine.run(&["ls"]).success();
+    assert!(listed.lines().nth(1).is_some_and(|line| line.contains("sleeping")), "{listed}");
+    for command in [&["exec", "box", "--", "true"][..], &["read", "box", "note"], &["ps", "box"]] {
+        let said = machine.run(command).failure(125);
+        assert!(said.contains("sandbox `box` sleeps") && said.contains("eyot wake box"), "{said}");
+    }
+    assert_eq!(machine.run(&["--json", "wake", "box"]).json()["awake"][0], "box");
+    machine.run(&["wake", "box"]).success();
+    assert_eq!(machine.run(&["read", "box", "note"]).success(), "kept\n");
+    assert_eq!(machine.run(&["--json", "sleep", "nobody", "box"]).code, Some(125));
+    assert!(machine.run(&["wake", "nobody"]).failure(125).contains("nobody"));
+    machine.run(&["rm", "box"]).success();
+    machine.assert_empty();
 }
 
 #[test]

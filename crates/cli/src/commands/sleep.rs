@@ -1,0 +1,23 @@
+//! `eyot sleep`: stops what runs in sandboxes and keeps their files. Each is tried; what failed is said at the end.
+
+use serde_json::json;
+
+use super::rm::settle;
+use crate::args::SleepArgs;
+use crate::context::{Context, with_list_hint};
+use crate::errors::Failure;
+
+pub async fn run(args: &SleepArgs, context: &Context) -> Result<u8, Failure> {
+    let provider = context.provider()?;
+    let (mut asleep, mut failures) = (Vec::new(), Vec::new());
+    for name in &args.names {
+        match provider.sleep(name).await {
+            Ok(()) => asleep.push(name),
+            Err(error) => failures.push(with_list_hint(error)),
+        }
+    }
+    if context.output.json {
+        context.output.value(&json!({ "asleep": asleep }))?;
+    }
+    settle(failures, context)
+}

@@ -1,0 +1,24 @@
+//! `eyot wake`: makes sandboxes that sleep usable again. Each is tried; what failed is said at the end.
+
+use eyot::Sandbox;
+use serde_json::json;
+
+use super::rm::settle;
+use crate::args::WakeArgs;
+use crate::context::{Context, with_list_hint};
+use crate::errors::Failure;
+
+pub async fn run(args: &WakeArgs, context: &Context) -> Result<u8, Failure> {
+    let provider = context.provider()?;
+    let (mut awake, mut failures) = (Vec::new(), Vec::new());
+    for name in &args.names {
+        match Sandbox::wake(provider.as_ref(), name).await {
+            Ok(_) => awake.push(name),
+            Err(error) => failures.push(with_list_hint(error)),
+        }
+    }
+    if context.output.json {
+        context.output.value(&json!({ "awake": awake }))?;
+    }
+    settle(failures, context)
+}
