@@ -24,6 +24,8 @@ pub fn trials() -> Vec<Trial> {
         trial("the_smallest_disk_works_and_a_smaller_one_is_invalid", smallest),
         trial("a_create_that_fails_after_its_disk_was_made_leaves_neither", failed_creates),
         trial("disks_of_a_maker_that_was_killed_go_with_the_next_sweep", killed_maker),
+        trial("a_disk_is_attached_again_at_a_wake_and_still_has_its_size", woken),
+        trial("a_disk_of_a_guest_that_was_killed_is_checked_and_attached_again", killed_guest),
         trial("a_required_disk_without_a_size_is_refused_and_a_sandbox_without_one_has_none", without),
     ]
 }
@@ -158,5 +160,42 @@ async fn without(provider: Arc<NativeProvider>, state: State) -> Result<(), Fail
     ensure(sandbox.isolation().limits.disk == DiskEnforcement::None, "a limit that nobody set")?;
     ensure(devices(&state).is_empty(), format!("{:?}", devices(&state)))?;
     sandbox.destroy().await?;
+    ensure_nothing_left(&state).await
+}
+
+async fn woken(provider: Arc<NativeProvider>, state: State) -> Result<(), Failed> {
+    let first = Sandbox::create(&*provider, with_a_disk(16)).await?;
+    let id = first.id().as_str();
+    for round in 1..=5 {
+        // At once, while the kernel still lets go of the last mount.
+        let sandbox = Sandbox::wake(&*provider, id).await?;
+        let written = sandbox.exec("echo x >> rounds && wc -l < rounds", ExecOptions::default()).await?;
+        ensure(written.stdout_text().trim() == round.to_string(), format!("{written:?}"))?;
+        ensure(devices(&state).len() == 1, format!("{:?}", devices(&state)))?;
+        provider.sleep(id).await?;
+    }
+    ensure_no_devices(&state).await?;
+    let sandbox = Sandbox::wake(&*provider, id).await?;
+    let written = sandbox.exec("head -c 64M /dev/zero > /tmp/full", ExecOptions::default()).await?;
+    ensure(written.stderr_text().contains("No space left"), format!("{written:?}"))?;
+    ensure(sandbox.isolation().limits.disk == DiskEnforcement::Quota, "it is not said to be held")?;
+    sandbox.destroy().await?;
+    ensure_nothing_left(&state).await
+}
+
+async fn killed_guest(provider: Arc<NativeProvider>, state: State) -> Result<(), Failed> {
+    let sandbox = Sandbox::create(&*provider, with_a_disk(16)).await?;
+    let id = sandbox.id().as_str();
+    sandbox.write("marker", "kept").await?;
+    provider.sleep(id).await?;
+    ensure_no_devices(&state).await?;
+    // As if the host had gone down while it was mounted: `s_state` of the superblock.
+    let image = state.path().join("sandboxes").join(id).join("disk");
+    let disk = fs::File::options().write(true).open(image)?;
+    std::os::unix::fs::FileExt::write_all_at(&disk, &[0, 0], 1024 + 0x3A)?;
+    drop(disk);
+    let woken = Sandbox::wake(&*provider, id).await?;
+    ensure(woken.read_text("marker").await? == "kept", "the file is not there")?;
+    woken.destroy().await?;
     ensure_nothing_left(&state).await
 }

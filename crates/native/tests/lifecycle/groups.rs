@@ -19,6 +19,11 @@ pub fn trials() -> Vec<Trial> {
         trial("groups_of_a_maker_that_was_killed_go_with_the_next_sweep", killed_maker),
         trial("a_sandbox_that_is_frozen_stands_still_and_goes_on_when_it_is_thawed", frozen),
         trial("a_sandbox_that_is_frozen_can_be_destroyed", destroyed_while_frozen),
+        trial(
+            "a_sandbox_that_sleeps_has_no_groups_and_its_limits_hold_again_after_a_wake",
+            limits_after_a_wake,
+        ),
+        trial("groups_of_an_idle_sandbox_that_went_to_sleep_go_with_the_next_sweep", idle_groups),
     ]
 }
 
@@ -165,5 +170,45 @@ async fn destroyed_while_frozen(provider: Arc<NativeProvider>, state: State) -> 
     provider.freeze(sandbox.id().as_str(), true).await?;
     sandbox.destroy().await?;
     ensure_no_groups(&[sandbox.id().to_string()])?;
+    state.assert_empty()
+}
+
+async fn limits_after_a_wake(provider: Arc<NativeProvider>, state: State) -> Result<(), Failed> {
+    let support = provider.cgroup_support().await?;
+    let limits = Limits { memory_mib: Some(64), pids: Some(50), ..Limits::default() };
+    let first = Sandbox::create(&*provider, SandboxSpec { limits, ..SandboxSpec::default() }).await?;
+    let id = first.id().to_string();
+    // Frozen, as it may be.
+    provider.freeze(&id, true).await?;
+    provider.sleep(&id).await?;
+    ensure_no_groups(std::slice::from_ref(&id))?;
+    let sandbox = Sandbox::wake(&*provider, &id).await?;
+    ensure(sandbox.isolation() == first.isolation(), format!("{:?}", sandbox.isolation()))?;
+    let groups = groups_of(std::slice::from_ref(&id));
+    if support.has(CgroupController::Memory) {
+        let is_set = holds(&groups, ["memory.max", "memory.limit_in_bytes"], "67108864");
+        ensure(is_set, format!("no memory limit in {groups:?}"))?;
+        let bomb = "python3 -c 'x = bytearray(200 << 20)'";
+        let ended = sandbox.exec(bomb, ExecOptions::default()).await?;
+        ensure(ended.outcome == eyot::Outcome::OutOfMemory, format!("{ended:?}"))?;
+    }
+    if support.has(CgroupController::Pids) {
+        let groups = groups_of(std::slice::from_ref(&id));
+        ensure(groups.iter().any(|group| group.join("pids.max").exists()), "no limit of processes")?;
+    }
+    sandbox.destroy().await?;
+    ensure_no_groups(&[id])?;
+    state.assert_empty()
+}
+
+async fn idle_groups(provider: Arc<NativeProvider>, state: State) -> Result<(), Failed> {
+    let mut maker = Maker::start(&state.path(), "drowsy", 500)?;
+    let id = maker.line().await?;
+    maker.end().await?;
+    crate::state::wait_for_end(state.guest_of(&id)?).await?;
+    ensure(!groups_of(std::slice::from_ref(&id)).is_empty(), "there were no groups")?;
+    provider.list().await?;
+    ensure_no_groups(std::slice::from_ref(&id))?;
+    provider.remove(&id).await?;
     state.assert_empty()
 }

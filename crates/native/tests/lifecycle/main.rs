@@ -8,6 +8,7 @@ mod images;
 mod maker;
 mod many;
 mod outliving;
+mod sleeping;
 mod state;
 mod workspaces;
 
@@ -28,6 +29,7 @@ fn main() {
         groups::trials(),
         disks::trials(),
         outliving::trials(),
+        sleeping::trials(),
         deadlines::trials(),
         many::trials(),
         workspaces::trials(),

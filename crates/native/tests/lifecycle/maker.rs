@@ -4,30 +4,61 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use eyot::{ExecOptions, Lifecycle, Limits, Sandbox, SandboxSpec, StartOptions};
+use eyot::{ExecOptions, IdleAction, Lifecycle, Limits, Sandbox, SandboxProvider, SandboxSpec, StartOptions};
 use eyot_native::{NativeOptions, NativeProvider};
 use libtest_mimic::Failed;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-/// The maker's `main`: the state folder, what to do, and a number for it.
+/// The maker's `main`: the state folder, what to do, and a number or a sandbox for it.
 pub fn main(arguments: impl Iterator<Item = String>) {
     let arguments: Vec<String> = arguments.collect();
-    let [state, task, number] = &arguments[..] else { panic!("maker <state> <task> <number>") };
-    let number: u64 = number.parse().expect("a number");
+    let [state, task, argument] = &arguments[..] else { panic!("maker <state> <task> <argument>") };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .expect("a runtime");
-    runtime.block_on(make(state, task, number)).expect("the maker's task");
+    runtime.block_on(work(state, task, argument)).expect("the maker's task");
 }
 
-async fn make(state: &str, task: &str, number: u64) -> eyot::Result<()> {
+async fn work(state: &str, task: &str, argument: &str) -> eyot::Result<()> {
     let provider = NativeProvider::new(NativeOptions { state: state.into(), ..NativeOptions::default() })?;
+    match task {
+        "wake" => wake(&provider, argument).await,
+        "naps" => naps(&provider, argument).await,
+        _ => make(provider, task, argument.parse().expect("a number")).await,
+    }
+}
+
+/// Wakes a sandbox, leaves a line in its memory, and says what is in its file.
+async fn wake(provider: &NativeProvider, id: &str) -> eyot::Result<()> {
+    let sandbox = Sandbox::wake(provider, id).await?;
+    sandbox.exec("echo one >> /dev/shm/woken", ExecOptions::default()).await?;
+    println!("{}", sandbox.read_text("marker").await?);
+    Ok(())
+}
+
+/// Puts a sandbox to sleep and wakes it for ever. Each time it writes a file with its own name, and then says the name.
+async fn naps(provider: &NativeProvider, id: &str) -> eyot::Result<()> {
+    for number in 0_u32.. {
+        let sandbox = Sandbox::wake(provider, id).await?;
+        let name = format!("file-{}-{number}", std::process::id());
+        sandbox.write(&name, name.clone()).await?;
+        println!("{name}");
+        provider.sleep(id).await?;
+    }
+    Ok(())
+}
+
+async fn make(provider: std::sync::Arc<NativeProvider>, task: &str, number: u64) -> eyot::Result<()> {
     let lifecycle = match task {
         "ttl" => Lifecycle { ttl_ms: Some(number), ..Lifecycle::default() },
         "idle" => Lifecycle { idle_timeout_ms: Some(number), ..Lifecycle::default() },
+        "drowsy" => {
+            let on_idle = IdleAction::Sleep;
+            Lifecycle { idle_timeout_ms: Some(number), on_idle, ..Lifecycle::default() }
+        }
         _ => Lifecycle::default(),
     };
     match task {
@@ -36,9 +67,11 @@ async fn make(state: &str, task: &str, number: u64) -> eyot::Result<()> {
         _ => {}
     }
     let sandbox = Sandbox::create(&*provider, SandboxSpec { lifecycle, ..SandboxSpec::default() }).await?;
+    if ["exec", "drowsy"].contains(&task) {
+        sandbox.write("marker", "made by another process").await?;
+    }
     println!("{}", sandbox.id());
     if task == "exec" {
-        sandbox.write("marker", "made by another process").await?;
         sandbox.start("sleep 1000", StartOptions::default()).await?;
         let mut command = sandbox.exec_stream("echo up; exec sleep 2000", ExecOptions::default()).await?;
         while let Some(event) = command.next().await {
@@ -84,10 +117,15 @@ pub struct Maker {
 
 impl Maker {
     pub fn start(state: &Path, task: &str, number: u64) -> Result<Self, Failed> {
+        Self::start_for(state, task, &number.to_string())
+    }
+
+    /// The same with a sandbox instead of a number.
+    pub fn start_for(state: &Path, task: &str, argument: &str) -> Result<Self, Failed> {
         let mut process = Command::new(std::env::current_exe()?)
             .arg("maker")
             .arg(state)
-            .args([task, &number.to_string()])
+            .args([task, argument])
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
