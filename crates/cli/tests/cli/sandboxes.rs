@@ -74,7 +74,8 @@ fn a_sandbox_sleeps_says_how_it_is_woken_and_wakes_with_its_files() {
     let listed = machine.run(&["ls"]).success();
     assert!(listed.lines().nth(1).is_some_and(|line| line.contains("sleeping")), "{listed}");
     for command in [&["exec", "box", "--", "true"][..], &["read", "box", "note"], &["ps", "box"]] {
-        let said = machine.run(command).failure(125);
+        let ran = machine.run(command);
+        let said = ran.failure(125);
         assert!(said.contains("sandbox `box` sleeps") && said.contains("eyot wake box"), "{said}");
     }
     assert_eq!(machine.run(&["--json", "wake", "box"]).json()["awake"][0], "box");
