@@ -1,0 +1,77 @@
+//! One call of a tool: run with the session's pool, cancelled with its request or its session, watched if the client
+//! asked for that, and answered in MCP's form.
+
+use eyot::SandboxPool;
+use eyot::tools::{ToolContent, ToolContext, ToolOutput, Toolset, handle_tool_call};
+use rmcp::RoleServer;
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock};
+use rmcp::service::RequestContext;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::progress::Watcher;
+
+/// One call of a tool.
+pub(super) struct Call<'a> {
+    pub tools: &'a Toolset,
+    pub pool: SandboxPool,
+    pub request: CallToolRequestParams,
+    pub context: &'a RequestContext<RoleServer>,
+    pub ended: &'a CancellationToken,
+}
+
+impl Call<'_> {
+    /// Runs it. What goes wrong is for the model to read: an answer, never a protocol error.
+    pub(super) async fn run(self) -> CallToolResponse {
+        // Its own token, for a request's is also cancelled by rmcp once its answer is on the way.
+        let cancel = self.context.ct.child_token();
+        let over = CancellationToken::new();
+        let mut tool = ToolContext::new(self.pool).with_cancel(cancel.clone());
+        let watcher = self.context.meta.get_progress_token().map(|token| Watcher::new(token, self.context));
+        if let Some(watcher) = &watcher {
+            tool = tool.with_progress(watcher.ear());
+        }
+        let input = self.request.arguments.map_or(Value::Null, Value::Object);
+        let running = async {
+            let output = handle_tool_call(&tool, self.tools, &self.request.name, input).await;
+            over.cancel();
+            output
+        };
+        let watching = async {
+            if let Some(watcher) = &watcher {
+                watcher.tell(&over, &cancel).await;
+            }
+        };
+        let ending = async {
+            tokio::select! {
+                () = over.cancelled() => {}
+                () = self.ended.cancelled() => cancel.cancel(),
+            }
+        };
+        let (output, (), ()) = tokio::join!(running, watching, ending);
+        answer(output)
+    }
+}
+
+/// A call that could not even begin.
+pub(super) fn refused(sentence: String) -> CallToolResponse {
+    answer(ToolOutput::error(sentence))
+}
+
+fn answer(output: ToolOutput) -> CallToolResponse {
+    let content = output.content.into_iter().map(block).collect();
+    let mut result = match output.is_error {
+        true => CallToolResult::error(content),
+        false => CallToolResult::success(content),
+    };
+    result.structured_content = output.structured;
+    result.into()
+}
+
+fn block(piece: ToolContent) -> ContentBlock {
+    match piece {
+        ToolContent::Text(text) => ContentBlock::text(text),
+        // The table may learn to say more than this version of the server can pass on.
+        other => ContentBlock::text(format!("{other:?}")),
+    }
+}

@@ -1,0 +1,129 @@
+//! MCP by streamable HTTP at `/mcp`. Every request passes, in this order: the check of `Host` and `Origin`, which keeps
+//! web pages out; CORS, for origins that are let in; the token; its session; and only then rmcp.
+//!
+//! There is no TLS: beyond the own machine, put a proxy before it that has a certificate.
+
+mod guard;
+mod listen;
+mod sessions;
+mod token;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::{HeaderName, Method, header};
+use axum::middleware::from_fn_with_state;
+use eyot::{Error, Result};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tower_http::cors::{AllowOrigin, CorsLayer};
+
+use super::session::Session;
+use super::{MAX_MESSAGE_BYTES, McpServer};
+use guard::Guard;
+use sessions::Sessions;
+
+pub use guard::{AllowedHost, AllowedOrigin};
+pub use token::Tokens;
+
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// Who may reach the server, and how long sessions last.
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// What a client must show to be let in.
+    pub tokens: Tokens,
+    /// Names by which clients may call the server, beside loopback's.
+    pub allowed_hosts: Vec<AllowedHost>,
+    /// Web pages that may use it from a browser; without any, none may.
+    pub allowed_origins: Vec<AllowedOrigin>,
+    /// A session that nobody uses ends after this long. One whose client listens, or waits for an answer, is in use.
+    pub session_timeout: Duration,
+    /// How many sessions there may be at once.
+    pub max_sessions: usize,
+}
+
+impl HttpOptions {
+    /// With these tokens; sessions time out after an hour, and there may be 100 of them.
+    pub fn new(tokens: Tokens) -> Self {
+        let session_timeout = Duration::from_secs(3600);
+        Self { tokens, allowed_hosts: vec![], allowed_origins: vec![], session_timeout, max_sessions: 100 }
+    }
+}
+
+/// Serves on this listener until `stop` is cancelled, and comes back when nothing of any session is left. `invalid`: the
+/// listener can be reached from other machines and the token was made up rather than given.
+pub async fn serve_http(
+    server: &McpServer,
+    listener: TcpListener,
+    options: HttpOptions,
+    stop: CancellationToken,
+) -> Result<()> {
+    refuse_to_be_open(&listener, &options.tokens)?;
+    let router = router(server, options, &stop);
+    listen::serve(listener, router, stop).await;
+    server.ended().await;
+    Ok(())
+}
+
+fn refuse_to_be_open(listener: &TcpListener, tokens: &Tokens) -> Result<()> {
+    let loopback = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
+    match loopback || !tokens.is_generated() {
+        true => Ok(()),
+        false => {
+            let reason = "can be reached from other machines, and no token was given";
+            Err(Error::invalid("address", reason).with_hint("give a token, or listen on 127.0.0.1"))
+        }
+    }
+}
+
+fn router(server: &McpServer, options: HttpOptions, stop: &CancellationToken) -> Router {
+    let manager = Arc::new(session_manager());
+    let sessions = Sessions::new(Arc::clone(&manager), options.session_timeout, options.max_sessions);
+    // Ours comes first and says more; two lists would only differ.
+    let config = StreamableHttpServerConfig::default()
+        .disable_allowed_hosts()
+        .disable_allowed_origins()
+        .with_max_request_body_bytes(MAX_MESSAGE_BYTES)
+        .with_cancellation_token(stop.clone());
+    let server = server.clone();
+    let mcp = StreamableHttpService::new(move || Ok(Session::over_http(&server)), manager, config);
+    Router::new()
+        .route_service("/mcp", mcp)
+        .layer(from_fn_with_state(sessions, sessions::keep))
+        .layer(from_fn_with_state(Arc::new(options.tokens), token::require))
+        .layer(cors(&options.allowed_origins))
+        .layer(from_fn_with_state(
+            Arc::new(Guard::new(options.allowed_hosts, options.allowed_origins)),
+            guard::check,
+        ))
+}
+
+/// Ours end sessions that nobody uses: rmcp's timeout would end one in the middle of a long call.
+fn session_manager() -> LocalSessionManager {
+    let mut manager = LocalSessionManager::default();
+    manager.session_config.keep_alive = None;
+    manager
+}
+
+fn cors(origins: &[AllowedOrigin]) -> CorsLayer {
+    let origins = origins.to_vec();
+    let allowed = move |origin: &axum::http::HeaderValue, _: &axum::http::request::Parts| {
+        guard::is_listed(origin, &origins)
+    };
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::predicate(allowed))
+        .allow_methods([Method::GET, Method::POST, Method::DELETE])
+        .allow_headers([
+            header::AUTHORIZATION,
+            header::CONTENT_TYPE,
+            header::ACCEPT,
+            SESSION_ID,
+            HeaderName::from_static("mcp-protocol-version"),
+            HeaderName::from_static("last-event-id"),
+        ])
+        .expose_headers([SESSION_ID])
+}

@@ -1,0 +1,199 @@
+//! Sessions by HTTP: whose each is, how many there are, and when one is over.
+//!
+//! rmcp makes a session's id (122 random bits) and carries its messages. Here it is noted who opened it, so that nobody
+//! else can use it, and it is closed when nobody has used it for long enough.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+use rmcp::transport::streamable_http_server::SessionManager;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use serde::de::IgnoredAny;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::SESSION_ID;
+use super::token::Client;
+use crate::mcp::MAX_MESSAGE_BYTES;
+use crate::mcp::session::SessionEnd;
+
+/// How long a client may take to send a message.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The sessions there are.
+#[derive(Clone)]
+pub(super) struct Sessions(Arc<Inner>);
+
+struct Inner {
+    manager: Arc<LocalSessionManager>,
+    timeout: Duration,
+    places: Arc<Semaphore>,
+    open: Mutex<HashMap<String, Arc<Open>>>,
+}
+
+/// A session that was opened.
+struct Open {
+    client: Client,
+    end: SessionEnd,
+    /// How many answers of it are being sent.
+    uses: watch::Sender<usize>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Sessions {
+    pub(super) fn new(manager: Arc<LocalSessionManager>, timeout: Duration, max: usize) -> Self {
+        let places = Arc::new(Semaphore::new(max));
+        Self(Arc::new(Inner { manager, timeout, places, open: Mutex::default() }))
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<String, Arc<Open>>> {
+        self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session of this id, if this client opened it.
+    fn of(&self, id: &str, client: Client) -> Option<Arc<Open>> {
+        self.open().get(id).filter(|open| open.client == client).cloned()
+    }
+
+    /// Notes a session that was opened, and closes it when it is over.
+    fn note(&self, id: &str, open: Arc<Open>) {
+        self.open().insert(id.to_owned(), Arc::clone(&open));
+        let (sessions, id) = (self.clone(), id.to_owned());
+        tokio::spawn(async move {
+            over(&open, sessions.0.timeout).await;
+            open.end.0.cancel();
+            sessions.open().remove(&id);
+            if let Err(error) = sessions.0.manager.close_session(&id.into()).await {
+                tracing::warn!(%error, "a session could not be closed");
+            }
+        });
+    }
+}
+
+/// Comes back when the session has ended, or nobody has used it for so long.
+async fn over(open: &Open, timeout: Duration) {
+    let mut uses = open.uses.subscribe();
+    loop {
+        let is_idle = *uses.borrow_and_update() == 0;
+        tokio::select! {
+            () = open.end.0.cancelled() => return,
+            // The session itself holds the sender: this can't fail.
+            _ = uses.changed() => {}
+            () = sleep(timeout), if is_idle => {
+                tracing::info!("a session that nobody used is closed");
+                return;
+            }
+        }
+    }
+}
+
+/// Counts as a use for as long as it lives.
+struct Use(Arc<Open>);
+
+impl Use {
+    fn begin(open: Arc<Open>) -> Self {
+        open.uses.send_modify(|uses| *uses += 1);
+        Self(open)
+    }
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        self.0.uses.send_modify(|uses| *uses -= 1);
+    }
+}
+
+/// Passes on requests for a session that is the client's own, and those that may open one.
+pub(super) async fn keep(State(sessions): State<Sessions>, request: Request, next: Next) -> Response {
+    let Some(client) = request.extensions().get::<Client>().copied() else {
+        return StatusCode::UNAUTHORIZED.into_response();
+    };
+    let request = match with_message(request).await {
+        Ok(request) => request,
+        Err(refused) => return refused,
+    };
+    match session_id(request.headers()) {
+        Some(id) => match sessions.of(&id, client) {
+            Some(open) => use_it(open, request, next).await,
+            None => (StatusCode::NOT_FOUND, "Not Found: there is no such session\n").into_response(),
+        },
+        None => open_one(&sessions, client, request, next).await,
+    }
+}
+
+async fn use_it(open: Arc<Open>, request: Request, next: Next) -> Response {
+    let (ends, using) = (request.method() == Method::DELETE, Use::begin(Arc::clone(&open)));
+    let response = next.run(request).await;
+    if ends && response.status().is_success() {
+        open.end.0.cancel();
+    }
+    // An answer may be a stream that goes on for long.
+    response.map(|body| {
+        let frames = body.into_data_stream().map(move |frame| {
+            let _: &Use = &using;
+            frame
+        });
+        Body::from_stream(frames)
+    })
+}
+
+async fn open_one(sessions: &Sessions, client: Client, mut request: Request, next: Next) -> Response {
+    let Ok(place) = Arc::clone(&sessions.0.places).try_acquire_owned() else {
+        return (StatusCode::SERVICE_UNAVAILABLE, "there are too many sessions; try again later\n")
+            .into_response();
+    };
+    let end = SessionEnd(CancellationToken::new());
+    request.extensions_mut().insert(end.clone());
+    let response = next.run(request).await;
+    if let Some(id) = session_id(response.headers()) {
+        let open = Open { client, end, uses: watch::Sender::new(0), _place: place };
+        sessions.note(&id, Arc::new(open));
+    }
+    response
+}
+
+fn session_id(headers: &HeaderMap) -> Option<String> {
+    headers.get(SESSION_ID).map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned())
+}
+
+/// The request with its message read, within bounds of size and time.
+async fn with_message(request: Request) -> Result<Request, Response> {
+    if request.method() != Method::POST {
+        return Ok(request);
+    }
+    let (parts, body) = request.into_parts();
+    let too_large = || {
+        let sentence = format!("a message may have {MAX_MESSAGE_BYTES} bytes\n");
+        (StatusCode::PAYLOAD_TOO_LARGE, sentence).into_response()
+    };
+    let announced = parts.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    if announced
+        .and_then(|length| length.parse().ok())
+        .is_some_and(|length: usize| length > MAX_MESSAGE_BYTES)
+    {
+        return Err(too_large());
+    }
+    let read = timeout(BODY_TIMEOUT, axum::body::to_bytes(body, MAX_MESSAGE_BYTES)).await;
+    let read = read
+        .map_err(|_| (StatusCode::REQUEST_TIMEOUT, "the message did not come in time\n").into_response())?;
+    let message = read.map_err(|_| too_large())?;
+    check_json(&message)?;
+    Ok(Request::from_parts(parts, Body::from(message)))
+}
+
+/// What is not JSON at all is told so in JSON-RPC's words.
+fn check_json(message: &Bytes) -> Result<(), Response> {
+    serde_json::from_slice::<IgnoredAny>(message).map(drop).map_err(|error| {
+        let error = serde_json::json!({ "code": -32700, "message": format!("Parse error: {error}") });
+        let body = serde_json::json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string();
+        (StatusCode::BAD_REQUEST, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+    })
+}

@@ -1,0 +1,154 @@
+//! Bearer tokens. Loopback needs one too: every user and every sandbox-less program of the machine can reach it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use eyot::{Error, ErrorKind, Result};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// The shortest token, in bytes.
+const MIN_BYTES: usize = 16;
+
+/// What clients may show to be let in. Each is a client of its own: sessions that one has opened do not exist for the
+/// others. Only the tokens' hashes are kept.
+#[derive(Clone)]
+pub struct Tokens {
+    hashes: Vec<[u8; 32]>,
+    is_generated: bool,
+}
+
+impl Tokens {
+    /// These tokens. `invalid`: there is none, or one is shorter than 16 characters or has some that no header can carry.
+    pub fn new<S: AsRef<str>>(tokens: &[S]) -> Result<Self> {
+        let usable = |token: &S| {
+            token.as_ref().len() >= MIN_BYTES && token.as_ref().bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        if tokens.is_empty() || !tokens.iter().all(usable) {
+            let reason = format!("must be at least {MIN_BYTES} letters, digits or signs, without spaces");
+            return Err(Error::invalid("token", reason).with_hint("`openssl rand -hex 32` makes a good one"));
+        }
+        let hashes = tokens.iter().map(|token| hash(token.as_ref())).collect();
+        Ok(Self { hashes, is_generated: false })
+    }
+
+    /// One that nobody knows yet, with 256 random bits, and the text of it.
+    pub fn generate() -> Result<(Self, String)> {
+        let mut bytes = [0_u8; 32];
+        let got = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty());
+        if got.is_err() || got.is_ok_and(|got| got != bytes.len()) {
+            return Err(Error::new(ErrorKind::Internal, "make a token: the system gave no random numbers"));
+        }
+        let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok((Self { is_generated: true, ..Self::new(&[&token])? }, token))
+    }
+
+    /// Whether it was made up here.
+    pub fn is_generated(&self) -> bool {
+        self.is_generated
+    }
+
+    /// Whose token it is. It takes as long for a wrong one as for a right one, whichever it is.
+    fn client(&self, shown: &str) -> Option<Client> {
+        let shown = hash(shown);
+        let mut client = None;
+        for (index, known) in self.hashes.iter().enumerate() {
+            if bool::from(known.ct_eq(&shown)) {
+                client = Some(Client(index));
+            }
+        }
+        client
+    }
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} tokens", self.hashes.len())
+    }
+}
+
+fn hash(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+/// Whoever has shown a token: its place among them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Client(usize);
+
+/// Passes on what comes with a token, without the token, so that no log can show it.
+pub(super) async fn require(State(tokens): State<Arc<Tokens>>, mut request: Request, next: Next) -> Response {
+    let shown = shown(request.headers());
+    let Some(client) = shown.and_then(|token| tokens.client(token)) else {
+        return unauthorized(shown.is_some());
+    };
+    request.headers_mut().remove(header::AUTHORIZATION);
+    request.extensions_mut().insert(client);
+    next.run(request).await
+}
+
+fn shown(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (value, None) = (values.next()?, values.next()) else { return None };
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn unauthorized(was_shown: bool) -> Response {
+    let (challenge, sentence) = match was_shown {
+        true => ("Bearer realm=\"eyot\", error=\"invalid_token\"", "the token is wrong"),
+        false => ("Bearer realm=\"eyot\"", "send the token as `Authorization: Bearer TOKEN`"),
+    };
+    let challenge = [(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge))];
+    (StatusCode::UNAUTHORIZED, challenge, format!("Unauthorized: {sentence}\n")).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(values: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(header::AUTHORIZATION, HeaderValue::from_str(value).unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn each_token_is_a_client_of_its_own_and_anything_else_is_nobody() {
+        let tokens = Tokens::new(&["first-token-of-two", "other-token-of-two"]).unwrap();
+        assert_eq!(tokens.client("first-token-of-two"), Some(Client(0)));
+        assert_eq!(tokens.client("other-token-of-two"), Some(Client(1)));
+        for wrong in ["", "first-token-of-tw", "first-token-of-two ", "FIRST-TOKEN-OF-TWO"] {
+            assert_eq!(tokens.client(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_token_that_is_short_or_can_not_be_sent_is_refused() {
+        assert!(Tokens::new::<&str>(&[]).is_err());
+        for token in ["", "short", "with a space in the middle", "0123456789abcdef\u{e9}"] {
+            assert!(Tokens::new(&[token]).is_err(), "{token}");
+        }
+    }
+
+    #[test]
+    fn a_generated_one_is_new_every_time_and_is_not_shown_by_debug() {
+        let ((tokens, one), (_, other)) = (Tokens::generate().unwrap(), Tokens::generate().unwrap());
+        assert!(one != other && one.len() == 64 && tokens.client(&one).is_some() && tokens.is_generated());
+        assert!(!format!("{tokens:?}").contains(&one));
+    }
+
+    #[test]
+    fn one_bearer_header_is_read_and_nothing_else() {
+        assert_eq!(shown(&headers(&["Bearer abc"])), Some("abc"));
+        assert_eq!(shown(&headers(&["bearer  abc"])), Some("abc"));
+        for wrong in [&[][..], &["Basic abc"], &["Bearer"], &["abc"], &["Bearer abc", "Bearer abc"]] {
+            assert_eq!(shown(&headers(wrong)), None, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Messages as lines of JSON. What the client sends is bounded and answered if it is no message; while it does not read
+//! what we answer, we do not read what it sends.
+
+use std::io;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use rmcp::RoleServer;
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, GetMeta, JsonRpcMessage};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
+use tokio_util::sync::CancellationToken;
+
+use crate::mcp::MAX_MESSAGE_BYTES;
+
+/// How many messages may wait to be written.
+const WAITING: usize = 64;
+
+/// A transport of lines.
+pub(super) struct Lines<R, W> {
+    read: FramedRead<R, LinesCodec>,
+    write: Option<mpsc::Sender<Bytes>>,
+    writer: Option<JoinHandle<W>>,
+    /// What is to be said about the last line before the next one is read.
+    complaint: Option<Bytes>,
+    /// The last line was refused; the codec then says once that it has no more, which is not so.
+    was_refused: bool,
+    /// A session was opened: from now on notifications mean something.
+    is_open: bool,
+    /// Cancelled when the client has closed its side.
+    closed: CancellationToken,
+}
+
+impl<R, W> Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    /// Lines over these streams; `closed` is cancelled when there are no more.
+    pub(super) fn new(read: R, write: W, closed: CancellationToken) -> Self {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        let read = FramedRead::new(read, LinesCodec::new_with_max_length(MAX_MESSAGE_BYTES));
+        let writer = Some(tokio::spawn(write_all(write, receiver)));
+        Self {
+            read,
+            write: Some(sender),
+            writer,
+            complaint: None,
+            was_refused: false,
+            is_open: false,
+            closed,
+        }
+    }
+
+    /// Waits until there is room to answer, and says what there is to say about the last line. `None`: nobody reads us.
+    async fn room_to_answer(&mut self) -> Option<()> {
+        let room = self.write.as_ref()?.reserve().await.ok()?;
+        if let Some(complaint) = self.complaint.take() {
+            room.send(complaint);
+        }
+        Some(())
+    }
+
+    /// The next line, or why it can't be one; `None`: there are no more.
+    async fn next_line(&mut self) -> Option<Result<String, Refused>> {
+        loop {
+            let next = self.read.next().await;
+            if next.is_none() && std::mem::take(&mut self.was_refused) {
+                continue;
+            }
+            let reason = match next? {
+                Ok(line) => return Some(Ok(line)),
+                Err(LinesCodecError::MaxLineLengthExceeded) => {
+                    format!("Parse error: a message may have {MAX_MESSAGE_BYTES} bytes")
+                }
+                Err(LinesCodecError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                    "Parse error: a message must be UTF-8".to_owned()
+                }
+                Err(LinesCodecError::Io(error)) => {
+                    tracing::info!(%error, "the client's side can't be read any more");
+                    return None;
+                }
+            };
+            self.was_refused = true;
+            return Some(Err(Refused { id: Value::Null, error: ErrorData::parse_error(reason, None) }));
+        }
+    }
+
+    fn understand(&mut self, line: &str) -> Option<ClientJsonRpcMessage> {
+        match parse(line) {
+            Ok(message) if self.is_open || opens(&message) => {
+                self.is_open = true;
+                Some(message)
+            }
+            Ok(message @ JsonRpcMessage::Request(_)) => Some(message),
+            Ok(_) => {
+                tracing::debug!("a notification or an answer before the session was opened is passed over");
+                None
+            }
+            Err(refused) => self.complain(refused),
+        }
+    }
+
+    fn complain(&mut self, refused: Refused) -> Option<ClientJsonRpcMessage> {
+        tracing::warn!(error = %refused.error, "the client sent what is no message");
+        self.complaint = Some(refused.line());
+        None
+    }
+}
+
+impl<R, W> Transport<RoleServer> for Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let (write, line) = (self.write.clone(), line(&message));
+        async move {
+            let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
+            write.ok_or_else(closed)?.send(line?).await.map_err(|_| closed())
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            self.room_to_answer().await?;
+            let Some(read) = self.next_line().await else {
+                self.closed.cancel();
+                return None;
+            };
+            let message = match read {
+                Ok(line) if line.trim().is_empty() => None,
+                Ok(line) => self.understand(&line),
+                Err(refused) => self.complain(refused),
+            };
+            if message.is_some() {
+                return message;
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        // The writer ends when it has written what waits.
+        self.write = None;
+        match self.writer.take() {
+            Some(writer) => writer.await.map(drop).map_err(io::Error::other),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Writes until nobody sends any more or nobody reads any more.
+async fn write_all<W: AsyncWrite + Unpin>(mut write: W, mut lines: mpsc::Receiver<Bytes>) -> W {
+    while let Some(line) = lines.recv().await {
+        let written = async {
+            write.write_all(&line).await?;
+            write.flush().await
+        };
+        if let Err(error) = written.await {
+            tracing::info!(%error, "nobody reads our answers any more");
+            break;
+        }
+    }
+    write
+}
+
+/// Whether a session begins with it: the handshake, or, without one, a request that says what it speaks.
+fn opens(message: &ClientJsonRpcMessage) -> bool {
+    let JsonRpcMessage::Request(request) = message else { return false };
+    match &request.request {
+        ClientRequest::InitializeRequest(_) => true,
+        ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => false,
+        other => other.get_meta().protocol_version().is_some(),
+    }
+}
+
+/// A line that is no message.
+struct Refused {
+    /// The request's, where it could be read: whoever sent it waits.
+    id: Value,
+    error: ErrorData,
+}
+
+impl Refused {
+    fn line(self) -> Bytes {
+        let message = json!({ "jsonrpc": "2.0", "id": self.id, "error": self.error });
+        format!("{message}\n").into()
+    }
+}
+
+fn parse(line: &str) -> Result<ClientJsonRpcMessage, Refused> {
+    let line = line.trim_start_matches('\u{feff}');
+    serde_json::from_str(line).map_err(|error| refuse(line, &error))
+}
+
+fn refuse(line: &str, error: &serde_json::Error) -> Refused {
+    match serde_json::from_str::<Value>(line) {
+        Ok(value) => {
+            let id = value.get("id").filter(|id| id.is_string() || id.is_i64());
+            let reason = format!("Invalid Request: no JSON-RPC 2.0 message of MCP: {error}");
+            Refused {
+                id: id.cloned().unwrap_or(Value::Null),
+                error: ErrorData::invalid_request(reason, None),
+            }
+        }
+        Err(error) => {
+            let reason = format!("Parse error: {error}");
+            Refused { id: Value::Null, error: ErrorData::parse_error(reason, None) }
+        }
+    }
+}
+
+fn line(message: &TxJsonRpcMessage<RoleServer>) -> io::Result<Bytes> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    Ok(line.into())
+}
