@@ -149,7 +149,9 @@ impl Drop for Session {
         }
         let Some(pool) = self.pool.take() else { return };
         let open = self.open.clone();
-        tokio::spawn(async move {
+        // Without a runtime the process is at its end, and the next one sweeps.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
             if let Err(error) = pool.close().await {
                 tracing::error!(%error, "a session's sandboxes could not all be destroyed");
             }

@@ -43,11 +43,11 @@ pub async fn serve_stdio(
     served
 }
 
-async fn serve<R, W>(session: Session, lines: Lines<R, W>, stop: CancellationToken) -> Result<()>
-where
-    R: AsyncRead + Send + Unpin + 'static,
-    W: AsyncWrite + Send + Unpin + 'static,
-{
+async fn serve(
+    session: Session,
+    lines: Lines<impl AsyncRead + Send + Unpin + 'static>,
+    stop: CancellationToken,
+) -> Result<()> {
     match serve_server_with_ct(session, lines, stop).await {
         Ok(running) => {
             let ended = running.waiting().await;

@@ -2,6 +2,7 @@
 //! what we answer, we do not read what it sends.
 
 use std::io;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -13,19 +14,22 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 use tokio_util::sync::CancellationToken;
 
 use crate::mcp::MAX_MESSAGE_BYTES;
 
+/// How long writing what waits may take at the end.
+const CLOSE: Duration = Duration::from_secs(1);
 /// How many messages may wait to be written.
 const WAITING: usize = 64;
 
 /// A transport of lines.
-pub(super) struct Lines<R, W> {
+pub(super) struct Lines<R> {
     read: FramedRead<R, LinesCodec>,
     write: Option<mpsc::Sender<Bytes>>,
-    writer: Option<JoinHandle<W>>,
+    writer: Option<JoinHandle<()>>,
     /// What is to be said about the last line before the next one is read.
     complaint: Option<Bytes>,
     /// The last line was refused; the codec then says once that it has no more, which is not so.
@@ -36,13 +40,13 @@ pub(super) struct Lines<R, W> {
     closed: CancellationToken,
 }
 
-impl<R, W> Lines<R, W>
-where
-    R: AsyncRead + Send + Unpin,
-    W: AsyncWrite + Send + Unpin + 'static,
-{
+impl<R: AsyncRead + Send + Unpin> Lines<R> {
     /// Lines over these streams; `closed` is cancelled when there are no more.
-    pub(super) fn new(read: R, write: W, closed: CancellationToken) -> Self {
+    pub(super) fn new(
+        read: R,
+        write: impl AsyncWrite + Send + Unpin + 'static,
+        closed: CancellationToken,
+    ) -> Self {
         let (sender, receiver) = mpsc::channel(WAITING);
         let read = FramedRead::new(read, LinesCodec::new_with_max_length(MAX_MESSAGE_BYTES));
         let writer = Some(tokio::spawn(write_all(write, receiver)));
@@ -113,11 +117,7 @@ where
     }
 }
 
-impl<R, W> Transport<RoleServer> for Lines<R, W>
-where
-    R: AsyncRead + Send + Unpin,
-    W: AsyncWrite + Send + Unpin + 'static,
-{
+impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for Lines<R> {
     type Error = io::Error;
 
     fn send(
@@ -150,17 +150,21 @@ where
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        // The writer ends when it has written what waits.
+        // The writer ends when it has written what waits, unless nobody reads that.
         self.write = None;
-        match self.writer.take() {
-            Some(writer) => writer.await.map(drop).map_err(io::Error::other),
-            None => Ok(()),
+        let Some(mut writer) = self.writer.take() else { return Ok(()) };
+        match timeout(CLOSE, &mut writer).await {
+            Ok(ended) => ended.map_err(io::Error::other),
+            Err(_) => {
+                writer.abort();
+                Err(io::ErrorKind::TimedOut.into())
+            }
         }
     }
 }
 
 /// Writes until nobody sends any more or nobody reads any more.
-async fn write_all<W: AsyncWrite + Unpin>(mut write: W, mut lines: mpsc::Receiver<Bytes>) -> W {
+async fn write_all(mut write: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Bytes>) {
     while let Some(line) = lines.recv().await {
         let written = async {
             write.write_all(&line).await?;
@@ -171,7 +175,6 @@ async fn write_all<W: AsyncWrite + Unpin>(mut write: W, mut lines: mpsc::Receive
             break;
         }
     }
-    write
 }
 
 /// Whether a session begins with it: the handshake, or, without one, a request that says what it speaks.

@@ -1,0 +1,72 @@
+//! `mcp`: the tools for MCP clients.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use eyot::SandboxName;
+use eyot_server::mcp::{AllowedHost, AllowedOrigin};
+
+use super::spec::SpecArgs;
+use crate::durations;
+
+const EXAMPLES: &str = "\
+Examples:
+  eyot mcp                                      on stdin and stdout, as clients start it
+  eyot mcp --toolset coding --pool work         other tools; sandboxes that stay
+  eyot mcp --mount ./src:/home/user/src --net egress
+  eyot mcp --http                               http://127.0.0.1:7070/mcp, prints its token once
+
+Clients:
+  claude mcp add eyot -- eyot mcp               Claude Code
+  .cursor/mcp.json                              {\"mcpServers\": {\"eyot\": {\"command\": \"eyot\", \"args\": [\"mcp\"]}}}
+  .vscode/mcp.json                              {\"servers\": {\"eyot\": {\"command\": \"eyot\", \"args\": [\"mcp\"]}}}
+
+Each session has its own sandboxes, which are destroyed when it ends: when the client closes stdin, or
+by HTTP when it deletes the session or leaves it unused. With --pool all sessions share those of that
+pool, and they stay. There is no TLS: beyond this machine, put a proxy with a certificate before it.";
+
+/// `eyot mcp`
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct McpArgs {
+    /// Offer the tools of this set; may be given several times if no two tools have one name [default: pool]
+    #[arg(long, value_name = "NAME")]
+    pub toolset: Vec<String>,
+    /// Share the sandboxes of this pool between all sessions, and keep them
+    #[arg(long, value_name = "NAME", value_parser = parse_pool)]
+    pub pool: Option<SandboxName>,
+    /// Serve by HTTP at /mcp instead of on stdin and stdout [default address: 127.0.0.1:7070]
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1:7070")]
+    pub http: Option<String>,
+    /// How clients get in by HTTP.
+    #[command(flatten)]
+    pub access: McpAccessArgs,
+    /// What its sandboxes are made from.
+    #[command(flatten)]
+    pub spec: SpecArgs,
+}
+
+/// How clients get in by HTTP.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "HTTP options")]
+pub struct McpAccessArgs {
+    /// A file with the token that clients must send, or several, one a line: each is a client of its own [env: EYOT_MCP_TOKEN]
+    #[arg(long, value_name = "FILE", requires = "http")]
+    pub token_file: Option<PathBuf>,
+    /// A name by which clients may call this server, beside localhost: example.com, example.com:8443
+    #[arg(long, value_name = "HOST", requires = "http")]
+    pub allow_host: Vec<AllowedHost>,
+    /// A web page that may use it from a browser, such as https://example.com
+    #[arg(long, value_name = "ORIGIN", requires = "http")]
+    pub allow_origin: Vec<AllowedOrigin>,
+    /// End a session that nobody has used for this long
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms, default_value = "1h", requires = "http")]
+    pub session_timeout: u64,
+    /// How many sessions there may be at once
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "http")]
+    pub max_sessions: usize,
+}
+
+fn parse_pool(text: &str) -> Result<SandboxName, String> {
+    SandboxName::parse(text).map_err(|error| error.to_string())
+}

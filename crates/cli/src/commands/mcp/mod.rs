@@ -1,0 +1,109 @@
+//! `eyot mcp`: the tools for MCP clients, over stdin and stdout or by HTTP.
+
+mod access;
+
+use std::sync::Arc;
+
+use eyot::tools::{Toolset, toolset};
+use eyot::{CancellationToken, PoolOptions, SandboxName, SandboxPool, SandboxProvider};
+use eyot_server::mcp::{McpServer, Pools, serve_http, serve_stdio};
+use futures_util::TryStreamExt;
+use tokio_util::io::StreamReader;
+
+use crate::args::McpArgs;
+use crate::config::Defaults;
+use crate::context::Context;
+use crate::errors::{Failure, USAGE};
+use crate::provider::{self, Makes};
+use crate::signals::Signals;
+use crate::stdio;
+
+pub async fn run(args: McpArgs, context: &Context) -> Result<u8, Failure> {
+    let tools = tools(&args.toolset)?;
+    let options = pool_options(&args, &context.config.defaults)?;
+    let provider = provider::open(&context.place, Makes::Many)?;
+    let server = McpServer::new(tools, pools(args.pool.as_ref(), provider, options)?)?;
+    let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
+    let stop = CancellationToken::new();
+    let serving = serve(&args, &server, stop.clone(), context);
+    let mut serving = std::pin::pin!(serving);
+    let signal = tokio::select! {
+        served = &mut serving => return served.map(|()| 0),
+        signal = signals.end() => signal,
+    };
+    stop.cancel();
+    tokio::select! {
+        served = serving => served?,
+        // Somebody can't wait; what is left then is removed by the next command that looks.
+        _ = signals.end() => {}
+    }
+    Ok(Failure::Interrupted(signal).exit_code())
+}
+
+async fn serve(
+    args: &McpArgs,
+    server: &McpServer,
+    stop: CancellationToken,
+    context: &Context,
+) -> Result<(), Failure> {
+    let Some(address) = &args.http else {
+        let stdin = stdio::stdin_stream().map_err(|error| Failure::host("read our standard input", error))?;
+        let stdin = StreamReader::new(stdin.map_err(std::io::Error::other));
+        return Ok(serve_stdio(server, stdin, tokio::io::stdout(), stop).await?);
+    };
+    let entry = access::open(address, &args.access, context).await?;
+    Ok(serve_http(server, entry.listener, entry.options, stop).await?)
+}
+
+/// The toolsets as one.
+fn tools(names: &[String]) -> Result<Toolset, Failure> {
+    let usage = |error| Failure::with_code(error, USAGE);
+    let Some((first, others)) = names.split_first() else {
+        return Ok(toolset("pool")?);
+    };
+    let first = toolset(first).map_err(usage)?;
+    others.iter().try_fold(first, |tools, name| tools.and(toolset(name)?)).map_err(usage)
+}
+
+fn pools(
+    named: Option<&SandboxName>,
+    provider: Arc<dyn SandboxProvider>,
+    options: PoolOptions,
+) -> Result<Pools, Failure> {
+    if named.is_some() {
+        return Ok(Pools::Shared(SandboxPool::open(provider, options)?));
+    }
+    let pools = Pools::per_session(move || {
+        let name = SandboxName::parse(&format!("mcp-{}", uuid::Uuid::now_v7().simple()))?;
+        SandboxPool::open(Arc::clone(&provider), PoolOptions { name, ..options.clone() })
+    });
+    Ok(pools)
+}
+
+fn pool_options(args: &McpArgs, defaults: &Defaults) -> Result<PoolOptions, Failure> {
+    if args.spec.name.is_some() || args.spec.id.is_some() {
+        let failure = Failure::usage("`--name` and `--id` are one sandbox's, and a session has many");
+        return Err(failure.hint("`--pool NAME` names a pool that stays"));
+    }
+    let template = args.spec.to_spec(defaults)?;
+    let mut options =
+        PoolOptions { default_image: template.image.clone(), template, ..PoolOptions::default() };
+    if let Some(name) = &args.pool {
+        options.name = name.clone();
+    }
+    Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_toolset_that_is_not_there_and_one_given_twice_are_usage_errors() {
+        for names in [&["nope"][..], &["pool", "pool"]] {
+            let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+            assert_eq!(tools(&names).unwrap_err().exit_code(), USAGE, "{names:?}");
+        }
+        assert_eq!(tools(&[]).unwrap().name(), "pool");
+    }
+}

@@ -1,0 +1,139 @@
+//! Sessions by HTTP: whose they are and when they end.
+
+use std::time::Duration;
+
+use rmcp::model::{ClientRequest, Request};
+use rmcp::service::PeerRequestOptions;
+use serde_json::json;
+
+use super::access::{Answer, initialize, post};
+use super::client::{Http, OTHER_TOKEN, TOKEN, call, each_tool, request, shell};
+use super::ground::{Ground, settled};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_tool_works_by_http_and_deleting_the_session_destroys_its_sandboxes() {
+    let ground = Ground::new();
+    let http = Http::start(&ground.server(), |_| {}).await;
+    let client = http.connect(TOKEN).await;
+    for (name, arguments) in each_tool() {
+        let answer = settled(call(&client, name, arguments)).await.unwrap();
+        assert_ne!(answer.is_error, Some(true), "{name}: {answer:?}");
+    }
+    assert_eq!(ground.count(), 2);
+    client.cancel().await.unwrap();
+    ground.until_count(0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_sessions_do_not_see_each_others_sandboxes() {
+    let ground = Ground::new();
+    let http = Http::start(&ground.server(), |_| {}).await;
+    let (one, two) = (http.connect(TOKEN).await, http.connect(TOKEN).await);
+    shell(&one, "echo secret > mine").await;
+    assert_eq!(shell(&two, "ls").await, "");
+    let answer = call(&two, "sandbox_list", json!({})).await.unwrap().structured_content.unwrap();
+    assert_eq!(answer["sandboxes"].as_array().unwrap().len(), 1, "{answer}");
+    assert_eq!(ground.count(), 2);
+    one.cancel().await.unwrap();
+    ground.until_count(1).await;
+    assert_eq!(shell(&two, "echo still here").await, "still here\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shared_pool_is_the_same_for_all_sessions_and_stays() {
+    let ground = Ground::new();
+    let (server, pool) = ground.shared();
+    let http = Http::start(&server, |_| {}).await;
+    let (one, two) = (http.connect(TOKEN).await, http.connect(OTHER_TOKEN).await);
+    shell(&one, "echo ours > file").await;
+    assert_eq!(shell(&two, "cat file").await, "ours\n");
+    one.cancel().await.unwrap();
+    two.cancel().await.unwrap();
+    http.stop.cancel();
+    settled(http.serving).await.unwrap().unwrap();
+    assert_eq!(ground.count(), 1);
+    pool.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_belongs_to_the_token_that_opened_it() {
+    let ground = Ground::new();
+    let http = Http::start(&ground.server(), |_| {}).await;
+    let opened = initialize(&http, TOKEN).await;
+    let session = opened.session.clone().unwrap();
+    let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" }).to_string();
+    let by = async |token: &str, session: &str| {
+        let headers = [("authorization", format!("Bearer {token}")), ("mcp-session-id", session.to_owned())];
+        post(&http, &headers, &ping).await
+    };
+    assert_eq!(by(TOKEN, &session).await.status, 200);
+    let (others, nobodys) = (by(OTHER_TOKEN, &session).await, by(OTHER_TOKEN, "no-such-session").await);
+    assert_eq!((others.status, &others.body), (404, &nobodys.body));
+    assert_eq!(nobodys.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_nobody_uses_ends_but_not_in_the_middle_of_a_call() {
+    let ground = Ground::new();
+    let timeout = Duration::from_millis(500);
+    let http = Http::start(&ground.server(), |options| options.session_timeout = timeout).await;
+    let opened = initialize(&http, TOKEN).await;
+    let session = opened.session.unwrap();
+    let headers = [("authorization", format!("Bearer {TOKEN}")), ("mcp-session-id", session)];
+    let params = json!({ "name": "shell", "arguments": { "command": "sleep 2; echo done" } });
+    let call = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params }).to_string();
+    let answer = post(&http, &headers, &call).await;
+    assert!(answer.body.contains("done"), "{answer:?}");
+    ground.until_count(0).await;
+    assert_eq!(post(&http, &headers, &call).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn there_are_so_many_sessions_and_no_more() {
+    let ground = Ground::new();
+    let http = Http::start(&ground.server(), |options| options.max_sessions = 2).await;
+    let (one, _two) = (http.connect(TOKEN).await, initialize(&http, TOKEN).await);
+    assert_eq!(initialize(&http, TOKEN).await.status, 503);
+    one.cancel().await.unwrap();
+    settled(async { while initialize(&http, TOKEN).await.status != 200 {} }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_stopped_cuts_calls_short_and_leaves_nothing() {
+    let ground = Ground::new();
+    let http = Http::start(&ground.server(), |_| {}).await;
+    let client = http.connect(TOKEN).await;
+    shell(&client, "true").await;
+    let line = request("shell", json!({ "command": "sleep 4242", "timeout_ms": 600_000 }));
+    let running = ClientRequest::CallToolRequest(Request::new(line));
+    client.send_cancellable_request(running, PeerRequestOptions::no_options()).await.unwrap();
+    http.stop.cancel();
+    settled(http.serving).await.unwrap().unwrap();
+    assert_eq!(ground.count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_session_nothing_is_called_and_the_revision_without_sessions_is_refused() {
+    let ground = Ground::new();
+    let http = Http::start(&ground.server(), |_| {}).await;
+    let call = |version: &str| {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": version,
+            "io.modelcontextprotocol/clientInfo": { "name": "t", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let params = json!({ "name": "shell", "arguments": { "command": "true" }, "_meta": meta });
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string()
+    };
+    for version in ["2026-07-28", "2025-11-25"] {
+        let headers = [
+            ("authorization", format!("Bearer {TOKEN}")),
+            ("mcp-protocol-version", version.to_owned()),
+            ("mcp-method", "tools/call".to_owned()),
+            ("mcp-name", "shell".to_owned()),
+        ];
+        let Answer { body, .. } = post(&http, &headers, &call(version)).await;
+        assert!(body.contains("\"error\""), "{version}: {body}");
+    }
+    assert_eq!(ground.count(), 0);
+}
