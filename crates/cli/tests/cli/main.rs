@@ -8,6 +8,7 @@ mod events;
 mod files;
 mod help;
 mod machine;
+mod mcp;
 mod processes;
 mod running;
 mod sandboxes;

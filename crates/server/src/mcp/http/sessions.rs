@@ -118,7 +118,7 @@ pub(super) async fn keep(State(sessions): State<Sessions>, request: Request, nex
     };
     let request = match with_message(request).await {
         Ok(request) => request,
-        Err(refused) => return refused,
+        Err(refused) => return Err::<(), _>(refused).into_response(),
     };
     match session_id(request.headers()) {
         Some(id) => match sessions.of(&id, client) {
@@ -165,35 +165,31 @@ fn session_id(headers: &HeaderMap) -> Option<String> {
 }
 
 /// The request with its message read, within bounds of size and time.
-async fn with_message(request: Request) -> Result<Request, Response> {
+async fn with_message(request: Request) -> axum::response::Result<Request> {
     if request.method() != Method::POST {
         return Ok(request);
     }
     let (parts, body) = request.into_parts();
-    let too_large = || {
-        let sentence = format!("a message may have {MAX_MESSAGE_BYTES} bytes\n");
-        (StatusCode::PAYLOAD_TOO_LARGE, sentence).into_response()
-    };
+    let too_large =
+        || (StatusCode::PAYLOAD_TOO_LARGE, format!("a message may have {MAX_MESSAGE_BYTES} bytes\n"));
     let announced = parts.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-    if announced
-        .and_then(|length| length.parse().ok())
-        .is_some_and(|length: usize| length > MAX_MESSAGE_BYTES)
-    {
-        return Err(too_large());
+    let announced: Option<usize> = announced.and_then(|length| length.parse().ok());
+    if announced.is_some_and(|bytes| bytes > MAX_MESSAGE_BYTES) {
+        return Err(too_large().into());
     }
     let read = timeout(BODY_TIMEOUT, axum::body::to_bytes(body, MAX_MESSAGE_BYTES)).await;
-    let read = read
-        .map_err(|_| (StatusCode::REQUEST_TIMEOUT, "the message did not come in time\n").into_response())?;
+    let read = read.map_err(|_| (StatusCode::REQUEST_TIMEOUT, "the message did not come in time\n"))?;
     let message = read.map_err(|_| too_large())?;
-    check_json(&message)?;
+    if let Some(complaint) = not_json(&message) {
+        return Err(complaint.into());
+    }
     Ok(Request::from_parts(parts, Body::from(message)))
 }
 
 /// What is not JSON at all is told so in JSON-RPC's words.
-fn check_json(message: &Bytes) -> Result<(), Response> {
-    serde_json::from_slice::<IgnoredAny>(message).map(drop).map_err(|error| {
-        let error = serde_json::json!({ "code": -32700, "message": format!("Parse error: {error}") });
-        let body = serde_json::json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string();
-        (StatusCode::BAD_REQUEST, [(header::CONTENT_TYPE, "application/json")], body).into_response()
-    })
+fn not_json(message: &Bytes) -> Option<impl IntoResponse> {
+    let error = serde_json::from_slice::<IgnoredAny>(message).err()?;
+    let error = serde_json::json!({ "code": -32700, "message": format!("Parse error: {error}") });
+    let body = serde_json::json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string();
+    Some((StatusCode::BAD_REQUEST, [(header::CONTENT_TYPE, "application/json")], body))
 }

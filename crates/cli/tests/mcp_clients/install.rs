@@ -1,0 +1,81 @@
+//! The clients, installed by npm into the target folder, with a Node of their own: they need a newer one than many
+//! machines have.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What npm is given: `package.json`, its lock file, and the programs.
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../server/tests/clients");
+
+/// The clients, ready to run.
+#[derive(Clone)]
+pub struct Clients {
+    folder: PathBuf,
+}
+
+impl Clients {
+    /// Installs them unless that was done before; else says why that can't be.
+    pub fn install() -> Result<Self, String> {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp-clients");
+        fs::create_dir_all(&folder).map_err(|error| format!("make a folder for the clients: {error}"))?;
+        let lock = File::create(folder.join("lock")).and_then(|lock| lock.lock().map(|()| lock));
+        let _lock = lock.map_err(|error| format!("lock the clients' folder: {error}"))?;
+        let copied = copy(&folder).map_err(|error| format!("copy the clients: {error}"))?;
+        let clients = Self { folder };
+        if copied || !clients.node().exists() {
+            clients.fetch()?;
+        }
+        Ok(clients)
+    }
+
+    fn fetch(&self) -> Result<(), String> {
+        let stamp = self.folder.join("package-lock.json");
+        let mut npm = Command::new("npm");
+        npm.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&self.folder);
+        let ran = npm.stdin(Stdio::null()).output();
+        let output = ran.map_err(|error| format!("npm can't be run: {error}"))?;
+        if output.status.success() && self.node().exists() {
+            return Ok(());
+        }
+        // Next time it is tried again.
+        drop(fs::remove_file(stamp));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let reason = errors.lines().rfind(|line| line.contains("npm error")).unwrap_or("no reason given");
+        Err(format!("npm can't install the clients: {reason}"))
+    }
+
+    fn node(&self) -> PathBuf {
+        self.folder.join("node_modules/node/bin/node")
+    }
+
+    /// The program that drives the TypeScript SDK.
+    pub fn sdk(&self) -> Command {
+        let mut command = super::program(&self.node());
+        command.arg(self.folder.join("sdk.mjs"));
+        command
+    }
+
+    /// The MCP inspector without its user interface.
+    pub fn inspector(&self) -> Command {
+        let mut command = super::program(&self.node());
+        command.arg(self.folder.join("node_modules/.bin/mcp-inspector")).arg("--cli");
+        command
+    }
+}
+
+/// Copies what npm is given; whether what is to be installed has changed.
+fn copy(folder: &Path) -> io::Result<bool> {
+    let mut has_changed = false;
+    for name in ["package.json", "package-lock.json", "sdk.mjs"] {
+        let source = fs::read(Path::new(SOURCES).join(name))?;
+        let target = folder.join(name);
+        if fs::read(&target).is_ok_and(|there| there == source) {
+            continue;
+        }
+        has_changed |= name != "sdk.mjs";
+        fs::write(target, source)?;
+    }
+    Ok(has_changed)
+}
