@@ -56,7 +56,7 @@ pub struct McpAccessArgs {
     /// A name by which clients may call this server, beside localhost: example.com, example.com:8443
     #[arg(long, value_name = "HOST", requires = "http")]
     pub allow_host: Vec<AllowedHost>,
-    /// A web page that may use it from a browser, such as https://example.com
+    /// A web page's origin that may use it from a browser: `https://example.com`
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     pub allow_origin: Vec<AllowedOrigin>,
     /// End a session that nobody has used for this long

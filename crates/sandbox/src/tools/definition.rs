@@ -16,6 +16,15 @@ use crate::error::{Error, Result};
 /// The longest name of a tool, in bytes; what every model's API takes.
 pub const MAX_TOOL_NAME_BYTES: usize = 64;
 
+/// What a call does to what is there, where that can be promised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// Nothing is changed.
+    Reads,
+    /// Nothing that is there is changed or lost, and the same call again changes nothing more.
+    Adds,
+}
+
 type Run = Arc<dyn Fn(ToolContext, Value) -> BoxFuture<'static, Result<ToolOutput>> + Send + Sync>;
 
 /// One tool: name, description, the schema of its arguments, and its run.
@@ -51,6 +60,7 @@ pub struct ToolDef {
     checked: Value,
     output_schema: Option<Value>,
     anthropic_type: Option<String>,
+    pub(super) effect: Option<Effect>,
     pub(super) settles_cancel: bool,
     run: Run,
 }
@@ -101,6 +111,7 @@ impl ToolDef {
             checked: schema,
             output_schema: None,
             anthropic_type: None,
+            effect: None,
             settles_cancel: false,
             run,
         })
@@ -126,6 +137,20 @@ impl ToolDef {
     pub fn with_anthropic_type(mut self, anthropic_type: &str) -> Self {
         self.anthropic_type = Some(anthropic_type.to_owned());
         self
+    }
+
+    /// The same tool, promising that it changes no file and no process and reaches nothing outside of the sandboxes: MCP
+    /// clients may then call it without asking anybody.
+    #[must_use]
+    pub fn that_only_reads(self) -> Self {
+        Self { effect: Some(Effect::Reads), ..self }
+    }
+
+    /// The same tool, promising that it only adds to what is there, once for the same arguments, and reaches nothing
+    /// outside of the sandboxes.
+    #[must_use]
+    pub fn that_only_adds(self) -> Self {
+        Self { effect: Some(Effect::Adds), ..self }
     }
 
     /// The same tool, which looks at [`ToolContext::cancel`] itself and still has something to say then. Others are

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::definition::ToolDef;
+use super::definition::{Effect, ToolDef};
 use super::set::Toolset;
 
 /// Whose form of a tool's declaration.
@@ -18,7 +18,7 @@ pub enum ToolFormat {
     /// OpenAI's responses: `{type: "function", name, description, parameters, strict: false}`.
     #[serde(rename = "openai-responses")]
     OpenAiResponses,
-    /// The Model Context Protocol: `{name, description, inputSchema, outputSchema?}`.
+    /// The Model Context Protocol: `{name, description, inputSchema, outputSchema?, annotations?}`.
     Mcp,
 }
 
@@ -66,8 +66,21 @@ impl ToolDef {
                 if let Some(output) = self.output_schema() {
                     tool["outputSchema"] = output.clone();
                 }
+                if let Some(effect) = self.effect {
+                    tool["annotations"] = annotations(effect);
+                }
                 tool
             }
         }
+    }
+}
+
+/// MCP's hints. Without them a client takes the worst for granted.
+fn annotations(effect: Effect) -> Value {
+    match effect {
+        Effect::Reads => json!({ "readOnlyHint": true, "openWorldHint": false }),
+        Effect::Adds => json!({
+            "readOnlyHint": false, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false,
+        }),
     }
 }

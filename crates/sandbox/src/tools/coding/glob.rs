@@ -28,6 +28,7 @@ struct Glob {
 
 pub(super) fn tool() -> Result<ToolDef> {
     ToolDef::typed("glob", DESCRIPTION, async |context: ToolContext, asked: Glob| glob(context, asked).await)
+        .map(ToolDef::that_only_reads)
 }
 
 async fn glob(context: ToolContext, asked: Glob) -> Result<ToolOutput> {

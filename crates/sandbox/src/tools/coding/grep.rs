@@ -36,6 +36,7 @@ struct Grep {
 
 pub(super) fn tool() -> Result<ToolDef> {
     ToolDef::typed("grep", DESCRIPTION, async |context: ToolContext, asked: Grep| grep(context, asked).await)
+        .map(ToolDef::that_only_reads)
 }
 
 async fn grep(context: ToolContext, asked: Grep) -> Result<ToolOutput> {

@@ -35,6 +35,7 @@ pub(super) fn tool() -> Result<ToolDef> {
         let sandbox = context.sandbox(None).await?;
         read(&sandbox, &asked).await.map(ToolOutput::text)
     })
+    .map(ToolDef::that_only_reads)
 }
 
 async fn read(sandbox: &Sandbox, asked: &Read) -> Result<String> {

@@ -38,7 +38,10 @@ struct Answer {
 pub(super) fn tool() -> Result<ToolDef> {
     let description = "Create a named sandbox. No-op if it already exists. Every sandbox has its own files, processes \
                        and network; the other tools make theirs on first use.";
-    Ok(ToolDef::typed("sandbox_create", description, run)?.returns::<Answer>().with_plain_numbers())
+    Ok(ToolDef::typed("sandbox_create", description, run)?
+        .returns::<Answer>()
+        .that_only_adds()
+        .with_plain_numbers())
 }
 
 async fn run(context: ToolContext, args: Args) -> Result<ToolOutput> {

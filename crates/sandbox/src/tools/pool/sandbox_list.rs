@@ -33,7 +33,7 @@ enum Status {
 pub(super) fn tool() -> Result<ToolDef> {
     let description =
         "List all active sandboxes in this session. One that sleeps has its files and wakes when it is used.";
-    Ok(ToolDef::typed("sandbox_list", description, run)?.returns::<Answer>())
+    Ok(ToolDef::typed("sandbox_list", description, run)?.returns::<Answer>().that_only_reads())
 }
 
 async fn run(context: ToolContext, _args: Args) -> Result<ToolOutput> {

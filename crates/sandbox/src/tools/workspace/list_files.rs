@@ -33,6 +33,7 @@ pub(super) fn tool() -> Result<ToolDef> {
             false => clip(&lines.join("\n"), how),
         }))
     })
+    .map(ToolDef::that_only_reads)
 }
 
 fn line(entry: &WorkspaceEntry) -> String {

@@ -24,4 +24,5 @@ pub(super) fn tool() -> Result<ToolDef> {
             false => answer::joined(parts),
         }))
     })
+    .map(ToolDef::that_only_reads)
 }

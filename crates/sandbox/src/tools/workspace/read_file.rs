@@ -39,6 +39,7 @@ pub(super) fn tool(options: Arc<WorkspaceToolsOptions>) -> Result<ToolDef> {
             Ok(ToolOutput::json(&workspace.read_text_file_page(&asked.path, page).await?))
         }
     })
+    .map(ToolDef::that_only_reads)
 }
 
 /// The part of the file that is asked for, if it may be.

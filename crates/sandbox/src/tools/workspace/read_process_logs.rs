@@ -43,6 +43,7 @@ pub(super) fn tool(options: Arc<WorkspaceToolsOptions>) -> Result<ToolDef> {
             logs(&sandbox, &asked.process_id, tail_bytes).await.map(ToolOutput::text)
         }
     })
+    .map(ToolDef::that_only_reads)
 }
 
 async fn logs(sandbox: &Sandbox, id: &str, tail_bytes: u64) -> Result<String> {

@@ -30,6 +30,7 @@ pub(super) fn tool(options: Arc<WorkspaceToolsOptions>) -> Result<ToolDef> {
     ToolDef::typed("wait_for_port", DESCRIPTION, move |context: ToolContext, asked: WaitForPort| {
         wait(context, asked, options.clone())
     })
+    .map(ToolDef::that_only_reads)
 }
 
 async fn wait(
