@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use eyot::{Error, ErrorKind, PoolOptions, Sandbox, SandboxName, SandboxPool, SandboxProvider, SandboxSpec};
+use eyot::{
+    Engine, Error, ErrorKind, PoolOptions, Sandbox, SandboxName, SandboxPool, SandboxProvider, SandboxSpec,
+};
 
 use crate::args::GlobalArgs;
 use crate::config::Config;
@@ -44,13 +46,18 @@ impl Context {
     }
 
     /// The pool of this name. What the configuration says of sandboxes holds for its own.
-    pub fn pool(&self, name: SandboxName) -> Result<SandboxPool, Failure> {
+    pub async fn pool(&self, name: SandboxName) -> Result<SandboxPool, Failure> {
         let mut template = SandboxSpec::default();
         self.config.defaults.fill(&mut template, false);
         let default_image = template.image.take();
         let options = PoolOptions { name, template, default_image, ..PoolOptions::default() };
+        Ok(self.engine().await?.pool(options)?)
+    }
+
+    /// The pools of the state folder, with what a killed process has left put right.
+    pub async fn engine(&self) -> Result<Engine, Failure> {
         let provider = provider::open(&self.place, provider::Makes::Many)?;
-        Ok(SandboxPool::open(provider, options)?)
+        Ok(Engine::open(provider, &self.state_folder()).await?)
     }
 
     /// Where the sandboxes are kept.

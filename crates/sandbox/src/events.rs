@@ -101,6 +101,13 @@ impl EventLog {
         verify::verify(&self.folder)
     }
 
+    /// The number of the last event, 0 if there never was one. Blocks.
+    pub fn last_seq(&self) -> Result<u64> {
+        let head = head::read_shared(&self.folder);
+        let head = head.map_err(|error| Error::host("read the event log", error))?;
+        Ok(head.map_or(0, |head| head.seq))
+    }
+
     /// At most `limit` events from number `from_seq` on, or from the first that is kept if that one is gone. Fewer than
     /// `limit` means that there are no more yet. Hashes are not checked. Blocks.
     pub fn read(&self, from_seq: u64, limit: usize) -> Result<Vec<Event>> {

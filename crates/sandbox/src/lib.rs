@@ -9,6 +9,7 @@ mod capabilities;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod driver;
+mod engine;
 mod error;
 pub mod events;
 mod exec;
@@ -36,6 +37,7 @@ pub use driver::{
     ByteStream, ExecRequest, Execution, ExecutionControl, ExecutionEvent, ExecutionInput, SandboxDriver,
     TcpStream,
 };
+pub use engine::{Engine, Reconciled};
 pub use error::{Error, ErrorKind, Result, SandboxOperationUnsupported, SandboxSleeping};
 pub use exec::{
     Command, ExecEvent, ExecOptions, ExecResult, ExecStream, ExitStatus, FlatResult, Outcome, PtySize,

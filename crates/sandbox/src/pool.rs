@@ -1,24 +1,33 @@
 //! The named sandboxes of one agent session: made on first use, woken when they are used, moved between.
 //!
-//! Whoever asks first for a name makes its sandbox, and whoever asks meanwhile waits for that one ([`OnceCell`]). A
-//! member whose sandbox has gone to sleep, or is gone, gives up its place to a new one, which wakes or makes it.
+//! Whoever asks first for a name makes its sandbox, and whoever asks meanwhile waits for that one: within a process by a
+//! cell per name ([`member`]), between processes by the store, which gives a name to one of them. A member whose sandbox
+//! has gone to sleep, or is gone, gives up its place to a new one, which wakes or makes it.
 
 mod browse;
+mod make;
 mod member;
 mod options;
+mod resolve;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use tokio::sync::Notify;
+
+use crate::engine::Books;
 use crate::error::{Error, ErrorKind, Result};
-use crate::provider::SandboxProvider;
+use crate::events::EventKind;
+use crate::provider::{SandboxProvider, SandboxStatus};
 use crate::sandbox::Sandbox;
-use crate::spec::SandboxName;
+use crate::spec::{SandboxId, SandboxName};
+use crate::store::{RowState, SandboxRow};
 use crate::transfer::{Transfer, Transferred, transfer};
 use browse::Forwards;
 use member::{Member, Up};
 
 pub use browse::Preview;
+pub(crate) use make::{Noted, start_services};
 pub use options::{
     DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, POOL_WORKDIR, PoolCreate, PoolCreated, PoolEntry, PoolOptions,
     PoolQuotas, PoolStatus, Service,
@@ -36,8 +45,11 @@ pub struct SandboxPool {
 struct Inner {
     provider: Arc<dyn SandboxProvider>,
     options: PoolOptions,
+    books: Books,
     members: Mutex<BTreeMap<SandboxName, Arc<Member>>>,
     forwards: Forwards,
+    /// Rings when this pool has finished making or removing a sandbox.
+    changed: Notify,
 }
 
 /// A pool that nobody may have open any more.
@@ -51,20 +63,42 @@ impl WeakPool {
 }
 
 impl SandboxPool {
-    fn downgrade(&self) -> WeakPool {
-        WeakPool(Arc::downgrade(&self.inner))
+    /// A pool that is forgotten with this process, and records no events; see [`crate::Engine::pool`] for one that stays.
+    /// [`SandboxPool::close`] destroys its sandboxes; nobody else does.
+    pub fn open(provider: Arc<dyn SandboxProvider>, options: PoolOptions) -> Result<Self> {
+        Self::of_books(provider, options, Books::in_memory()?)
     }
 
-    /// A pool of sandboxes of this provider.
-    pub fn open(provider: Arc<dyn SandboxProvider>, options: PoolOptions) -> Result<Self> {
+    /// A pool that is kept in these books.
+    pub(crate) fn of_books(
+        provider: Arc<dyn SandboxProvider>,
+        options: PoolOptions,
+        books: Books,
+    ) -> Result<Self> {
         options.template.clone().validate()?;
-        let inner = Inner { provider, options, members: Mutex::default(), forwards: Forwards::default() };
+        let inner = Inner {
+            provider,
+            options,
+            books,
+            members: Mutex::default(),
+            forwards: Forwards::default(),
+            changed: Notify::new(),
+        };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    fn downgrade(&self) -> WeakPool {
+        WeakPool(Arc::downgrade(&self.inner))
     }
 
     /// What it was opened with.
     pub fn options(&self) -> &PoolOptions {
         &self.inner.options
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &SandboxName {
+        &self.inner.options.name
     }
 
     /// Its provider.
@@ -73,7 +107,7 @@ impl SandboxPool {
     }
 
     /// The sandbox of this name: made if there is none yet, woken if it sleeps. A hundred who ask at once for one that is
-    /// not there make one.
+    /// not there make one. `quota` if the pool has no room for another.
     pub async fn get(&self, name: &str) -> Result<Sandbox> {
         let name = SandboxName::parse(name)?;
         let (up, _) = self.up(&name, &PoolCreate::default()).await?;
@@ -85,48 +119,60 @@ impl SandboxPool {
     pub async fn create(&self, name: &str, create: PoolCreate) -> Result<PoolCreated> {
         let sandbox = SandboxName::parse(name)?;
         let (up, created) = self.up(&sandbox, &create).await?;
-        let differs = if created { Vec::new() } else { self.differences(&create, &up) };
-        Ok(PoolCreated { sandbox, created, image: up.image, differs })
+        let differs = if created { Vec::new() } else { self.differences(&create, &up.row) };
+        let image = resolve::shown(up.row.image.as_deref()).to_owned();
+        Ok(PoolCreated { sandbox, created, image, differs })
     }
 
-    /// The sandboxes there are, by name.
+    /// The sandboxes there are, by name. Asking wakes none and keeps none awake.
     pub async fn list(&self) -> Result<Vec<PoolEntry>> {
-        let members: Vec<_> =
-            self.members().iter().map(|(name, member)| (name.clone(), member.clone())).collect();
-        let mut entries = Vec::new();
-        for (name, member) in members {
-            let Some(up) = member.get() else { continue };
-            match up.sandbox.exists("/").await {
-                Ok(_) => {
-                    entries.push(PoolEntry { name, image: up.image.clone(), status: PoolStatus::Running })
-                }
-                Err(error) if error.kind() == ErrorKind::Destroyed => self.forget(&name, &member),
-                Err(_) => {
-                    entries.push(PoolEntry { name, image: up.image.clone(), status: PoolStatus::Sleeping })
-                }
-            }
-        }
-        Ok(entries)
+        let rows = self.rows().await?;
+        let statuses: BTreeMap<SandboxId, SandboxStatus> =
+            self.provider().list().await?.into_iter().map(|info| (info.id, info.status)).collect();
+        let entry = |row: SandboxRow| {
+            let status = match statuses.get(&row.id)? {
+                SandboxStatus::Running => PoolStatus::Running,
+                SandboxStatus::Sleeping | SandboxStatus::Dead => PoolStatus::Sleeping,
+                SandboxStatus::Creating => return None,
+            };
+            Some(PoolEntry { image: resolve::shown(row.image.as_deref()).to_owned(), name: row.name, status })
+        };
+        Ok(rows.into_iter().filter(|row| row.state == RowState::Live).filter_map(entry).collect())
+    }
+
+    /// Puts the sandbox of this name to sleep: its processes are stopped, its files and its env are kept, and any use wakes
+    /// it. `not_found` if there is none; one that sleeps already is fine.
+    pub async fn sleep(&self, name: &str) -> Result<()> {
+        let row = self.live(name).await?;
+        self.provider().sleep(row.id.as_str()).await?;
+        self.inner.books.record(&row, EventKind::Slept, "it was put to sleep").await
     }
 
     /// Destroys the sandbox of this name; `not_found` if there is none.
     pub async fn remove(&self, name: &str) -> Result<()> {
-        let name = SandboxName::parse(name)?;
-        let member = self.members().get(&name).cloned();
-        let Some((member, up)) = member.and_then(|member| member.get().cloned().map(|up| (member, up)))
-        else {
-            return Err(self.not_there(&name));
-        };
-        self.inner.forwards.close(&name);
-        up.sandbox.destroy().await?;
-        self.forget(&name, &member);
-        Ok(())
+        let row = self.live(name).await?;
+        self.inner.forwards.close(&row.name);
+        let removed =
+            self.inner.books.remove(self.provider().as_ref(), &row, "it was removed from its pool").await;
+        self.members().remove(&row.name);
+        self.inner.changed.notify_waiters();
+        removed
     }
 
     /// Copies a file or a tree from one sandbox of the pool to another; see [`transfer()`].
     pub async fn transfer(&self, from: &str, to: &str, what: &Transfer) -> Result<Transferred> {
-        let (from, to) = (self.get(from).await?, self.get(to).await?);
-        transfer(&from, &to, what).await
+        let (source, target) = (self.get(from).await?, self.get(to).await?);
+        let moved = transfer(&source, &target, what).await?;
+        let kind = EventKind::Transferred {
+            from: from.to_owned(),
+            from_path: what.from_path.clone(),
+            to_path: what.to_path.clone(),
+            files: moved.files,
+            bytes: moved.bytes,
+        };
+        let row = self.live(to).await?;
+        self.inner.books.record(&row, kind, "transfer was called").await?;
+        Ok(moved)
     }
 
     /// Opens a port of a sandbox on the host's loopback: whoever follows the answer's URL talks to that port, HTTP and
@@ -137,41 +183,50 @@ impl SandboxPool {
             return Err(Error::invalid("port", "must be from 1 to 65535, not 0"));
         }
         self.get(name.as_str()).await?;
-        self.inner.forwards.open(self, &name, port).await
+        let (preview, is_new) = self.inner.forwards.open(self, &name, port).await?;
+        if is_new {
+            let kind = EventKind::PortOpened { port, url: preview.url.clone() };
+            self.inner.books.record(&self.live(name.as_str()).await?, kind, "browse was called").await?;
+        }
+        Ok(preview)
     }
 
-    /// Destroys every sandbox of the pool and closes its ports. The first failure is returned once all were tried.
+    /// Destroys every sandbox of the pool, closes its ports and forgets it. The first failure is returned once all were
+    /// tried.
     pub async fn close(&self) -> Result<()> {
-        let names: Vec<_> = self.members().keys().cloned().collect();
         let mut first = Ok(());
-        for name in names {
-            let removed = self.remove(name.as_str()).await;
+        for row in self.rows().await? {
+            let removed = self.remove(row.name.as_str()).await;
             if removed.as_ref().is_err_and(|error| error.kind() != ErrorKind::NotFound) && first.is_ok() {
                 first = removed;
             }
         }
-        first
+        first?;
+        let name = self.name().clone();
+        self.inner.books.ask(move |store| store.remove_pool(&name)).await
     }
 
+    /// The sandbox of this name, up; and whether it was made for that.
     async fn up(&self, name: &SandboxName, create: &PoolCreate) -> Result<(Up, bool)> {
         for _ in 0..TRIES {
             let member = self.member(name);
-            let mut created = false;
-            let make = async {
-                created = true;
-                self.make(name, create).await
+            let mut made = false;
+            let bring_up = async {
+                let (up, was_made) = self.bring_up(name, create).await?;
+                made = was_made;
+                Ok(up)
             };
-            let up = member.up(make).await?.clone();
-            if created {
+            let up = member.up(bring_up).await?.clone();
+            if made {
                 return Ok((up, true));
             }
             match up.sandbox.exists("/").await {
                 Ok(_) => return Ok((up, false)),
-                Err(error) if error.kind() == ErrorKind::Destroyed => self.forget(name, &member),
+                Err(error) if error.is_sleeping() || is_gone(&error) => self.forget(name, &member),
                 Err(error) => return Err(error),
             }
         }
-        let message = format!("use sandbox `{name}`: it is destroyed again and again");
+        let message = format!("use sandbox `{name}`: it falls asleep, or is destroyed, again and again");
         Err(Error::new(ErrorKind::Conflict, message))
     }
 
@@ -191,12 +246,33 @@ impl SandboxPool {
         self.inner.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn not_there(&self, name: &SandboxName) -> Error {
-        let there: Vec<_> = self.members().keys().map(|name| format!("`{name}`")).collect();
+    async fn rows(&self) -> Result<Vec<SandboxRow>> {
+        let pool = self.name().clone();
+        self.inner.books.ask(move |store| store.sandboxes(&pool)).await
+    }
+
+    async fn row(&self, name: &SandboxName) -> Result<Option<SandboxRow>> {
+        let (pool, name) = (self.name().clone(), name.clone());
+        self.inner.books.ask(move |store| store.sandbox_named(&pool, &name)).await
+    }
+
+    /// The row of a sandbox that is there.
+    async fn live(&self, name: &str) -> Result<SandboxRow> {
+        let name = SandboxName::parse(name)?;
+        if let Some(row) = self.row(&name).await? {
+            return Ok(row);
+        }
+        let there: Vec<_> = self.rows().await?.iter().map(|row| format!("`{}`", row.name)).collect();
         let hint = match there.is_empty() {
             true => "the pool has none".to_owned(),
             false => format!("there are: {}", there.join(", ")),
         };
-        Error::new(ErrorKind::NotFound, format!("there is no sandbox `{name}` in this pool")).with_hint(hint)
+        Err(Error::new(ErrorKind::NotFound, format!("there is no sandbox `{name}` in this pool"))
+            .with_hint(hint))
     }
+}
+
+/// Whether an error says that its sandbox, or the connection to it, is gone: what is there now is found by its row.
+fn is_gone(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Destroyed | ErrorKind::Unavailable | ErrorKind::NotFound)
 }

@@ -60,6 +60,13 @@ impl Store {
         Ok(Arc::new(Self { connection: Mutex::new(connection) }))
     }
 
+    /// A store that is gone with its last handle.
+    pub fn in_memory() -> Result<Arc<Self>> {
+        let mut connection = Connection::open_in_memory().map_err(failed("open a store in memory"))?;
+        schema::bring_up_to_date(&mut connection)?;
+        Ok(Arc::new(Self { connection: Mutex::new(connection) }))
+    }
+
     /// Does `work` in a transaction that holds the file's only right to write from its beginning.
     fn write<T>(&self, what: &str, work: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
         self.transaction(TransactionBehavior::Immediate, what, work)

@@ -18,7 +18,7 @@ const IS_ERROR: u8 = 1;
 pub async fn run(args: CallArgs, context: &Context) -> Result<u8, Failure> {
     let tools = toolset(&args.toolset).map_err(|error| Failure::with_code(error, USAGE))?;
     let input = Value::String(input(args.input)?);
-    let pool = context.pool(args.pool)?;
+    let pool = context.pool(args.pool).await?;
     let cancel = CancellationToken::new();
     let called = ToolContext::new(pool).with_cancel(cancel.clone());
     let mut signals = Signals::listen()?;

@@ -1,5 +1,8 @@
-//! Pools of native sandboxes: one agent session's computers, over everything that is real.
+//! Pools of native sandboxes: one agent session's computers, over everything that is real. This program is also the process
+//! that is killed: see [`killed`].
 
+mod engine;
+mod killed;
 mod members;
 mod ports;
 mod session;
@@ -14,7 +17,12 @@ use libtest_mimic::{Arguments, Failed, Trial};
 const HANG: Duration = Duration::from_secs(240);
 
 fn main() {
-    let trials = [members::trials(), transfers::trials(), ports::trials()];
+    let mut arguments = std::env::args().skip(1);
+    if arguments.next().as_deref() == Some("worker") {
+        return killed::worker(arguments);
+    }
+    let trials =
+        [members::trials(), transfers::trials(), ports::trials(), engine::trials(), killed::trials()];
     libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit();
 }
 

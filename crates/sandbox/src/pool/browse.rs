@@ -35,11 +35,16 @@ impl Drop for Forward {
 }
 
 impl Forwards {
-    /// Opens a port, or says where it is open already.
-    pub(super) async fn open(&self, pool: &SandboxPool, name: &SandboxName, port: u16) -> Result<Preview> {
+    /// Opens a port, or says where it is open already; and whether it was opened now.
+    pub(super) async fn open(
+        &self,
+        pool: &SandboxPool,
+        name: &SandboxName,
+        port: u16,
+    ) -> Result<(Preview, bool)> {
         let key = (name.clone(), port);
         if let Some(open) = self.lock().get(&key) {
-            return Ok(Preview { url: open.url.clone() });
+            return Ok((Preview { url: open.url.clone() }, false));
         }
         let cannot = |error| {
             let message = format!("open port {port} of sandbox `{name}` on this host's loopback");
@@ -49,8 +54,11 @@ impl Forwards {
         let url = format!("http://{}", listener.local_addr().map_err(cannot)?);
         let task = tokio::spawn(serve(pool.downgrade(), name.clone(), port, listener)).abort_handle();
         let forward = Forward { url, task };
+        let own = forward.url.clone();
         // Somebody may have opened it meanwhile: theirs stays, ours closes.
-        Ok(Preview { url: self.lock().entry(key).or_insert(forward).url.clone() })
+        let url = self.lock().entry(key).or_insert(forward).url.clone();
+        let is_new = url == own;
+        Ok((Preview { url }, is_new))
     }
 
     /// Closes the ports of a sandbox.

@@ -31,6 +31,9 @@ pub struct PoolOptions {
     pub sleep_after_ms: Option<u64>,
     /// How much its sandboxes may use together.
     pub quotas: PoolQuotas,
+    /// It is of this process alone: should that be killed before it has closed the pool, the next one that reconciles
+    /// destroys what is left of it. By default a pool stays until somebody closes it.
+    pub session: bool,
 }
 
 impl Default for PoolOptions {
@@ -42,6 +45,7 @@ impl Default for PoolOptions {
             default_image: None,
             sleep_after_ms: Some(DEFAULT_SLEEP_AFTER_MS),
             quotas: PoolQuotas::default(),
+            session: false,
         }
     }
 }

@@ -4,10 +4,12 @@ use std::fs;
 use std::io;
 use std::sync::OnceLock;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 
 /// A process of this host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// Its number. Numbers are used again.
     pub pid: u32,

@@ -28,6 +28,11 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<()> {
     }
     // In WAL mode this keeps every commit over the end of the process, and the file whole over a power failure.
     connection.pragma_update(None, "synchronous", "normal").map_err(failed(WHAT))?;
+    bring_up_to_date(connection)
+}
+
+/// Makes the tables, or changes them.
+pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<()> {
     connection.pragma_update(None, "foreign_keys", true).map_err(failed(WHAT))?;
     MIGRATIONS.to_latest(connection).map_err(|error| {
         Error::new(ErrorKind::Internal, format!("{WHAT}: it can't be brought up to date")).with_source(error)

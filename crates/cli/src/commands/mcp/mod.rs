@@ -2,10 +2,8 @@
 
 mod access;
 
-use std::sync::Arc;
-
 use eyot::tools::{Toolset, toolset};
-use eyot::{CancellationToken, PoolOptions, SandboxName, SandboxPool, SandboxProvider};
+use eyot::{CancellationToken, Engine, PoolOptions, SandboxName};
 use eyot_server::mcp::{McpServer, Pools, serve_http, serve_stdio};
 use futures_util::TryStreamExt;
 use tokio_util::io::StreamReader;
@@ -14,15 +12,14 @@ use crate::args::McpArgs;
 use crate::config::Defaults;
 use crate::context::Context;
 use crate::errors::{Failure, USAGE};
-use crate::provider::{self, Makes};
 use crate::signals::Signals;
 use crate::stdio;
 
 pub async fn run(args: McpArgs, context: &Context) -> Result<u8, Failure> {
     let tools = tools(&args.toolset)?;
     let options = pool_options(&args, &context.config.defaults)?;
-    let provider = provider::open(&context.place, Makes::Many)?;
-    let server = McpServer::new(tools, pools(args.pool.as_ref(), provider, options)?)?;
+    let engine = context.engine().await?;
+    let server = McpServer::new(tools, pools(args.pool.as_ref(), engine, options)?)?;
     let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
     let stop = CancellationToken::new();
     let serving = serve(&args, &server, stop.clone(), context);
@@ -65,17 +62,13 @@ fn tools(names: &[String]) -> Result<Toolset, Failure> {
     others.iter().try_fold(first, |tools, name| tools.and(toolset(name)?)).map_err(usage)
 }
 
-fn pools(
-    named: Option<&SandboxName>,
-    provider: Arc<dyn SandboxProvider>,
-    options: PoolOptions,
-) -> Result<Pools, Failure> {
+fn pools(named: Option<&SandboxName>, engine: Engine, options: PoolOptions) -> Result<Pools, Failure> {
     if named.is_some() {
-        return Ok(Pools::Shared(SandboxPool::open(provider, options)?));
+        return Ok(Pools::Shared(engine.pool(options)?));
     }
     let pools = Pools::per_session(move || {
         let name = SandboxName::parse(&format!("mcp-{}", uuid::Uuid::now_v7().simple()))?;
-        SandboxPool::open(Arc::clone(&provider), PoolOptions { name, ..options.clone() })
+        engine.pool(PoolOptions { name, session: true, ..options.clone() })
     });
     Ok(pools)
 }

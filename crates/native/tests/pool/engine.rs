@@ -1,0 +1,222 @@
+//! Pools that are kept: found again by the next process, held to their quotas, put right after a crash.
+
+use std::path::PathBuf;
+
+use eyot::{
+    Engine, ErrorKind, ExecOptions, PoolCreate, PoolOptions, PoolQuotas, PoolStatus, SandboxName,
+    SandboxPool, SandboxProvider, SandboxSpec, Service,
+};
+use libtest_mimic::{Failed, Trial};
+
+use crate::session::{Session, output};
+use crate::{ensure, trial};
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("a_pool_is_found_again_with_its_sandboxes_and_their_files", found_again),
+        trial("two_who_have_one_pool_open_make_one_sandbox_of_a_name", two_engines),
+        trial("a_quota_of_sandboxes_is_held_and_said", quota),
+        trial("a_quota_of_memory_needs_a_limit_and_counts_it", memory_quota),
+        trial("a_sandbox_that_sleeps_is_woken_by_its_use_and_its_services_run_again", sleeps),
+        trial("listing_and_sleeping_wake_nobody", listing),
+        trial("what_happens_is_in_the_event_log_and_its_chain_holds", events),
+        trial("a_sandbox_that_is_gone_frees_its_name", gone),
+        trial("a_make_that_nobody_waits_for_any_more_is_finished", given_up),
+    ]
+}
+
+/// An engine of its own over the session's folder, as another process would have it.
+pub async fn engine(session: &Session) -> Result<Engine, Failed> {
+    Ok(Engine::open(session.provider()?, &folder(session)).await?)
+}
+
+fn folder(session: &Session) -> PathBuf {
+    session.state().join("engine")
+}
+
+fn options(name: &str) -> Result<PoolOptions, Failed> {
+    Ok(PoolOptions { name: SandboxName::parse(name)?, ..PoolOptions::default() })
+}
+
+async fn pool(session: &Session, name: &str) -> Result<SandboxPool, Failed> {
+    Ok(engine(session).await?.pool(options(name)?)?)
+}
+
+async fn found_again() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let first = pool(&session, "p").await?;
+    let create = PoolCreate { image: Some("host".into()), ..PoolCreate::default() };
+    first.create("a", create).await?;
+    first.get("a").await?.write("kept", "x").await?;
+    let second = pool(&session, "p").await?;
+    let listed = second.list().await?;
+    ensure(
+        listed.len() == 1 && listed[0].status == PoolStatus::Running && listed[0].image == "host",
+        format!("{listed:?}"),
+    )?;
+    ensure(second.get("a").await?.read_text("kept").await? == "x", "another sandbox")?;
+    ensure(!second.create("a", PoolCreate::default()).await?.created, "it was made anew")?;
+    ensure(pool(&session, "q").await?.list().await?.is_empty(), "another pool has it")?;
+    ensure(
+        engine(&session).await?.pools().await?.iter().map(ToString::to_string).collect::<Vec<_>>() == ["p"],
+        "pools",
+    )?;
+    second.close().await?;
+    ensure(session.count()? == 0 && engine(&session).await?.pools().await?.is_empty(), "something is left")
+}
+
+async fn two_engines() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let pools = [pool(&session, "p").await?, pool(&session, "p").await?];
+    let asked: Vec<_> = (0..20)
+        .map(|number| {
+            let pool = pools[number % 2].clone();
+            tokio::spawn(async move { pool.get("a").await.map(|sandbox| sandbox.id().clone()) })
+        })
+        .collect();
+    let mut ids = Vec::new();
+    for asked in asked {
+        ids.push(asked.await??);
+    }
+    ids.dedup();
+    ensure(ids.len() == 1 && session.count()? == 1, format!("{ids:?}"))?;
+    Ok(pools[0].close().await?)
+}
+
+async fn quota() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let quotas = PoolQuotas { max_sandboxes: Some(2), ..PoolQuotas::default() };
+    let pool = engine(&session).await?.pool(PoolOptions { quotas, ..options("p")? })?;
+    pool.get("a").await?;
+    pool.get("b").await?;
+    let error = pool.get("c").await.err().ok_or("a third one was made")?;
+    ensure(error.kind() == ErrorKind::Quota && error.to_string().contains('2'), format!("{error:?}"))?;
+    ensure(session.count()? == 2, "something was made")?;
+    pool.remove("a").await?;
+    pool.get("c").await?;
+    Ok(pool.close().await?)
+}
+
+async fn memory_quota() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let quotas = PoolQuotas { memory_mib: Some(100), ..PoolQuotas::default() };
+    let pool = engine(&session).await?.pool(PoolOptions { quotas, ..options("p")? })?;
+    let with = |memory_mib| {
+        let mut spec = SandboxSpec::default();
+        spec.limits.memory_mib = memory_mib;
+        PoolCreate { spec: Some(spec), ..PoolCreate::default() }
+    };
+    for (name, memory_mib, fits) in
+        [("a", None, false), ("b", Some(60), true), ("c", Some(60), false), ("d", Some(40), true)]
+    {
+        let made = pool.create(name, with(memory_mib)).await;
+        let kind = made.as_ref().err().map(eyot::Error::kind);
+        ensure(
+            made.is_ok() == fits && (fits || kind == Some(ErrorKind::Quota)),
+            format!("{name}: {made:?}"),
+        )?;
+    }
+    Ok(pool.close().await?)
+}
+
+fn counting_service() -> PoolCreate {
+    let service =
+        Service { command: "echo up >> starts; exec sleep 1000".into(), cwd: None, env: Default::default() };
+    PoolCreate { services: vec![service], ..PoolCreate::default() }
+}
+
+async fn sleeps() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let pool = pool(&session, "p").await?;
+    pool.create("a", counting_service()).await?;
+    let old = pool.get("a").await?;
+    output(&old, "until [ -s starts ]; do sleep 0.02; done; echo x > kept").await?;
+    pool.sleep("a").await?;
+    pool.sleep("a").await?;
+    ensure(pool.list().await?[0].status == PoolStatus::Sleeping, "it does not sleep")?;
+    ensure(old.read("kept").await.is_err_and(|error| error.is_sleeping()), "an old handle works")?;
+    let woken = pool.get("a").await?;
+    ensure(woken.id() == old.id() && woken.read_text("kept").await? == "x\n", "another one")?;
+    output(&woken, "until [ $(wc -l < starts) = 2 ]; do sleep 0.02; done").await?;
+    ensure(pool.list().await?[0].status == PoolStatus::Running, "it sleeps on")?;
+    Ok(pool.close().await?)
+}
+
+async fn listing() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let pool = pool(&session, "p").await?;
+    let create = PoolCreate { sleep_after_ms: Some(300), ..PoolCreate::default() };
+    pool.create("a", create).await?;
+    pool.get("a").await?.write("kept", "x").await?;
+    // Asking again and again is no use: it falls asleep all the same.
+    while pool.list().await?[0].status == PoolStatus::Running {
+        tokio::task::yield_now().await;
+    }
+    ensure(pool.get("a").await?.read_text("kept").await? == "x", "its file is gone")?;
+    Ok(pool.close().await?)
+}
+
+async fn events() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let engine = engine(&session).await?;
+    let pool = engine.pool(options("p")?)?;
+    let sandbox = pool.get("a").await?;
+    sandbox.exec("exit 3", ExecOptions::default()).await?;
+    sandbox.write("f", "12345").await?;
+    let what = eyot::Transfer { from_path: "f".into(), to_path: "g".into(), recursive: false };
+    pool.transfer("a", "b", &what).await?;
+    pool.browse("a", 80).await?;
+    pool.sleep("a").await?;
+    pool.get("a").await?;
+    pool.close().await?;
+    let log = engine.events().ok_or("no log")?;
+    let names: Vec<_> = log
+        .read(1, 1000)?
+        .iter()
+        .filter(|event| event.sandbox.as_deref() == Some("a"))
+        .map(|event| event.kind.name())
+        .collect();
+    let expected = [
+        "created",
+        "exec_started",
+        "exec_ended",
+        "file_written",
+        "port_opened",
+        "slept",
+        "woke",
+        "destroyed",
+    ];
+    ensure(names == expected, format!("{names:?}"))?;
+    log.verify()?;
+    Ok(())
+}
+
+async fn gone() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let first = pool(&session, "p").await?;
+    let old = first.get("a").await?;
+    session.provider()?.remove(old.id().as_str()).await?;
+    let engine = engine(&session).await?;
+    let pool = engine.pool(options("p")?)?;
+    ensure(pool.list().await?.is_empty(), "it is listed")?;
+    ensure(engine.reconcile().await?.is_empty(), "it was not put right at the opening")?;
+    ensure(pool.get("a").await?.id() != old.id(), "it came back")?;
+    Ok(pool.close().await?)
+}
+
+async fn given_up() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let pool = pool(&session, "p").await?;
+    for _ in 0..20 {
+        let asked = tokio::spawn({
+            let pool = pool.clone();
+            async move { pool.get("a").await.map(drop) }
+        });
+        tokio::task::yield_now().await;
+        asked.abort();
+        pool.get("a").await?;
+        pool.remove("a").await?;
+    }
+    ensure(session.count()? == 0, "something is left")?;
+    Ok(pool.close().await?)
+}

@@ -1,0 +1,133 @@
+//! What owns pools: the store that remembers their sandboxes, the event log, and the reconciler that puts right what a
+//! process that was killed has left.
+
+mod reconcile;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::events::{EventKind, EventLog, EventLogOptions, EventRecorder, NewEvent};
+use crate::observer::Observer;
+use crate::pool::{PoolOptions, SandboxPool};
+use crate::provider::SandboxProvider;
+use crate::spec::SandboxName;
+use crate::store::{SandboxRow, Store};
+
+pub use reconcile::Reconciled;
+
+/// The pools of a state folder, over one provider. Several processes may have one open at a time. Clones are the same.
+///
+/// In the folder are `eyot.db` (the store) and `events/` (the event log).
+#[derive(Clone)]
+pub struct Engine {
+    provider: Arc<dyn SandboxProvider>,
+    books: Books,
+}
+
+/// What is written down about sandboxes, and where.
+#[derive(Clone)]
+pub(crate) struct Books {
+    pub store: Arc<Store>,
+    /// `None`: nothing is recorded.
+    pub events: Option<Arc<EventLog>>,
+}
+
+impl Engine {
+    /// Opens the pools of a folder, which is made if need be, and reconciles: see [`Engine::reconcile`]. What that did is in
+    /// the event log.
+    pub async fn open(provider: Arc<dyn SandboxProvider>, folder: &Path) -> Result<Self> {
+        let (database, log) = (folder.join("eyot.db"), folder.join("events"));
+        let books = blocking(move || {
+            let store = Store::open(&database)?;
+            let events = EventLog::open(log, EventLogOptions::default())?;
+            Ok(Books { store, events: Some(events) })
+        });
+        let engine = Self { provider, books: books.await? };
+        engine.reconcile().await?;
+        Ok(engine)
+    }
+
+    /// The pool of this name, with these options from now on.
+    pub fn pool(&self, options: PoolOptions) -> Result<SandboxPool> {
+        SandboxPool::of_books(Arc::clone(&self.provider), options, self.books.clone())
+    }
+
+    /// The names of the pools that have, or had, sandboxes here.
+    pub async fn pools(&self) -> Result<Vec<SandboxName>> {
+        let store = Arc::clone(&self.books.store);
+        let rows = blocking(move || store.pools()).await?;
+        Ok(rows.into_iter().map(|row| row.name).collect())
+    }
+
+    /// What happened.
+    pub fn events(&self) -> Option<&Arc<EventLog>> {
+        self.books.events.as_ref()
+    }
+}
+
+impl Books {
+    /// Books that are forgotten with the process.
+    pub(crate) fn in_memory() -> Result<Self> {
+        Ok(Self { store: Store::in_memory()?, events: None })
+    }
+
+    /// Asks the store, on a thread that may block.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Store) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let store = Arc::clone(&self.store);
+        blocking(move || question(&store)).await
+    }
+
+    /// Records what happened to a sandbox.
+    pub(crate) async fn record(
+        &self,
+        row: &SandboxRow,
+        kind: EventKind,
+        reason: impl Into<String>,
+    ) -> Result<()> {
+        let Some(events) = &self.events else { return Ok(()) };
+        let event = NewEvent {
+            pool: Some(row.pool.to_string()),
+            sandbox: Some(row.name.to_string()),
+            sandbox_id: Some(row.id.to_string()),
+            reason: reason.into(),
+            kind,
+        };
+        events.record(event).await.map(drop)
+    }
+
+    /// Who records what a sandbox does.
+    pub(crate) fn recorder(&self, row: &SandboxRow) -> Option<Arc<dyn Observer>> {
+        let events = Arc::clone(self.events.as_ref()?);
+        let (pool, name) = (row.pool.to_string(), row.name.to_string());
+        Some(Arc::new(EventRecorder::new(events, Some(pool), Some(name))))
+    }
+
+    /// Destroys a sandbox and frees its name. One that the provider does not have any more is fine.
+    pub(crate) async fn remove(
+        &self,
+        provider: &dyn SandboxProvider,
+        row: &SandboxRow,
+        reason: impl Into<String>,
+    ) -> Result<()> {
+        let id = row.id.clone();
+        self.ask(move |store| store.begin_removing(&id)).await?;
+        match provider.remove(row.id.as_str()).await {
+            Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed) => {
+                return Err(error);
+            }
+            _ => {}
+        }
+        self.record(row, EventKind::Destroyed, reason).await?;
+        let id = row.id.clone();
+        self.ask(move |store| store.finish_removing(&id)).await
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| Error::new(ErrorKind::Internal, "a blocking task ended early").with_source(error))?
+}

@@ -1,0 +1,131 @@
+//! After a crash, or any other end: what lives is kept, what should be awake is woken, and what nobody owns goes.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::Engine;
+use crate::error::{ErrorKind, Result};
+use crate::events::EventKind;
+use crate::pool::{Noted, start_services};
+use crate::provider::SandboxStatus;
+use crate::sandbox::Sandbox;
+use crate::spec::SandboxId;
+use crate::store::{RowState, SandboxRow, Store};
+
+/// Something that was put right.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Reconciled {
+    /// The pool.
+    pub pool: String,
+    /// The sandbox's name.
+    pub sandbox: String,
+    /// What was found and done.
+    pub what: &'static str,
+}
+
+impl Engine {
+    /// Looks at every sandbox of every pool, and puts right what a process left that ended in the middle of something. Says
+    /// what it did; each is an event as well. What others are at work on is left to them. A sandbox that can't be put right
+    /// now is logged, and left to the next time.
+    ///
+    /// - one that was being made, and whose maker has ended, was never anybody's: it is removed;
+    /// - one that was being removed is removed;
+    /// - one that the provider does not have any more (its ttl has passed, say) frees its name;
+    /// - one of a session's pool whose process has ended is removed, and the pool is forgotten;
+    /// - one without processes though it was not put to sleep (the host was restarted) is woken if it has services.
+    pub async fn reconcile(&self) -> Result<Vec<Reconciled>> {
+        let provider = self.provider.name().to_owned();
+        let rows = self.books.ask(|store| {
+            let abandoned = store.abandoned()?;
+            Ok((abandoned, store.all_sandboxes()?))
+        });
+        let (abandoned, all) = rows.await?;
+        let mut done = Vec::new();
+        for row in abandoned.iter().filter(|row| row.provider == provider) {
+            let what = match row.state {
+                RowState::Removing => "it was being removed by a process that has ended; now it is",
+                _ => "it was being made by a process that has ended; it is removed",
+            };
+            let removed = self.books.remove(self.provider.as_ref(), row, what).await;
+            self.note(&mut done, row, what, removed).await;
+        }
+        self.end_sessions(&all, &mut done).await?;
+        let statuses = self.statuses().await?;
+        for row in all.iter().filter(|row| row.provider == provider && row.state == RowState::Live) {
+            self.look_at(row, statuses.get(&row.id), &mut done).await;
+        }
+        Ok(done)
+    }
+
+    /// Removes what sessions left whose process has ended.
+    async fn end_sessions(&self, all: &[SandboxRow], done: &mut Vec<Reconciled>) -> Result<()> {
+        let what = "its session's process has ended; it is removed";
+        for pool in self.books.ask(Store::pools).await? {
+            let owner = serde_json::from_value::<Noted>(pool.options).ok().and_then(|noted| noted.owner);
+            if owner.is_none_or(|owner| owner.is_alive()) {
+                continue;
+            }
+            for row in all.iter().filter(|row| row.pool == pool.name) {
+                let removed = self.books.remove(self.provider.as_ref(), row, what).await;
+                self.note(done, row, what, removed).await;
+            }
+            match self.books.ask(move |store| store.remove_pool(&pool.name)).await {
+                // What could not be removed keeps it until the next time.
+                Err(error) if error.kind() != ErrorKind::Conflict => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// How the provider's sandboxes are.
+    async fn statuses(&self) -> Result<BTreeMap<SandboxId, SandboxStatus>> {
+        let all = self.provider.list().await?;
+        Ok(all.into_iter().map(|info| (info.id, info.status)).collect())
+    }
+
+    async fn look_at(&self, row: &SandboxRow, status: Option<&SandboxStatus>, done: &mut Vec<Reconciled>) {
+        match status {
+            None => {
+                let what = "its sandbox is gone; its name is free";
+                let removed = self.books.remove(self.provider.as_ref(), row, what).await;
+                self.note(done, row, what, removed).await;
+            }
+            Some(SandboxStatus::Dead) if !row.services.is_empty() => {
+                let what = "it had lost its processes; it was woken, and its services were started";
+                let woken = self.wake(row).await;
+                self.note(done, row, what, woken).await;
+            }
+            Some(_) => {}
+        }
+    }
+
+    async fn wake(&self, row: &SandboxRow) -> Result<()> {
+        let sandbox = Sandbox::wake(self.provider.as_ref(), row.id.as_str()).await?;
+        start_services(&sandbox, &row.services).await?;
+        self.books.record(row, EventKind::Woke, "it has services").await
+    }
+
+    async fn note(
+        &self,
+        done: &mut Vec<Reconciled>,
+        row: &SandboxRow,
+        what: &'static str,
+        result: Result<()>,
+    ) {
+        match result {
+            Ok(()) => {
+                let kind = EventKind::Reconciled { what: what.to_owned() };
+                if let Err(error) = self.books.record(row, kind, "a look at what was left").await {
+                    tracing::error!(%error, sandbox = %row.id, "what was reconciled was not recorded");
+                }
+                let (pool, sandbox) = (row.pool.to_string(), row.name.to_string());
+                done.push(Reconciled { pool, sandbox, what });
+            }
+            // Another process does the same, and was faster.
+            Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::NotFound) => {}
+            Err(error) => tracing::warn!(%error, sandbox = %row.id, "reconcile; the next time tries again"),
+        }
+    }
+}

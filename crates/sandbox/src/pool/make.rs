@@ -1,0 +1,219 @@
+//! Bringing a sandbox up: it is made if its name is free, found if it runs, woken if it sleeps.
+//!
+//! Who may make it is the store's to say; whoever it is does so in a task of its own, which nobody who loses patience can
+//! interrupt halfway.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use serde::{Deserialize, Serialize};
+
+use super::member::Up;
+use super::{PoolCreate, PoolOptions, SandboxPool, Service, TRIES};
+use crate::error::{Error, ErrorKind, Result};
+use crate::events::EventKind;
+use crate::exec::Command;
+use crate::sandbox::{Sandbox, StartOptions};
+use crate::spec::{SandboxId, SandboxName};
+use crate::store::{Begun, NewSandbox, Owner, RowState, SandboxRow};
+
+/// How long somebody else's making or removing is waited for, and after how long it is looked whether they still live.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// What the store notes of a pool.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Noted {
+    options: PoolOptions,
+    /// The process whose session it is.
+    pub owner: Option<Owner>,
+}
+
+impl SandboxPool {
+    /// The sandbox of this name, up, and whether it was made for that.
+    pub(super) async fn bring_up(&self, name: &SandboxName, create: &PoolCreate) -> Result<(Up, bool)> {
+        let (pool, name, create) = (self.clone(), name.clone(), create.clone());
+        let done = tokio::spawn(async move { pool.bring_up_here(&name, &create).await }).await;
+        done.map_err(|error| {
+            Error::new(ErrorKind::Internal, "the task that makes a sandbox ended early").with_source(error)
+        })?
+    }
+
+    async fn bring_up_here(&self, name: &SandboxName, create: &PoolCreate) -> Result<(Up, bool)> {
+        for _ in 0..TRIES {
+            let row = match self.begin(name, create).await? {
+                Begun::Making(row) => return Ok((self.make(*row).await?, true)),
+                Begun::There(row) => *row,
+            };
+            if row.state != RowState::Live {
+                self.wait_for_others(&row).await?;
+            } else if let Some(sandbox) = self.find(&row).await? {
+                return Ok((Up { sandbox, row }, false));
+            } else {
+                let reason = "it was found to be gone: its ttl had passed, or it was removed by other means";
+                self.inner.books.remove(self.provider().as_ref(), &row, reason).await?;
+            }
+        }
+        let message = format!("use sandbox `{name}`: it appears and vanishes again and again");
+        Err(Error::new(ErrorKind::Conflict, message))
+    }
+
+    /// Takes the name, if it is free.
+    async fn begin(&self, name: &SandboxName, create: &PoolCreate) -> Result<Begun> {
+        let id = SandboxId::generate();
+        let spec = self.spec(id.clone(), create)?;
+        spec.clone().validate()?;
+        let ttl_ms = spec.lifecycle.ttl_ms.filter(|_| spec.lifecycle.auto_destroy);
+        let deadline =
+            |ttl_ms| crate::now::now_ms().saturating_add(i64::try_from(ttl_ms).unwrap_or(i64::MAX));
+        let new = NewSandbox {
+            pool: self.name().clone(),
+            name: name.clone(),
+            id,
+            provider: self.provider().name().to_owned(),
+            image: self.image(create),
+            spec,
+            services: create.services.clone(),
+            sleep_after_ms: self.sleep_after_ms(create),
+            deadline_ms: ttl_ms.map(deadline),
+        };
+        let (quotas, pool) = (self.options().quotas, self.name().clone());
+        let options = self.noted()?;
+        self.inner
+            .books
+            .ask(move |store| match store.begin_making(&new, &quotas) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    store.put_pool(&pool, &options)?;
+                    store.begin_making(&new, &quotas)
+                }
+                begun => begun,
+            })
+            .await
+    }
+
+    /// What the store notes of the pool: its options; and of a session's, whose it is.
+    fn noted(&self) -> Result<serde_json::Value> {
+        let owner = self.options().session.then(Owner::this_process).transpose()?;
+        let noted = serde_json::to_value(Noted { options: self.options().clone(), owner });
+        noted.map_err(|error| {
+            Error::new(ErrorKind::Internal, "write a pool's options down").with_source(error)
+        })
+    }
+
+    /// Makes the sandbox of a row that is this process's to make. A failure frees the name.
+    async fn make(&self, row: SandboxRow) -> Result<Up> {
+        let made = self.make_and_start(&row).await;
+        if let Err(error) = &made {
+            let reason = format!("it could not be made: {error}");
+            if let Err(error) = self.inner.books.remove(self.provider().as_ref(), &row, reason).await {
+                tracing::warn!(%error, sandbox = %row.id, "free the name of a sandbox that could not be made");
+            }
+        }
+        self.inner.changed.notify_waiters();
+        made.map_err(|error| error.context(format!("make sandbox `{}` of pool `{}`", row.name, row.pool)))
+    }
+
+    async fn make_and_start(&self, row: &SandboxRow) -> Result<Up> {
+        let (provider, spec) = (self.provider().as_ref(), row.spec.clone());
+        let sandbox = match self.inner.books.recorder(row) {
+            Some(recorder) => Sandbox::create_observed(provider, spec, recorder).await?,
+            None => Sandbox::create(provider, spec).await?,
+        };
+        start_services(&sandbox, &row.services).await?;
+        self.inner.books.record(row, EventKind::Created, "its name was used for the first time").await?;
+        let id = row.id.clone();
+        let row = self.inner.books.ask(move |store| store.finish_making(&id)).await?;
+        Ok(Up { sandbox, row })
+    }
+
+    /// The sandbox of a row, woken if it sleeps; `None` if it is gone.
+    async fn find(&self, row: &SandboxRow) -> Result<Option<Sandbox>> {
+        let (provider, id) = (self.provider().as_ref(), row.id.as_str());
+        let found = match self.inner.books.recorder(row) {
+            Some(recorder) => Sandbox::open_observed(provider, id, recorder).await,
+            None => Sandbox::open(provider, id).await,
+        };
+        match found {
+            Ok(sandbox) => Ok(Some(sandbox)),
+            Err(error) if error.is_sleeping() => self.wake(row).await.map(Some),
+            Err(error) if matches!(error.kind(), ErrorKind::Destroyed | ErrorKind::NotFound) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn wake(&self, row: &SandboxRow) -> Result<Sandbox> {
+        let (provider, id) = (self.provider().as_ref(), row.id.as_str());
+        let sandbox = match self.inner.books.recorder(row) {
+            Some(recorder) => Sandbox::wake_observed(provider, id, recorder).await?,
+            None => Sandbox::wake(provider, id).await?,
+        };
+        start_services(&sandbox, &row.services).await?;
+        self.inner.books.record(row, EventKind::Woke, "it was used while it slept").await?;
+        Ok(sandbox)
+    }
+
+    /// Waits until nobody is at work on this row any more. Who has ended in the middle of it is followed by this process.
+    async fn wait_for_others(&self, row: &SandboxRow) -> Result<()> {
+        let given_up = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let changed = self.inner.changed.notified();
+            let recorded = self.next_event_of(row).await?;
+            match self.row(&row.name).await? {
+                Some(now) if now.id == row.id && now.state != RowState::Live => {
+                    self.follow_the_dead(&now).await?
+                }
+                _ => return Ok(()),
+            }
+            if tokio::time::Instant::now() > given_up {
+                let message =
+                    format!("use sandbox `{}`: somebody has been at work on it for too long", row.name);
+                return Err(Error::new(ErrorKind::Unavailable, message));
+            }
+            tokio::select! {
+                () = changed => {}
+                () = recorded => {}
+                // Whoever is killed tells nobody.
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+            }
+        }
+    }
+
+    /// Ready when something is recorded of this sandbox from now on, by whatever process.
+    async fn next_event_of(&self, row: &SandboxRow) -> Result<impl Future<Output = ()> + use<>> {
+        let events = self.inner.books.events.clone();
+        let log = events.clone();
+        let last_seq = self.inner.books.ask(move |_| log.map_or(Ok(0), |log| log.last_seq())).await?;
+        let id = row.id.to_string();
+        Ok(async move {
+            let Some(events) = events else { return std::future::pending().await };
+            let mut followed = std::pin::pin!(events.follow(last_seq + 1));
+            while let Some(Ok(event)) = followed.next().await {
+                if event.sandbox_id.as_ref() == Some(&id) {
+                    return;
+                }
+            }
+            std::future::pending().await
+        })
+    }
+
+    /// Removes what a process was making or removing when it ended.
+    async fn follow_the_dead(&self, row: &SandboxRow) -> Result<()> {
+        if row.owner.as_ref().is_none_or(|owner| owner.is_alive()) {
+            return Ok(());
+        }
+        let reason = "whoever was making or removing it has ended";
+        match self.inner.books.remove(self.provider().as_ref(), row, reason).await {
+            Err(error) if error.kind() == ErrorKind::Conflict => Ok(()),
+            removed => removed,
+        }
+    }
+}
+
+/// Starts what is to run in a sandbox whenever it is awake.
+pub(crate) async fn start_services(sandbox: &Sandbox, services: &[Service]) -> Result<()> {
+    for service in services {
+        let options = StartOptions { cwd: service.cwd.clone(), env: service.env.clone(), user: None };
+        sandbox.start(Command::shell(&service.command), options).await?;
+    }
+    Ok(())
+}

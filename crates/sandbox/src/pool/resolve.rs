@@ -1,0 +1,63 @@
+//! What a sandbox of a pool is made from: the pool's template, the image that was named, how long it stays awake.
+
+use super::{POOL_WORKDIR, PoolCreate, SandboxPool};
+use crate::capabilities::Capability;
+use crate::error::Result;
+use crate::path::SandboxPath;
+use crate::spec::{IdleAction, SandboxId, SandboxSpec};
+use crate::store::SandboxRow;
+
+/// What an image is called when nobody has named one.
+const UNNAMED: &str = "host";
+
+/// An image as it is shown.
+pub(super) fn shown(image: Option<&str>) -> &str {
+    image.unwrap_or(UNNAMED)
+}
+
+impl SandboxPool {
+    /// The image of a create, as it is named: its own, or the pool's.
+    pub(super) fn image(&self, create: &PoolCreate) -> Option<String> {
+        create.image.clone().or_else(|| self.options().default_image.clone())
+    }
+
+    /// How long it may be idle before it sleeps.
+    pub(super) fn sleep_after_ms(&self, create: &PoolCreate) -> Option<u64> {
+        create.sleep_after_ms.or(self.options().sleep_after_ms)
+    }
+
+    /// What the sandbox with this id is made from.
+    pub(super) fn spec(&self, id: SandboxId, create: &PoolCreate) -> Result<SandboxSpec> {
+        let options = self.options();
+        let mut spec = create.spec.clone().unwrap_or_else(|| options.template.clone());
+        (spec.id, spec.name) = (Some(id), None);
+        if spec.workdir.is_none() {
+            spec.workdir = Some(SandboxPath::parse(POOL_WORKDIR)?);
+        }
+        let image = self.image(create);
+        spec.image = image.map(|named| options.images.get(&named).cloned().unwrap_or(named));
+        // Where nothing sleeps, a sandbox stays awake: nobody's files go because nobody looked at them for a while.
+        let can_sleep = self.provider().capabilities().has(Capability::Sleep);
+        if let Some(after_ms) = self.sleep_after_ms(create).filter(|_| can_sleep) {
+            spec.lifecycle.idle_timeout_ms = Some(after_ms);
+            spec.lifecycle.on_idle = IdleAction::Sleep;
+        }
+        Ok(spec)
+    }
+
+    /// In what a sandbox that is there differs from what is asked for.
+    pub(super) fn differences(&self, asked: &PoolCreate, row: &SandboxRow) -> Vec<String> {
+        let other_image = asked.image.as_ref().is_some_and(|image| image != shown(row.image.as_deref()));
+        let without_image = |mut spec: SandboxSpec| {
+            spec.image = None;
+            spec
+        };
+        let other_spec = asked.spec.is_some()
+            && self
+                .spec(row.id.clone(), asked)
+                .is_ok_and(|spec| without_image(spec) != without_image(row.spec.clone()));
+        let other_services = !asked.services.is_empty() && asked.services != row.services;
+        let differs = [("image", other_image), ("spec", other_spec), ("services", other_services)];
+        differs.into_iter().filter(|(_, differs)| *differs).map(|(what, _)| what.to_owned()).collect()
+    }
+}
