@@ -23,6 +23,7 @@ pub use reconcile::Reconciled;
 pub struct Engine {
     provider: Arc<dyn SandboxProvider>,
     books: Books,
+    opened_with: Arc<[Reconciled]>,
 }
 
 /// What is written down about sandboxes, and where.
@@ -43,9 +44,9 @@ impl Engine {
             let events = EventLog::open(log, EventLogOptions::default())?;
             Ok(Books { store, events: Some(events) })
         });
-        let engine = Self { provider, books: books.await? };
-        engine.reconcile().await?;
-        Ok(engine)
+        let engine = Self { provider, books: books.await?, opened_with: Arc::default() };
+        let opened_with = engine.reconcile().await?.into();
+        Ok(Self { opened_with, ..engine })
     }
 
     /// The pool of this name, with these options from now on.
@@ -58,6 +59,11 @@ impl Engine {
         let store = Arc::clone(&self.books.store);
         let rows = blocking(move || store.pools()).await?;
         Ok(rows.into_iter().map(|row| row.name).collect())
+    }
+
+    /// What was put right when it was opened.
+    pub fn opened_with(&self) -> &[Reconciled] {
+        &self.opened_with
     }
 
     /// What happened.

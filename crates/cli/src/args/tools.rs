@@ -84,7 +84,7 @@ pub struct CallArgs {
     pub pool: SandboxName,
 }
 
-fn parse_name(text: &str) -> Result<SandboxName, String> {
+pub(super) fn parse_name(text: &str) -> Result<SandboxName, String> {
     SandboxName::parse(text).map_err(|error| error.to_string())
 }
 

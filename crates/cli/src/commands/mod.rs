@@ -19,6 +19,7 @@ mod ls;
 mod man;
 mod mcp;
 mod net;
+mod pool;
 mod ps;
 mod read;
 mod rm;
@@ -90,6 +91,7 @@ async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Fa
         CliCommand::Transfer(args) => transfer::run(args, context).await,
         CliCommand::Browse(args) => browse::run(&args, context).await,
         CliCommand::Call(args) => Box::pin(call::run(args, context)).await,
+        CliCommand::Pool(args) => Box::pin(pool::run(args, context)).await,
         CliCommand::Mcp(args) => Box::pin(mcp::run(args, context)).await,
         CliCommand::Bench(args) => Box::pin(bench::run(args, context)).await,
         CliCommand::Verify(args) => Box::pin(verify::run(&args, context)).await,

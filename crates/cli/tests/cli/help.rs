@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 
-const COMMANDS: [&str; 33] = [
+const COMMANDS: [&str; 35] = [
     "run",
     "create",
     "ls",
@@ -31,6 +31,8 @@ const COMMANDS: [&str; 33] = [
     "browse",
     "tools",
     "call",
+    "pool",
+    "mcp",
     "bench",
     "doctor",
     "verify",

@@ -9,6 +9,7 @@ mod files;
 mod help;
 mod machine;
 mod mcp;
+mod pool;
 mod processes;
 mod running;
 mod sandboxes;

@@ -1,0 +1,84 @@
+//! What `eyot pool` takes.
+
+use clap::{Args, Subcommand};
+use eyot::SandboxName;
+
+use super::tools::parse_name;
+use crate::durations::parse_ms;
+
+const EXAMPLES: &str = "\
+Examples:
+  eyot pool ls                                  the pools there are
+  eyot pool ls agent-7                          the sandboxes of one
+  eyot pool create agent-7 web --service 'python3 -m http.server 8000'
+  eyot pool sleep agent-7 web
+  eyot pool rm agent-7                          the pool, with all its sandboxes
+  eyot call pool shell '{\"sandbox\": \"web\", \"command\": \"ls\"}' --pool agent-7
+
+A pool has the named sandboxes of one agent session. One that is named for the first time is made;
+one that nobody has used for its time sleeps, and any use wakes it. Pools share nothing.";
+
+/// `eyot pool`
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PoolArgs {
+    #[command(subcommand)]
+    pub command: PoolCommand,
+}
+
+/// What to do with pools.
+#[derive(Debug, Subcommand)]
+pub enum PoolCommand {
+    /// List the pools, or the sandboxes of one
+    Ls {
+        /// The pool
+        #[arg(value_name = "POOL", value_parser = parse_name)]
+        pool: Option<SandboxName>,
+    },
+    /// Make a sandbox of a pool, unless it is there
+    Create(PoolCreateArgs),
+    /// Put sandboxes of a pool to sleep
+    Sleep(MembersArgs),
+    /// Destroy sandboxes of a pool; without names, all of them and the pool
+    Rm {
+        /// The pool
+        #[arg(value_name = "POOL", value_parser = parse_name)]
+        pool: SandboxName,
+        /// The sandboxes' names in the pool
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+    },
+    /// Put right what a killed process has left, and say what that was
+    Reconcile,
+}
+
+/// Sandboxes of a pool.
+#[derive(Debug, Args)]
+pub struct MembersArgs {
+    /// The pool
+    #[arg(value_name = "POOL", value_parser = parse_name)]
+    pub pool: SandboxName,
+    /// The sandboxes' names in the pool
+    #[arg(value_name = "NAME", required = true)]
+    pub names: Vec<String>,
+}
+
+/// A sandbox of a pool that is to be there.
+#[derive(Debug, Args)]
+pub struct PoolCreateArgs {
+    /// The pool
+    #[arg(value_name = "POOL", value_parser = parse_name)]
+    pub pool: SandboxName,
+    /// Its name in the pool
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// What it is made of
+    #[arg(long)]
+    pub image: Option<String>,
+    /// How long it may be idle before it sleeps [default: 10m]
+    #[arg(long, value_name = "DURATION", value_parser = parse_ms)]
+    pub sleep_after: Option<u64>,
+    /// A shell line that runs whenever it is awake; may be given several times
+    #[arg(long = "service", value_name = "LINE")]
+    pub services: Vec<String>,
+}

@@ -1,0 +1,129 @@
+//! `eyot pool`: the pools of the state folder, and their sandboxes.
+
+use eyot::{Error, ErrorKind, PoolCreate, PoolStatus, SandboxName, Service};
+use serde_json::json;
+
+use super::rm::settle;
+use crate::args::{MembersArgs, PoolArgs, PoolCommand, PoolCreateArgs};
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::table::Table;
+
+pub async fn run(args: PoolArgs, context: &Context) -> Result<u8, Failure> {
+    match args.command {
+        PoolCommand::Ls { pool: None } => pools(context).await,
+        PoolCommand::Ls { pool: Some(pool) } => members(pool, context).await,
+        PoolCommand::Create(args) => create(args, context).await,
+        PoolCommand::Sleep(args) => sleep(args, context).await,
+        PoolCommand::Rm { pool, names } if names.is_empty() => close(pool, context).await,
+        PoolCommand::Rm { pool, names } => remove(pool, &names, context).await,
+        PoolCommand::Reconcile => reconcile(context).await,
+    }
+}
+
+async fn pools(context: &Context) -> Result<u8, Failure> {
+    let names = context.engine().await?.pools().await?;
+    match context.output.json {
+        true => context.output.value(&names)?,
+        false => context.output.text(&names.iter().map(|name| format!("{name}\n")).collect::<String>())?,
+    }
+    Ok(0)
+}
+
+/// Refuses a pool that is not there: a misspelt name is no empty pool.
+async fn known(pool: &SandboxName, context: &Context) -> Result<(), Failure> {
+    let there = context.engine().await?.pools().await?;
+    if there.contains(pool) {
+        return Ok(());
+    }
+    let error = Error::new(ErrorKind::NotFound, format!("there is no pool `{pool}`"));
+    Err(error.with_hint("`eyot pool ls` shows the pools there are").into())
+}
+
+async fn members(pool: SandboxName, context: &Context) -> Result<u8, Failure> {
+    known(&pool, context).await?;
+    let entries = context.pool(pool).await?.list().await?;
+    if context.output.json {
+        context.output.value(&entries)?;
+        return Ok(0);
+    }
+    let mut table = Table::new(["NAME", "STATUS", "IMAGE"]);
+    for entry in entries {
+        let status = match entry.status {
+            PoolStatus::Running => "running",
+            PoolStatus::Sleeping => "sleeping",
+        };
+        table.row([entry.name.to_string(), status.to_owned(), entry.image]);
+    }
+    context.output.text(&table.render())?;
+    Ok(0)
+}
+
+async fn create(args: PoolCreateArgs, context: &Context) -> Result<u8, Failure> {
+    let service = |command: String| Service { command, cwd: None, env: Default::default() };
+    let create = PoolCreate {
+        image: args.image,
+        sleep_after_ms: args.sleep_after,
+        spec: None,
+        services: args.services.into_iter().map(service).collect(),
+    };
+    let created = context.pool(args.pool).await?.create(&args.name, create).await?;
+    if context.output.json {
+        context.output.value(&created)?;
+        return Ok(0);
+    }
+    if !created.differs.is_empty() {
+        context.output.note(&format!("it was there already, with another {}", created.differs.join(" and ")));
+    }
+    context.output.text(&format!("{}\n", created.sandbox))?;
+    Ok(0)
+}
+
+async fn sleep(args: MembersArgs, context: &Context) -> Result<u8, Failure> {
+    known(&args.pool, context).await?;
+    let pool = context.pool(args.pool).await?;
+    let (mut asleep, mut failures) = (Vec::new(), Vec::new());
+    for name in &args.names {
+        match pool.sleep(name).await {
+            Ok(()) => asleep.push(name),
+            Err(error) => failures.push(error),
+        }
+    }
+    if context.output.json {
+        context.output.value(&json!({ "asleep": asleep }))?;
+    }
+    settle(failures, context)
+}
+
+async fn remove(pool: SandboxName, names: &[String], context: &Context) -> Result<u8, Failure> {
+    known(&pool, context).await?;
+    let pool = context.pool(pool).await?;
+    let (mut removed, mut failures) = (Vec::new(), Vec::new());
+    for name in names {
+        match pool.remove(name).await {
+            Ok(()) => removed.push(name),
+            Err(error) => failures.push(error),
+        }
+    }
+    if context.output.json {
+        context.output.value(&json!({ "removed": removed }))?;
+    }
+    settle(failures, context)
+}
+
+async fn close(pool: SandboxName, context: &Context) -> Result<u8, Failure> {
+    known(&pool, context).await?;
+    context.pool(pool).await?.close().await?;
+    Ok(0)
+}
+
+async fn reconcile(context: &Context) -> Result<u8, Failure> {
+    let done = context.engine().await?.opened_with().to_vec();
+    if context.output.json {
+        context.output.value(&done)?;
+        return Ok(0);
+    }
+    let line = |done: &eyot::Reconciled| format!("{}/{}: {}\n", done.pool, done.sandbox, done.what);
+    context.output.text(&done.iter().map(line).collect::<String>())?;
+    Ok(0)
+}
