@@ -93,7 +93,12 @@ pub(crate) fn now_ms() -> i64 {
 
 /// Whether a sandbox's guest is there: somebody listens on its socket. A guest whose queue is full is there too.
 fn is_alive(directory: &Path) -> bool {
-    try_connect(directory).is_ok_and(|tried| matches!(tried, Ok(()) | Err(Errno::AGAIN)))
+    match try_connect(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Ok(Err(Errno::CONNREFUSED | Errno::NOENT)) => false,
+        // What can't be found out now, for want of descriptors say, is no death: the dead are cleared away.
+        _ => true,
+    }
 }
 
 fn try_connect(directory: &Path) -> io::Result<Result<(), Errno>> {
@@ -133,6 +138,22 @@ mod tests {
             sleeps(record);
         };
         assert_eq!(without_guest(to_sleep, false), Condition::Sleeping);
+    }
+
+    #[test]
+    fn only_a_socket_that_nobody_listens_on_is_a_dead_guest() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(!is_alive(&directory.path().join("none")));
+        assert!(!is_alive(directory.path()));
+        let socket = directory.path().join(crate::record::SOCKET);
+        let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        assert!(is_alive(directory.path()));
+        drop(listener);
+        assert!(!is_alive(directory.path()));
+        std::fs::remove_file(&socket).unwrap();
+        // Something that says nothing about a guest.
+        std::os::unix::fs::symlink(&socket, &socket).unwrap();
+        assert!(is_alive(directory.path()));
     }
 
     #[test]

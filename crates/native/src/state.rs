@@ -2,8 +2,8 @@
 //! two could make at once is a single atomic system call (`mkdir`, `symlink`, `rename`) or under a sandbox's lock.
 //!
 //! ```text
-//! sandboxes/<id>/   sandbox.json · ready · guest.sock · upper/ · work/; itself locked while it is made. With a disk limit
-//!                   disk, an image of a file system, in place of upper/ and work/
+//! sandboxes/<id>/   sandbox.json · ready · guest.sock · upper/ · work/; itself locked while it is made, put to sleep or
+//!                   woken. With a disk limit disk, an image of a file system, in place of upper/ and work/
 //! names/<name>      a symbolic link whose text is the id
 //! blocks/<n>        a symbolic link whose text is the id: that range of host ids is taken
 //! workspaces/<id>/  persistent workspaces
