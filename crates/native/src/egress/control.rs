@@ -16,6 +16,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
 use crate::condition::Condition;
+use crate::ready::Ready;
 use crate::record::path_below;
 
 /// The control socket's name in the sandbox's directory.
@@ -48,6 +49,10 @@ impl Control {
 
     async fn ask(&self, ask: &Ask) -> Result<Answers> {
         let asked = async {
+            // A program whose guest was killed just now may still answer.
+            if Ready::read(&self.directory)?.is_some_and(|ready| ready.asleep) {
+                return Err(io::ErrorKind::NotConnected.into());
+            }
             let (_open, path) = path_below(&self.directory, SOCKET)?;
             let mut socket = UnixStream::connect(path).await?;
             let mut line = serde_json::to_vec(ask)?;
