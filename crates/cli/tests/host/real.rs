@@ -107,10 +107,10 @@ fn a_chroot() -> Result<(), String> {
     if !is_root() {
         return Err("only root can change the root directory".to_owned());
     }
-    // A folder that is no mount, with the host's folders inside.
-    let prelude = "root=$HOME/../jail && for folder in /usr /etc /dev /proc /sys /bin /sbin /lib* /tmp; do \
+    // A folder that is no mount, with the host's folders inside, and the one where the program lies.
+    let prelude = "root=$HOME/../jail && for folder in /usr /etc /dev /proc /sys /bin /sbin /lib* /tmp ${1%/*}; do \
                    mkdir -p $root$folder && mount --rbind $folder $root$folder || exit 3; done; \
-                   mkdir -p $root/${0%/*}; exec chroot $root \"$@\"";
+                   exec chroot $root \"$@\"";
     let scene = Scene::new().within(&["unshare", "--mount"]).after(prelude);
     scene.eyot(&["ls"]);
     scene.ends_everywhere_with(
