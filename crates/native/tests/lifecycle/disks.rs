@@ -45,7 +45,7 @@ where
                     "no disk quota here: no root, loop devices or mkfs.ext4",
                 ));
             }
-            tokio::time::timeout(crate::HANG, case(provider, state)).await??;
+            tokio::time::timeout(crate::harness::HANG, case(provider, state)).await??;
             Ok(Completion::Completed)
         })
     })

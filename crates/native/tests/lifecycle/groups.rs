@@ -41,7 +41,7 @@ where
             if let (true, Some(cause)) = (support.controllers.is_empty(), support.cause) {
                 return Ok(Completion::ignored_with(cause.to_string()));
             }
-            tokio::time::timeout(crate::HANG, case(provider, state)).await??;
+            tokio::time::timeout(crate::harness::HANG, case(provider, state)).await??;
             Ok(Completion::Completed)
         })
     })

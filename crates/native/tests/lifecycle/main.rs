@@ -4,6 +4,8 @@
 mod deadlines;
 mod disks;
 mod groups;
+#[path = "../harness/mod.rs"]
+mod harness;
 mod images;
 mod maker;
 mod many;
@@ -12,13 +14,9 @@ mod sleeping;
 mod state;
 mod workspaces;
 
-use std::future::Future;
-use std::time::Duration;
+use libtest_mimic::Arguments;
 
-use libtest_mimic::{Arguments, Failed, Trial};
-
-/// No test may hang; nothing is timed otherwise.
-const HANG: Duration = Duration::from_secs(120);
+use harness::{ensure, trial};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -36,20 +34,4 @@ fn main() {
         images::trials(),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit();
-}
-
-/// A case as a trial, with a runtime of its own.
-fn trial<F>(name: &str, case: fn() -> F) -> Trial
-where
-    F: Future<Output = Result<(), Failed>> + 'static,
-{
-    Trial::test(name, move || {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        runtime.block_on(async { tokio::time::timeout(HANG, case()).await })?
-    })
-}
-
-/// `Err` with the message unless the condition holds.
-fn ensure(condition: bool, message: impl Into<String>) -> Result<(), Failed> {
-    if condition { Ok(()) } else { Err(message.into().into()) }
 }

@@ -7,6 +7,7 @@ use eyot::{Capabilities, PoolOptions, Sandbox, SandboxPool, SandboxProvider};
 use eyot_native::{NativeOptions, NativeProvider};
 use libtest_mimic::Failed;
 use serde_json::Value;
+use tokio::runtime::Handle;
 
 /// What a model has: tools, and a pool behind them.
 pub struct Computer {
@@ -65,6 +66,16 @@ impl Computer {
         match answer.is_error {
             true => Ok(answer.as_text()),
             false => Err(format!("{tool} succeeded: {}", super::shorten(&answer.as_text())).into()),
+        }
+    }
+}
+
+/// Nothing is left running when a test ends, also when it fails.
+impl Drop for Computer {
+    fn drop(&mut self) {
+        let closed = self.context.pool.close();
+        if let Err(error) = tokio::task::block_in_place(|| Handle::current().block_on(closed)) {
+            eprintln!("a test's pool was not closed: {error}");
         }
     }
 }

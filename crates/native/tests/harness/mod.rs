@@ -1,0 +1,25 @@
+//! What the test programs of this crate share: a case becomes a trial, and a condition a failure that says something.
+
+use std::future::Future;
+use std::time::Duration;
+
+use libtest_mimic::{Failed, Trial};
+
+/// No test may hang; nothing is timed otherwise.
+pub const HANG: Duration = Duration::from_secs(240);
+
+/// A case as a trial, with a runtime of its own.
+pub fn trial<F>(name: &str, case: fn() -> F) -> Trial
+where
+    F: Future<Output = Result<(), Failed>> + 'static,
+{
+    Trial::test(name, move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        runtime.block_on(async { tokio::time::timeout(HANG, case()).await })?
+    })
+}
+
+/// `Err` with the message unless the condition holds.
+pub fn ensure(condition: bool, message: impl std::fmt::Display) -> Result<(), Failed> {
+    if condition { Ok(()) } else { Err(message.to_string().into()) }
+}
