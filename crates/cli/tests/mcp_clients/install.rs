@@ -9,6 +9,19 @@ use std::process::{Command, Stdio};
 /// What npm is given: `package.json`, its lock file, and the programs.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../server/tests/clients");
 
+/// What npm says where its registry can't be reached.
+const OFFLINE: [&str; 6] =
+    ["ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH"];
+
+/// Why there are no clients.
+#[derive(Clone)]
+pub enum Missing {
+    /// This machine has no npm, or no network.
+    NotHere(String),
+    /// Anything else, which is a failure of the tests.
+    Broken(String),
+}
+
 /// The clients, ready to run.
 #[derive(Clone)]
 pub struct Clients {
@@ -16,13 +29,14 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Installs them unless that was done before; else says why that can't be.
-    pub fn install() -> Result<Self, String> {
+    /// Installs them unless that was done before.
+    pub fn install() -> Result<Self, Missing> {
+        let broken = |error: io::Error| Missing::Broken(format!("prepare a folder for the clients: {error}"));
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp-clients");
-        fs::create_dir_all(&folder).map_err(|error| format!("make a folder for the clients: {error}"))?;
-        let lock = File::create(folder.join("lock")).and_then(|lock| lock.lock().map(|()| lock));
-        let _lock = lock.map_err(|error| format!("lock the clients' folder: {error}"))?;
-        let copied = copy(&folder).map_err(|error| format!("copy the clients: {error}"))?;
+        fs::create_dir_all(&folder).map_err(broken)?;
+        let _lock =
+            File::create(folder.join("lock")).and_then(|lock| lock.lock().map(|()| lock)).map_err(broken)?;
+        let copied = copy(&folder).map_err(broken)?;
         let clients = Self { folder };
         if copied || !clients.node().exists() {
             clients.fetch()?;
@@ -30,12 +44,14 @@ impl Clients {
         Ok(clients)
     }
 
-    fn fetch(&self) -> Result<(), String> {
+    fn fetch(&self) -> Result<(), Missing> {
         let stamp = self.folder.join("package-lock.json");
         let mut npm = Command::new("npm");
         npm.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&self.folder);
-        let ran = npm.stdin(Stdio::null()).output();
-        let output = ran.map_err(|error| format!("npm can't be run: {error}"))?;
+        let output = npm.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Missing::NotHere("there is no npm here".to_owned()),
+            _ => Missing::Broken(format!("npm can't be run: {error}")),
+        })?;
         if output.status.success() && self.node().exists() {
             return Ok(());
         }
@@ -43,7 +59,9 @@ impl Clients {
         drop(fs::remove_file(stamp));
         let errors = String::from_utf8_lossy(&output.stderr);
         let reason = errors.lines().rfind(|line| line.contains("npm error")).unwrap_or("no reason given");
-        Err(format!("npm can't install the clients: {reason}"))
+        let message = format!("npm can't install the clients: {reason}");
+        let is_offline = OFFLINE.iter().any(|code| errors.contains(code));
+        Err(if is_offline { Missing::NotHere(message) } else { Missing::Broken(message) })
     }
 
     fn node(&self) -> PathBuf {

@@ -1,5 +1,5 @@
 //! `eyot mcp` with real clients from npm: the official TypeScript SDK, and the MCP inspector's command line. Where npm or
-//! the network is missing they show as ignored, with the reason.
+//! the network is missing they show as ignored, with the reason; any other failure to install them is a failure.
 
 mod install;
 mod server;
@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-use install::Clients;
+use install::{Clients, Missing};
 use server::{Home, Http, TOKEN};
 
 /// The cases of `sdk.mjs` that are the same over stdio and HTTP.
@@ -25,11 +25,12 @@ const SDK_CASES: &[&str] = &[
 fn main() {
     let arguments = Arguments::from_args();
     // Listing the tests must not install anything.
-    let clients = if arguments.list { Err("not looked at".to_owned()) } else { Clients::install() };
+    let clients =
+        if arguments.list { Err(Missing::NotHere("not looked at".to_owned())) } else { Clients::install() };
     libtest_mimic::run(&arguments, trials(&clients)).exit();
 }
 
-fn trials(clients: &Result<Clients, String>) -> Vec<Trial> {
+fn trials(clients: &Result<Clients, Missing>) -> Vec<Trial> {
     let mut trials = Vec::new();
     for case in SDK_CASES {
         trials.push(trial(&format!("sdk_stdio_{case}"), clients, |clients| sdk_stdio(clients, case)));
@@ -46,12 +47,15 @@ fn trials(clients: &Result<Clients, String>) -> Vec<Trial> {
 
 fn trial(
     name: &str,
-    clients: &Result<Clients, String>,
+    clients: &Result<Clients, Missing>,
     case: impl FnOnce(&Clients) -> Result<(), Failed> + Send + 'static,
 ) -> Trial {
     match clients.clone() {
         Ok(clients) => Trial::test(name, move || case(&clients)),
-        Err(reason) => Trial::test(name, || Ok(())).with_kind(reason).with_ignored_flag(true),
+        Err(Missing::NotHere(reason)) => {
+            Trial::test(name, || Ok(())).with_kind(reason).with_ignored_flag(true)
+        }
+        Err(Missing::Broken(reason)) => Trial::test(name, move || Err(reason.into())),
     }
 }
 
