@@ -1,10 +1,12 @@
 //! Pools that are kept: found again by the next process, held to their quotas, put right after a crash.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use async_trait::async_trait;
 use eyot::{
-    Engine, ErrorKind, ExecOptions, PoolCreate, PoolOptions, PoolQuotas, PoolStatus, SandboxName,
-    SandboxPool, SandboxProvider, SandboxSpec, Service,
+    Capabilities, Created, Engine, ErrorKind, ExecOptions, Isolation, PoolCreate, PoolOptions, PoolQuotas,
+    PoolStatus, SandboxInfo, SandboxName, SandboxPool, SandboxProvider, SandboxSpec, Service, ValidSpec,
 };
 use libtest_mimic::{Failed, Trial};
 
@@ -21,6 +23,7 @@ pub fn trials() -> Vec<Trial> {
         trial("listing_and_sleeping_wake_nobody", listing),
         trial("what_happens_is_in_the_event_log_and_its_chain_holds", events),
         trial("a_sandbox_that_is_gone_frees_its_name", gone),
+        trial("a_sandbox_that_a_listing_leaves_out_is_not_taken_for_gone", left_out),
         trial("a_make_that_nobody_waits_for_any_more_is_finished", given_up),
     ]
 }
@@ -202,6 +205,51 @@ async fn gone() -> Result<(), Failed> {
     ensure(engine.reconcile().await?.is_empty(), "it was not put right at the opening")?;
     ensure(pool.get("a").await?.id() != old.id(), "it came back")?;
     Ok(pool.close().await?)
+}
+
+/// A provider that can't read what it has just now, and so lists nothing.
+struct Shortsighted(Arc<dyn SandboxProvider>);
+
+#[async_trait]
+impl SandboxProvider for Shortsighted {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.0.capabilities()
+    }
+
+    async fn isolation(&self) -> eyot::Result<Isolation> {
+        self.0.isolation().await
+    }
+
+    async fn create(&self, spec: &ValidSpec) -> eyot::Result<Created> {
+        self.0.create(spec).await
+    }
+
+    async fn open(&self, id_or_name: &str) -> eyot::Result<Created> {
+        self.0.open(id_or_name).await
+    }
+
+    async fn list(&self) -> eyot::Result<Vec<SandboxInfo>> {
+        Ok(Vec::new())
+    }
+
+    async fn remove(&self, id_or_name: &str) -> eyot::Result<()> {
+        self.0.remove(id_or_name).await
+    }
+}
+
+async fn left_out() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let first = pool(&session, "p").await?;
+    first.get("a").await?.write("kept", "x").await?;
+    let shortsighted = Arc::new(Shortsighted(session.provider()?));
+    let engine = Engine::open(shortsighted, &folder(&session)).await?;
+    ensure(engine.opened_with().is_empty() && engine.reconcile().await?.is_empty(), "it was put right")?;
+    ensure(first.get("a").await?.read_text("kept").await? == "x", "it was made anew")?;
+    Ok(first.close().await?)
 }
 
 async fn given_up() -> Result<(), Failed> {
