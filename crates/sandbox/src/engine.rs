@@ -6,7 +6,8 @@ mod reconcile;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::blocking::blocking;
+use crate::error::{ErrorKind, Result};
 use crate::events::{EventKind, EventLog, EventLogOptions, EventRecorder, NewEvent};
 use crate::observer::Observer;
 use crate::pool::{PoolOptions, SandboxPool};
@@ -131,9 +132,4 @@ impl Books {
         let id = row.id.clone();
         self.ask(move |store| store.finish_removing(&id)).await
     }
-}
-
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| Error::new(ErrorKind::Internal, "a blocking task ended early").with_source(error))?
 }

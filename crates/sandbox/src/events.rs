@@ -31,6 +31,7 @@ pub use event::{Event, EventHash, EventKind, MAX_COMMAND_BYTES, MAX_REASON_BYTES
 pub use recorder::EventRecorder;
 pub use verify::{BrokenChain, Verified};
 
+use crate::blocking::blocking;
 use crate::error::{Error, Result};
 use append::Writer;
 use follow::Changes;
@@ -135,13 +136,4 @@ impl EventLog {
         *changes = Arc::downgrade(&watched);
         Ok(watched)
     }
-}
-
-/// Runs what blocks where it may.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| {
-        Err(Error::new(crate::ErrorKind::Internal, "use the event log: its thread ended early")
-            .with_source(error))
-    })
 }

@@ -5,6 +5,7 @@
 //! parent creation, path rules) is written here once, in the handle.
 #![forbid(unsafe_code)]
 
+mod blocking;
 mod capabilities;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -14,6 +15,7 @@ mod error;
 pub mod events;
 mod exec;
 mod files;
+mod forward;
 mod isolation;
 mod network;
 mod now;
@@ -48,6 +50,7 @@ pub use files::{
     ByteRange, CreateDirOptions, DirEntry, FileStat, FileType, RemoveOptions, TarInOptions, WriteMode,
     WriteOptions,
 };
+pub use forward::PortForward;
 pub use isolation::{DiskEnforcement, Enforcement, IdentityMap, Isolation, LimitsEnforced};
 pub use observer::{
     DestroyEvent, EgressDecisionEvent, ExecEndEvent, ExecStartEvent, FileWriteEvent, Observer,

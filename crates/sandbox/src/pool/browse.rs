@@ -1,15 +1,14 @@
-//! Ports of sandboxes on the host's loopback: bytes go through as they are, so HTTP, WebSocket and everything else works.
+//! The ports of a pool's sandboxes that are open on the host's loopback.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 
 use super::SandboxPool;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
+use crate::forward::PortForward;
 use crate::spec::SandboxName;
 
 /// Where a port of a sandbox can be reached.
@@ -46,13 +45,9 @@ impl Forwards {
         if let Some(open) = self.lock().get(&key) {
             return Ok((Preview { url: open.url.clone() }, false));
         }
-        let cannot = |error| {
-            let message = format!("open port {port} of sandbox `{name}` on this host's loopback");
-            Error::new(ErrorKind::Unavailable, message).with_source(error)
-        };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(cannot)?;
-        let url = format!("http://{}", listener.local_addr().map_err(cannot)?);
-        let task = tokio::spawn(serve(pool.downgrade(), name.clone(), port, listener)).abort_handle();
+        let forward = PortForward::bind().await?;
+        let url = forward.url().to_owned();
+        let task = tokio::spawn(serve(pool.downgrade(), name.clone(), port, forward)).abort_handle();
         let forward = Forward { url, task };
         let own = forward.url.clone();
         // Somebody may have opened it meanwhile: theirs stays, ours closes.
@@ -71,36 +66,17 @@ impl Forwards {
     }
 }
 
-/// Accepts until the pool is gone.
-async fn serve(pool: super::WeakPool, name: SandboxName, port: u16, listener: TcpListener) {
-    loop {
-        let accepted = listener.accept().await;
-        let Some(pool) = pool.upgrade() else { return };
-        match accepted {
-            Ok((client, _)) => drop(tokio::spawn(connect(pool, name.clone(), port, client))),
-            Err(error) => {
-                tracing::warn!(%error, sandbox = %name, port, "accept a connection to a sandbox's port");
-                // Out of descriptors, say: whoever has some ends first.
-                tokio::task::yield_now().await;
-            }
-        }
-    }
-}
-
-async fn connect(pool: SandboxPool, name: SandboxName, port: u16, mut client: TcpStream) {
-    let connected = async {
-        let sandbox = pool.get(name.as_str()).await?;
-        drop(pool);
-        sandbox.dial(port).await
-    };
-    let mut server = match connected.await {
-        Ok(server) => server,
-        Err(error) => {
-            tracing::debug!(%error, sandbox = %name, port, "a preview could not be reached");
-            return;
+/// Serves until the pool is gone.
+async fn serve(pool: super::WeakPool, name: SandboxName, port: u16, forward: PortForward) {
+    let shown = name.clone();
+    let dial = move || {
+        let (pool, name) = (pool.upgrade(), name.clone());
+        async move {
+            let pool = pool.ok_or_else(|| Error::destroyed(&name))?;
+            pool.get(name.as_str()).await?.dial(port).await
         }
     };
-    if let Err(error) = tokio::io::copy_bidirectional(&mut client, &mut server).await {
-        tracing::debug!(%error, sandbox = %name, port, "a preview's connection ended");
-    }
+    let failed =
+        move |error| tracing::debug!(%error, sandbox = %shown, port, "a preview could not be reached");
+    match forward.serve(dial, failed).await {}
 }
