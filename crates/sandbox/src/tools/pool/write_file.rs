@@ -37,6 +37,8 @@ async fn run(context: ToolContext, args: Args) -> Result<ToolOutput> {
     let sandbox = context.sandbox(args.sandbox.as_deref()).await?;
     let mode = if args.append { WriteMode::Append } else { WriteMode::Replace };
     let options = WriteOptions { mode, max_file_bytes: Some(MAX_FILE_BYTES), ..WriteOptions::default() };
+    // An edit by another toolset reads, changes and writes: nothing comes in between.
+    let _guard = sandbox.lock_changes().await;
     let size = sandbox.write_with(&args.path, args.content, options).await?;
     Ok(ToolOutput::json(&Answer { ok: true, size }))
 }
