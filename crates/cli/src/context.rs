@@ -47,11 +47,16 @@ impl Context {
 
     /// The pool of this name. What the configuration says of sandboxes holds for its own.
     pub async fn pool(&self, name: SandboxName) -> Result<SandboxPool, Failure> {
+        self.pool_of(&self.engine().await?, name)
+    }
+
+    /// The same of an engine that is open already.
+    pub fn pool_of(&self, engine: &Engine, name: SandboxName) -> Result<SandboxPool, Failure> {
         let mut template = SandboxSpec::default();
         self.config.defaults.fill(&mut template, false);
         let default_image = template.image.take();
         let options = PoolOptions { name, template, default_image, ..PoolOptions::default() };
-        Ok(self.engine().await?.pool(options)?)
+        Ok(engine.pool(options)?)
     }
 
     /// The pools of the state folder, with what a killed process has left put right.

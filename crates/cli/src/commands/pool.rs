@@ -1,6 +1,6 @@
 //! `eyot pool`: the pools of the state folder, and their sandboxes.
 
-use eyot::{Error, ErrorKind, PoolCreate, PoolStatus, SandboxName, Service};
+use eyot::{Error, ErrorKind, PoolCreate, PoolStatus, SandboxName, SandboxPool, Service};
 use serde_json::json;
 
 use super::rm::settle;
@@ -30,19 +30,18 @@ async fn pools(context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Refuses a pool that is not there: a misspelt name is no empty pool.
-async fn known(pool: &SandboxName, context: &Context) -> Result<(), Failure> {
-    let there = context.engine().await?.pools().await?;
-    if there.contains(pool) {
-        return Ok(());
+/// The pool of this name, if there is one: a misspelt name is no empty pool.
+async fn known(name: SandboxName, context: &Context) -> Result<SandboxPool, Failure> {
+    let engine = context.engine().await?;
+    if engine.pools().await?.contains(&name) {
+        return context.pool_of(&engine, name);
     }
-    let error = Error::new(ErrorKind::NotFound, format!("there is no pool `{pool}`"));
+    let error = Error::new(ErrorKind::NotFound, format!("there is no pool `{name}`"));
     Err(error.with_hint("`eyot pool ls` shows the pools there are").into())
 }
 
 async fn members(pool: SandboxName, context: &Context) -> Result<u8, Failure> {
-    known(&pool, context).await?;
-    let entries = context.pool(pool).await?.list().await?;
+    let entries = known(pool, context).await?.list().await?;
     if context.output.json {
         context.output.value(&entries)?;
         return Ok(0);
@@ -80,8 +79,7 @@ async fn create(args: PoolCreateArgs, context: &Context) -> Result<u8, Failure> 
 }
 
 async fn sleep(args: MembersArgs, context: &Context) -> Result<u8, Failure> {
-    known(&args.pool, context).await?;
-    let pool = context.pool(args.pool).await?;
+    let pool = known(args.pool, context).await?;
     let (mut asleep, mut failures) = (Vec::new(), Vec::new());
     for name in &args.names {
         match pool.sleep(name).await {
@@ -96,8 +94,7 @@ async fn sleep(args: MembersArgs, context: &Context) -> Result<u8, Failure> {
 }
 
 async fn remove(pool: SandboxName, names: &[String], context: &Context) -> Result<u8, Failure> {
-    known(&pool, context).await?;
-    let pool = context.pool(pool).await?;
+    let pool = known(pool, context).await?;
     let (mut removed, mut failures) = (Vec::new(), Vec::new());
     for name in names {
         match pool.remove(name).await {
@@ -112,8 +109,7 @@ async fn remove(pool: SandboxName, names: &[String], context: &Context) -> Resul
 }
 
 async fn close(pool: SandboxName, context: &Context) -> Result<u8, Failure> {
-    known(&pool, context).await?;
-    context.pool(pool).await?.close().await?;
+    known(pool, context).await?.close().await?;
     Ok(0)
 }
 

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::events::EventKind;
 use crate::exec::Command;
 use crate::sandbox::{Sandbox, StartOptions};
-use crate::spec::{SandboxId, SandboxName};
+use crate::spec::{SandboxId, SandboxName, SandboxSpec};
 use crate::store::{Begun, NewSandbox, Owner, RowState, SandboxRow};
 
 /// How long somebody else's making or removing is waited for, and after how long it is looked whether they still live.
@@ -41,11 +41,19 @@ impl SandboxPool {
 
     async fn bring_up_here(&self, name: &SandboxName, create: &PoolCreate) -> Result<(Up, bool)> {
         for _ in 0..TRIES {
-            let row = match self.begin(name, create).await? {
-                Begun::Making(row) => return Ok((self.make(*row).await?, true)),
+            let id = SandboxId::generate();
+            let spec = self.spec(id.clone(), create)?;
+            let row = match self.begin(name, id, &spec, create).await? {
+                Begun::Making(row) => return Ok((self.make(*row, spec).await?, true)),
                 Begun::There(row) => *row,
             };
-            if row.state != RowState::Live {
+            if row.state == RowState::Removing && row.owner == Some(Owner::this_process()?) {
+                // A removal that is under way here, or that failed: two may finish one.
+                self.inner
+                    .books
+                    .remove(self.provider().as_ref(), &row, "its removal was tried again")
+                    .await?;
+            } else if row.state != RowState::Live {
                 self.wait_for_others(&row).await?;
             } else if let Some(sandbox) = self.find(&row).await? {
                 return Ok((Up { sandbox, row }, false));
@@ -59,9 +67,13 @@ impl SandboxPool {
     }
 
     /// Takes the name, if it is free.
-    async fn begin(&self, name: &SandboxName, create: &PoolCreate) -> Result<Begun> {
-        let id = SandboxId::generate();
-        let spec = self.spec(id.clone(), create)?;
+    async fn begin(
+        &self,
+        name: &SandboxName,
+        id: SandboxId,
+        spec: &SandboxSpec,
+        create: &PoolCreate,
+    ) -> Result<Begun> {
         spec.clone().validate()?;
         let ttl_ms = spec.lifecycle.ttl_ms.filter(|_| spec.lifecycle.auto_destroy);
         let deadline =
@@ -72,7 +84,7 @@ impl SandboxPool {
             id,
             provider: self.provider().name().to_owned(),
             image: self.image(create),
-            spec,
+            spec: without_contents(spec.clone()),
             services: create.services.clone(),
             sleep_after_ms: self.sleep_after_ms(create),
             deadline_ms: ttl_ms.map(deadline),
@@ -101,8 +113,8 @@ impl SandboxPool {
     }
 
     /// Makes the sandbox of a row that is this process's to make. A failure frees the name.
-    async fn make(&self, row: SandboxRow) -> Result<Up> {
-        let made = self.make_and_start(&row).await;
+    async fn make(&self, row: SandboxRow, spec: SandboxSpec) -> Result<Up> {
+        let made = self.make_and_start(&row, spec).await;
         if let Err(error) = &made {
             let reason = format!("it could not be made: {error}");
             if let Err(error) = self.inner.books.remove(self.provider().as_ref(), &row, reason).await {
@@ -113,12 +125,9 @@ impl SandboxPool {
         made.map_err(|error| error.context(format!("make sandbox `{}` of pool `{}`", row.name, row.pool)))
     }
 
-    async fn make_and_start(&self, row: &SandboxRow) -> Result<Up> {
-        let (provider, spec) = (self.provider().as_ref(), row.spec.clone());
-        let sandbox = match self.inner.books.recorder(row) {
-            Some(recorder) => Sandbox::create_observed(provider, spec, recorder).await?,
-            None => Sandbox::create(provider, spec).await?,
-        };
+    async fn make_and_start(&self, row: &SandboxRow, spec: SandboxSpec) -> Result<Up> {
+        let recorder = self.inner.books.recorder(row);
+        let sandbox = Sandbox::create_with(self.provider().as_ref(), spec, recorder).await?;
         start_services(&sandbox, &row.services).await?;
         self.inner.books.record(row, EventKind::Created, "its name was used for the first time").await?;
         let id = row.id.clone();
@@ -128,12 +137,8 @@ impl SandboxPool {
 
     /// The sandbox of a row, woken if it sleeps; `None` if it is gone.
     async fn find(&self, row: &SandboxRow) -> Result<Option<Sandbox>> {
-        let (provider, id) = (self.provider().as_ref(), row.id.as_str());
-        let found = match self.inner.books.recorder(row) {
-            Some(recorder) => Sandbox::open_observed(provider, id, recorder).await,
-            None => Sandbox::open(provider, id).await,
-        };
-        match found {
+        let recorder = self.inner.books.recorder(row);
+        match Sandbox::open_with(self.provider().as_ref(), row.id.as_str(), recorder).await {
             Ok(sandbox) => Ok(Some(sandbox)),
             Err(error) if error.is_sleeping() => self.wake(row).await.map(Some),
             Err(error) if matches!(error.kind(), ErrorKind::Destroyed | ErrorKind::NotFound) => Ok(None),
@@ -142,11 +147,8 @@ impl SandboxPool {
     }
 
     async fn wake(&self, row: &SandboxRow) -> Result<Sandbox> {
-        let (provider, id) = (self.provider().as_ref(), row.id.as_str());
-        let sandbox = match self.inner.books.recorder(row) {
-            Some(recorder) => Sandbox::wake_observed(provider, id, recorder).await?,
-            None => Sandbox::wake(provider, id).await?,
-        };
+        let recorder = self.inner.books.recorder(row);
+        let sandbox = Sandbox::wake_with(self.provider().as_ref(), row.id.as_str(), recorder).await?;
         start_services(&sandbox, &row.services).await?;
         self.inner.books.record(row, EventKind::Woke, "it was used while it slept").await?;
         Ok(sandbox)
@@ -207,6 +209,12 @@ impl SandboxPool {
             removed => removed,
         }
     }
+}
+
+/// What the store keeps of a spec: what was put into the sandbox is in the sandbox.
+pub(super) fn without_contents(mut spec: SandboxSpec) -> SandboxSpec {
+    spec.manifest.files.clear();
+    spec
 }
 
 /// Starts what is to run in a sandbox whenever it is awake.

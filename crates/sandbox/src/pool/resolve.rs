@@ -1,5 +1,6 @@
 //! What a sandbox of a pool is made from: the pool's template, the image that was named, how long it stays awake.
 
+use super::make::without_contents;
 use super::{POOL_WORKDIR, PoolCreate, SandboxPool};
 use crate::capabilities::Capability;
 use crate::error::Result;
@@ -48,10 +49,7 @@ impl SandboxPool {
     /// In what a sandbox that is there differs from what is asked for.
     pub(super) fn differences(&self, asked: &PoolCreate, row: &SandboxRow) -> Vec<String> {
         let other_image = asked.image.as_ref().is_some_and(|image| image != shown(row.image.as_deref()));
-        let without_image = |mut spec: SandboxSpec| {
-            spec.image = None;
-            spec
-        };
+        let without_image = |spec| SandboxSpec { image: None, ..without_contents(spec) };
         let other_spec = asked.spec.is_some()
             && self
                 .spec(row.id.clone(), asked)

@@ -43,7 +43,7 @@ impl Sandbox {
     /// Finds a running sandbox by id or name: `not_found`, or `destroyed` if it is known to have been; `unavailable` if
     /// it sleeps ([`Error::is_sleeping`]).
     pub async fn open(provider: &dyn SandboxProvider, id_or_name: &str) -> Result<Self> {
-        Ok(Self::new(provider.open(id_or_name).await?, None, 0))
+        Self::open_with(provider, id_or_name, None).await
     }
 
     /// The same with somebody watching; opening itself is not an event.
@@ -52,12 +52,21 @@ impl Sandbox {
         id_or_name: &str,
         observer: Arc<dyn Observer>,
     ) -> Result<Self> {
-        Ok(Self::new(provider.open(id_or_name).await?, Some(observer), 0))
+        Self::open_with(provider, id_or_name, Some(observer)).await
+    }
+
+    /// The same, with whoever watches.
+    pub(crate) async fn open_with(
+        provider: &dyn SandboxProvider,
+        id_or_name: &str,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Result<Self> {
+        Ok(Self::new(provider.open(id_or_name).await?, observer, 0))
     }
 
     /// Wakes a sandbox that sleeps, by id or name; one that runs is opened. See [`SandboxProvider::wake`].
     pub async fn wake(provider: &dyn SandboxProvider, id_or_name: &str) -> Result<Self> {
-        Ok(Self::new(provider.wake(id_or_name).await?, None, 0))
+        Self::wake_with(provider, id_or_name, None).await
     }
 
     /// The same with somebody watching; waking itself is not an event.
@@ -66,7 +75,16 @@ impl Sandbox {
         id_or_name: &str,
         observer: Arc<dyn Observer>,
     ) -> Result<Self> {
-        Ok(Self::new(provider.wake(id_or_name).await?, Some(observer), 0))
+        Self::wake_with(provider, id_or_name, Some(observer)).await
+    }
+
+    /// The same, with whoever watches.
+    pub(crate) async fn wake_with(
+        provider: &dyn SandboxProvider,
+        id_or_name: &str,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Result<Self> {
+        Ok(Self::new(provider.wake(id_or_name).await?, observer, 0))
     }
 
     /// The sandbox of the spec's name (or id, if it has no name), and whether it was made now. A sandbox that exists is
@@ -92,7 +110,8 @@ impl Sandbox {
         Err(Error::new(ErrorKind::Conflict, message))
     }
 
-    async fn create_with(
+    /// The same, with whoever watches.
+    pub(crate) async fn create_with(
         provider: &dyn SandboxProvider,
         spec: SandboxSpec,
         observer: Option<Arc<dyn Observer>>,
