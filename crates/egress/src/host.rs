@@ -44,6 +44,12 @@ impl HostName {
         &self.0
     }
 
+    /// Whether it means the host's own loopback, whatever a name server or a file says (RFC 6761, 6.3): `localhost`, and
+    /// every name below it.
+    pub fn is_loopback(&self) -> bool {
+        self.0.rsplit('.').next() == Some("localhost")
+    }
+
     /// Whether it is below `domain`: `a.example.com` is below `example.com`, which is not below itself.
     pub fn is_below(&self, domain: &Self) -> bool {
         self.0.strip_suffix(&domain.0).is_some_and(|front| front.ends_with('.'))

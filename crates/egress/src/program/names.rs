@@ -1,10 +1,10 @@
 //! Resolving names as the host does: by its `/etc/resolv.conf` and `/etc/hosts`, read again when they change.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hickory_proto::rr::RecordType;
 use hickory_resolver::TokioResolver;
@@ -19,7 +19,7 @@ const SETTINGS: [&str; 2] = ["/etc/resolv.conf", "/etc/hosts"];
 /// Answers that are kept.
 const CACHED: u64 = 512;
 /// How long an answer is kept at most, in seconds.
-const MAX_TTL: u64 = 300;
+const MAX_TTL: u32 = 300;
 
 /// The host's resolver.
 #[derive(Default)]
@@ -59,6 +59,13 @@ pub(super) enum Family {
 impl Names {
     /// The addresses of a name, CNAMEs followed.
     pub(super) async fn lookup(&self, name: &HostName, family: Family) -> Result<Found, NotFound> {
+        if name.is_loopback() {
+            let address = match family {
+                Family::V4 => Ipv4Addr::LOCALHOST.into(),
+                Family::V6 => Ipv6Addr::LOCALHOST.into(),
+            };
+            return Ok(Found { addresses: vec![address], ttl: MAX_TTL });
+        }
         let resolver = self.resolver().map_err(|error| NotFound::Failed(error.to_string()))?;
         let kind = match family {
             Family::V4 => RecordType::A,
@@ -73,10 +80,10 @@ impl Names {
         };
         let addresses: Vec<IpAddr> =
             found.answers().iter().filter_map(|record| record.data.ip_addr()).collect();
-        let left = found.valid_until().saturating_duration_since(Instant::now()).as_secs().min(MAX_TTL);
+        let left = found.valid_until().saturating_duration_since(Instant::now()).as_secs();
         match addresses.is_empty() {
             true => Err(NotFound::NoAddress),
-            false => Ok(Found { addresses, ttl: u32::try_from(left).unwrap_or(0) }),
+            false => Ok(Found { addresses, ttl: u32::try_from(left).unwrap_or(MAX_TTL).min(MAX_TTL) }),
         }
     }
 
@@ -111,8 +118,8 @@ fn make() -> Result<TokioResolver, NetError> {
     let mut builder = TokioResolver::builder_tokio()?;
     let options = builder.options_mut();
     options.cache_size = CACHED;
-    options.positive_max_ttl = Some(std::time::Duration::from_secs(MAX_TTL));
-    options.negative_max_ttl = Some(std::time::Duration::from_secs(MAX_TTL));
+    options.positive_max_ttl = Some(Duration::from_secs(MAX_TTL.into()));
+    options.negative_max_ttl = Some(Duration::from_secs(MAX_TTL.into()));
     options.use_hosts_file = ResolveHosts::Always;
     builder.build()
 }
@@ -130,5 +137,21 @@ fn not_found(error: &NetError) -> NotFound {
         _ if error.is_nx_domain() => NotFound::NoName,
         _ if error.is_no_records_found() => NotFound::NoAddress,
         _ => NotFound::Failed(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn localhost_and_what_is_below_it_is_loopback_whatever_the_host_says() {
+        let names = Names::default();
+        for name in ["localhost", "LOCALHOST.", "a.b.localhost"] {
+            let found = names.lookup_all(&HostName::parse(name).unwrap()).await.unwrap();
+            assert_eq!(found, [IpAddr::from([127, 0, 0, 1]), IpAddr::from(Ipv6Addr::LOCALHOST)], "{name}");
+        }
+        assert!(names.current.lock().unwrap().is_none(), "the host's resolver was asked");
+        assert!(!HostName::parse("notlocalhost").unwrap().is_loopback());
     }
 }
