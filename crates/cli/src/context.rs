@@ -70,6 +70,12 @@ impl Context {
         self.place.state.clone().unwrap_or_else(provider::default_state_folder)
     }
 
+    /// The sandbox of this name or id, woken if it sleeps.
+    pub async fn awake(&self, id_or_name: &str) -> Result<Sandbox, Failure> {
+        let provider = self.provider()?;
+        Ok(Sandbox::wake(provider.as_ref(), id_or_name).await.map_err(with_list_hint)?)
+    }
+
     /// The living sandbox of this name or id.
     pub async fn sandbox(&self, id_or_name: &str) -> Result<Sandbox, Failure> {
         let provider = self.provider()?;

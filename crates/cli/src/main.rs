@@ -18,6 +18,7 @@ mod signals;
 mod stdio;
 mod table;
 mod terminal;
+mod toolsets;
 mod verify;
 
 use clap::Parser;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use eyot::{Error, Result, SandboxProvider};
+use eyot::{Capabilities, Error, Result, SandboxProvider};
 use eyot_native::host;
 use eyot_native::{NativeOptions, NativeProvider, default_state_dir};
 use serde::Deserialize;
@@ -66,6 +66,11 @@ impl Place {
 pub fn open(place: &Place, makes: Makes) -> Result<Arc<dyn SandboxProvider>> {
     let provider: Arc<NativeProvider> = NativeProvider::new(place.options(makes))?;
     Ok(provider)
+}
+
+/// What its sandboxes can do.
+pub fn capabilities() -> Capabilities {
+    eyot_native::capabilities()
 }
 
 /// The state folder when nobody names one.

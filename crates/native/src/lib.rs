@@ -75,7 +75,7 @@ pub use cgroup::{CgroupCause, CgroupController, CgroupSupport};
 #[doc(hidden)]
 pub use plan::step_names;
 #[cfg(feature = "provider")]
-pub use provider::{NativeOptions, NativeProvider};
+pub use provider::{NativeOptions, NativeProvider, capabilities};
 #[cfg(feature = "provider")]
 pub use state::default_state_dir;
 

@@ -475,7 +475,8 @@ impl SandboxProvider for NativeProvider {
     }
 }
 
-fn capabilities() -> Capabilities {
+/// What sandboxes of [`NativeProvider`] can do, on every host.
+pub fn capabilities() -> Capabilities {
     use Capability::{
         Append, Argv, AtomicWrite, Beneath, Deadlines, Dial, Glob, Grep, KillTree, LiveProcesses, Mounts,
         NetworkEgress, NetworkHost, PersistentWorkspace, Processes, Pty, RangedRead, Reopen, Shell, Signals,

@@ -35,6 +35,9 @@ pub(crate) struct Books {
     pub events: Option<Arc<EventLog>>,
 }
 
+/// Why a sandbox sleeps that nobody put to sleep. Which of the two it was is not known when it is noticed.
+pub(crate) const FELL_ASLEEP: &str = "nobody used it for its time, or its host was restarted";
+
 impl Engine {
     /// Opens the pools of a folder, which is made if need be, and reconciles: see [`Engine::reconcile`]. What that did is in
     /// the event log.
@@ -104,6 +107,23 @@ impl Books {
             kind,
         };
         events.record(event).await.map(drop)
+    }
+
+    /// The sandbox was seen asleep: an event, if that is news.
+    pub(crate) async fn fell_asleep(&self, row: &SandboxRow, reason: &str) -> Result<()> {
+        let id = row.id.clone();
+        match self.ask(move |store| store.note_asleep(&id, true)).await? {
+            true => self.record(row, EventKind::Slept, reason).await,
+            false => Ok(()),
+        }
+    }
+
+    /// The sandbox was woken, which is an event; that it had fallen asleep by itself is one as well.
+    pub(crate) async fn woke(&self, row: &SandboxRow, reason: &str) -> Result<()> {
+        self.fell_asleep(row, FELL_ASLEEP).await?;
+        let id = row.id.clone();
+        self.ask(move |store| store.note_asleep(&id, false)).await?;
+        self.record(row, EventKind::Woke, reason).await
     }
 
     /// Who records what a sandbox does.

@@ -9,6 +9,7 @@ mod make;
 mod member;
 mod options;
 mod resolve;
+mod wake;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -27,11 +28,12 @@ use browse::Forwards;
 use member::{Member, Up};
 
 pub use browse::Preview;
-pub(crate) use make::{Noted, start_services};
+pub(crate) use make::Noted;
 pub use options::{
     DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, POOL_WORKDIR, PoolCreate, PoolCreated, PoolEntry, PoolOptions,
     PoolQuotas, PoolStatus, Service,
 };
+pub(crate) use wake::wake_in_turn;
 
 /// How often a use tries again when the sandbox goes to sleep, or is destroyed, right under it.
 const TRIES: usize = 4;
@@ -145,7 +147,7 @@ impl SandboxPool {
     pub async fn sleep(&self, name: &str) -> Result<()> {
         let row = self.live(name).await?;
         self.provider().sleep(row.id.as_str()).await?;
-        self.inner.books.record(&row, EventKind::Slept, "it was put to sleep").await
+        self.inner.books.fell_asleep(&row, "it was put to sleep").await
     }
 
     /// Destroys the sandbox of this name; `not_found` if there is none.
@@ -159,8 +161,10 @@ impl SandboxPool {
         removed
     }
 
-    /// Copies a file or a tree from one sandbox of the pool to another; see [`transfer()`].
+    /// Copies a file or a tree from one sandbox of the pool to another, which is made if need be; see [`transfer()`]. A
+    /// source that nobody has made has nothing to copy, and is `not_found`: its name is more likely a slip.
     pub async fn transfer(&self, from: &str, to: &str, what: &Transfer) -> Result<Transferred> {
+        self.live(from).await?;
         let (source, target) = (self.get(from).await?, self.get(to).await?);
         let moved = transfer(&source, &target, what).await?;
         let kind = EventKind::Transferred {

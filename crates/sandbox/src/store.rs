@@ -8,6 +8,7 @@
 //! work. Nothing is synced on each change: a power failure may lose the last ones, and leaves a whole file.
 
 mod abandoned;
+mod asleep;
 mod making;
 mod owner;
 mod pools;
@@ -15,6 +16,7 @@ mod quota;
 mod removing;
 mod row;
 mod schema;
+mod waking;
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -30,6 +32,7 @@ pub use owner::Owner;
 pub use pools::PoolRow;
 pub use quota::QuotaUse;
 pub use row::{RowState, SandboxRow};
+pub use waking::WakingTurn;
 
 use crate::error::{Error, ErrorKind, Result};
 

@@ -7,6 +7,7 @@ use eyot::SandboxName;
 use eyot_server::mcp::{AllowedHost, AllowedOrigin};
 
 use super::spec::SpecArgs;
+use super::tools::WorkspaceOptionsArg;
 use crate::durations;
 
 const EXAMPLES: &str = "\
@@ -32,6 +33,9 @@ pub struct McpArgs {
     /// Offer the tools of this set; may be given several times if no two tools have one name [default: pool]
     #[arg(long, value_name = "NAME")]
     pub toolset: Vec<String>,
+    /// Which tools the toolset `workspace` has, and what they may do, as JSON; `@FILE` reads it from a file
+    #[arg(long, value_name = "JSON")]
+    pub workspace_options: Option<WorkspaceOptionsArg>,
     /// Share the sandboxes of this pool between all sessions, and keep them
     #[arg(long, value_name = "NAME", value_parser = parse_pool)]
     pub pool: Option<SandboxName>,

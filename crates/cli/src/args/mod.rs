@@ -34,7 +34,7 @@ pub use processes::{KillArgs, LogsArgs, PsArgs, StartArgs, WaitArgs};
 pub use sandboxes::{CreateArgs, DialArgs, InspectArgs, LsArgs, RmArgs, SleepArgs, WakeArgs};
 pub use shell_support::{CompletionsArgs, ManArgs};
 pub use side::Side;
-pub use tools::{BrowseArgs, CallArgs, ToolsArgs, TransferArgs};
+pub use tools::{BrowseArgs, CallArgs, ToolsArgs, TransferArgs, WorkspaceOptionsArg};
 pub use top::{TopArgs, TopSort};
 pub use values::{NetworkArg, resolve_env};
 

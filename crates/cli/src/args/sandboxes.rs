@@ -65,7 +65,8 @@ Examples:
   eyot create --idle-timeout 10m --on-idle sleep    one that goes to sleep by itself
 
 What runs in them is killed, what lies in /dev/shm and /run is gone; every other file stays, and so do
-name, id, variables and limits. `eyot wake` makes them usable again.";
+name, id, variables and limits. Any use wakes them: exec, read, write, cp, start and the like; so does
+`eyot wake`. Looking at them (ls, inspect, ps, logs, top) does not.";
 
 /// `eyot sleep`
 #[derive(Debug, Args)]

@@ -1,8 +1,10 @@
 //! `tools`, `call`, `transfer` and `browse`: what a model is given to work with, from the command line.
 
+use std::str::FromStr;
+
 use clap::{Args, ValueEnum};
 use eyot::SandboxName;
-use eyot::tools::ToolFormat;
+use eyot::tools::{ToolFormat, WorkspaceToolsOptions};
 
 use super::side::Side;
 
@@ -12,6 +14,7 @@ Examples:
   eyot tools --format openai-responses
   eyot tools --toolset pool --format prompt    compact text, for a system prompt
   eyot tools --format mcp | jq -r '.[].name'
+  eyot tools --toolset workspace --workspace-options '{\"allow\": [\"read_file\", \"list_files\"]}'
 
 An array with every tool, to be handed over as it is. What a model then calls goes to `eyot call`.";
 
@@ -25,6 +28,27 @@ pub struct ToolsArgs {
     /// In whose form
     #[arg(long, value_enum, default_value_t = FormatArg::Anthropic)]
     pub format: FormatArg,
+    /// Which tools the toolset `workspace` has, and what they may do, as JSON; `@FILE` reads it from a file
+    #[arg(long, value_name = "JSON")]
+    pub workspace_options: Option<WorkspaceOptionsArg>,
+}
+
+/// The options of the toolset `workspace`, as JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkspaceOptionsArg(pub Box<WorkspaceToolsOptions>);
+
+impl FromStr for WorkspaceOptionsArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let json = match text.strip_prefix('@') {
+            Some(file) => {
+                std::fs::read_to_string(file).map_err(|error| format!("can't read `{file}`: {error}"))?
+            }
+            None => text.to_owned(),
+        };
+        serde_json::from_str(&json).map(Self).map_err(|error| error.to_string())
+    }
 }
 
 /// In whose form tools are shown.
@@ -74,6 +98,9 @@ as long as the call's process lives: it stays until Ctrl-C.";
 pub struct CallArgs {
     /// The toolset's name
     pub toolset: String,
+    /// What the toolset `workspace` may do, as JSON; `@FILE` reads it from a file
+    #[arg(long, value_name = "JSON")]
+    pub workspace_options: Option<WorkspaceOptionsArg>,
     /// The tool's name
     pub tool: String,
     /// The arguments, a JSON object; `-` is stdin
@@ -92,6 +119,7 @@ const TRANSFER_EXAMPLES: &str = "\
 Examples:
   eyot transfer builder:dist/app web:/home/user/app
   eyot transfer builder:/workspace/site web:/workspace/site --recursive
+  eyot transfer --pool agent-7 builder:dist web:dist -r      the names of a pool
 
 The second path is what the copy is called, not a directory to put it in; parents are made. A tree
 needs a path that is free, or an empty directory. Either all of it arrives or nothing. `eyot cp`
@@ -110,6 +138,9 @@ pub struct TransferArgs {
     /// Copy a directory with everything below it
     #[arg(long, short)]
     pub recursive: bool,
+    /// The names are of this pool's sandboxes; the target is made if need be
+    #[arg(long, value_name = "POOL", value_parser = parse_name)]
+    pub pool: Option<SandboxName>,
 }
 
 /// A path in a sandbox.
@@ -134,6 +165,7 @@ const BROWSE_EXAMPLES: &str = "\
 Examples:
   eyot browse web 8000                         prints http://127.0.0.1:PORT; Ctrl-C ends it
   eyot browse web 8000 > url &                 goes on in the background
+  eyot browse --pool agent-7 web 8000          the name of a pool's sandbox
 
 HTTP, WebSocket and everything else on that port, seen on this host's loopback alone. The sandbox
 needs no network for it, and its server may listen on 127.0.0.1.";
@@ -147,4 +179,7 @@ pub struct BrowseArgs {
     /// The port on the sandbox's own loopback
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     pub port: u16,
+    /// The name is of this pool's sandbox, which is made if need be
+    #[arg(long, value_name = "POOL", value_parser = parse_name)]
+    pub pool: Option<SandboxName>,
 }

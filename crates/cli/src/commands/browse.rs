@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use eyot::{Error, ErrorKind, PortForward, Sandbox, SandboxProvider};
+use eyot::{Error, ErrorKind, PortForward, Sandbox, SandboxPool, SandboxProvider};
 use serde_json::json;
 
 use crate::args::BrowseArgs;
@@ -12,9 +12,12 @@ use crate::output::Output;
 use crate::signals::Signals;
 
 pub async fn run(args: &BrowseArgs, context: &Context) -> Result<u8, Failure> {
-    let provider = context.provider()?;
+    let place = match &args.pool {
+        Some(pool) => Place::Pool(context.pool(pool.clone()).await?),
+        None => Place::State(context.provider()?),
+    };
     // Whether there is such a sandbox is said before anything is opened.
-    Sandbox::wake(provider.as_ref(), &args.name).await.map_err(with_list_hint)?;
+    place.awake(&args.name).await.map_err(with_list_hint)?;
     let mut signals = Signals::listen()?;
     let forward = PortForward::bind().await?;
     let url = forward.url().to_owned();
@@ -23,7 +26,7 @@ pub async fn run(args: &BrowseArgs, context: &Context) -> Result<u8, Failure> {
         false => context.output.text(&format!("{url}\n"))?,
     }
     tokio::select! {
-        failed = serve(forward, provider, args, context.output) => Err(failed),
+        failed = serve(forward, place, args, context.output) => Err(failed),
         signal = signals.end() => match signal {
             // Ctrl-C is how it is meant to end.
             2 => Ok(0),
@@ -32,18 +35,31 @@ pub async fn run(args: &BrowseArgs, context: &Context) -> Result<u8, Failure> {
     }
 }
 
+/// Where a name is looked up.
+#[derive(Clone)]
+enum Place {
+    /// Among the sandboxes of the state folder.
+    State(Arc<dyn SandboxProvider>),
+    /// In a pool, which makes what there is not.
+    Pool(SandboxPool),
+}
+
+impl Place {
+    async fn awake(&self, name: &str) -> Result<Sandbox, Error> {
+        match self {
+            Self::State(provider) => Sandbox::wake(provider.as_ref(), name).await,
+            Self::Pool(pool) => pool.get(name).await,
+        }
+    }
+}
+
 /// Serves until the sandbox is gone. It is found anew for each connection: it may sleep, and any use wakes it.
-async fn serve(
-    forward: PortForward,
-    provider: Arc<dyn SandboxProvider>,
-    args: &BrowseArgs,
-    output: Output,
-) -> Failure {
+async fn serve(forward: PortForward, place: Place, args: &BrowseArgs, output: Output) -> Failure {
     let (gone, mut is_gone) = tokio::sync::mpsc::unbounded_channel();
     let (name, port) = (args.name.clone(), args.port);
     let dial = move || {
-        let (provider, name) = (Arc::clone(&provider), name.clone());
-        async move { Sandbox::wake(provider.as_ref(), &name).await?.dial(port).await }
+        let (place, name) = (place.clone(), name.clone());
+        async move { place.awake(&name).await?.dial(port).await }
     };
     let failed = move |error: Error| match error.kind() {
         // Nobody listens any more only when we are about to end.

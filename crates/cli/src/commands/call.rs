@@ -3,20 +3,23 @@
 use std::io::Read;
 
 use eyot::CancellationToken;
-use eyot::tools::{ToolContext, ToolOutput, Toolset, handle_tool_call, toolset};
+use eyot::tools::{ToolContext, ToolOutput, Toolset, handle_tool_call};
 use serde_json::Value;
 
 use crate::args::CallArgs;
 use crate::context::Context;
-use crate::errors::{Failure, USAGE};
+use crate::errors::Failure;
 use crate::output::for_stdout;
+use crate::provider;
 use crate::signals::Signals;
+use crate::toolsets::toolsets;
 
 /// Exit code: the answer is an error.
 const IS_ERROR: u8 = 1;
 
 pub async fn run(args: CallArgs, context: &Context) -> Result<u8, Failure> {
-    let tools = toolset(&args.toolset).map_err(|error| Failure::with_code(error, USAGE))?;
+    let capabilities = provider::capabilities();
+    let tools = toolsets(&[&args.toolset], args.workspace_options.as_ref(), &capabilities)?;
     let input = Value::String(input(args.input)?);
     let pool = context.pool(args.pool).await?;
     let cancel = CancellationToken::new();

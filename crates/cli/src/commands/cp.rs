@@ -40,7 +40,7 @@ fn check(source: &Side, destination: &Side, output: Output) -> Result<(), Failur
 
 async fn open(side: &Side, context: &Context) -> Result<Option<Sandbox>, Failure> {
     match side {
-        Side::Sandbox { name, .. } => context.sandbox(name).await.map(Some),
+        Side::Sandbox { name, .. } => context.awake(name).await.map(Some),
         Side::Host(_) | Side::Stdio => Ok(None),
     }
 }

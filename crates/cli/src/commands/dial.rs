@@ -16,7 +16,7 @@ type Connection = Box<dyn TcpStream>;
 const READ_CHUNK: usize = 64 * 1024;
 
 pub async fn run(args: &DialArgs, context: &Context) -> Result<u8, Failure> {
-    let connection = context.sandbox(&args.name).await?.dial(args.port).await?;
+    let connection = context.awake(&args.name).await?.dial(args.port).await?;
     let (from, to) = tokio::io::split(connection);
     let mut sending = Box::pin(send(to));
     let mut receiving = Box::pin(receive(from));

@@ -18,7 +18,7 @@ pub async fn run(args: ExecArgs, context: &Context) -> Result<u8, Failure> {
         max_output_bytes: args.max_output_bytes,
         terminal: args.terminal,
     };
-    let sandbox = context.sandbox(&args.name).await?;
+    let sandbox = context.awake(&args.name).await?;
     // From here on a signal must not leave the command running.
     let mut signals = Signals::listen()?;
     attach::run(&sandbox, attachment, &mut signals, context.output).await

@@ -8,7 +8,7 @@ use crate::errors::Failure;
 use crate::output::for_stdout;
 
 pub async fn run(args: GlobArgs, context: &Context) -> Result<u8, Failure> {
-    let sandbox = context.sandbox(&args.name).await?;
+    let sandbox = context.awake(&args.name).await?;
     let options = GlobOptions {
         pattern: args.pattern,
         root: sandbox.resolve_path(&args.root)?.into(),

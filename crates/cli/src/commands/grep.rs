@@ -11,7 +11,7 @@ use crate::output::for_stdout;
 const NO_MATCH: u8 = 1;
 
 pub async fn run(args: GrepArgs, context: &Context) -> Result<u8, Failure> {
-    let sandbox = context.sandbox(&args.name).await?;
+    let sandbox = context.awake(&args.name).await?;
     let options = GrepOptions {
         pattern: args.pattern,
         literal: args.fixed_strings,

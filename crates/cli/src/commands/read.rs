@@ -12,7 +12,7 @@ use crate::errors::Failure;
 use crate::stdio::Sink;
 
 pub async fn run(args: &ReadArgs, context: &Context) -> Result<u8, Failure> {
-    let sandbox = context.sandbox(&args.name).await?;
+    let sandbox = context.awake(&args.name).await?;
     let range = ByteRange { offset: args.offset, limit: args.limit };
     let mut content = sandbox.read_stream(&args.path, range).await?;
     if context.output.json {

@@ -14,7 +14,7 @@ pub async fn run(args: ShArgs, context: &Context) -> Result<u8, Failure> {
     if context.output.json && terminal::stdin_is_terminal() {
         return Err(Failure::usage("a shell on a terminal has no result to print as JSON"));
     }
-    let sandbox = context.sandbox(&args.name).await?;
+    let sandbox = context.awake(&args.name).await?;
     let mut signals = Signals::listen()?;
     match shell("bash", &args, &sandbox, &mut signals, context).await {
         Err(failure) if failure.exit_code() == COMMAND_NOT_FOUND => {

@@ -8,7 +8,7 @@ use crate::errors::Failure;
 
 pub async fn run(args: StartArgs, context: &Context) -> Result<u8, Failure> {
     let env = resolve_env(&args.env, |name| std::env::var(name).ok())?;
-    let sandbox = context.sandbox(&args.name).await?;
+    let sandbox = context.awake(&args.name).await?;
     let options = StartOptions { cwd: args.cwd, env, user: args.user };
     let process = sandbox.start(Command::argv(args.command), options).await?;
     match context.output.json {

@@ -1,6 +1,6 @@
 //! `eyot transfer`: a file or a tree from one sandbox to another, all of it or nothing.
 
-use eyot::{Transfer, transfer};
+use eyot::{Transfer, Transferred, transfer};
 
 use crate::args::TransferArgs;
 use crate::context::Context;
@@ -8,11 +8,9 @@ use crate::errors::Failure;
 use crate::signals::Signals;
 
 pub async fn run(args: TransferArgs, context: &Context) -> Result<u8, Failure> {
-    let (from, to) = (context.sandbox(&args.from.name).await?, context.sandbox(&args.to.name).await?);
-    let what = Transfer { from_path: args.from.path, to_path: args.to.path, recursive: args.recursive };
     let mut signals = Signals::listen()?;
     let copied = tokio::select! {
-        copied = transfer(&from, &to, &what) => copied?,
+        copied = copy(args, context) => copied?,
         signal = signals.end() => return Err(Failure::Interrupted(signal)),
     };
     match context.output.json {
@@ -23,4 +21,14 @@ pub async fn run(args: TransferArgs, context: &Context) -> Result<u8, Failure> {
         }
     }
     Ok(0)
+}
+
+async fn copy(args: TransferArgs, context: &Context) -> Result<Transferred, Failure> {
+    let TransferArgs { from, to, recursive, pool } = args;
+    let what = Transfer { from_path: from.path, to_path: to.path, recursive };
+    if let Some(pool) = pool {
+        return Ok(context.pool(pool).await?.transfer(&from.name, &to.name, &what).await?);
+    }
+    let (from, to) = (context.awake(&from.name).await?, context.awake(&to.name).await?);
+    Ok(transfer(&from, &to, &what).await?)
 }

@@ -10,7 +10,7 @@ use crate::output::printable;
 use crate::stdio::Sink;
 
 pub async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failure> {
-    let sandbox = context.sandbox(&args.name).await?;
+    let sandbox = context.awake(&args.name).await?;
     let options = WatchOptions { recursive: !args.no_recursive, max_directories: args.max_directories };
     let mut events = sandbox.watch(&args.path, options).await?;
     let place = sandbox.resolve_path(&args.path)?;

@@ -9,7 +9,7 @@ use crate::errors::Failure;
 use crate::stdio::stdin_stream;
 
 pub async fn run(args: WriteArgs, context: &Context) -> Result<u8, Failure> {
-    let sandbox = context.sandbox(&args.name).await?;
+    let sandbox = context.awake(&args.name).await?;
     let options = WriteOptions { mode: mode(&args), permissions: args.mode, ..WriteOptions::default() };
     let content: ByteStream = match args.content {
         Some(text) => Box::pin(futures_util::stream::once(async { Ok(Bytes::from(text)) })),

@@ -1,5 +1,9 @@
 //! `eyot pool`, and calls of tools that find their sandboxes again.
 
+use std::io::{BufRead, BufReader};
+
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::machine::Machine;
 
 const LIST: [&str; 5] = ["--json", "pool", "ls", "p", "--quiet"];
@@ -36,6 +40,49 @@ fn a_sandbox_of_a_pool_is_made_once_and_what_differs_is_said() {
     machine.run(&["pool", "rm", "p", "web"]).success();
     assert!(machine.run(&["pool", "rm", "p", "web"]).failure(125).contains("no sandbox `web`"));
     machine.run(&["pool", "rm", "p"]).success();
+}
+
+#[test]
+fn a_tree_goes_from_one_sandbox_of_a_pool_to_another_and_its_port_is_seen_from_the_host() {
+    let machine = Machine::new();
+    let shell = |sandbox: &str, command: &str| {
+        let input = serde_json::json!({ "sandbox": sandbox, "command": command }).to_string();
+        machine.run(&["call", "pool", "shell", &input, "--pool", "p"]).success()
+    };
+    shell("a", "mkdir d && echo hello > d/page");
+    let slip = machine.run(&["transfer", "--pool", "p", "-r", "nobody:d", "b:x"]);
+    assert!(slip.failure(125).contains("there are: `a`"), "{slip:?}");
+    assert_eq!(machine.run(&["transfer", "--pool", "p", "-r", "a:d", "b:x"]).success(), "1 file, 6 bytes\n");
+    shell(
+        "b",
+        "cd x; python3 -m http.server 8000 > /dev/null 2>&1 & \
+                until (exec 3<>/dev/tcp/127.0.0.1/8000) 2>/dev/null; do sleep 0.05; done",
+    );
+    let mut child = machine.spawn(&mut machine.command(&["browse", "--pool", "p", "b", "8000"]));
+    let mut url = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    assert!(super::tools::get(url.trim()).ends_with("hello\n"));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    machine.run(&["pool", "rm", "p"]).success();
+    machine.assert_empty();
+}
+
+#[test]
+fn the_toolset_workspace_does_what_its_options_say_and_no_more() {
+    let machine = Machine::new();
+    let options = r#"{"allow": ["exec_command"], "exec": {"allowedCommands": ["echo"]}}"#;
+    let tools = ["tools", "--toolset", "workspace", "--format", "mcp", "--workspace-options", options];
+    let listed = machine.run(&tools).json();
+    assert_eq!((listed.as_array().unwrap().len(), &listed[0]["name"]), (1, &"exec_command".into()));
+    let call = |input: &str| {
+        machine.run(&["call", "workspace", "exec_command", input, "--workspace-options", options])
+    };
+    assert!(call(r#"{"command": "echo", "args": ["hi"]}"#).success().contains("hi"));
+    assert_eq!(call(r#"{"command": "ls"}"#).code, Some(1));
+    let elsewhere = ["call", "pool", "shell", "{}", "--workspace-options", options];
+    assert!(machine.run(&elsewhere).failure(2).contains("toolset `workspace`"));
+    assert_eq!(machine.run(&["tools", "--toolset", "workspace", "--workspace-options", "{"]).code, Some(2));
 }
 
 #[test]

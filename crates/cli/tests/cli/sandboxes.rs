@@ -66,21 +66,26 @@ fn removing_goes_on_after_a_failure_and_force_forgives_what_is_missing() {
 }
 
 #[test]
-fn a_sandbox_sleeps_says_how_it_is_woken_and_wakes_with_its_files() {
+fn a_sandbox_sleeps_until_it_is_used_and_looking_at_it_is_no_use() {
     let machine = Machine::with_sandbox();
     machine.run(&["exec", "box", "--", "sh", "-c", "echo kept > note"]).success();
     assert_eq!(machine.run(&["sleep", "box"]).success(), "");
     machine.run(&["sleep", "box"]).success();
     let listed = machine.run(&["ls"]).success();
     assert!(listed.lines().nth(1).is_some_and(|line| line.contains("sleeping")), "{listed}");
-    for command in [&["exec", "box", "--", "true"][..], &["read", "box", "note"], &["ps", "box"]] {
+    for command in [&["inspect", "box"][..], &["logs", "box", "p1"], &["ps", "box"]] {
         let ran = machine.run(command);
         let said = ran.failure(125);
         assert!(said.contains("sandbox `box` sleeps") && said.contains("eyot wake box"), "{said}");
     }
     assert_eq!(machine.run(&["--json", "wake", "box"]).json()["awake"][0], "box");
     machine.run(&["wake", "box"]).success();
-    assert_eq!(machine.run(&["read", "box", "note"]).success(), "kept\n");
+    for used in
+        [&["read", "box", "note"][..], &["exec", "box", "--", "cat", "note"], &["cp", "box:note", "-"]]
+    {
+        machine.run(&["sleep", "box"]).success();
+        assert_eq!(machine.run(used).success(), "kept\n");
+    }
     assert_eq!(machine.run(&["--json", "sleep", "nobody", "box"]).code, Some(125));
     assert!(machine.run(&["wake", "nobody"]).failure(125).contains("nobody"));
     machine.run(&["rm", "box"]).success();

@@ -92,7 +92,7 @@ fn a_tree_goes_from_one_sandbox_to_another() {
     machine.run(&["transfer", "nobody:d", "other:x"]).failure(125);
 }
 
-fn get(url: &str) -> String {
+pub fn get(url: &str) -> String {
     let mut stream = TcpStream::connect(url.strip_prefix("http://").unwrap()).unwrap();
     stream.write_all(b"GET /page HTTP/1.0\r\n\r\n").unwrap();
     let mut answer = String::new();

@@ -20,6 +20,12 @@ pub fn trials() -> Vec<Trial> {
         trial("a_quota_of_sandboxes_is_held_and_said", quota),
         trial("a_quota_of_memory_needs_a_limit_and_counts_it", memory_quota),
         trial("a_sandbox_that_sleeps_is_woken_by_its_use_and_its_services_run_again", sleeps),
+        trial("two_engines_that_wake_a_sandbox_at_once_start_its_services_once", woken_once),
+        trial(
+            "a_wake_whose_services_fail_leaves_the_sandbox_asleep_and_the_next_use_tries_again",
+            failed_services,
+        ),
+        trial("a_sandbox_that_fell_asleep_by_itself_is_an_event_once_it_is_noticed", fell_asleep),
         trial("listing_and_sleeping_wake_nobody", listing),
         trial("what_happens_is_in_the_event_log_and_its_chain_holds", events),
         trial("a_sandbox_that_is_gone_frees_its_name", gone),
@@ -143,6 +149,70 @@ async fn sleeps() -> Result<(), Failed> {
     output(&woken, "until [ $(wc -l < starts) = 2 ]; do sleep 0.02; done").await?;
     ensure(pool.list().await?[0].status == PoolStatus::Running, "it sleeps on")?;
     Ok(pool.close().await?)
+}
+
+async fn woken_once() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let pools = [pool(&session, "p").await?, pool(&session, "p").await?, pool(&session, "p").await?];
+    pools[0].create("a", counting_service()).await?;
+    for round in 2..8 {
+        pools[round % 3].sleep("a").await?;
+        let woken = pools.clone().map(|pool| tokio::spawn(async move { pool.get("a").await }));
+        for woken in woken {
+            let sandbox = woken.await??;
+            // Whoever is handed it finds every service started.
+            output(&sandbox, &format!("until [ $(wc -l < starts) -ge {round} ]; do sleep 0.02; done"))
+                .await?;
+        }
+        let starts = output(&pools[0].get("a").await?, "wc -l < starts").await?;
+        ensure(starts == round.to_string(), format!("round {round}: {starts} starts"))?;
+    }
+    Ok(pools[0].close().await?)
+}
+
+async fn failed_services() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let pool = pool(&session, "p").await?;
+    let line = "exec sleep 1000".to_owned();
+    let service = Service { command: line, cwd: Some("/home/user/there".into()), env: Default::default() };
+    let mut spec = SandboxSpec::default();
+    spec.manifest.directories.push("there".into());
+    let create = PoolCreate { services: vec![service], spec: Some(spec), ..PoolCreate::default() };
+    pool.create("a", create).await?;
+    output(&pool.get("a").await?, "mv there gone").await?;
+    for _ in 0..2 {
+        pool.sleep("a").await?;
+        let error = pool.get("a").await.err().ok_or("it woke without its service")?;
+        ensure(error.to_string().contains("start the services of sandbox `a`"), error.to_string())?;
+        ensure(pool.list().await?[0].status == PoolStatus::Sleeping, "it runs without its service")?;
+    }
+    pool.remove("a").await?;
+    ensure(session.count()? == 0, "something is left")
+}
+
+async fn fell_asleep() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let first = engine(&session).await?;
+    let pool = first.pool(options("p")?)?;
+    let create = PoolCreate { sleep_after_ms: Some(300), ..PoolCreate::default() };
+    pool.create("a", create).await?;
+    while pool.list().await?[0].status == PoolStatus::Running {
+        tokio::task::yield_now().await;
+    }
+    // Whoever looks next notices; and who looks after that has nothing to add.
+    for _ in 0..2 {
+        engine(&session).await?;
+    }
+    pool.get("a").await?;
+    pool.sleep("a").await?;
+    pool.sleep("a").await?;
+    pool.close().await?;
+    let log = first.events().ok_or("no log")?;
+    let told: Vec<_> =
+        log.read(1, 1000)?.into_iter().map(|event| (event.kind.name(), event.reason)).collect();
+    let names: Vec<_> = told.iter().map(|(name, _)| *name).collect();
+    ensure(names == ["created", "slept", "woke", "slept", "destroyed"], format!("{told:?}"))?;
+    ensure(told[1].1.contains("nobody used it"), format!("{told:?}"))
 }
 
 async fn listing() -> Result<(), Failed> {

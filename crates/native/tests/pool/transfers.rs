@@ -145,7 +145,11 @@ async fn into_itself() -> Result<(), Failed> {
 }
 
 async fn missing() -> Result<(), Failed> {
-    let (_session, pool) = pool().await?;
+    let (session, pool) = pool().await?;
+    let error = pool.transfer("a", "b", &what("none", "x", true)).await.err().ok_or("it was copied")?;
+    ensure(error.kind() == ErrorKind::NotFound && error.to_string().contains("`a`"), error.to_string())?;
+    ensure(session.count()? == 0, "a sandbox was made for a slip")?;
+    pool.get("a").await?;
     let error = pool.transfer("a", "b", &what("none", "x", true)).await.err().ok_or("it was copied")?;
     ensure(error.kind() == ErrorKind::NotFound && error.to_string().contains("none"), error.to_string())?;
     ensure(!pool.get("b").await?.exists("x").await?, "something was made")?;

@@ -61,7 +61,7 @@ async fn refused_transfers() -> Result<(), Failed> {
     let session = Session::new()?;
     let transfer = |from: &str, path: &str| json!({ "from_sandbox": from, "from_path": path, "to_sandbox": "b", "to_path": "t" });
     let said = session.refusal("transfer", transfer("a", "f")).await?;
-    ensure_eq(said.as_str(), "there is no sandbox `a` to copy from\nhint: there is none yet")?;
+    ensure_eq(said.as_str(), "there is no sandbox `a` in this pool\nhint: the pool has none")?;
     session.ok("shell", json!({ "sandbox": "a", "command": "mkdir d" })).await?;
     let said = session.refusal("transfer", transfer("builder", "f")).await?;
     ensure(said.ends_with("hint: there are: `a`"), said)?;

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Engine;
+use super::{Engine, FELL_ASLEEP};
 use crate::error::{ErrorKind, Result};
 use crate::events::EventKind;
-use crate::pool::{Noted, start_services};
+use crate::pool::{Noted, wake_in_turn};
 use crate::provider::SandboxStatus;
-use crate::sandbox::Sandbox;
 use crate::spec::SandboxId;
 use crate::store::{RowState, SandboxRow, Store};
 
@@ -33,6 +32,7 @@ impl Engine {
     /// - one that was being removed is removed;
     /// - one that the provider does not have any more (its ttl has passed, say) frees its name;
     /// - one of a session's pool whose process has ended is removed, and the pool is forgotten;
+    /// - one that somebody was waking who has ended is woken from the beginning;
     /// - one without processes though it was not put to sleep (the host was restarted) is woken if it has services.
     pub async fn reconcile(&self) -> Result<Vec<Reconciled>> {
         let provider = self.provider.name().to_owned();
@@ -55,6 +55,7 @@ impl Engine {
         for row in all.iter().filter(|row| row.provider == provider && row.state == RowState::Live) {
             self.look_at(row, statuses.get(&row.id), &mut done).await;
         }
+        self.finish_wakes(&provider, &mut done).await?;
         Ok(done)
     }
 
@@ -79,6 +80,17 @@ impl Engine {
         Ok(())
     }
 
+    /// Wakes from the beginning what somebody was waking who has ended: some of its services may not run.
+    async fn finish_wakes(&self, provider: &str, done: &mut Vec<Reconciled>) -> Result<()> {
+        let what = "it was being woken by a process that has ended; it was woken again, with its services";
+        let left = self.books.ask(Store::half_awake).await?;
+        for row in left.iter().filter(|row| row.provider == provider) {
+            let woken = self.wake(row).await;
+            self.note(done, row, what, woken).await;
+        }
+        Ok(())
+    }
+
     /// How the provider's sandboxes are.
     async fn statuses(&self) -> Result<BTreeMap<SandboxId, SandboxStatus>> {
         let all = self.provider.list().await?;
@@ -98,6 +110,12 @@ impl Engine {
                 let woken = self.wake(row).await;
                 self.note(done, row, what, woken).await;
             }
+            Some(SandboxStatus::Sleeping) => {
+                // Nothing is to be put right; it is only told that it fell asleep while nobody looked.
+                if let Err(error) = self.books.fell_asleep(row, FELL_ASLEEP).await {
+                    tracing::warn!(%error, sandbox = %row.id, "record that a sandbox sleeps");
+                }
+            }
             None | Some(_) => {}
         }
     }
@@ -109,9 +127,7 @@ impl Engine {
     }
 
     async fn wake(&self, row: &SandboxRow) -> Result<()> {
-        let sandbox = Sandbox::wake(self.provider.as_ref(), row.id.as_str()).await?;
-        start_services(&sandbox, &row.services).await?;
-        self.books.record(row, EventKind::Woke, "it has services").await
+        wake_in_turn(&self.books, self.provider.as_ref(), row, "it has services").await.map(drop)
     }
 
     async fn note(

@@ -9,17 +9,17 @@ use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
 use super::member::Up;
-use super::{PoolCreate, PoolOptions, SandboxPool, Service, TRIES};
+use super::wake::start_services;
+use super::{PoolCreate, PoolOptions, SandboxPool, TRIES};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::EventKind;
-use crate::exec::Command;
-use crate::sandbox::{Sandbox, StartOptions};
+use crate::sandbox::Sandbox;
 use crate::spec::{SandboxId, SandboxName, SandboxSpec};
 use crate::store::{Begun, NewSandbox, Owner, RowState, SandboxRow};
 
 /// How long somebody else's making or removing is waited for, and after how long it is looked whether they still live.
-const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// What the store notes of a pool.
 #[derive(Serialize, Deserialize)]
@@ -146,14 +146,6 @@ impl SandboxPool {
         }
     }
 
-    async fn wake(&self, row: &SandboxRow) -> Result<Sandbox> {
-        let recorder = self.inner.books.recorder(row);
-        let sandbox = Sandbox::wake_with(self.provider().as_ref(), row.id.as_str(), recorder).await?;
-        start_services(&sandbox, &row.services).await?;
-        self.inner.books.record(row, EventKind::Woke, "it was used while it slept").await?;
-        Ok(sandbox)
-    }
-
     /// Waits until nobody is at work on this row any more. Who has ended in the middle of it is followed by this process.
     async fn wait_for_others(&self, row: &SandboxRow) -> Result<()> {
         let given_up = tokio::time::Instant::now() + PATIENCE;
@@ -181,7 +173,7 @@ impl SandboxPool {
     }
 
     /// Ready when something is recorded of this sandbox from now on, by whatever process.
-    async fn next_event_of(&self, row: &SandboxRow) -> Result<impl Future<Output = ()> + use<>> {
+    pub(super) async fn next_event_of(&self, row: &SandboxRow) -> Result<impl Future<Output = ()> + use<>> {
         let events = self.inner.books.events.clone();
         let log = events.clone();
         let last_seq = self.inner.books.ask(move |_| log.map_or(Ok(0), |log| log.last_seq())).await?;
@@ -215,13 +207,4 @@ impl SandboxPool {
 pub(super) fn without_contents(mut spec: SandboxSpec) -> SandboxSpec {
     spec.manifest.files.clear();
     spec
-}
-
-/// Starts what is to run in a sandbox whenever it is awake.
-pub(crate) async fn start_services(sandbox: &Sandbox, services: &[Service]) -> Result<()> {
-    for service in services {
-        let options = StartOptions { cwd: service.cwd.clone(), env: service.env.clone(), user: None };
-        sandbox.start(Command::shell(&service.command), options).await?;
-    }
-    Ok(())
 }

@@ -6,8 +6,11 @@ use rusqlite_migration::{M, Migrations};
 use super::failed;
 use crate::error::{Error, ErrorKind, Result};
 
-const STEPS: &[M<'static>] =
-    &[M::up(include_str!("migrations/0001_pools.sql")), M::up(include_str!("migrations/0002_sandboxes.sql"))];
+const STEPS: &[M<'static>] = &[
+    M::up(include_str!("migrations/0001_pools.sql")),
+    M::up(include_str!("migrations/0002_sandboxes.sql")),
+    M::up(include_str!("migrations/0003_asleep.sql")),
+];
 const MIGRATIONS: Migrations<'static> = Migrations::from_slice(STEPS);
 
 /// What the first migration sets.

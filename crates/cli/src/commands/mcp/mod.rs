@@ -2,7 +2,6 @@
 
 mod access;
 
-use eyot::tools::{Toolset, toolset};
 use eyot::{CancellationToken, Engine, PoolOptions, SandboxName};
 use eyot_server::mcp::{McpServer, Pools, serve_http, serve_stdio};
 use futures_util::TryStreamExt;
@@ -11,12 +10,15 @@ use tokio_util::io::StreamReader;
 use crate::args::McpArgs;
 use crate::config::Defaults;
 use crate::context::Context;
-use crate::errors::{Failure, USAGE};
+use crate::errors::Failure;
+use crate::provider;
 use crate::signals::Signals;
 use crate::stdio;
+use crate::toolsets::toolsets;
 
 pub async fn run(args: McpArgs, context: &Context) -> Result<u8, Failure> {
-    let tools = tools(&args.toolset)?;
+    let names: Vec<&str> = args.toolset.iter().map(String::as_str).collect();
+    let tools = toolsets(&names, args.workspace_options.as_ref(), &provider::capabilities())?;
     let options = pool_options(&args, &context.config.defaults)?;
     let engine = context.engine().await?;
     let server = McpServer::new(tools, pools(args.pool.as_ref(), engine, options)?)?;
@@ -52,16 +54,6 @@ async fn serve(
     Ok(serve_http(server, entry.listener, entry.options, stop).await?)
 }
 
-/// The toolsets as one.
-fn tools(names: &[String]) -> Result<Toolset, Failure> {
-    let usage = |error| Failure::with_code(error, USAGE);
-    let Some((first, others)) = names.split_first() else {
-        return Ok(toolset("pool")?);
-    };
-    let first = toolset(first).map_err(usage)?;
-    others.iter().try_fold(first, |tools, name| tools.and(toolset(name)?)).map_err(usage)
-}
-
 fn pools(named: Option<&SandboxName>, engine: Engine, options: PoolOptions) -> Result<Pools, Failure> {
     if named.is_some() {
         return Ok(Pools::Shared(engine.pool(options)?));
@@ -85,18 +77,4 @@ fn pool_options(args: &McpArgs, defaults: &Defaults) -> Result<PoolOptions, Fail
         options.name = name.clone();
     }
     Ok(options)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_toolset_that_is_not_there_and_one_given_twice_are_usage_errors() {
-        for names in [&["nope"][..], &["pool", "pool"]] {
-            let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-            assert_eq!(tools(&names).unwrap_err().exit_code(), USAGE, "{names:?}");
-        }
-        assert_eq!(tools(&[]).unwrap().name(), "pool");
-    }
 }

@@ -3,8 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::tools::set::quoted;
+use crate::error::Result;
 use crate::tools::{ToolContext, ToolDef, ToolOutput};
 use crate::transfer::Transfer;
 
@@ -35,22 +34,7 @@ pub(super) fn tool() -> Result<ToolDef> {
 }
 
 async fn run(context: ToolContext, args: Args) -> Result<ToolOutput> {
-    must_be_there(&context, &args.from_sandbox).await?;
     let what = Transfer { from_path: args.from_path, to_path: args.to_path, recursive: args.recursive };
     let copied = context.pool.transfer(&args.from_sandbox, &args.to_sandbox, &what).await?;
     Ok(ToolOutput::json(&Answer { ok: true, bytes: copied.bytes, files: copied.files }))
-}
-
-/// A sandbox that nobody has made has nothing to copy: its name is more likely a slip.
-async fn must_be_there(context: &ToolContext, name: &str) -> Result<()> {
-    let there = context.pool.list().await?;
-    if there.iter().any(|entry| entry.name.as_str() == name) {
-        return Ok(());
-    }
-    let names: Vec<_> = there.iter().map(|entry| entry.name.as_str()).collect();
-    let hint = match names.is_empty() {
-        true => "there is none yet".to_owned(),
-        false => format!("there are: {}", quoted(&names)),
-    };
-    Err(Error::new(ErrorKind::NotFound, format!("there is no sandbox `{name}` to copy from")).with_hint(hint))
 }

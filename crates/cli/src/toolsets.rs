@@ -1,0 +1,80 @@
+//! The toolsets that a command names, with what they may do.
+
+use eyot::Capabilities;
+use eyot::tools::{Toolset, WorkspaceToolsOptions, toolset, workspace_tools};
+
+use crate::args::WorkspaceOptionsArg;
+use crate::errors::{Failure, USAGE};
+
+const WORKSPACE: &str = "workspace";
+
+/// The toolsets of these names as one. The options are for `workspace`, which must be among them then; what it can do is
+/// checked against what sandboxes can.
+pub fn toolsets(
+    names: &[&str],
+    options: Option<&WorkspaceOptionsArg>,
+    capabilities: &Capabilities,
+) -> Result<Toolset, Failure> {
+    let usage = |error| Failure::with_code(error, USAGE);
+    if options.is_some() && !names.contains(&WORKSPACE) {
+        let failure =
+            Failure::usage("`--workspace-options` is for the toolset `workspace`, which is not asked for");
+        return Err(failure.hint("say it with `workspace`, as in `eyot tools --toolset workspace`"));
+    }
+    let options = options.map(|options| &*options.0);
+    let mut sets = names.iter().map(|name| one(name, options, capabilities));
+    let first = sets.next().unwrap_or_else(|| toolset("pool")).map_err(usage)?;
+    sets.try_fold(first, |tools, next| tools.and(next?)).map_err(usage)
+}
+
+fn one(
+    name: &str,
+    options: Option<&WorkspaceToolsOptions>,
+    capabilities: &Capabilities,
+) -> eyot::Result<Toolset> {
+    match options {
+        Some(options) if name == WORKSPACE => workspace_tools(options.clone(), capabilities),
+        _ => toolset(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str], options: Option<&str>) -> Result<Vec<String>, Failure> {
+        let options = options.map(|options| options.parse().unwrap());
+        let tools = toolsets(names, options.as_ref(), &Capabilities::default())?;
+        let schemas = tools.schemas(eyot::tools::ToolFormat::Mcp);
+        let listed = schemas.as_array().unwrap().iter();
+        Ok(listed.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect())
+    }
+
+    #[test]
+    fn a_toolset_that_is_not_there_and_one_given_twice_are_usage_errors() {
+        for refused in [&["nope"][..], &["pool", "pool"]] {
+            assert_eq!(names(refused, None).unwrap_err().exit_code(), USAGE, "{refused:?}");
+        }
+        assert_eq!(names(&[], None).unwrap(), names(&["pool"], None).unwrap());
+    }
+
+    #[test]
+    fn the_options_are_those_of_the_toolset_workspace() {
+        let allowed = names(&["workspace"], Some(r#"{"allow": ["read_file"]}"#)).unwrap();
+        assert_eq!(allowed, ["read_file"]);
+        assert_eq!(names(&["pool"], Some("{}")).unwrap_err().exit_code(), USAGE);
+        // Asked for, but not to be had of such sandboxes.
+        let unsupported = names(&["workspace"], Some(r#"{"allow": ["start_process"]}"#));
+        assert_eq!(unsupported.unwrap_err().exit_code(), USAGE);
+    }
+
+    #[test]
+    fn options_that_are_wrong_say_what_is_wrong() {
+        for (wrong, says) in
+            [("{", "EOF"), (r#"{"alow": []}"#, "alow"), ("@/nowhere", "can't read `/nowhere`")]
+        {
+            let error = wrong.parse::<WorkspaceOptionsArg>().unwrap_err();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}

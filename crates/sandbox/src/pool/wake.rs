@@ -1,0 +1,93 @@
+//! Waking a sandbox, with its services: by one of all who ask, in this process and others.
+
+use tokio::time::Instant;
+
+use super::make::{LOOK_AGAIN, PATIENCE};
+use super::{SandboxPool, Service};
+use crate::engine::Books;
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::Command;
+use crate::provider::SandboxProvider;
+use crate::sandbox::{Sandbox, StartOptions};
+use crate::store::{SandboxRow, WakingTurn};
+
+impl SandboxPool {
+    /// Wakes the sandbox of a row, or waits for whoever does.
+    pub(super) async fn wake(&self, row: &SandboxRow) -> Result<Sandbox> {
+        let given_up = Instant::now() + PATIENCE;
+        loop {
+            let changed = self.inner.changed.notified();
+            let reason = "it was used while it slept";
+            if let Some(sandbox) =
+                wake_in_turn(&self.inner.books, self.provider().as_ref(), row, reason).await?
+            {
+                self.inner.changed.notify_waiters();
+                return Ok(sandbox);
+            }
+            if Instant::now() > given_up {
+                let message = format!("use sandbox `{}`: somebody has been waking it for too long", row.name);
+                return Err(Error::new(ErrorKind::Unavailable, message));
+            }
+            let recorded = self.next_event_of(row).await?;
+            tokio::select! {
+                () = changed => {}
+                () = recorded => {}
+                // Whoever is killed, or fails, tells nobody.
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+            }
+        }
+    }
+}
+
+/// Wakes the sandbox of a row; `None` while somebody else does. One that somebody has woken meanwhile is opened.
+pub(crate) async fn wake_in_turn(
+    books: &Books,
+    provider: &dyn SandboxProvider,
+    row: &SandboxRow,
+    reason: &str,
+) -> Result<Option<Sandbox>> {
+    let id = row.id.clone();
+    let woken = match books.ask(move |store| store.begin_waking(&id)).await? {
+        WakingTurn::Theirs => return Ok(None),
+        WakingTurn::Ours => wake_unless_awake(books, provider, row, reason).await,
+        // What the one before has started is ended, so that everything is started once.
+        WakingTurn::TakenOver => match provider.sleep(row.id.as_str()).await {
+            Ok(()) => wake_unless_awake(books, provider, row, reason).await,
+            Err(error) => Err(error),
+        },
+    };
+    let id = row.id.clone();
+    books.ask(move |store| store.finish_waking(&id)).await?;
+    woken.map(Some)
+}
+
+async fn wake_unless_awake(
+    books: &Books,
+    provider: &dyn SandboxProvider,
+    row: &SandboxRow,
+    reason: &str,
+) -> Result<Sandbox> {
+    let id = row.id.as_str();
+    if let Ok(awake) = Sandbox::open_with(provider, id, books.recorder(row)).await {
+        return Ok(awake);
+    }
+    let sandbox = Sandbox::wake_with(provider, id, books.recorder(row)).await?;
+    // One whose services can't be started sleeps on, and the next use tries again: nobody is handed half of it.
+    if let Err(error) = start_services(&sandbox, &row.services).await {
+        if let Err(error) = provider.sleep(id).await {
+            tracing::warn!(%error, sandbox = id, "put a sandbox back to sleep whose services failed");
+        }
+        return Err(error.context(format!("start the services of sandbox `{}`", row.name)));
+    }
+    books.woke(row, reason).await?;
+    Ok(sandbox)
+}
+
+/// Starts what is to run in a sandbox whenever it is awake.
+pub(super) async fn start_services(sandbox: &Sandbox, services: &[Service]) -> Result<()> {
+    for service in services {
+        let options = StartOptions { cwd: service.cwd.clone(), env: service.env.clone(), user: None };
+        sandbox.start(Command::shell(&service.command), options).await?;
+    }
+    Ok(())
+}

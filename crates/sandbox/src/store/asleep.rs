@@ -1,0 +1,22 @@
+//! Which sandboxes are known to sleep. Whether one does is its provider's to say, and an idle one puts itself to sleep
+//! while nobody looks: this is what was noticed of it, so that of all who notice one records it.
+
+use rusqlite::params;
+
+use super::{Store, failed};
+use crate::error::Result;
+use crate::spec::SandboxId;
+
+const WHAT: &str = "note that a sandbox sleeps, or is awake";
+
+impl Store {
+    /// The sandbox was seen asleep, or awake. Whether that is news; of one that is not there (any more) nothing is.
+    pub fn note_asleep(&self, id: &SandboxId, is_asleep: bool) -> Result<bool> {
+        self.write(WHAT, |transaction| {
+            let sql = "UPDATE sandboxes SET is_asleep = ?2 WHERE id = ?1 AND is_asleep <> ?2";
+            let mut statement = transaction.prepare_cached(sql).map_err(failed(WHAT))?;
+            let changed = statement.execute(params![id.as_str(), is_asleep]).map_err(failed(WHAT))?;
+            Ok(changed > 0)
+        })
+    }
+}

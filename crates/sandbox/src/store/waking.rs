@@ -1,0 +1,71 @@
+//! Waking: of all who want a sandbox awake one wakes it and starts its services, and what a killed one has left half done
+//! is known.
+
+use rusqlite::{OptionalExtension, Row, Transaction, params};
+
+use super::making::{execute, gone};
+use super::owner::Owner;
+use super::row::{SandboxRow, by_id, select};
+use super::{Store, failed};
+use crate::error::Result;
+use crate::spec::SandboxId;
+
+/// Whose turn it is to wake a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WakingTurn {
+    /// Ours: say [`Store::finish_waking`] when it is done, or has failed.
+    Ours,
+    /// Ours, and whoever had it before has ended in the middle: some services may run.
+    TakenOver,
+    /// Somebody else's, of this process or another one.
+    Theirs,
+}
+
+const WHAT: &str = "take turns to wake a sandbox";
+
+impl Store {
+    /// Asks for the turn to wake this sandbox. `not_found` if it is not there (any more).
+    pub fn begin_waking(&self, id: &SandboxId) -> Result<WakingTurn> {
+        let this = Owner::this_process()?;
+        self.write(WHAT, |transaction| {
+            by_id(transaction, id)?.ok_or_else(|| gone(id))?;
+            let turn = match waker(transaction, id)? {
+                Some(other) if other.is_alive() => return Ok(WakingTurn::Theirs),
+                Some(_) => WakingTurn::TakenOver,
+                None => WakingTurn::Ours,
+            };
+            let sql = "INSERT OR REPLACE INTO wakes VALUES (?1, ?2, ?3, ?4)";
+            execute(transaction, sql, params![id.as_str(), this.pid, this.start_ticks, this.boot_id])?;
+            Ok(turn)
+        })
+    }
+
+    /// The turn is over.
+    pub fn finish_waking(&self, id: &SandboxId) -> Result<()> {
+        self.write(WHAT, |transaction| execute(transaction, "DELETE FROM wakes WHERE id = ?1", [id.as_str()]))
+    }
+
+    /// The live sandboxes whose waker has ended in the middle of it. Nothing is taken over: ask for the turn.
+    pub fn half_awake(&self) -> Result<Vec<SandboxRow>> {
+        self.read(WHAT, |transaction| {
+            let rows = select(transaction, "WHERE state = 'live' AND id IN (SELECT id FROM wakes)", &[])?;
+            let mut left = Vec::new();
+            for row in rows {
+                if waker(transaction, &row.id)?.is_some_and(|waker| !waker.is_alive()) {
+                    left.push(row);
+                }
+            }
+            Ok(left)
+        })
+    }
+}
+
+fn waker(transaction: &Transaction<'_>, id: &SandboxId) -> Result<Option<Owner>> {
+    let sql = "SELECT owner_pid, owner_start_ticks, owner_boot_id FROM wakes WHERE id = ?1";
+    let mut statement = transaction.prepare_cached(sql).map_err(failed(WHAT))?;
+    statement.query_row([id.as_str()], from_row).optional().map_err(failed(WHAT))
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Owner> {
+    Ok(Owner { pid: row.get(0)?, start_ticks: row.get(1)?, boot_id: row.get(2)? })
+}
