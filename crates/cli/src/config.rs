@@ -1,12 +1,13 @@
 //! The configuration: `EYOT_*` variables over the user's file over the machine's. Flags are laid over it elsewhere.
 //! A key that is not known is refused: a misspelt limit must not be an absent one.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use eyot::SandboxSpec;
+use eyot::{PoolOptions, PoolQuotas, SandboxName, SandboxSpec};
 use serde::Deserialize;
 
 use crate::args::NetworkArg;
@@ -25,6 +26,10 @@ pub struct Config {
     pub log: Option<String>,
     /// What new sandboxes are made of unless flags or a spec say otherwise.
     pub defaults: Defaults,
+    /// How much the sandboxes of each pool may use together.
+    pub quotas: PoolQuotas,
+    /// Image names for pools' sandboxes, and what each stands for: what a model may say, and what it gets.
+    pub images: BTreeMap<String, String>,
 }
 
 /// What new sandboxes are made of.
@@ -91,6 +96,13 @@ impl Config {
         Ok(config)
     }
 
+    /// A pool of this name, whose sandboxes are made of `template` unless they say otherwise.
+    pub fn pool(&self, name: SandboxName, mut template: SandboxSpec) -> PoolOptions {
+        let default_image = template.image.take();
+        let (quotas, images) = (self.quotas, self.images.clone());
+        PoolOptions { name, template, images, default_image, quotas, ..PoolOptions::default() }
+    }
+
     fn from_file(path: &Path) -> Result<Option<Self>, Failure> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -129,7 +141,12 @@ impl Config {
             ttl: variable(&lookup, "EYOT_TTL")?,
             idle_timeout: variable(&lookup, "EYOT_IDLE_TIMEOUT")?,
         };
-        Ok(Self { state: None, log: lookup("EYOT_LOG"), defaults })
+        let quotas = PoolQuotas {
+            max_sandboxes: variable(&lookup, "EYOT_POOL_MAX_SANDBOXES")?,
+            memory_mib: variable(&lookup, "EYOT_POOL_MEMORY_MIB")?,
+            disk_mib: variable(&lookup, "EYOT_POOL_DISK_MIB")?,
+        };
+        Ok(Self { state: None, log: lookup("EYOT_LOG"), defaults, quotas, images: BTreeMap::new() })
     }
 
     fn over(self, below: Self) -> Self {
@@ -137,6 +154,12 @@ impl Config {
             state: self.state.or(below.state),
             log: self.log.or(below.log),
             defaults: self.defaults.over(below.defaults),
+            quotas: PoolQuotas {
+                max_sandboxes: self.quotas.max_sandboxes.or(below.quotas.max_sandboxes),
+                memory_mib: self.quotas.memory_mib.or(below.quotas.memory_mib),
+                disk_mib: self.quotas.disk_mib.or(below.quotas.disk_mib),
+            },
+            images: below.images.into_iter().chain(self.images).collect(),
         }
     }
 }
@@ -239,6 +262,29 @@ mod tests {
         let lookup = |name: &str| (name == "EYOT_TTL").then(|| "soon".to_owned());
         let Err(Failure::Error { error, exit_code }) = Config::from_env(lookup) else { panic!("refused") };
         assert!(error.to_string().contains("EYOT_TTL") && exit_code == USAGE);
+    }
+
+    #[test]
+    fn a_pool_has_the_quotas_and_the_images_that_are_configured() {
+        let lookup = |name: &str| (name == "EYOT_POOL_MAX_SANDBOXES").then(|| "3".to_owned());
+        let below = "[quotas]\nmax_sandboxes = 9\nmemory_mib = 100\n[images]\n\"python:3.12\" = \"host\"\n";
+        let config = Config::from_env(lookup).unwrap().over(Config::parse(below).unwrap());
+        let pool = config.pool(SandboxName::parse("p").unwrap(), SandboxSpec::default());
+        assert_eq!((pool.quotas.max_sandboxes, pool.quotas.memory_mib), (Some(3), Some(100)));
+        assert_eq!(pool.images["python:3.12"], "host");
+        assert!(Config::parse("[quotas]\nmax = 9\n").unwrap_err().contains("unknown field"));
+    }
+
+    #[test]
+    fn the_documented_configuration_is_one_with_every_key() {
+        let page = include_str!("../../../docs/configuration.md");
+        let (_, block) = page.split_once("```toml\n").unwrap();
+        let config = Config::parse(block.split_once("```").unwrap().0).unwrap();
+        let Config { state, log, defaults, quotas, images } = config;
+        assert!(state.is_some() && log.is_some() && !images.is_empty());
+        // A key that is not documented is `None` here, and so in what is printed.
+        let all = format!("{defaults:?} {quotas:?}");
+        assert!(!all.contains("None,") && !all.contains("None }"), "{all}");
     }
 
     #[test]

@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use eyot::{
-    Engine, Error, ErrorKind, PoolOptions, Sandbox, SandboxName, SandboxPool, SandboxProvider, SandboxSpec,
-};
+use eyot::{Engine, Error, ErrorKind, Sandbox, SandboxName, SandboxPool, SandboxProvider, SandboxSpec};
 
 use crate::args::GlobalArgs;
 use crate::config::Config;
@@ -54,9 +52,7 @@ impl Context {
     pub fn pool_of(&self, engine: &Engine, name: SandboxName) -> Result<SandboxPool, Failure> {
         let mut template = SandboxSpec::default();
         self.config.defaults.fill(&mut template, false);
-        let default_image = template.image.take();
-        let options = PoolOptions { name, template, default_image, ..PoolOptions::default() };
-        Ok(engine.pool(options)?)
+        Ok(engine.pool(self.config.pool(name, template))?)
     }
 
     /// The pools of the state folder, with what a killed process has left put right.

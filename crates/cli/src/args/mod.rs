@@ -48,7 +48,7 @@ Examples:
   eyot rm builder                           and gone
 
 Configuration, the first that says something counts: flags, EYOT_* variables,
-~/.config/eyot/config.toml, /etc/eyot/config.toml.";
+~/.config/eyot/config.toml, /etc/eyot/config.toml (docs/configuration.md has the keys).";
 
 /// Computers for AI agents: private Linux sandboxes in about a millisecond.
 #[derive(Debug, Parser)]

@@ -22,6 +22,9 @@ const READ: Item = Item::ratio("read 1 MiB", HOST_READ.name, 5.0);
 const CREATE: Item = Item::ratio("create → ready", SPAWN.name, 3.5);
 const FIRST_EXEC: Item = Item::beside("first exec /bin/true in a new sandbox", OUTPUT.name);
 const DESTROY: Item = Item::plain("destroy");
+const SLEEP: Item = Item::plain("sleep");
+const CREATE_AND_EXEC: Item = Item::plain("create + exec /bin/true");
+const WAKE_AND_EXEC: Item = Item::beside("wake of a sleeping sandbox + exec /bin/true", CREATE_AND_EXEC.name);
 const WHOLE: Item = Item::ratio("create + exec + destroy", super::peers::BWRAP, 0.8);
 const PROGRAM: Item = Item::ratio(super::peers::EYOT_RUN, super::peers::BWRAP, 1.1);
 
@@ -31,6 +34,8 @@ pub struct Rounds<'a> {
     pub provider: &'a dyn SandboxProvider,
     /// The sandbox that is there all the time.
     pub live: &'a Sandbox,
+    /// The id of a sandbox that is put to sleep and woken.
+    pub sleeper: &'a str,
     /// A folder of the benchmark's own, on the disk of the state folder.
     pub folder: &'a Path,
     /// The program `eyot` itself.
@@ -45,6 +50,7 @@ impl Rounds<'_> {
         self.commands(items).await?;
         self.files(items).await?;
         self.fresh(items).await?;
+        self.asleep(items).await?;
         self.programs(items)
     }
 
@@ -93,10 +99,23 @@ impl Rounds<'_> {
         let since = Instant::now();
         sandbox.exec(Run::argv(["/bin/true"]), ExecOptions::default()).await?;
         items.note(FIRST_EXEC, since);
+        items.note(CREATE_AND_EXEC, whole);
         let since = Instant::now();
         sandbox.destroy().await?;
         items.note(DESTROY, since);
         items.note(WHOLE, whole);
+        Ok(())
+    }
+
+    /// The sandbox is another one than the live one, which would lose its connection.
+    async fn asleep(&self, items: &mut Items) -> Result<(), Failure> {
+        let since = Instant::now();
+        self.provider.sleep(self.sleeper).await?;
+        items.note(SLEEP, since);
+        let since = Instant::now();
+        let woken = Sandbox::wake(self.provider, self.sleeper).await?;
+        woken.exec(Run::argv(["/bin/true"]), ExecOptions::default()).await?;
+        items.note(WAKE_AND_EXEC, since);
         Ok(())
     }
 

@@ -44,7 +44,8 @@ async fn measure(
 ) -> Result<Items, Failure> {
     let eyot = std::env::current_exe().map_err(|error| Failure::host("find this program", error))?;
     let live = Sandbox::create(provider, SandboxSpec::default()).await?;
-    let rounds = Rounds { provider, live: &live, folder, eyot: &eyot, peers };
+    let sleeper = Sandbox::create(provider, SandboxSpec::default()).await?;
+    let rounds = Rounds { provider, live: &live, sleeper: sleeper.id().as_str(), folder, eyot: &eyot, peers };
     let progress = progress(context, u64::from(args.rounds + WARM_UP));
     let mut items = Items::default();
     for round in 0..args.rounds + WARM_UP {
@@ -54,6 +55,7 @@ async fn measure(
     }
     progress.finish_and_clear();
     live.destroy().await?;
+    provider.remove(sleeper.id().as_str()).await?;
     Ok(items)
 }
 

@@ -47,3 +47,18 @@ fn causes_are_shown_only_with_v() {
     let verbose = machine.run(&["-v", "--state", &file, "ls"]);
     assert!(verbose.stderr.contains("caused by: "), "{verbose:?}");
 }
+
+#[test]
+fn a_pool_is_held_to_the_configured_quota_and_knows_the_configured_images() {
+    let machine = Machine::new();
+    let file = "[quotas]\nmax_sandboxes = 1\n[images]\n\"python:3.12\" = \"host\"\n";
+    machine.write("home/.config/eyot/config.toml", file);
+    let create = |name: &str, image: &str| {
+        let input = serde_json::json!({ "name": name, "image": image }).to_string();
+        machine.run(&["call", "pool", "sandbox_create", &input])
+    };
+    assert!(create("a", "python:3.12").success().contains("python:3.12"));
+    let refused = create("b", "python:3.12");
+    assert!(refused.code == Some(1) && refused.text().contains("quota"), "{refused:?}");
+    machine.run(&["pool", "rm", "default"]).success();
+}

@@ -8,7 +8,7 @@ use futures_util::TryStreamExt;
 use tokio_util::io::StreamReader;
 
 use crate::args::McpArgs;
-use crate::config::Defaults;
+use crate::config::Config;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::provider;
@@ -19,7 +19,7 @@ use crate::toolsets::toolsets;
 pub async fn run(args: McpArgs, context: &Context) -> Result<u8, Failure> {
     let names: Vec<&str> = args.toolset.iter().map(String::as_str).collect();
     let tools = toolsets(&names, args.workspace_options.as_ref(), &provider::capabilities())?;
-    let options = pool_options(&args, &context.config.defaults)?;
+    let options = pool_options(&args, &context.config)?;
     let engine = context.engine().await?;
     let server = McpServer::new(tools, pools(args.pool.as_ref(), engine, options)?)?;
     let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
@@ -65,16 +65,11 @@ fn pools(named: Option<&SandboxName>, engine: Engine, options: PoolOptions) -> R
     Ok(pools)
 }
 
-fn pool_options(args: &McpArgs, defaults: &Defaults) -> Result<PoolOptions, Failure> {
+fn pool_options(args: &McpArgs, config: &Config) -> Result<PoolOptions, Failure> {
     if args.spec.name.is_some() || args.spec.id.is_some() {
         let failure = Failure::usage("`--name` and `--id` are one sandbox's, and a session has many");
         return Err(failure.hint("`--pool NAME` names a pool that stays"));
     }
-    let template = args.spec.to_spec(defaults)?;
-    let mut options =
-        PoolOptions { default_image: template.image.clone(), template, ..PoolOptions::default() };
-    if let Some(name) = &args.pool {
-        options.name = name.clone();
-    }
-    Ok(options)
+    let name = args.pool.clone().unwrap_or_else(|| PoolOptions::default().name);
+    Ok(config.pool(name, args.spec.to_spec(&config.defaults)?))
 }

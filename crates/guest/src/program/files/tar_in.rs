@@ -48,6 +48,7 @@ pub fn tar_in(
         entries: 0,
         directories: Vec::new(),
         kept: 0,
+        piece: vec![0; COPY_BYTES],
     };
     let allowance = Rc::new(Cell::new(MAX_HEADER_BYTES));
     let input = Input { io, piece: Vec::new(), start: 0, allowance: Rc::clone(&allowance) };
@@ -72,6 +73,8 @@ struct Unpacking {
     /// them.
     directories: Vec<(Vec<u8>, u32, i64)>,
     kept: usize,
+    /// What files are copied through.
+    piece: Vec<u8>,
 }
 
 impl Unpacking {
@@ -123,10 +126,16 @@ impl Unpacking {
             let reason = format!("more than the limit of {} bytes in all", self.max_bytes);
             return Err(Problem::new(Kind::TooLarge, reason));
         }
-        clear(place)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let file = place.open(flags, Mode::RUSR | Mode::WUSR)?;
-        let filled = fill(&file, entry).and_then(|()| Ok(dress(&file, plan.mode, plan.modified)?));
+        let file = match place.open(flags, Mode::RUSR | Mode::WUSR) {
+            Err(Errno::EXIST) => {
+                clear(place)?;
+                place.open(flags, Mode::RUSR | Mode::WUSR)?
+            }
+            file => file?,
+        };
+        let filled =
+            fill(&file, entry, &mut self.piece).and_then(|()| Ok(dress(&file, plan.mode, plan.modified)?));
         if filled.is_err() {
             // Half a file is worse than none; the first failure is the one to tell.
             rustix::fs::unlinkat(&place.parent, &place.name, AtFlags::empty()).unwrap_or_default();
@@ -233,11 +242,10 @@ fn clear(place: &Name) -> Result<(), Problem> {
     }
 }
 
-fn fill<R: Read>(file: &OwnedFd, entry: &mut Entry<'_, R>) -> Result<(), Problem> {
-    let mut piece = vec![0; COPY_BYTES];
+fn fill<R: Read>(file: &OwnedFd, entry: &mut Entry<'_, R>, piece: &mut [u8]) -> Result<(), Problem> {
     let mut left = entry.size();
     while left > 0 {
-        let count = match entry.read(&mut piece).map_err(unreadable)? {
+        let count = match entry.read(piece).map_err(unreadable)? {
             0 => return Err(unreadable(io::ErrorKind::UnexpectedEof.into())),
             count => count,
         };

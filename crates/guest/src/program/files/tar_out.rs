@@ -2,12 +2,10 @@
 //! and devices are left out; owners are always 1000 and have no names. A file that shrinks meanwhile is
 //! filled up with zeros, one that grows is cut: its size stands before its content.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
-
+use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use tar::{Builder, EntryType, Header};
+use tar::{EntryType, Header};
 
 use super::failure::{Kind, Problem};
 use super::locate::{Target, file_type};
@@ -17,6 +15,7 @@ use crate::program::call_io::{CallIo, Stopped};
 use crate::protocol::{Event, Location, MAX_PAYLOAD_BYTES, Reply};
 
 const OWNER: u64 = 1000;
+const BLOCK_BYTES: usize = 512;
 /// What fits into a header without a preceding entry that holds the whole name.
 const SHORT_NAME_BYTES: usize = 100;
 
@@ -33,7 +32,7 @@ pub fn tar_out(root: &Location, io: &mut dyn CallIo) -> Result<Reply, Problem> {
         }
         Err(problem) if problem.kind == Kind::NotDirectory => {
             let (file, stat) = regular::open(&target)?;
-            pack(io, |packer| packer.file(name, file, &stat))
+            pack(io, |packer| packer.file(name, file.into(), &stat))
         }
         Err(problem) => Err(problem),
     }
@@ -44,15 +43,19 @@ fn pack(
     work: impl FnOnce(&mut Packer<'_>) -> Result<(), Problem>,
 ) -> Result<Reply, Problem> {
     io.event(Event::Opened(None))?;
-    let out = BufWriter::with_capacity(MAX_PAYLOAD_BYTES, Outgoing(io));
-    let mut packer = Packer { builder: Builder::new(out) };
+    let mut packer = Packer { io, out: vec![0; MAX_PAYLOAD_BYTES], filled: 0 };
     work(&mut packer)?;
-    packer.builder.finish().and_then(|()| packer.builder.get_mut().flush()).map_err(sent_or_failed)?;
+    // Two empty blocks are the end.
+    packer.bytes(&[0; 2 * BLOCK_BYTES])?;
+    packer.flush()?;
     Ok(Reply::Done)
 }
 
+/// Puts the stream together in frames, which files are read into.
 struct Packer<'i> {
-    builder: Builder<BufWriter<Outgoing<'i>>>,
+    io: &'i mut dyn CallIo,
+    out: Vec<u8>,
+    filled: usize,
 }
 
 impl Packer<'_> {
@@ -60,7 +63,7 @@ impl Packer<'_> {
         if !root.is_empty() {
             self.directory(root, stat)?;
         }
-        while let Some(kind) = walk.next(&*self.builder.get_ref().get_ref().0)? {
+        while let Some(kind) = walk.next(&*self.io)? {
             let name =
                 if root.is_empty() { walk.path().to_vec() } else { [root, b"/", walk.path()].concat() };
             match self.entry(&name, kind, &mut walk) {
@@ -78,7 +81,7 @@ impl Packer<'_> {
     fn entry(&mut self, name: &[u8], kind: FileType, walk: &mut Walk) -> Result<(), Problem> {
         match kind {
             FileType::Directory => {
-                walk.enter(&*self.builder.get_ref().get_ref().0)?;
+                walk.enter(&*self.io)?;
                 self.directory(name, &rustix::fs::fstat(walk.directory())?)
             }
             FileType::RegularFile => match open(walk)? {
@@ -92,14 +95,15 @@ impl Packer<'_> {
 
     fn directory(&mut self, name: &[u8], stat: &Stat) -> Result<(), Problem> {
         let name = [name, b"/"].concat();
-        self.append(header(EntryType::Directory, stat), &name, io::empty())
+        self.append(header(EntryType::Directory, stat), &name)
     }
 
-    fn file(&mut self, name: &[u8], file: File, stat: &Stat) -> Result<(), Problem> {
+    fn file(&mut self, name: &[u8], file: OwnedFd, stat: &Stat) -> Result<(), Problem> {
         let size = regular::size(stat);
         let mut header = header(EntryType::Regular, stat);
         header.set_size(size);
-        self.append(header, name, Exactly { file, left: size })
+        self.append(header, name)?;
+        self.content(&file, size)
     }
 
     fn link(&mut self, name: &[u8], walk: &Walk) -> Result<(), Problem> {
@@ -114,16 +118,16 @@ impl Packer<'_> {
             self.long_name(EntryType::GNULongLink, &to)?;
         }
         fill(&mut header.as_old_mut().linkname, &to);
-        self.append(header, name, io::empty())
+        self.append(header, name)
     }
 
-    fn append(&mut self, mut header: Header, name: &[u8], content: impl Read) -> Result<(), Problem> {
+    fn append(&mut self, mut header: Header, name: &[u8]) -> Result<(), Problem> {
         if name.len() > SHORT_NAME_BYTES {
             self.long_name(EntryType::GNULongName, name)?;
         }
         fill(&mut header.as_old_mut().name, name);
         header.set_cksum();
-        self.builder.append(&header, content).map_err(sent_or_failed)
+        Ok(self.bytes(header.as_bytes())?)
     }
 
     /// The entry that says the whole name, or link target, of the next one.
@@ -133,12 +137,63 @@ impl Packer<'_> {
         header.set_size(name.len() as u64 + 1);
         fill(&mut header.as_old_mut().name, b"././@LongLink");
         header.set_cksum();
-        self.builder.append(&header, name.chain(&b"\0"[..])).map_err(sent_or_failed)
+        self.bytes(header.as_bytes())?;
+        self.bytes(name)?;
+        self.bytes(&[0])?;
+        Ok(self.pad(name.len() as u64 + 1)?)
+    }
+
+    fn bytes(&mut self, mut bytes: &[u8]) -> Result<(), Stopped> {
+        while !bytes.is_empty() {
+            let count = self.room(bytes.len() as u64)?;
+            self.out[self.filled..self.filled + count].copy_from_slice(&bytes[..count]);
+            self.filled += count;
+            bytes = &bytes[count..];
+        }
+        Ok(())
+    }
+
+    /// As many bytes of a file as its header says, and what fills up the last block.
+    fn content(&mut self, file: &OwnedFd, size: u64) -> Result<(), Problem> {
+        let mut left = size;
+        while left > 0 {
+            let wanted = self.room(left)?;
+            let into = &mut self.out[self.filled..self.filled + wanted];
+            let count = match rustix::io::retry_on_intr(|| rustix::io::read(file, &mut *into))? {
+                0 => {
+                    into.fill(0);
+                    wanted
+                }
+                count => count,
+            };
+            self.filled += count;
+            left -= count as u64;
+        }
+        Ok(self.pad(size)?)
+    }
+
+    fn pad(&mut self, size: u64) -> Result<(), Stopped> {
+        let over = (size % BLOCK_BYTES as u64) as usize;
+        self.bytes(&[0; BLOCK_BYTES][..(BLOCK_BYTES - over) % BLOCK_BYTES])
+    }
+
+    /// Makes room for some of so many bytes; at least for one.
+    fn room(&mut self, wanted: u64) -> Result<usize, Stopped> {
+        if self.filled == self.out.len() {
+            self.flush()?;
+        }
+        Ok((self.out.len() - self.filled).min(usize::try_from(wanted).unwrap_or(usize::MAX)))
+    }
+
+    fn flush(&mut self) -> Result<(), Stopped> {
+        self.io.send(&self.out[..self.filled])?;
+        self.filled = 0;
+        Ok(())
     }
 }
 
 /// Opens the regular file that the walk came upon; `None` when it is one no more.
-fn open(walk: &Walk) -> Result<Option<(File, Stat)>, Problem> {
+fn open(walk: &Walk) -> Result<Option<(OwnedFd, Stat)>, Problem> {
     let flags = regular::READ | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = match rustix::fs::openat(walk.directory(), walk.name(), flags, Mode::empty()) {
         Err(Errno::LOOP | Errno::NXIO) => return Ok(None),
@@ -146,7 +201,7 @@ fn open(walk: &Walk) -> Result<Option<(File, Stat)>, Problem> {
     };
     let stat = rustix::fs::fstat(&file)?;
     let is_regular = file_type(&stat) == FileType::RegularFile;
-    Ok(is_regular.then(|| (File::from(file), stat)))
+    Ok(is_regular.then_some((file, stat)))
 }
 
 fn header(kind: EntryType, stat: &Stat) -> Header {
@@ -167,56 +222,14 @@ fn fill(field: &mut [u8; SHORT_NAME_BYTES], name: &[u8]) {
     field[..length].copy_from_slice(&name[..length]);
 }
 
-/// As many bytes of a file as its header says.
-struct Exactly {
-    file: File,
-    left: u64,
-}
-
-impl Read for Exactly {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let wanted = into.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        let mut count = self.file.read(&mut into[..wanted])?;
-        if count == 0 && wanted > 0 {
-            into[..wanted].fill(0);
-            count = wanted;
-        }
-        self.left -= count as u64;
-        Ok(count)
-    }
-}
-
-/// The main channel as a writer.
-struct Outgoing<'i>(&'i mut dyn CallIo);
-
-impl Write for Outgoing<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let piece = &bytes[..bytes.len().min(MAX_PAYLOAD_BYTES)];
-        match self.0.send(piece) {
-            Ok(()) => Ok(piece.len()),
-            Err(Stopped) => Err(io::ErrorKind::ConnectionAborted.into()),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Sending fails only when nobody waits any more; anything else comes from the file.
-fn sent_or_failed(error: io::Error) -> Problem {
-    match error.kind() {
-        io::ErrorKind::ConnectionAborted => Stopped.into(),
-        _ => error.into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::program::files::fake_io::{FakeIo, at, beneath};
     use std::collections::BTreeMap;
     use std::ffi::OsStr;
+    use std::fs::File;
+    use std::io::Read;
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -280,11 +293,33 @@ mod tests {
     fn a_file_that_shrinks_or_grows_keeps_the_size_that_was_announced() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("f"), "12345").unwrap();
-        for (left, expected) in [(8, &b"12345\0\0\0"[..]), (3, b"123")] {
-            let mut content = Vec::new();
-            let file = File::open(dir.path().join("f")).unwrap();
-            Exactly { file, left }.read_to_end(&mut content).unwrap();
-            assert_eq!(content, expected);
+        for (size, expected) in [(8, &b"12345\0\0\0"[..]), (3, b"123")] {
+            let mut io = FakeIo::default();
+            let mut packer = Packer { io: &mut io, out: vec![0; 100], filled: 0 };
+            packer.content(&File::open(dir.path().join("f")).unwrap().into(), size).unwrap();
+            packer.flush().unwrap();
+            let sent = io.sent.concat();
+            assert_eq!((&sent[..size as usize], sent.len()), (expected, BLOCK_BYTES));
+        }
+    }
+
+    #[test]
+    fn entries_are_whole_wherever_a_frame_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let sizes =
+            [0, 1, 511, 512, 513, MAX_PAYLOAD_BYTES - 512, MAX_PAYLOAD_BYTES, 3 * MAX_PAYLOAD_BYTES + 7];
+        for size in sizes {
+            let content: Vec<u8> = (0..size).map(|index| (index % 251) as u8).collect();
+            std::fs::write(dir.path().join(format!("f{size}")), content).unwrap();
+        }
+        let entries = packed(&at(dir.path())).unwrap();
+        for size in sizes {
+            let (_, (_, _, content)) =
+                entries.iter().find(|(name, _)| name.ends_with(format!("/f{size}").as_bytes())).unwrap();
+            assert!(
+                content.len() == size
+                    && content.iter().enumerate().all(|(at, byte)| *byte == (at % 251) as u8)
+            );
         }
     }
 
