@@ -152,6 +152,11 @@ pub(super) async fn need_program(sandbox: &Sandbox, program: &str) -> Check {
     }
 }
 
+/// A deadline that comes after a command has said a word, in milliseconds.
+pub(super) fn after_a_word_ms() -> u64 {
+    1_000 * u64::from(slowness())
+}
+
 /// How many times slower than usual this machine may be, by `EYOT_SLOWNESS`: 1 unless it says otherwise. An emulated
 /// processor needs more; so every patience, and every deadline by which something must have begun, is that much longer.
 pub(super) fn slowness() -> u32 {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::Fixture;
-use super::check::{Check, cases, ensure, ensure_eq, output, promptly, sh, slowness, with_spec};
+use super::check::{
+    Check, after_a_word_ms, cases, ensure, ensure_eq, output, promptly, sh, slowness, with_spec,
+};
 use super::tree::cleared;
 use crate::exec::{ExecEvent, ExecOptions, ExecResult, Outcome};
 use crate::sandbox::Sandbox;
@@ -29,10 +31,11 @@ async fn timed(sandbox: &Sandbox, line: &str, timeout_ms: u64) -> Check<ExecResu
 }
 
 async fn a_deadline_ends_a_command_with_its_output_so_far(sandbox: Sandbox) -> Check {
-    let result = timed(&sandbox, "echo out; echo err >&2; sleep 86400", 500).await?;
+    let deadline = after_a_word_ms();
+    let result = timed(&sandbox, "echo out; echo err >&2; sleep 86400", deadline).await?;
     ensure_eq!(result.outcome, Outcome::TimedOut);
     ensure_eq!((&result.stdout[..], &result.stderr[..]), (&b"out\n"[..], &b"err\n"[..]));
-    ensure_eq!(result.timeout_ms, Some(500));
+    ensure_eq!(result.timeout_ms, Some(deadline));
     ensure!(!result.may_still_be_running, "the kill was not confirmed");
     ensure_eq!(output(&sandbox, "echo next").await?, "next");
     Ok(())
@@ -52,10 +55,12 @@ async fn a_deadline_is_never_early(sandbox: Sandbox) -> Check {
 }
 
 async fn a_deadline_flattens_to_124_and_adds_its_sentence_only_there(sandbox: Sandbox) -> Check {
-    let result = timed(&sandbox, "printf half >&2; sleep 86400", 300).await?;
+    let deadline = after_a_word_ms();
+    let result = timed(&sandbox, "printf half >&2; sleep 86400", deadline).await?;
     let flat = result.flatten();
     ensure_eq!((flat.exit_code, flat.timed_out, flat.aborted), (124, true, false));
-    ensure!(flat.stderr.starts_with("half\n") && flat.stderr.contains("300"), "stderr is {:?}", flat.stderr);
+    let sentence = flat.stderr.strip_prefix("half\n").unwrap_or_default();
+    ensure!(sentence.contains(&deadline.to_string()), "stderr is {:?}", flat.stderr);
     ensure_eq!(&result.stderr[..], b"half");
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::check::{Check, Failure, cases, ensure, ensure_eq, need_program, promptly};
+use super::check::{Check, Failure, after_a_word_ms, cases, ensure, ensure_eq, need_program, promptly};
 use super::stdin::fed;
 use super::tree::cleared;
 use crate::exec::{ExecEvent, ExecOptions, ExecResult, ExecStream, Outcome, PtySize, Stdin};
@@ -168,7 +168,7 @@ async fn what_is_typed_is_echoed_and_read_by_lines(sandbox: Sandbox) -> Check {
 }
 
 async fn a_deadline_ends_a_command_on_a_terminal(sandbox: Sandbox) -> Check {
-    let options = ExecOptions { timeout_ms: Some(500), ..terminal(24, 80) };
+    let options = ExecOptions { timeout_ms: Some(after_a_word_ms()), ..terminal(24, 80) };
     let line = "trap '' INT TERM HUP; echo out; setsid sleep 86442 & sleep 86442; sleep 86442";
     let result = promptly("the deadline", sandbox.exec(line, options)).await??;
     ensure_eq!((result.outcome, result.stdout_text().as_str()), (Outcome::TimedOut, "out\r\n"));

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::StreamExt;
 
 use super::Fixture;
-use super::check::{Check, Failure, cases, ensure, ensure_eq, ensure_fails, promptly, until, with_spec};
+use super::check::{
+    Check, Failure, after_a_word_ms, cases, ensure, ensure_eq, ensure_fails, promptly, until, with_spec,
+};
 use crate::CancellationToken;
 use crate::exec::Stdin;
 use crate::sandbox::Sandbox;
@@ -141,11 +143,13 @@ async fn anvia_a_file_that_may_not_be_run_is_the_result_126(sandbox: Sandbox) ->
 }
 
 async fn anvia_a_deadline_is_a_result_with_124_and_partial_output(sandbox: Sandbox) -> Check {
-    let exec = WorkspaceExec { timeout_ms: Some(500), ..shell("echo out; exec sleep 86460") };
+    let deadline = after_a_word_ms();
+    let exec = WorkspaceExec { timeout_ms: Some(deadline), ..shell("echo out; exec sleep 86460") };
     let result = run(&sandbox, exec).await?;
     ensure_eq!((result.exit_code, result.timed_out, result.aborted), (124, true, false));
     ensure_eq!(result.stdout, "out\n");
-    ensure!(result.stderr.contains("500") && result.duration_ms >= 500, "{result:?}");
+    let said = result.stderr.contains(&deadline.to_string());
+    ensure!(said && result.duration_ms >= deadline, "{result:?}");
     Ok(())
 }
 
