@@ -58,8 +58,8 @@ pub use observer::{
 };
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, Place, SandboxPath, WorkspacePath};
 pub use pool::{
-    DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, POOL_WORKDIR, PoolCreate, PoolCreated, PoolEntry, PoolOptions,
-    PoolQuotas, PoolStatus, Preview, SandboxPool, Service,
+    DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, MAX_OPEN_PORTS, POOL_WORKDIR, PoolCreate, PoolCreated,
+    PoolEntry, PoolOptions, PoolQuotas, PoolStatus, Preview, SandboxPool, Service,
 };
 pub use process::{
     LiveProcess, LiveProcesses, Log, LogChunk, LogQuery, LogRange, LogStream, ProcessId, ProcessInfo,

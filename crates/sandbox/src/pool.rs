@@ -27,7 +27,7 @@ use crate::transfer::{Transfer, Transferred, transfer};
 use browse::Forwards;
 use member::{Member, Up};
 
-pub use browse::Preview;
+pub use browse::{MAX_OPEN_PORTS, Preview};
 pub(crate) use make::Noted;
 pub use options::{
     DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, POOL_WORKDIR, PoolCreate, PoolCreated, PoolEntry, PoolOptions,
@@ -165,7 +165,10 @@ impl SandboxPool {
     /// source that nobody has made has nothing to copy, and is `not_found`: its name is more likely a slip.
     pub async fn transfer(&self, from: &str, to: &str, what: &Transfer) -> Result<Transferred> {
         self.live(from).await?;
-        let (source, target) = (self.get(from).await?, self.get(to).await?);
+        let source = self.get(from).await?;
+        // A slip in the source's path makes no sandbox.
+        crate::transfer::find(&source, what).await?;
+        let target = self.get(to).await?;
         let moved = transfer(&source, &target, what).await?;
         let kind = EventKind::Transferred {
             from: from.to_owned(),

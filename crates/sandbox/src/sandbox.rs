@@ -16,6 +16,7 @@ mod replay;
 mod run;
 mod search;
 mod stdin;
+mod unobserved;
 mod waits;
 mod watch;
 mod write;

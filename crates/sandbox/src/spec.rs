@@ -387,7 +387,7 @@ impl SandboxSpec {
         check_user(self.user.as_deref())?;
         check_capabilities(&self.security.drop_capabilities)?;
         if self.image.as_deref().is_some_and(|image| image.trim().is_empty() || image.contains('\0')) {
-            return Err(Error::invalid("image", "must not be empty"));
+            return Err(Error::invalid("image", "must not be empty, and has no null byte"));
         }
         self.id = Some(id.clone());
         self.name = Some(name.clone());

@@ -3,17 +3,19 @@
 //! was.
 
 mod count;
+mod staged;
 
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::ByteStream;
 use crate::error::{Error, ErrorKind, Result};
-use crate::files::{ByteRange, CreateDirOptions, FileStat, RemoveOptions, TarInOptions, WriteOptions};
+use crate::files::{ByteRange, FileStat, TarInOptions, WriteOptions};
 use crate::path::SandboxPath;
 use crate::sandbox::Sandbox;
 use crate::spec::Limits;
 use count::Counter;
+use staged::Staged;
 
 /// What is copied, and where to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,12 +44,21 @@ pub struct Transferred {
 /// are; a link that is named itself is followed. `not_found`, `is_directory`, `not_directory`, `permission`, `quota`; an
 /// error says which side it comes from.
 pub async fn transfer(from: &Sandbox, to: &Sandbox, what: &Transfer) -> Result<Transferred> {
-    let (source, target) = (from.resolve_path(&what.from_path)?, to.resolve_path(&what.to_path)?);
+    let (source, stat) = find(from, what).await?;
+    let target = to.resolve_path(&what.to_path)?;
+    match stat.is_directory {
+        true => copy_tree((from, &source), &stat, (to, &target)).await,
+        false => copy_file((from, &source), &stat, (to, &target)).await,
+    }
+}
+
+/// What is to be copied, if it is there and may be.
+pub(crate) async fn find(from: &Sandbox, what: &Transfer) -> Result<(SandboxPath, FileStat)> {
+    let source = from.resolve_path(&what.from_path)?;
     let stat = from.stat(source.as_str()).await?;
-    match (stat.is_directory, what.recursive) {
-        (true, true) => copy_tree((from, &source), (to, &target)).await,
-        (true, false) => Err(is_directory(from, &what.from_path)),
-        (false, _) => copy_file((from, &source), &stat, (to, &target)).await,
+    match stat.is_directory && !what.recursive {
+        true => Err(is_directory(from, &what.from_path)),
+        false => Ok((source, stat)),
     }
 }
 
@@ -67,28 +78,34 @@ async fn copy_file((from, source): At<'_>, stat: &FileStat, (to, target): At<'_>
     Ok(Transferred { files: 1, bytes })
 }
 
-/// Unpacks the tree beside its target and moves it there once it is complete.
-async fn copy_tree((from, source): At<'_>, (to, target): At<'_>) -> Result<Transferred> {
+/// Unpacks the tree near its target and moves it there once it is complete.
+async fn copy_tree((from, source): At<'_>, stat: &FileStat, (to, target): At<'_>) -> Result<Transferred> {
     check_tree((from, source), (to, target))?;
     check_target(to, target).await?;
-    let staging = target.parent().resolve(&format!(".eyot-transfer-{}", uuid::Uuid::now_v7().simple()))?;
-    to.create_dir(staging.as_str(), CreateDirOptions { recursive: true }).await?;
-    let unstaged = Staged { sandbox: to.clone(), path: staging.clone(), armed: true };
-    let copied = unpack((from, source), (to, &staging), target).await;
-    let removed = unstaged.remove().await;
-    let copied = copied?;
+    let staged = Staged::make(to, target).await?;
+    let copied = unpack((from, source), to, &staged).await;
+    let placed = match copied {
+        Ok(copied) => staged.put(source.file_name(), stat, target).await.map(|()| copied),
+        Err(error) => Err(error),
+    };
+    let removed = staged.remove().await;
+    let copied = placed?;
     removed.map(|()| copied)
 }
 
 fn check_tree((from, source): At<'_>, (to, target): At<'_>) -> Result<()> {
     if source.is_root() || target.is_root() {
-        return Err(Error::invalid("path", "a sandbox's whole root can't be copied, or copied to"));
+        return Err(Error::invalid("path", "must not be a sandbox's whole root, on either side"));
     }
     let is_inside = from.id() == to.id() && target.strip_prefix(source).is_some();
     match is_inside {
-        true => Err(Error::invalid("to_path", "a directory can't be copied to a place inside of itself")),
+        true => Err(into_itself()),
         false => Ok(()),
     }
+}
+
+fn into_itself() -> Error {
+    Error::invalid("to_path", "must not lie inside of the directory that is copied")
 }
 
 /// Nothing, or an empty directory.
@@ -109,49 +126,21 @@ async fn check_target(to: &Sandbox, target: &SandboxPath) -> Result<()> {
     }
 }
 
-async fn unpack((from, source): At<'_>, (to, staging): At<'_>, target: &SandboxPath) -> Result<Transferred> {
-    let counter = Counter::default();
+async fn unpack((from, source): At<'_>, to: &Sandbox, staged: &Staged) -> Result<Transferred> {
+    // Links and shared folders can lead a target inside of its source, where it would be packed while it grows.
+    let counter = Counter::watching_for(staged.name());
     let counted = counter.clone();
     let tar: ByteStream = from
         .tar_out(source.as_str())
         .await?
-        .map(move |piece| piece.inspect(|bytes| counted.see(bytes)))
+        .map(move |piece| {
+            piece.and_then(|bytes| if counted.see(&bytes) { Ok(bytes) } else { Err(into_itself()) })
+        })
         .boxed();
     // The tree is as large as its sandbox let it become; what the target can hold is the target's to say.
     let options = TarInOptions { max_total_bytes: Limits::MAX, max_entries: Limits::MAX };
-    to.tar_in(staging.as_str(), tar, options).await?;
-    let unpacked = staging.resolve(source.file_name())?;
-    to.rename(unpacked.as_str(), target.as_str()).await?;
-    Ok(counter.seen())
-}
-
-/// A directory that goes, whatever becomes of the copying: also when nobody waits for it any more.
-struct Staged {
-    sandbox: Sandbox,
-    path: SandboxPath,
-    armed: bool,
-}
-
-const ALL_OF_IT: RemoveOptions = RemoveOptions { recursive: true, force: true };
-
-impl Staged {
-    async fn remove(mut self) -> Result<()> {
-        let removed = self.sandbox.remove(self.path.as_str(), ALL_OF_IT).await;
-        self.armed = false;
-        removed
-    }
-}
-
-impl Drop for Staged {
-    fn drop(&mut self) {
-        if !self.armed {
-            return;
-        }
-        let (sandbox, path) = (self.sandbox.clone(), self.path.clone());
-        tokio::spawn(async move {
-            if let Err(error) = sandbox.remove(path.as_str(), ALL_OF_IT).await {
-                tracing::warn!(%error, "remove what a transfer that was given up has left");
-            }
-        });
+    match to.tar_in(staged.path().as_str(), tar, options).await {
+        Err(_) if counter.has_met() => Err(into_itself()),
+        unpacked => unpacked.map(|_| counter.seen()),
     }
 }

@@ -7,9 +7,12 @@ use serde::Serialize;
 use tokio::task::AbortHandle;
 
 use super::SandboxPool;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::forward::PortForward;
 use crate::spec::SandboxName;
+
+/// The most ports that a pool keeps open: each is a descriptor of this process, and a model may ask for every one.
+pub const MAX_OPEN_PORTS: usize = 100;
 
 /// Where a port of a sandbox can be reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -51,7 +54,11 @@ impl Forwards {
         let forward = Forward { url, task };
         let own = forward.url.clone();
         // Somebody may have opened it meanwhile: theirs stays, ours closes.
-        let url = self.lock().entry(key).or_insert(forward).url.clone();
+        let mut open = self.lock();
+        if open.len() >= MAX_OPEN_PORTS && !open.contains_key(&key) {
+            return Err(no_room(name, port));
+        }
+        let url = open.entry(key).or_insert(forward).url.clone();
         let is_new = url == own;
         Ok((Preview { url }, is_new))
     }
@@ -64,6 +71,12 @@ impl Forwards {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(SandboxName, u16), Forward>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn no_room(name: &SandboxName, port: u16) -> Error {
+    let message = format!("open port {port} of sandbox `{name}`: {MAX_OPEN_PORTS} ports are open, the limit");
+    Error::new(ErrorKind::Quota, message)
+        .with_hint("one that is open can be used again; a sandbox's are closed when it is removed")
 }
 
 /// Serves until the pool is gone.

@@ -2,39 +2,33 @@
 //! act on; what is meant but written otherwise (3.0 for 3, `null` for nothing) is put right.
 
 mod expectation;
+mod problems;
 
 use serde_json::{Map, Value};
 
 use expectation::{expectation, fits, shown};
-
-/// The longest list of problems; whoever makes more hears of the first ones.
-const MAX_PROBLEMS: usize = 20;
+use problems::Problems;
 
 /// The arguments put right, or everything that is wrong with them, a line each.
 pub(super) fn check(schema: &Value, mut input: Value) -> Result<Value, String> {
     if !input.is_object() {
         return Err(format!("the arguments must be an object, got {}", shown(&input)));
     }
-    let mut problems = Vec::new();
+    let mut problems = Problems::default();
     value("", schema, &mut input, &mut problems);
-    if problems.is_empty() {
-        return Ok(input);
+    match problems.is_empty() {
+        true => Ok(input),
+        false => Err(problems.told()),
     }
-    let more = problems.len().saturating_sub(MAX_PROBLEMS);
-    problems.truncate(MAX_PROBLEMS);
-    if more > 0 {
-        problems.push(format!("and {more} more"));
-    }
-    Err(problems.join("\n"))
 }
 
-fn value(at: &str, schema: &Value, input: &mut Value, problems: &mut Vec<String>) {
+fn value(at: &str, schema: &Value, input: &mut Value, problems: &mut Problems) {
     if let Some(choices) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
         return any_of(at, choices, input, problems);
     }
     make_integer(schema, input);
     if !fits(schema, input) {
-        return problems.push(format!("`{at}` must be {}, got {}", expectation(schema), shown(input)));
+        return problems.add(|| format!("`{at}` must be {}, got {}", expectation(schema), shown(input)));
     }
     match input {
         Value::Object(fields) => object(at, schema, fields, problems),
@@ -50,10 +44,10 @@ fn value(at: &str, schema: &Value, input: &mut Value, problems: &mut Vec<String>
 }
 
 /// The first choice that it fits counts. Where only one choice is of its kind, what is wrong with it by that one is told.
-fn any_of(at: &str, choices: &[Value], input: &mut Value, problems: &mut Vec<String>) {
+fn any_of(at: &str, choices: &[Value], input: &mut Value, problems: &mut Problems) {
     let mut of_its_kind = Vec::new();
     for choice in choices {
-        let (mut tried, mut wrong) = (input.clone(), Vec::new());
+        let (mut tried, mut wrong) = (input.clone(), Problems::default());
         value(at, choice, &mut tried, &mut wrong);
         if wrong.is_empty() {
             *input = tried;
@@ -66,8 +60,10 @@ fn any_of(at: &str, choices: &[Value], input: &mut Value, problems: &mut Vec<Str
     if let [only] = of_its_kind.as_mut_slice() {
         return problems.append(only);
     }
-    let expected: Vec<_> = choices.iter().map(expectation).collect();
-    problems.push(format!("`{at}` must be {}, got {}", expected.join(", or "), shown(input)));
+    problems.add(|| {
+        let expected: Vec<_> = choices.iter().map(expectation).collect();
+        format!("`{at}` must be {}, got {}", expected.join(", or "), shown(input))
+    });
 }
 
 /// What is written as 3.0 and meant as 3.
@@ -85,7 +81,7 @@ fn make_integer(schema: &Value, input: &mut Value) {
     }
 }
 
-fn object(at: &str, schema: &Value, fields: &mut Map<String, Value>, problems: &mut Vec<String>) {
+fn object(at: &str, schema: &Value, fields: &mut Map<String, Value>, problems: &mut Problems) {
     let none = Map::new();
     let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
     let required: Vec<&str> = match schema.get("required").and_then(Value::as_array) {
@@ -95,13 +91,15 @@ fn object(at: &str, schema: &Value, fields: &mut Map<String, Value>, problems: &
     let is_optional = |name: &str| known.contains_key(name) && !required.contains(&name);
     fields.retain(|name, field| !(field.is_null() && is_optional(name) && !takes_null(&known[name])));
     for name in required.iter().filter(|name| !fields.contains_key(**name)) {
-        let expected = known.get(*name).map_or_else(|| "there".to_owned(), expectation);
-        problems.push(format!("`{}` is missing; it must be {expected}", inside(at, name)));
+        problems.add(|| {
+            let expected = known.get(*name).map_or_else(|| "there".to_owned(), expectation);
+            format!("`{}` is missing; it must be {expected}", inside(at, name))
+        });
     }
     for (name, field) in fields.iter_mut() {
         match (known.get(name), schema.get("additionalProperties")) {
             (Some(schema), _) => value(&inside(at, name), schema, field, problems),
-            (None, Some(Value::Bool(false))) => problems.push(unknown(at, name, known)),
+            (None, Some(Value::Bool(false))) => problems.add(|| unknown(at, name, known)),
             (None, Some(others)) => value(&inside(at, name), others, field, problems),
             (None, None) => {}
         }
@@ -118,13 +116,16 @@ fn inside(at: &str, name: &str) -> String {
 
 /// How alike two names must be (0 to 1) to be taken for one another.
 const ALIKE: f64 = 0.75;
+/// A longer name, in bytes, is no slip of the pen, and comparing it takes its time.
+const MAX_ALIKE_BYTES: usize = 100;
 
 fn unknown(at: &str, name: &str, known: &Map<String, Value>) -> String {
     let name_shown = shown(&Value::String(inside(at, name)));
     let name_shown = name_shown.trim_matches('"');
     let likeness = |other: &str| strsim::jaro_winkler(&folded(name), &folded(other));
-    let best = known.keys().map(|other| (likeness(other), other)).max_by(|a, b| a.0.total_cmp(&b.0));
-    match best {
+    let short = (name.len() <= MAX_ALIKE_BYTES).then_some(known);
+    let others = short.into_iter().flat_map(Map::keys).map(|other| (likeness(other), other));
+    match others.max_by(|a, b| a.0.total_cmp(&b.0)) {
         Some((likeness, other)) if likeness >= ALIKE => {
             format!("`{name_shown}` is unknown; did you mean `{}`?", inside(at, other))
         }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::clip::clip;
 use crate::error::Error;
 
 /// What a call answers: content for the model, the same as data where the tool declares a shape, and whether it failed.
@@ -40,8 +41,9 @@ impl ToolOutput {
         }
     }
 
-    /// A failure, as a sentence that says what to do otherwise.
+    /// A failure, as a sentence that says what to do otherwise. One that repeats a megabyte of arguments keeps its ends.
     pub fn error(sentence: impl Into<String>) -> Self {
+        let sentence = clip(&sentence.into(), |_| "so much is not repeated".to_owned());
         Self { is_error: true, ..Self::text(sentence) }
     }
 

@@ -70,6 +70,14 @@ impl Seen {
     }
 }
 
+/// Refuses an argument with a null byte, which no word of a shell can have, by its own name.
+pub(super) fn no_null(name: &str, value: Option<&str>) -> Result<()> {
+    match value.is_some_and(|value| value.contains('\0')) {
+        true => Err(Error::invalid(name, "must not contain a null byte")),
+        false => Ok(()),
+    }
+}
+
 /// A text as one word of a shell.
 pub(super) fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))

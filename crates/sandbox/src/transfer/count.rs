@@ -1,7 +1,9 @@
-//! How many files, and how many bytes of them, pass by in a tar stream. Only headers are looked at; a stream that is no tar
-//! is whoever unpacks it to refuse.
+//! How many files, and how many bytes of them, pass by in a tar stream, and whether a given name does. Only headers and
+//! long names are looked at; a stream that is no tar is whoever unpacks it to refuse.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use memchr::memmem;
 
 use super::Transferred;
 
@@ -15,31 +17,59 @@ struct State {
     header: Vec<u8>,
     /// Bytes of content and of its filling up that still come before the next header.
     content_left: u64,
+    /// The content is the name of the next entry, as much of it as has come.
+    long_name: Option<Vec<u8>>,
+    /// The name that must not be met.
+    forbidden: Vec<u8>,
+    has_met: bool,
     seen: Transferred,
 }
 
 /// A header, and what contents are filled up to.
 const BLOCK_BYTES: usize = 512;
+/// A header begins with the entry's name, if that is not longer.
+const NAME_BYTES: usize = 100;
+
+/// The longest name that is looked at; the kernel's own limit is below it.
+const MAX_NAME_BYTES: u64 = 16 << 10;
 
 impl Counter {
-    /// Looks at the next bytes of the stream.
-    pub(super) fn see(&self, mut bytes: &[u8]) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// A counter that says when an entry's path has this directory in it.
+    pub(super) fn watching_for(name: &str) -> Self {
+        let counter = Self::default();
+        counter.lock().forbidden = format!("{name}/").into_bytes();
+        counter
+    }
+
+    /// Looks at the next bytes of the stream; whether that name was not in them, nor before.
+    pub(super) fn see(&self, mut bytes: &[u8]) -> bool {
+        let mut state = self.lock();
         while !bytes.is_empty() {
             bytes = match state.content_left {
                 0 => state.see_header(bytes),
                 left => {
                     let passed = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
                     state.content_left -= passed as u64;
+                    state.see_content(&bytes[..passed]);
                     &bytes[passed..]
                 }
             };
         }
+        !state.has_met
+    }
+
+    /// Whether the name that was watched for has passed by.
+    pub(super) fn has_met(&self) -> bool {
+        self.lock().has_met
     }
 
     /// What has passed by.
     pub(super) fn seen(&self) -> Transferred {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).seen
+        self.lock().seen
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -54,10 +84,26 @@ impl State {
                 self.seen.files += 1;
                 self.seen.bytes = self.seen.bytes.saturating_add(size);
             }
+            let is_name = self.header[156] == b'L' && size <= MAX_NAME_BYTES;
+            self.long_name = is_name.then(Vec::new);
+            self.has_met |= self.is_forbidden(&self.header[..NAME_BYTES]);
             self.content_left = size.checked_next_multiple_of(BLOCK_BYTES as u64).unwrap_or(u64::MAX);
             self.header.clear();
         }
         &bytes[taken..]
+    }
+
+    fn see_content(&mut self, bytes: &[u8]) {
+        let Some(name) = &mut self.long_name else { return };
+        name.extend_from_slice(bytes);
+        if self.content_left == 0 {
+            let name = self.long_name.take().unwrap_or_default();
+            self.has_met |= self.is_forbidden(&name);
+        }
+    }
+
+    fn is_forbidden(&self, name: &[u8]) -> bool {
+        !self.forbidden.is_empty() && memmem::find(name, &self.forbidden).is_some()
     }
 }
 
@@ -99,8 +145,25 @@ mod tests {
         stream.extend([0; 1024]);
         for step in [1, 7, 512, 600, 10_000] {
             let counter = Counter::default();
-            stream.chunks(step).for_each(|piece| counter.see(piece));
+            assert!(stream.chunks(step).all(|piece| counter.see(piece)));
             assert_eq!(counter.seen(), Transferred { files: 3, bytes: 513 + 512 }, "{step}");
+        }
+    }
+
+    #[test]
+    fn a_directory_s_name_is_met_in_short_and_in_long_paths() {
+        let mut short = entry(b'5', b"00000000000", 0);
+        short[..8].copy_from_slice(b"t/.mine/");
+        let mut long = entry(b'L', b"00000000310", 200);
+        long[BLOCK_BYTES + 150..BLOCK_BYTES + 157].copy_from_slice(b".mine/y");
+        let mut content = entry(b'0', b"00000000310", 200);
+        content[BLOCK_BYTES..BLOCK_BYTES + 6].copy_from_slice(b".mine/");
+        for (stream, met) in [(&short, true), (&long, true), (&content, false)] {
+            for step in [1, 100, 10_000] {
+                let counter = Counter::watching_for(".mine");
+                let unmet = stream.chunks(step).map(|piece| counter.see(piece)).last();
+                assert_eq!((unmet, counter.has_met()), (Some(!met), met), "{step}");
+            }
         }
     }
 }

@@ -1,11 +1,13 @@
 //! A part of a text file by lines, bounded in lines and bytes; only what is needed of the file is read.
 
+use std::time::Duration;
+
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
-use super::{Workspace, text};
+use super::{DEFAULT_TIMEOUT_MS, Workspace, text};
 use crate::driver::ByteStream;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::files::ByteRange;
 
 /// Which part of a text file. Each number must be at least 1.
@@ -55,13 +57,22 @@ pub struct TextPage {
 }
 
 impl Workspace {
-    /// Reads a page of a text file. Past the end it is empty. The spec's `limits.max_file_bytes` does not apply.
+    /// Reads a page of a text file. Past the end it is empty. The spec's `limits.max_file_bytes` does not apply; its
+    /// `limits.timeout_ms` (or [`DEFAULT_TIMEOUT_MS`]) does: looking for a line may take long in a file that claims to be any
+    /// size, and ends with `timeout` then.
     pub async fn read_text_file_page(&self, path: &str, options: PageOptions) -> Result<TextPage> {
         let (path, place) = self.place("read_text_file_page", path)?;
         options.check()?;
         let stream =
             self.sandbox.read_stream_at(&place, path.as_str(), ByteRange::default(), u64::MAX).await?;
-        Ok(Window::read(stream, options).await?.page(options))
+        let timeout_ms = self.sandbox.info().spec.limits.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS);
+        let read = tokio::time::timeout(Duration::from_millis(timeout_ms), Window::read(stream, options)).await;
+        let window = read.unwrap_or_else(|_elapsed| {
+            let why = format!("looking for line {} took more than {timeout_ms} ms", options.start_line);
+            let error = Error::new(ErrorKind::Timeout, why).with_hint("run sed or tail, which can take longer");
+            Err(self.sandbox.failed("read file", &path)(error))
+        })?;
+        Ok(window.page(options))
     }
 }
 

@@ -19,12 +19,14 @@ const SAVE: &str = r#"command mkdir -p /tmp/.eyot-shell && {
 pub(super) fn line(command: &str) -> String {
     // The trap comes first: the state may say that every line is traced. Read-only variables refuse to be set again, which is as it should be. A `.` that fails must not end a shell that
     // stops at errors.
-    let restore = format!("if [ -r {FOLDER}/state ]; then . {FOLDER}/state; fi >/dev/null 2>&1 || :");
+    let restore = format!("if [ -f {FOLDER}/state ]; then . {FOLDER}/state; fi >/dev/null 2>&1 || :");
     let trap = quote(&format!("{{ [ -n \"${{__eyot_saved-}}\" ] || {{ {SAVE}; }}; }} 2>/dev/null"));
     let command = quote(command);
     // The status goes where no variable of the session is.
     let end = format!("{{ set -- \"$?\"; {SAVE}; __eyot_saved=1; exit \"$1\"; }} 2>/dev/null");
-    format!("trap {trap} EXIT\n{restore}\neval {command}\n{end}")
+    // One compound command: it is read as a whole before aliases are there, and before a syntax error in the command
+    // confuses the reading of what stands behind it.
+    format!("{{\ntrap {trap} EXIT\n{restore}\neval {command}\n{end}\n}}")
 }
 
 /// The line that forgets the session.

@@ -53,15 +53,23 @@ pub(super) fn numbered<'a>(
         let fits = fitting(&line, shown.len(), max_characters.map(|most| most - characters));
         shown.push_str(&line[..fits]);
         if fits < line.len() {
-            let number = first + index;
-            shown.push_str(&format!(
-                "\n[eyot: the rest is left out, from line {number} on; use `view_range` to see it]"
-            ));
+            shown.push_str(&left_out(first + index, index == 0));
             break;
         }
         characters += if max_characters.is_some() { line.chars().count() } else { 0 };
     }
     shown
+}
+
+/// What is said in place of the rest. A line that is too long by itself is no shorter in another range.
+fn left_out(line: usize, alone: bool) -> String {
+    match alone {
+        true => format!(
+            "\n[eyot: the rest of line {line} is left out; a range begins with a whole line, so look at it with bash, \
+             for example with cut -c]"
+        ),
+        false => format!("\n[eyot: the rest is left out, from line {line} on; use `view_range` to see it]"),
+    }
 }
 
 /// How many bytes of a line may be shown, after so many bytes and with so many characters left.
@@ -172,8 +180,11 @@ mod tests {
     fn what_is_too_long_is_cut_and_said_to_be() {
         let shown = |most| numbered(["äöü", "b"].into_iter(), 1, Some(most));
         assert_eq!(shown(19), "     1\täöü\n     2\tb");
-        let note = "\n[eyot: the rest is left out, from line 1 on; use `view_range` to see it]";
+        let note = "\n[eyot: the rest of line 1 is left out; a range begins with a whole line, so look at it with bash, \
+                    for example with cut -c]";
         assert_eq!(shown(8), format!("     1\tä{note}"));
+        let note = "\n[eyot: the rest is left out, from line 2 on; use `view_range` to see it]";
+        assert_eq!(shown(18), format!("     1\täöü\n     2\t{note}"));
         let long = numbered(std::iter::repeat("x"), 1, None);
         assert!(long.len() < MAX_TEXT_BYTES + 200 && long.ends_with("use `view_range` to see it]"));
     }

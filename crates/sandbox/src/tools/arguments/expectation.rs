@@ -112,7 +112,10 @@ fn of_type(name: &str, schema: &Value) -> String {
 }
 
 fn number(noun: &str, plain: &str, schema: &Value) -> String {
-    match (schema.get("minimum"), schema.get("maximum")) {
+    // An integer above 0 is one of at least 1.
+    let above = schema.get("exclusiveMinimum").and_then(Value::as_i64).filter(|_| noun == "integer");
+    let least = schema.get("minimum").cloned().or_else(|| above.map(|above| above.saturating_add(1).into()));
+    match (least, schema.get("maximum")) {
         (Some(least), None) if least.as_f64() == Some(0.0) => format!("a non-negative {noun}"),
         (Some(least), None) if least.as_f64() == Some(1.0) && noun == "integer" => {
             "a positive integer".to_owned()

@@ -72,7 +72,7 @@ fn answer(result: &ExecResult, timeout: Option<f64>, stdout: &str, stderr: &str)
     let shown = end_of(joined.trim());
     let shown = if shown.is_empty() { "(no output)" } else { shown };
     match result.outcome {
-        Outcome::Cancelled => ToolOutput::error(format!("{shown}\n\n{}", aborted(result))),
+        Outcome::Cancelled => ToolOutput::text(format!("{shown}\n\n{}", aborted(result))).with_error(true),
         outcome => match outcome.exit_code() {
             0 => ToolOutput::text(shown),
             code => ToolOutput::text(format!("{shown}\n\nCommand exited with code {code}")),

@@ -10,7 +10,7 @@ use crate::tools::context::ToolContext;
 use crate::tools::definition::ToolDef;
 use crate::tools::names;
 use crate::tools::output::ToolOutput;
-use crate::tools::running::{Tail, quote, run};
+use crate::tools::running::{Tail, no_null, quote, run};
 
 const DESCRIPTION: &str =
     "Find files by filename pattern using shell find -name semantics. Returns matching file paths.";
@@ -32,6 +32,8 @@ pub(super) fn tool() -> Result<ToolDef> {
 }
 
 async fn glob(context: ToolContext, asked: Glob) -> Result<ToolOutput> {
+    no_null("pattern", Some(&asked.pattern))?;
+    no_null("path", asked.path.as_deref())?;
     let sandbox = context.sandbox(None).await?;
     let (mut paths, mut said) = (Paths::default(), Tail::new(4 << 10));
     let take = |stream, piece: &bytes::Bytes| {

@@ -7,10 +7,11 @@ use super::units;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::ExecOptions;
 use crate::process::LogStream;
+use crate::sandbox::Sandbox;
 use crate::tools::context::ToolContext;
 use crate::tools::definition::ToolDef;
 use crate::tools::output::ToolOutput;
-use crate::tools::running::{Tail, quote, run};
+use crate::tools::running::{Tail, no_null, quote, run};
 
 const DESCRIPTION: &str =
     "Search file contents for a regex pattern. Returns matching lines with file paths and line numbers.";
@@ -40,7 +41,11 @@ pub(super) fn tool() -> Result<ToolDef> {
 }
 
 async fn grep(context: ToolContext, asked: Grep) -> Result<ToolOutput> {
+    no_null("pattern", Some(&asked.pattern))?;
+    no_null("path", asked.path.as_deref())?;
+    no_null("include", asked.include.as_deref())?;
     let sandbox = context.sandbox(None).await?;
+    check_searchable(&sandbox, asked.path.as_deref().filter(|path| !path.is_empty())).await?;
     let (mut lines, mut said) = (Lines::default(), Tail::new(16 << 10));
     let take = |stream, piece: &bytes::Bytes| {
         match stream {
@@ -52,7 +57,25 @@ async fn grep(context: ToolContext, asked: Grep) -> Result<ToolOutput> {
     let result = run(&context, &sandbox, line(&asked), ExecOptions::default(), take).await?;
     match result.map_or(0, |result| result.outcome.exit_code()) {
         0 | 1 => Ok(ToolOutput::text(lines.shown())),
+        code if said.text().trim().is_empty() => {
+            let message = format!("grep failed: it exited with code {code}");
+            Err(Error::new(ErrorKind::Invalid, message)
+                .with_hint("a pattern with large repetitions needs more memory than there is"))
+        }
         _ => Err(Error::new(ErrorKind::Invalid, format!("grep failed: {}", said.text()))),
+    }
+}
+
+/// Refuses a path that names a FIFO, a socket or a device: the search would wait for it, or never end. What is missing is
+/// the search's own to tell.
+async fn check_searchable(sandbox: &Sandbox, path: Option<&str>) -> Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    match sandbox.stat(path).await {
+        Ok(stat) if !stat.is_file && !stat.is_directory => {
+            let why = Error::new(ErrorKind::Invalid, "is neither a file nor a directory");
+            Err(sandbox.failed("search", path)(why))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -60,7 +83,12 @@ async fn grep(context: ToolContext, asked: Grep) -> Result<ToolOutput> {
 fn line(asked: &Grep) -> String {
     let literal = asked.literal.unwrap_or_default();
     let include = asked.include.as_deref().filter(|include| !include.is_empty()).map(quote);
-    let path = asked.path.as_deref().filter(|path| !path.is_empty()).unwrap_or(".");
+    let path = match asked.path.as_deref() {
+        None | Some("") => ".",
+        // To both, it would be standard input.
+        Some("-") => "./-",
+        Some(path) => path,
+    };
     let (pattern, path) = (quote(&asked.pattern), quote(path));
     let mut rg = "rg --line-number --with-filename --color never".to_owned();
     let mut grep = format!("grep -rnH {}", if literal { "-F" } else { "-E" });
@@ -169,5 +197,7 @@ mod tests {
             Grep { pattern: "-e '".into(), path: None, include: Some("*.rs".into()), literal: Some(true) };
         let expected = r"if rg --version >/dev/null 2>&1; then exec rg --line-number --with-filename --color never --fixed-strings --glob '*.rs' -- '-e '\''' '.'; else exec grep -rnH -F --include='*.rs' -- '-e '\''' '.'; fi";
         assert_eq!(line(&asked), expected);
+        let asked = Grep { pattern: "x".into(), path: Some("-".into()), include: None, literal: None };
+        assert!(line(&asked).contains("-- 'x' './-'; else"), "{}", line(&asked));
     }
 }

@@ -42,12 +42,16 @@ async fn read(sandbox: &Sandbox, asked: &Read) -> Result<String> {
     let mut window = Window::of(asked);
     let mut file = sandbox.read_stream(&asked.path, ByteRange::default()).await?;
     while let Some(piece) = file.next().await {
+        let was_done = window.line >= window.end;
         window.take(&piece?);
         if window.total_bytes > MAX_BUFFERED_READ_BYTES {
             let why = format!("it has more than {MAX_BUFFERED_READ_BYTES} bytes");
             let error =
                 Error::new(ErrorKind::TooLarge, why).with_hint("use bash, for example sed -n '1,100p'");
             return Err(sandbox.failed("read file", &asked.path)(error));
+        }
+        if !was_done && window.is_complete() {
+            break;
         }
     }
     window.shown(asked).map_err(|error| match error.kind() {
@@ -103,6 +107,11 @@ impl Window {
             rest = &rest[line.len() + usize::from(ended)..];
         }
         self.line += memchr_iter(b'\n', rest).count() as u64;
+    }
+
+    /// Every line that was asked for is here and will be shown: neither the rest of the file nor its length matters.
+    fn is_complete(&self) -> bool {
+        self.line >= self.end && self.text().is_ok_and(|text| !cut(text).is_cut)
     }
 
     /// Nothing that follows can be shown.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::search::GlobOptions;
 use crate::tools::{MAX_TEXT_BYTES, ToolContent, ToolContext, ToolDef, ToolOutput};
 
@@ -42,7 +42,11 @@ pub(super) fn tool() -> Result<ToolDef> {
 async fn run(context: ToolContext, args: Args) -> Result<ToolOutput> {
     let sandbox = context.sandbox(args.sandbox.as_deref()).await?;
     let (written, pattern) = split(&args.pattern);
-    let cwd = sandbox.resolve_path(args.cwd.as_deref().unwrap_or("."))?;
+    if pattern.is_empty() {
+        let message = format!("`{}` ends with `/`, and only files are found", args.pattern);
+        return Err(Error::invalid("pattern", message).with_hint("`dir/*` finds the files in a directory"));
+    }
+    let cwd = sandbox.resolve_path(args.cwd.as_deref().filter(|cwd| !cwd.is_empty()).unwrap_or("."))?;
     let root = if written.is_empty() { cwd } else { cwd.resolve(written)? };
     let prefix = root.as_str().trim_end_matches('/').to_owned();
     let options =

@@ -17,9 +17,10 @@ struct Args {
     #[serde(default)]
     #[schemars(extend("default" = image::PREFERRED))]
     image: Option<String>,
-    /// It sleeps when nobody has used it for so many milliseconds, and wakes with its files when it is used
+    /// It sleeps when nobody has used it for so many milliseconds (1000 at least), and wakes with its files when it is used
+    // One that slept after less would do so again before the call that woke it was done.
     #[serde(default)]
-    #[schemars(range(min = 1), extend("default" = 600_000))]
+    #[schemars(range(min = 1_000, max = 9_007_199_254_740_992_u64), extend("default" = 600_000))]
     sleep_after_ms: Option<u64>,
 }
 

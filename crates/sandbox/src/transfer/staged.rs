@@ -1,0 +1,107 @@
+//! Where a tree is unpacked before it is complete: a directory in the nearest directory that is there on the way to the
+//! target, so that a failure leaves no parents behind either. It goes whatever becomes of the copying.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::files::{CreateDirOptions, FileStat, RemoveOptions};
+use crate::path::SandboxPath;
+use crate::sandbox::Sandbox;
+
+const ALL_OF_IT: RemoveOptions = RemoveOptions { recursive: true, force: true };
+/// That its owner may write to a directory.
+const OWNER_WRITES: u32 = 0o200;
+
+/// A directory that goes, also when nobody waits for the copying any more.
+pub(super) struct Staged {
+    sandbox: Sandbox,
+    path: SandboxPath,
+    armed: bool,
+}
+
+impl Staged {
+    /// Makes it, on the file system that `target` is to lie on.
+    pub(super) async fn make(sandbox: &Sandbox, target: &SandboxPath) -> Result<Self> {
+        let mut near = target.parent();
+        while !near.is_root() && !sandbox.exists(near.as_str()).await? {
+            near = near.parent();
+        }
+        let path = near.resolve(&format!(".eyot-transfer-{}", uuid::Uuid::now_v7().simple()))?;
+        sandbox.create_dir(path.as_str(), CreateDirOptions { recursive: false }).await?;
+        Ok(Self { sandbox: sandbox.clone(), path, armed: true })
+    }
+
+    /// The directory.
+    pub(super) fn path(&self) -> &SandboxPath {
+        &self.path
+    }
+
+    /// Its own name, which no other directory has.
+    pub(super) fn name(&self) -> &str {
+        self.path.file_name()
+    }
+
+    /// Moves a tree in it, which `was` so at its source, to the target, whose parents are made.
+    pub(super) async fn put(&self, name: &str, was: &FileStat, target: &SandboxPath) -> Result<()> {
+        self.sandbox.create_dir(target.parent().as_str(), CreateDirOptions { recursive: true }).await?;
+        let tree = self.path.resolve(name)?;
+        let read_only = was.mode.filter(|mode| mode & OWNER_WRITES == 0);
+        match (self.sandbox.rename(tree.as_str(), target.as_str()).await, read_only) {
+            // The name of its parent stands in a directory: whoever moves one must be able to write to it.
+            (Err(error), Some(mode)) if error.kind() == ErrorKind::Permission => {
+                let mode = mode & 0o7777;
+                self.chmod(&format!("{:o}", mode | OWNER_WRITES), &tree, error).await?;
+                self.sandbox.rename(tree.as_str(), target.as_str()).await?;
+                let lost = Error::new(ErrorKind::Permission, "its permission bits could not be set");
+                self.chmod(&format!("{mode:o}"), target, self.sandbox.failed("copy to", target)(lost)).await
+            }
+            (renamed, _) => renamed,
+        }
+    }
+
+    /// Removes it with what is still in it.
+    pub(super) async fn remove(mut self) -> Result<()> {
+        let removed = self.clear().await;
+        self.armed = false;
+        removed
+    }
+
+    /// Half a tree may have directories that nothing can be removed from.
+    async fn clear(&self) -> Result<()> {
+        match self.sandbox.remove(self.path.as_str(), ALL_OF_IT).await {
+            Err(error) if error.kind() == ErrorKind::Permission => {
+                self.chmod("u+rwx", &self.path, error).await?;
+                self.sandbox.remove(self.path.as_str(), ALL_OF_IT).await
+            }
+            removed => removed,
+        }
+    }
+
+    /// Changes the mode of a directory, a symbolic one of everything below as well; `otherwise` where that can't be done.
+    async fn chmod(&self, mode: &str, path: &SandboxPath, otherwise: Error) -> Result<()> {
+        let argv = match mode.starts_with(char::is_numeric) {
+            true => vec!["chmod", mode, path.as_str()],
+            false => vec!["chmod", "-R", mode, path.as_str()],
+        };
+        match self.sandbox.run_unobserved(argv).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(otherwise),
+            Err(error) => {
+                tracing::debug!(%error, "change the mode of what a transfer made");
+                Err(otherwise)
+            }
+        }
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if !self.armed {
+            return;
+        }
+        let left = Self { sandbox: self.sandbox.clone(), path: self.path.clone(), armed: false };
+        tokio::spawn(async move {
+            if let Err(error) = left.clear().await {
+                tracing::warn!(%error, "remove what a transfer that was given up has left");
+            }
+        });
+    }
+}
