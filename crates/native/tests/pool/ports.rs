@@ -1,6 +1,6 @@
 //! Ports of sandboxes, seen from the host.
 
-use eyot::ErrorKind;
+use eyot::{ErrorKind, MAX_OPEN_PORTS};
 use libtest_mimic::{Failed, Trial};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -13,6 +13,7 @@ pub fn trials() -> Vec<Trial> {
         trial("the_same_port_has_the_same_url_and_another_sandbox_another", same_url),
         trial("a_connection_to_a_port_where_nobody_listens_is_closed", nobody_listens),
         trial("a_preview_ends_with_its_sandbox_and_with_its_pool", ends),
+        trial("so_many_ports_are_open_at_once_and_no_more", limit),
     ]
 }
 
@@ -79,4 +80,19 @@ async fn refused(url: &str) -> Result<(), Failed> {
         tokio::task::yield_now().await;
     }
     Ok(())
+}
+
+async fn limit() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let pool = session.pool("p")?;
+    let last = u16::try_from(MAX_OPEN_PORTS)?;
+    for port in 1..=last {
+        pool.browse("a", port).await?;
+    }
+    let error = pool.browse("b", 1).await.err().map(|error| error.kind());
+    ensure(error == Some(ErrorKind::Quota), format!("{error:?}"))?;
+    pool.browse("a", last).await?;
+    pool.remove("a").await?;
+    pool.browse("b", 1).await?;
+    Ok(pool.close().await?)
 }

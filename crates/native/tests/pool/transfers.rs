@@ -15,6 +15,9 @@ pub fn trials() -> Vec<Trial> {
         trial("a_tree_goes_to_a_free_path_or_an_empty_directory", tree_onto_what_is_there),
         trial("a_tree_that_does_not_fit_leaves_the_target_as_it_was", too_large),
         trial("a_tree_is_not_copied_into_itself", into_itself),
+        trial("a_tree_is_not_copied_into_itself_by_way_of_a_link_either", into_itself_by_link),
+        trial("a_tree_with_closed_directories_is_copied_as_it_is", closed),
+        trial("a_tree_that_can_not_be_read_whole_leaves_nothing_in_the_target", unreadable),
         trial("what_is_missing_is_named_with_its_sandbox", missing),
         trial("a_file_of_any_bytes_and_names_of_any_bytes_come_across", any_bytes),
         trial("a_tree_of_many_files_comes_across_whole", many_files),
@@ -144,6 +147,54 @@ async fn into_itself() -> Result<(), Failed> {
     Ok(pool.close().await?)
 }
 
+async fn into_itself_by_link() -> Result<(), Failed> {
+    let (_session, pool) = pool().await?;
+    let a = pool.get("a").await?;
+    output(
+        &a,
+        &format!("{TREE} && ln -s t/sub way && mkdir -p t/{0}/{0} && ln -s t/{0}/{0} long", "n".repeat(90)),
+    )
+    .await?;
+    let before = output(&a, "find t | sort").await?;
+    for target in ["way/x", "way/x/y/z", "long/x"] {
+        let error = pool.transfer("a", "a", &what("t", target, true)).await.err().ok_or("it was copied")?;
+        let said = "`to_path` must not lie inside of the directory that is copied";
+        ensure(error.to_string() == said, format!("{target}: {error}"))?;
+    }
+    let after = output(&a, "find t | sort").await?;
+    ensure(after == before, format!("{before}\n---\n{after}"))?;
+    Ok(pool.close().await?)
+}
+
+/// As Go's module cache has them, say.
+async fn closed() -> Result<(), Failed> {
+    let (_session, pool) = pool().await?;
+    let (a, b) = (pool.get("a").await?, pool.get("b").await?);
+    output(&a, "mkdir -p t/in/er && echo x > t/in/er/f && chmod 444 t/in/er/f && chmod -R a-w t").await?;
+    pool.transfer("a", "b", &what("t", "x/t", true)).await?;
+    let (from, to) = (
+        output(&a, "cd t && find . -printf '%P %y %m\n' | sort").await?,
+        output(&b, "cd x/t && find . -printf '%P %y %m\n' | sort").await?,
+    );
+    ensure(from == to, format!("{from}\n---\n{to}"))?;
+    ensure(output(&b, "ls -A . x").await? == ".:\nx\n\nx:\nt", "left over")?;
+    Ok(pool.close().await?)
+}
+
+async fn unreadable() -> Result<(), Failed> {
+    let (_session, pool) = pool().await?;
+    let (a, b) = (pool.get("a").await?, pool.get("b").await?);
+    output(&a, "mkdir -p t/a/b t/z && echo x > t/a/b/f && chmod 500 t/a/b t/a && echo x > t/z/secret && chmod 0 t/z/secret").await?;
+    let error =
+        pool.transfer("a", "b", &what("t", "new/parents/t", true)).await.err().ok_or("it was copied")?;
+    ensure(
+        error.kind() == ErrorKind::Permission && error.to_string().contains("z/secret"),
+        error.to_string(),
+    )?;
+    ensure(output(&b, "ls -A").await?.is_empty(), output(&b, "ls -lAR").await?)?;
+    Ok(pool.close().await?)
+}
+
 async fn missing() -> Result<(), Failed> {
     let (session, pool) = pool().await?;
     let error = pool.transfer("a", "b", &what("none", "x", true)).await.err().ok_or("it was copied")?;
@@ -152,7 +203,7 @@ async fn missing() -> Result<(), Failed> {
     pool.get("a").await?;
     let error = pool.transfer("a", "b", &what("none", "x", true)).await.err().ok_or("it was copied")?;
     ensure(error.kind() == ErrorKind::NotFound && error.to_string().contains("none"), error.to_string())?;
-    ensure(!pool.get("b").await?.exists("x").await?, "something was made")?;
+    ensure(pool.list().await?.len() == 1, "a sandbox was made")?;
     Ok(pool.close().await?)
 }
 

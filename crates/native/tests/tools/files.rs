@@ -156,6 +156,7 @@ async fn globs() -> Result<(), Failed> {
         (json!({ "pattern": "../*.md", "cwd": "src" }), vec!["../a.md", "../b.md"]),
         (json!({ "pattern": "/home/user/a.*" }), vec!["/home/user/a.md"]),
         (json!({ "pattern": "*.none" }), vec![]),
+        (json!({ "pattern": "*.md", "cwd": "" }), vec!["a.md", "b.md"]),
     ];
     for (input, files) in cases {
         let answer = session.ok("glob", input.clone()).await?;
@@ -165,6 +166,8 @@ async fn globs() -> Result<(), Failed> {
     ensure(said.contains("nowhere"), said)?;
     let said = session.refusal("glob", json!({ "pattern": "[" })).await?;
     ensure(said.contains('['), said)?;
+    let said = session.refusal("glob", json!({ "pattern": "src/" })).await?;
+    ensure(said.starts_with("`pattern` `src/` ends with `/`"), said)?;
     session.close().await
 }
 

@@ -10,6 +10,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("coding_what_was_written_is_read_whatever_its_name", names),
         trial("coding_a_huge_file_is_read_by_its_lines_in_bounded_memory", huge),
+        trial("coding_lines_that_a_limit_names_are_read_without_the_rest_of_a_huge_file", head),
         trial("coding_a_file_that_is_not_utf_8_is_said_to_be_so", not_text),
         trial("coding_reading_a_directory_or_nothing_is_an_error_that_names_it", not_a_file),
         trial("coding_wrong_arguments_are_refused_with_what_was_expected", wrong),
@@ -37,6 +38,12 @@ async fn huge() -> Result<(), Failed> {
     ensure(first.ends_with(marker), first)?;
     let hole = computer.error("read", json!({ "path": "hole" })).await?;
     ensure(hole.contains("it has more than 1073741824 bytes"), hole)
+}
+
+async fn head() -> Result<(), Failed> {
+    let computer = Computer::new("coding")?;
+    computer.ok("bash", json!({ "command": "printf 'one\\ntwo\\n' > hole; truncate -s 2T hole" })).await?;
+    same(computer.ok("read", json!({ "path": "hole", "offset": 2, "limit": 1 })).await?, "two")
 }
 
 async fn not_text() -> Result<(), Failed> {

@@ -14,6 +14,8 @@ pub fn trials() -> Vec<Trial> {
         trial("coding_glob_finds_by_name_and_shows_a_line_feed_in_a_name", glob),
         trial("coding_a_path_that_looks_like_an_option_harms_nothing", options),
         trial("coding_glob_stops_at_a_thousand", many),
+        trial("coding_a_search_of_a_fifo_is_refused_and_does_not_wait_for_it", fifo),
+        trial("coding_a_null_byte_is_told_by_the_name_of_its_argument", null),
     ]
 }
 
@@ -81,4 +83,29 @@ async fn many() -> Result<(), Failed> {
     computer.ok("bash", json!({ "command": "mkdir m && cd m && seq 1 5000 | xargs touch" })).await?;
     let found = computer.ok("glob", json!({ "pattern": "*", "path": "m" })).await?;
     ensure(found.lines().count() == 1_000, format!("{} lines", found.lines().count()))
+}
+
+async fn fifo() -> Result<(), Failed> {
+    let computer = computer().await?;
+    computer.ok("bash", json!({ "command": "mkfifo pipe; ln -s pipe link; echo hay > ./-" })).await?;
+    for path in ["pipe", "link", "/dev/zero"] {
+        let error = computer.error("grep", json!({ "pattern": "x", "path": path })).await?;
+        let expected = format!("search `{path}` in sandbox `default`: is neither a file nor a directory");
+        same(error, expected)?;
+    }
+    // Neither is one that lies in a directory waited for, nor standard input, which grep calls `-`.
+    let found = computer.ok("grep", json!({ "pattern": "^hay$" })).await?;
+    ensure(found.ends_with("-:1:hay"), found)?;
+    same(computer.ok("grep", json!({ "pattern": "hay", "path": "-" })).await?, "./-:1:hay")
+}
+
+async fn null() -> Result<(), Failed> {
+    let computer = computer().await?;
+    for (tool, argument) in [("grep", "pattern"), ("grep", "include"), ("glob", "pattern"), ("glob", "path")]
+    {
+        let mut input = json!({ "pattern": "x" });
+        input[argument] = "a\0b".into();
+        same(computer.error(tool, input).await?, format!("`{argument}` must not contain a null byte"))?;
+    }
+    Ok(())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Fixture;
-use super::check::{Check, cases, ensure, ensure_eq, ensure_fails, output, with_spec};
+use super::check::{Check, cases, ensure, ensure_eq, ensure_fails, need_program, output, with_spec};
 use super::read::with_file_limit;
 use crate::error::Error;
 use crate::files::{CreateDirOptions, FileType, RemoveOptions};
@@ -36,6 +36,7 @@ cases! {
     a_page_of_zero_lines_or_bytes_or_from_line_zero_is_invalid(sandbox) needs [Beneath];
     a_page_of_what_is_no_regular_file_fails(sandbox) needs [Beneath];
     a_page_is_not_held_to_the_limit_on_files(fixture) needs [Beneath];
+    f5_a_line_that_a_huge_sparse_file_does_not_have_is_looked_for_until_the_deadline(fixture) needs [Beneath, Shell];
 }
 
 fn is(error: Result<(), Error>, sentence: &str) -> Check {
@@ -357,6 +358,21 @@ async fn a_page_is_not_held_to_the_limit_on_files(fixture: Arc<dyn Fixture>) -> 
         ensure_fails!(workspace.read_file("large").await, TooLarge);
         let page = workspace.read_text_file_page("large", bytes(100)).await?;
         ensure_eq!(facts(&page), ("x".repeat(100).as_str(), Some(1), None, Some(TruncatedBy::Bytes)));
+        Ok(())
+    })
+    .await
+}
+
+async fn f5_a_line_that_a_huge_sparse_file_does_not_have_is_looked_for_until_the_deadline(
+    fixture: Arc<dyn Fixture>,
+) -> Check {
+    let mut spec = fixture.spec();
+    spec.limits.timeout_ms = Some(2_000);
+    with_spec(&*fixture, spec, async |sandbox: Sandbox| {
+        need_program(&sandbox, "truncate").await?;
+        output(&sandbox, "truncate -s 2T sparse").await?;
+        let second = PageOptions { start_line: 2, ..PageOptions::default() };
+        ensure_fails!(sandbox.workspace().read_text_file_page("sparse", second).await, Timeout);
         Ok(())
     })
     .await

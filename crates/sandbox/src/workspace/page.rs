@@ -66,10 +66,12 @@ impl Workspace {
         let stream =
             self.sandbox.read_stream_at(&place, path.as_str(), ByteRange::default(), u64::MAX).await?;
         let timeout_ms = self.sandbox.info().spec.limits.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS);
-        let read = tokio::time::timeout(Duration::from_millis(timeout_ms), Window::read(stream, options)).await;
+        let read =
+            tokio::time::timeout(Duration::from_millis(timeout_ms), Window::read(stream, options)).await;
         let window = read.unwrap_or_else(|_elapsed| {
             let why = format!("looking for line {} took more than {timeout_ms} ms", options.start_line);
-            let error = Error::new(ErrorKind::Timeout, why).with_hint("run sed or tail, which can take longer");
+            let error =
+                Error::new(ErrorKind::Timeout, why).with_hint("run sed or tail, which can take longer");
             Err(self.sandbox.failed("read file", &path)(error))
         })?;
         Ok(window.page(options))

@@ -133,3 +133,48 @@ async fn a_call_that_is_cancelled_before_it_begins_does_nothing() {
     assert_eq!(output.as_text(), "the call of `shell` was cancelled");
     assert!(output.is_error && driver.log.lines().is_empty());
 }
+
+#[tokio::test]
+async fn a_hundred_thousand_wrong_arguments_are_counted_and_only_the_first_put_into_words() {
+    let input: serde_json::Map<_, _> = (0..100_000).map(|n| (format!("a{n}"), json!(n))).collect();
+    let text = refusal("shell", input.into()).await;
+    assert_eq!(text.lines().count(), 21);
+    assert!(text.ends_with("\nand 99981 more"), "{text}");
+    let text = refusal("shell", json!({ "command": "true", ("timeout_ms".repeat(100_000)): 1 })).await;
+    assert!(text.contains("is unknown; there are: `command`") && text.len() < 300, "{text}");
+}
+
+#[tokio::test]
+async fn an_error_that_would_repeat_a_megabyte_keeps_its_ends() {
+    let driver = Scripted::new(&[]);
+    let name = "x".repeat(1 << 20);
+    let answer = handle_tool_call(&context(&driver), &toolset("pool").unwrap(), &name, json!({})).await;
+    let text = answer.as_text();
+    assert!(text.starts_with("there is no tool `xxx") && text.ends_with("`sandbox_list`, `transfer`"));
+    assert!(
+        answer.is_error && text.contains("bytes are left out here") && text.len() < 66_000,
+        "{}",
+        text.len()
+    );
+}
+
+#[tokio::test]
+async fn a_number_above_a_bound_is_told_as_a_range() {
+    let tools = toolset("workspace").unwrap();
+    for timeout in [0, -1, 300_001] {
+        let input = json!({ "command": "true", "timeoutMs": timeout });
+        let answer = handle_tool_call(&context(&Scripted::new(&[])), &tools, "exec_command", input).await;
+        let expected = format!("`timeoutMs` must be an integer from 1 to 300000, got {timeout}");
+        assert_eq!(answer.as_text(), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_sandbox_that_would_sleep_before_it_can_be_used_is_refused() {
+    for number in [0_u64, 1, 999, u64::MAX] {
+        let text = refusal("sandbox_create", json!({ "sandbox": "a", "sleep_after_ms": number })).await;
+        let expected =
+            format!("`sleep_after_ms` must be an integer from 1000 to 9007199254740992, got {number}");
+        assert_eq!(text, expected);
+    }
+}
