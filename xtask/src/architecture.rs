@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::process::{cargo, output, root};
+use crate::rules;
 
 /// Checks every rule, and says all that is wrong at once.
 pub fn check() -> Result<(), String> {
@@ -17,6 +18,7 @@ pub fn check() -> Result<(), String> {
         wrong.extend(dropped_results(&name, &text));
     }
     wrong.extend(threats_without_a_test(&sources)?);
+    wrong.extend(rules::without_a_test(&sources)?);
     match wrong.is_empty() {
         true => Ok(()),
         false => Err(format!("the architecture's rules are broken:\n  {}", wrong.join("\n  "))),

@@ -7,6 +7,7 @@ mod machine;
 mod packages;
 mod process;
 mod programs;
+mod rules;
 mod test;
 
 use std::process::ExitCode;

@@ -25,6 +25,9 @@ pub fn trials() -> Vec<Trial> {
         trial("workspace_a_process_that_could_not_start_takes_no_place", failed_start),
         trial("workspace_a_stubborn_process_is_killed_after_its_grace", stubborn),
         trial("workspace_a_port_is_listed_waited_for_and_reached_from_the_host", port),
+        trial("workspace_ports_are_listed_in_the_order_of_the_options", ports),
+        trial("workspace_a_process_that_was_asked_to_end_takes_its_children_along", grandchildren),
+        trial("workspace_processes_that_ended_take_no_place", ended),
     ]
 }
 
@@ -284,4 +287,38 @@ async fn port() -> Result<(), Failed> {
     });
     let page = page.await??;
     ensure(page.ends_with("from inside"), page)
+}
+
+async fn ports() -> Result<(), Failed> {
+    let computer = with(json!({ "ports": [3001, 80, 3000] }))?;
+    let listed = computer.ok("list_ports", json!({})).await?;
+    let names: Vec<_> = listed.lines().filter_map(|line| line.split_once("\t127.0.0.1:")).collect();
+    let order: Vec<_> = names.iter().map(|(name, _)| *name).collect();
+    ensure(order == ["3001/tcp", "80/tcp", "3000/tcp"], &listed)?;
+    // They stay where they are.
+    same(computer.ok("list_ports", json!({})).await?, listed)
+}
+
+async fn grandchildren() -> Result<(), Failed> {
+    let computer = all()?;
+    let script = "sh -c 'sleep 86471 & sleep 86471' & setsid sleep 86471 & echo up; wait";
+    computer.ok("start_process", json!({ "command": "sh", "args": ["-c", script] })).await?;
+    computer.sandbox().await?.wait_for_line("p1".parse()?, "up", 60_000).await?;
+    computer.ok("stop_process", json!({ "processId": "p1" })).await?;
+    let left =
+        computer.ok("exec_command", json!({ "command": "pgrep", "args": ["-f", "sleep 86471"] })).await?;
+    same(left, "exit_code: 1")
+}
+
+async fn ended() -> Result<(), Failed> {
+    let computer = with(json!({ "process": { "maxProcesses": 1 } }))?;
+    for number in 1..=3 {
+        let input = json!({ "command": "sh", "args": ["-c", format!("exit {number}")] });
+        computer.ok("start_process", input).await?;
+        computer.sandbox().await?.wait(format!("p{number}").parse()?).await?;
+    }
+    let listed = computer.ok("list_processes", json!({})).await?;
+    let codes: Vec<_> = listed.lines().filter(|line| line.starts_with("exit_code: ")).collect();
+    ensure(codes == ["exit_code: 1", "exit_code: 2", "exit_code: 3"], &listed)?;
+    ensure(listed.matches("status: exited").count() == 3, listed)
 }

@@ -30,6 +30,7 @@ cases! {
     a_ttl_is_not_early(fixture) needs [Shell, Deadlines];
     an_idle_timeout_destroys_a_sandbox_that_nobody_uses(fixture) needs [Deadlines];
     an_idle_timeout_does_not_count_while_the_sandbox_is_used(fixture) needs [Shell, Deadlines];
+    a_started_process_does_not_keep_its_sandbox_from_being_idle(fixture) needs [Shell, Deadlines, Processes];
     deadlines_that_are_switched_off_destroy_nothing(fixture) needs [Shell, Deadlines];
 }
 
@@ -241,6 +242,14 @@ async fn an_idle_timeout_does_not_count_while_the_sandbox_is_used(fixture: Arc<d
         tokio::time::sleep(Duration::from_millis(200)).await;
         sandbox.0.exists("x").await?;
     }
+    let provider = fixture.provider();
+    until("its removal", async || Ok(!listed(&*provider, &name).await?)).await
+}
+
+async fn a_started_process_does_not_keep_its_sandbox_from_being_idle(fixture: Arc<dyn Fixture>) -> Check {
+    let (sandbox, name) = mortal(&*fixture, None, Some(500)).await?;
+    // It even writes all the time: a use is what comes from outside.
+    sandbox.0.start("while :; do echo on; sleep 0.1; done", StartOptions::default()).await?;
     let provider = fixture.provider();
     until("its removal", async || Ok(!listed(&*provider, &name).await?)).await
 }

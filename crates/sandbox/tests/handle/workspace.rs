@@ -153,6 +153,21 @@ async fn a_stream_yields_chunks_with_their_text_and_then_one_exit() {
 }
 
 #[tokio::test]
+async fn a_stream_s_error_comes_after_what_was_written_and_instead_of_the_exit() {
+    let driver = Scripted::new(&[]);
+    let workspace = driver.sandbox().await.workspace();
+    let mut commands = driver.commands();
+    let mut events = workspace.exec_stream(command("x")).await.unwrap();
+    let running = commands.recv().await.unwrap();
+    running.stdout(b"so far");
+    running.events.send(Err(error(ErrorKind::Unavailable))).unwrap();
+    let first = events.next().await.unwrap().unwrap();
+    assert!(matches!(first, WorkspaceExecEvent::Stdout { text, .. } if text == "so far"));
+    assert_eq!(events.next().await.unwrap().unwrap_err().kind(), ErrorKind::Unavailable);
+    assert!(events.next().await.is_none());
+}
+
+#[tokio::test]
 async fn callbacks_see_every_byte_also_beyond_the_cap() {
     let driver = Scripted::new(&[]);
     let limits = Limits { max_output_bytes: Some(1), ..Limits::default() };
