@@ -15,6 +15,7 @@ pub fn trials() -> Vec<Trial> {
         trial("node_22_is_used_where_the_pool_has_an_image_of_that_name", preferred),
         trial("an_image_that_is_named_and_not_there_is_refused_with_what_to_do", unknown),
         trial("k9_no_model_reads_the_host_by_naming_a_path_as_an_image", host_paths),
+        trial("of_many_who_make_one_sandbox_at_once_none_is_told_of_a_difference", at_once),
         trial("a_sandbox_that_is_there_stays_and_the_answer_says_in_what_it_differs", again),
     ]
 }
@@ -74,5 +75,21 @@ async fn again() -> Result<(), Failed> {
     ensure_eq(other, differs)?;
     let files = session.ok("glob", json!({ "sandbox": "a", "pattern": "*" })).await?;
     ensure_eq(files, json!({ "files": ["kept"] }))?;
+    session.close().await
+}
+
+async fn at_once() -> Result<(), Failed> {
+    let session = Session::new()?;
+    for round in 0..10 {
+        let name = format!("a{round}");
+        let calls = (0..8).map(|_| session.ok("sandbox_create", json!({ "sandbox": name })));
+        let mut made = 0;
+        for answer in futures_util::future::join_all(calls).await {
+            let answer = answer?;
+            made += usize::from(answer["created"] == true);
+            ensure(answer.get("differs").is_none(), answer)?;
+        }
+        ensure_eq(made, 1)?;
+    }
     session.close().await
 }

@@ -41,6 +41,11 @@ pub(super) async fn create_of_default(
     }
     match create_of(pool, name, PREFERRED, create.clone()).await {
         Err(error) if error.kind() == ErrorKind::NotFound => pool.create(name, create).await,
+        // Somebody has made it meanwhile: no image was asked for that it could differ from.
+        Ok(mut there) if !there.created => {
+            there.differs.retain(|what| what != "image");
+            Ok(there)
+        }
         created => created,
     }
 }
