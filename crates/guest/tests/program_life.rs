@@ -175,7 +175,7 @@ fn logs(client: &mut Client, request: LogRequest) -> Vec<(u8, u64, String)> {
 }
 
 fn wait(client: &mut Client, id: u32) -> ProcessRecord {
-    match client.call(&Request::Wait(id)) {
+    match client.call(&Request::Wait(id, None)) {
         Ok(Reply::Process(record)) => record,
         other => panic!("{other:?} to a wait"),
     }
@@ -268,7 +268,7 @@ fn a_wait_and_a_follow_can_be_cancelled() {
     let mut guest = Guest::start();
     let started = guest.client.start(guest.exec("exec sleep 600"));
     let follow = LogRequest { follow: true, ..all_of(started.id) };
-    for request in [Request::Wait(started.id), Request::Logs(follow)] {
+    for request in [Request::Wait(started.id, None), Request::Logs(follow)] {
         let call = guest.client.begin(&request);
         guest.client.send(Kind::Cancel, call, 0, &[]);
         assert_eq!(guest.client.finish(call).unwrap_err().kind, "cancelled");

@@ -220,6 +220,11 @@ pub trait SandboxDriver: Send + Sync + 'static {
         Err(unsupported(self.provider(), "wait"))
     }
 
+    /// The same for somebody who only looks on, which is no use of the sandbox: it may fall asleep meanwhile.
+    async fn observe_end(&self, process: ProcessId) -> Result<ProcessInfo> {
+        self.wait(process).await
+    }
+
     /// A started process's log. At most one of `tail_bytes` and `tail_lines` is there; `limit_bytes` is the handle's.
     async fn logs(&self, process: ProcessId, query: LogQuery) -> Result<Log> {
         let (ProcessId(_), LogQuery { .. }) = (process, query);

@@ -15,6 +15,7 @@ mod processes;
 mod replay;
 mod run;
 mod search;
+mod started;
 mod stdin;
 mod unobserved;
 mod waits;

@@ -54,7 +54,7 @@ fn a_pool_is_held_to_the_configured_quota_and_knows_the_configured_images() {
     let file = "[quotas]\nmax_sandboxes = 1\n[images]\n\"python:3.12\" = \"host\"\n";
     machine.write("home/.config/eyot/config.toml", file);
     let create = |name: &str, image: &str| {
-        let input = serde_json::json!({ "name": name, "image": image }).to_string();
+        let input = serde_json::json!({ "sandbox": name, "image": image }).to_string();
         machine.run(&["call", "pool", "sandbox_create", &input])
     };
     assert!(create("a", "python:3.12").success().contains("python:3.12"));

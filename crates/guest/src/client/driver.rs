@@ -312,7 +312,11 @@ impl SandboxDriver for GuestDriver {
     }
 
     async fn wait(&self, process: ProcessId) -> Result<ProcessInfo> {
-        self.process(Request::Wait(process.0)).await
+        self.process(Request::Wait(process.0, None)).await
+    }
+
+    async fn observe_end(&self, process: ProcessId) -> Result<ProcessInfo> {
+        self.process(Request::Wait(process.0, Some(true))).await
     }
 
     async fn logs(&self, process: ProcessId, query: LogQuery) -> Result<Log> {

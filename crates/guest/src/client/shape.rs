@@ -84,7 +84,7 @@ impl Shape {
                 let shape = Self::new(Answer::Exited).receives(Announce::Started, channels, Framing::Stream);
                 Self { input: exec.stdin, ..shape }
             }
-            Request::Start(_) | Request::Wait(_) => Self::new(Answer::Process),
+            Request::Start(_) | Request::Wait(..) => Self::new(Answer::Process),
             Request::Processes => Self::new(Answer::Processes),
             Request::Logs(_) => done.receives(Announce::Log, OUTPUTS, Framing::Prefixed),
             Request::Read(_, _, limit) => {

@@ -25,8 +25,8 @@ pub enum Call {
     Command(u32),
     /// A process that is being started, by its command's number.
     Starting(u32),
-    /// Waits for a process.
-    Wait(u32),
+    /// Waits for a process. `is_look`: that is no use of the sandbox.
+    Wait { process: u32, is_look: bool },
     /// Reads a process's log.
     Logs(u32),
     /// A connection to a port, by its number.
@@ -167,7 +167,8 @@ impl Connection {
     /// watched and a connection to a port are so only when bytes flow.
     pub fn is_busy(&self) -> bool {
         self.calls.values().any(|call| match call {
-            Call::Command(_) | Call::Starting(_) | Call::Wait(_) => true,
+            Call::Command(_) | Call::Starting(_) => true,
+            Call::Wait { is_look, .. } => !is_look,
             Call::Logs(_) | Call::Dial(_) => false,
             Call::File(file) => file.is_busy(),
         })

@@ -69,7 +69,10 @@ impl Guest {
         let (kind, call) = (frame.header.kind, frame.header.call);
         if kind == Kind::Request {
             if let Some(request) = connection.assemble(frame)? {
-                let is_use = !matches!(request, Request::Ping | Request::Usage | Request::LiveProcesses);
+                let is_use = !matches!(
+                    request,
+                    Request::Ping | Request::Usage | Request::LiveProcesses | Request::Wait(_, Some(true))
+                );
                 connection.has_used |= is_use;
                 // Whoever only looks how the sandbox is must not keep it from being idle.
                 if is_use {
@@ -111,7 +114,7 @@ impl Guest {
                 command.is_none_or(|command| command.accept_input(&frame.payload))
             }
             Call::Dial(dial) => self.feed_dial(*dial, &frame.payload),
-            Call::Starting(_) | Call::Wait(_) | Call::Logs(_) => true,
+            Call::Starting(_) | Call::Wait { .. } | Call::Logs(_) => true,
         };
         let channel = frame.header.channel;
         let refusal = || {
@@ -133,7 +136,7 @@ impl Guest {
                 }
             }
             Call::Dial(dial) => self.end_dial(*dial),
-            Call::Starting(_) | Call::Wait(_) | Call::Logs(_) => {}
+            Call::Starting(_) | Call::Wait { .. } | Call::Logs(_) => {}
         }
     }
 
@@ -171,7 +174,7 @@ impl Guest {
             Call::Command(command) => self.cancel_command(*command),
             Call::File(file) => file.stop(),
             Call::Starting(_) => {}
-            Call::Wait(_) | Call::Logs(_) | Call::Dial(_) => {
+            Call::Wait { .. } | Call::Logs(_) | Call::Dial(_) => {
                 self.abandon(id, call, open);
                 if let Some(connection) = self.connections.get(&id) {
                     let handle = connection.handle(call);
@@ -187,7 +190,7 @@ impl Guest {
             Call::Command(command) => self.abandon_command(*command),
             Call::Starting(command) => self.abandon_start(*command),
             Call::File(file) => file.stop(),
-            Call::Wait(process) | Call::Logs(process) => self.processes.drop_call(*process, id, call),
+            Call::Wait { process, .. } | Call::Logs(process) => self.processes.drop_call(*process, id, call),
             Call::Dial(dial) => drop(self.dials.remove(dial)),
         }
     }
@@ -205,7 +208,7 @@ impl Guest {
                     let finished = self.processes.get(process).map(|process| process.pump_readers());
                     self.finish_all(finished.unwrap_or_default());
                 }
-                Call::Starting(_) | Call::Wait(_) | Call::File(_) => {}
+                Call::Starting(_) | Call::Wait { .. } | Call::File(_) => {}
             }
         }
     }

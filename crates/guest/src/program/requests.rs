@@ -27,7 +27,7 @@ impl Guest {
             Request::Exec(exec) => self.begin_exec(handle, exec),
             Request::Start(exec) => self.begin_start(handle, exec),
             Request::Processes => handle.answer(&Ok(Reply::Processes(self.processes.records()))),
-            Request::Wait(process) => self.begin_wait(handle, process),
+            Request::Wait(process, is_look) => self.begin_wait(handle, process, is_look == Some(true)),
             Request::Logs(request) => self.begin_logs(handle, &request),
             Request::Kill(process, signal) => handle.answer(&self.kill_process(process, signal)),
             Request::Dial(port) => self.begin_dial(handle, port),
@@ -59,12 +59,12 @@ impl Guest {
         Ok(Reply::Done)
     }
 
-    fn begin_wait(&mut self, handle: CallHandle, id: u32) {
+    fn begin_wait(&mut self, handle: CallHandle, id: u32, is_look: bool) {
         match self.processes.get(id) {
             Err(failure) => handle.answer(&Err(failure)),
             Ok(process) => match process.wait(handle.clone()) {
                 Some((handle, reply)) => handle.answer(&reply),
-                None => self.open_call(&handle, Call::Wait(id)),
+                None => self.open_call(&handle, Call::Wait { process: id, is_look }),
             },
         }
     }

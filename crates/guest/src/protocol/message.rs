@@ -148,9 +148,10 @@ pub enum Request {
     /// Answers `Processes`.
     #[n(5)]
     Processes,
-    /// Answers `Process` once it has ended.
+    /// Answers `Process` once it has ended. With `Some(true)` waiting is no use of the sandbox, which may fall asleep
+    /// meanwhile.
     #[n(6)]
-    Wait(#[n(0)] u32),
+    Wait(#[n(0)] u32, #[n(1)] Option<bool>),
     /// `Event::Log`, then `Data` on stdout and stderr, each payload led by its offset over both streams and that in its
     /// own (eight bytes each, little-endian, which count as credit like the rest). Answers `Done`.
     #[n(7)]

@@ -6,12 +6,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::Fixture;
-use super::check::{Check, Disposable, cases, ensure, ensure_eq, ensure_fails, sh};
-use super::create::{named, nothing_left};
+use super::check::{Check, Disposable, cases, ensure, ensure_eq, ensure_fails, sh, until};
+use super::create::{listed, named, nothing_left};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{Command, ExecOptions, Outcome};
 use crate::observer::{DestroyEvent, ExecEndEvent, ExecStartEvent, FileWriteEvent, Observer, SandboxEvent};
-use crate::sandbox::Sandbox;
+use crate::process::ProcessStatus;
+use crate::sandbox::{Sandbox, StartOptions};
 
 cases! {
     the_observer_hears_everything_once_and_in_order(fixture) needs [Shell];
@@ -21,6 +22,9 @@ cases! {
     an_observer_that_fails_before_a_command_keeps_it_from_starting(fixture) needs [Shell];
     an_observer_that_fails_after_a_command_is_the_callers_error(fixture) needs [Shell];
     a_streamed_command_is_heard_of_like_any_other(fixture) needs [Shell];
+    a_started_process_is_heard_of_once_it_runs_and_when_it_has_ended(fixture) needs [Shell, Processes];
+    a_process_that_an_observer_objects_to_is_ended(fixture) needs [Shell, Processes];
+    hearing_of_a_processs_end_keeps_no_sandbox_from_being_idle(fixture) needs [Shell, Processes, Deadlines];
 }
 
 /// Writes down what it hears, and fails at what it is told to.
@@ -162,4 +166,46 @@ async fn a_streamed_command_is_heard_of_like_any_other(fixture: Arc<dyn Fixture>
     }
     ensure_eq!(recorder.heard()[1..], ["started `echo x` in its own", "ended with Exited(0)"]);
     Ok(sandbox.0.destroy().await?)
+}
+
+async fn a_started_process_is_heard_of_once_it_runs_and_when_it_has_ended(
+    fixture: Arc<dyn Fixture>,
+) -> Check {
+    let recorder = Arc::new(Recorder::default());
+    let sandbox = watched(&*fixture, &recorder).await?;
+    ensure!(
+        sandbox.0.start(Command::argv(["/no/such"]), StartOptions::default()).await.is_err(),
+        "it started"
+    );
+    ensure_eq!(recorder.heard().len(), 1);
+    let line = "until [ -e go ]; do sleep 0.05; done; exit 3";
+    sandbox.0.start(line, StartOptions::default()).await?;
+    ensure_eq!(recorder.heard()[1..], [format!("started `{line}` in its own")]);
+    sandbox.0.write("go", "").await?;
+    until("its end", async || Ok(recorder.heard().last().is_some_and(|last| last == "ended with Exited(3)")))
+        .await?;
+    Ok(sandbox.0.destroy().await?)
+}
+
+async fn a_process_that_an_observer_objects_to_is_ended(fixture: Arc<dyn Fixture>) -> Check {
+    let recorder = Recorder::failing_at("started");
+    let sandbox = watched(&*fixture, &recorder).await?;
+    ensure_fails!(sandbox.0.start("exec sleep 86470", StartOptions::default()).await, Conflict);
+    until("its end", async || {
+        let there = sandbox.0.processes().await?;
+        Ok(there.iter().all(|process| process.status != ProcessStatus::Running))
+    })
+    .await?;
+    Ok(sandbox.0.destroy().await?)
+}
+
+async fn hearing_of_a_processs_end_keeps_no_sandbox_from_being_idle(fixture: Arc<dyn Fixture>) -> Check {
+    let (mut spec, name) = named(&*fixture);
+    spec.lifecycle.idle_timeout_ms = Some(500);
+    let (provider, recorder) = (fixture.provider(), Arc::new(Recorder::default()));
+    let sandbox = Disposable(Sandbox::create_observed(&*provider, spec, recorder.clone()).await?);
+    sandbox.0.start("exec sleep 86471", StartOptions::default()).await?;
+    until("its removal", async || Ok(!listed(&*provider, &name).await?)).await?;
+    ensure!(!recorder.heard().iter().any(|heard| heard.starts_with("ended")), "{:?}", recorder.heard());
+    Ok(())
 }

@@ -8,6 +8,7 @@ use crate::capabilities::Capability;
 use crate::driver::ExecRequest;
 use crate::error::{Error, Result};
 use crate::exec::{Command, Signal};
+use crate::observer::ExecStartEvent;
 use crate::path::Place;
 use crate::process::{Log, LogChunk, LogQuery, ProcessId, ProcessInfo};
 
@@ -35,6 +36,8 @@ impl Sandbox {
         self.check_processes("start")?;
         self.check_command("start", &command, options.user.as_deref())?;
         let shown = super::run::shorten(&command.to_string());
+        let start =
+            ExecStartEvent { sandbox: self.event().clone(), command: command.clone(), cwd: options.cwd };
         let request = ExecRequest {
             command,
             cwd,
@@ -43,7 +46,9 @@ impl Sandbox {
             stdin: false,
             pty: None,
         };
-        self.driver().start(request).await.map_err(self.failed("start", shown))
+        let info = self.driver().start(request).await.map_err(self.failed("start", shown))?;
+        self.tell_of_start(&info, start).await?;
+        Ok(info)
     }
 
     /// Every started process that is still known, oldest first.

@@ -1,0 +1,80 @@
+//! Started processes, as an observer hears of them: the start once it is confirmed, and the end when it comes, as long as
+//! this process lives. Nobody waits for either, so looking on is no use of the sandbox.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+
+use super::Sandbox;
+use crate::driver::SandboxDriver;
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::{ExecResult, Outcome};
+use crate::observer::{ExecEndEvent, ExecStartEvent, Observer};
+use crate::process::{LogQuery, LogStream, ProcessId, ProcessInfo, ProcessStatus};
+
+/// The most that is told of each stream of a process that has ended: its last bytes.
+const MAX_TOLD_BYTES: u64 = 64 << 10;
+
+impl Sandbox {
+    /// A process was started. An observer's error ends it: what can't be recorded does not run.
+    pub(super) async fn tell_of_start(&self, info: &ProcessInfo, start: ExecStartEvent) -> Result<()> {
+        let Some(observer) = self.observer() else { return Ok(()) };
+        if let Err(error) = observer.exec_started(&start).await {
+            if let Err(error) = self.driver().kill(info.id, None).await {
+                tracing::warn!(%error, process = %info.id, "end a process that an observer objected to");
+            }
+            return Err(error);
+        }
+        let (driver, observer) = (Arc::clone(self.driver()), Arc::clone(observer));
+        let process = info.id;
+        tokio::spawn(async move {
+            if let Err(error) = tell_of_end(driver.as_ref(), observer.as_ref(), process, start).await {
+                // Its sandbox was destroyed, or sleeps, which is told by itself.
+                tracing::debug!(%error, %process, "nobody will hear of a started process's end");
+            }
+        });
+        Ok(())
+    }
+}
+
+async fn tell_of_end(
+    driver: &dyn SandboxDriver,
+    observer: &dyn Observer,
+    process: ProcessId,
+    start: ExecStartEvent,
+) -> Result<()> {
+    let ended = driver.observe_end(process).await?;
+    let outcome = match ended.status {
+        ProcessStatus::Ended(status) => Outcome::from(status),
+        ProcessStatus::Running => {
+            return Err(Error::new(ErrorKind::Internal, "a process that was waited for runs on"));
+        }
+    };
+    let (stdout, stdout_bytes) = last_of(driver, process, LogStream::Stdout).await?;
+    let (stderr, stderr_bytes) = last_of(driver, process, LogStream::Stderr).await?;
+    let lived = ended.ended_ms.unwrap_or(ended.started_ms).saturating_sub(ended.started_ms);
+    let result = ExecResult {
+        outcome,
+        stdout,
+        stderr,
+        stdout_bytes,
+        stderr_bytes,
+        duration_ms: u64::try_from(lived).unwrap_or(0),
+        timeout_ms: None,
+        may_still_be_running: false,
+    };
+    observer.exec_ended(&ExecEndEvent { start, result }).await
+}
+
+/// The last bytes of a stream, and how many there were in all.
+async fn last_of(driver: &dyn SandboxDriver, process: ProcessId, stream: LogStream) -> Result<(Bytes, u64)> {
+    let query = LogQuery { stream: Some(stream), tail_bytes: Some(MAX_TOLD_BYTES), ..LogQuery::default() };
+    let mut log = driver.logs(process, query).await?;
+    let total_bytes = log.range.total_bytes;
+    let mut kept = BytesMut::new();
+    while let Some(chunk) = log.next().await {
+        kept.extend_from_slice(&chunk?.data);
+    }
+    Ok((kept.freeze(), total_bytes))
+}
