@@ -17,11 +17,11 @@ fn taken(what: &str) -> Error {
     Error::new(ErrorKind::AlreadyExists, format!("create sandbox: {what} is in use"))
 }
 
-impl<'m> Maker<'m> {
+impl Maker<'_> {
     /// Makes everything up to the running guest. Blocks for a millisecond or two.
-    pub(crate) fn make(&self, spec: &'m ValidSpec) -> Result<(Unfinished, UnixStream)> {
+    pub(crate) fn make(&self, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
         let prepared = self.prepare(spec, None)?;
-        let mut unfinished = self.claim(spec, &prepared.image)?;
+        let mut unfinished = self.claim(&prepared.spec, &prepared.image)?;
         let map = unfinished.claim_ids()?;
         let stream = self.build(prepared, &mut unfinished, map)?;
         Ok((unfinished, stream))
@@ -86,7 +86,8 @@ fn new_record(spec: &ValidSpec, image: &Image) -> Result<Record> {
         block: None,
         made_workspace: false,
         groups: Vec::new(),
-        lower: image.lower.clone().into(),
+        lower: image.lower.clone(),
+        program_path: image.program_path().map(str::to_owned),
         wakes: 0,
     })
 }

@@ -7,12 +7,12 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use eyot::{Error, ErrorKind, Result, SandboxId, WorkspaceSpec};
+use eyot_image::remove_tree;
 
 use crate::cgroup;
 use crate::condition::Condition;
 use crate::ready::Ready;
 use crate::record::{GuestProcess, Lock, Record, kill, wait_until_gone};
-use crate::remove::remove_tree;
 use crate::sleep::settle_if_free;
 use crate::state::StateDir;
 

@@ -51,7 +51,9 @@ impl Layout<'_> {
     /// Makes a directory that belongs to the inner user, unless the image has it.
     fn own_directory(&self, path: &SandboxPath) -> io::Result<()> {
         let below = &path.as_str()[1..];
-        if below.is_empty() || (self.image.is_skeleton && Path::new(&self.image.lower).join(below).is_dir()) {
+        if below.is_empty()
+            || (self.image.is_skeleton && Path::new(&self.image.lower.folder).join(below).is_dir())
+        {
             return Ok(());
         }
         let made = self.upper_dir(path)?;
@@ -117,7 +119,7 @@ impl Layout<'_> {
         self.upper_file(&absolute("etc/hostname")?, format!("{}\n", self.spec.name()).as_bytes())?;
         if self.users.missing {
             for (file, line) in [("etc/passwd", PASSWD_LINE), ("etc/group", GROUP_LINE)] {
-                let mut text = read_of_image(self.image.lower.as_ref(), file)?;
+                let mut text = read_of_image(&self.image.lower, file)?;
                 if !text.is_empty() && !text.ends_with('\n') {
                     text.push('\n');
                 }

@@ -48,8 +48,6 @@ mod ready;
 #[cfg(feature = "provider")]
 mod record;
 #[cfg(feature = "provider")]
-mod remove;
-#[cfg(feature = "provider")]
 mod renew;
 mod seccomp;
 #[cfg(feature = "provider")]
@@ -71,6 +69,8 @@ pub use image::unpack_for_fuzzing;
 // For tests of failing closed.
 #[cfg(feature = "provider")]
 pub use cgroup::{CgroupCause, CgroupController, CgroupSupport};
+#[cfg(feature = "provider")]
+pub use image::{image_store, image_uses};
 #[cfg(feature = "provider")]
 #[doc(hidden)]
 pub use plan::step_names;

@@ -7,20 +7,21 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use eyot::{Error, NetworkMode, Result, ValidSpec};
+use eyot_image::UseGuard;
 
 use crate::cgroup::{CgroupSupport, GroupDescriptors, GroupPlan, Home, Wanted};
 use crate::directory::{Layout, check_mounts};
 use crate::disk::{self, Disk, Disks};
 use crate::egress;
 use crate::host::SetupFailure;
-use crate::image::{Image, ImageCache};
+use crate::image::{Image, ImageCache, Lower};
 use crate::isolation;
 use crate::launcher::client::{Begun, Launcher};
 use crate::plan::{IdMap, Plan};
 use crate::setup::{GUEST_PIDS, Setup};
 use crate::state::{StateDir, block_base};
 use crate::unfinished::{Origin, Own, Unfinished};
-use crate::users::Users;
+use crate::users::{Users, wishes};
 
 /// What makes sandboxes.
 pub(crate) struct Maker<'a> {
@@ -35,12 +36,15 @@ pub(crate) struct Maker<'a> {
 
 /// What is known and begun before anything is claimed.
 pub(crate) struct Prepared<'a> {
-    spec: &'a ValidSpec,
+    /// With what its image wishes where the caller left it open.
+    pub spec: ValidSpec,
     sources: Vec<String>,
     disk: Option<disk::Wanted>,
     groups: Wanted,
     early: Option<Begun<'a>>,
     pub image: Image,
+    /// Its layers stay; held until the sandbox's record names them.
+    held: Option<UseGuard>,
 }
 
 /// A path's inner failure as the create's.
@@ -50,9 +54,8 @@ pub(crate) fn failed(what: &str) -> impl Fn(io::Error) -> Error {
 
 impl<'m> Maker<'m> {
     /// Checks what the spec asks of the host, and has the namespaces made meanwhile where that can be.
-    /// `lower`: the layer that a sandbox which slept was made over.
-    pub(crate) fn prepare(&self, spec: &'m ValidSpec, lower: Option<&Path>) -> Result<Prepared<'m>> {
-        let sources = check_mounts(spec, self.state)?;
+    /// `lower`: the layers that a sandbox which slept was made over.
+    pub(crate) fn prepare(&self, spec: &ValidSpec, lower: Option<&Lower>) -> Result<Prepared<'m>> {
         let disk = self.disks.wanted(&spec.spec().limits)?;
         let groups = wanted_groups(spec);
         let born_in_group = self.launcher.home().is_ok_and(|home| home.plan(&groups).into);
@@ -61,11 +64,19 @@ impl<'m> Maker<'m> {
             false => Some(self.begin(spec, None)?),
         };
         let name = spec.spec().image.as_deref();
-        let image = match lower {
-            None => self.images.resolve(self.state, name, as_root())?,
-            Some(lower) => self.images.resolve_again(self.state, name, lower, as_root())?,
+        let (image, held, spec) = match lower {
+            None => {
+                let (image, held) = self.images.resolve(self.state, name, as_root())?;
+                let spec = spec.on_image(wishes(&image)?)?;
+                (image, held, spec)
+            }
+            Some(lower) => {
+                let image = self.images.resolve_again(self.state, name, lower, as_root())?;
+                (image, None, spec.clone())
+            }
         };
-        Ok(Prepared { spec, sources, disk, groups, early, image })
+        let sources = check_mounts(&spec, self.state)?;
+        Ok(Prepared { spec, sources, disk, groups, early, image, held })
     }
 
     /// Makes everything on what was claimed, up to the running guest. Blocks for a millisecond or two.
@@ -75,7 +86,8 @@ impl<'m> Maker<'m> {
         unfinished: &mut Unfinished,
         map: IdMap,
     ) -> Result<UnixStream> {
-        let Prepared { spec, sources, disk, groups: wanted, early, image } = prepared;
+        let Prepared { spec, sources, disk, groups: wanted, early, image, held } = prepared;
+        let spec = &spec;
         unfinished.record.groups = self.group_paths(spec, &wanted);
         if let Origin::Asleep = unfinished.origin {
             // Whoever clears up after this process looks for its groups here. Those of a new sandbox are found by its id.
@@ -83,7 +95,7 @@ impl<'m> Maker<'m> {
         }
         let begun = early.map_or_else(|| self.begin(spec, self.make_birthplace(spec, &wanted)?), Ok)?;
         let groups = self.make_groups(spec, &wanted)?;
-        let users = Users::of(spec, map, image.lower.as_ref())?;
+        let users = Users::of(spec, map, &image.lower)?;
         let disk = disk.map(|wanted| self.make_disk(&wanted, unfinished)).transpose()?;
         let plan = self.plan(spec, map, &image, &sources, unfinished, disk.is_some())?;
         let on_disk = disk.as_ref().map(Disk::path);
@@ -116,6 +128,7 @@ impl<'m> Maker<'m> {
             // The guest starts up meanwhile.
             unfinished.write_record()?;
         }
+        drop(held);
         Ok(stream)
     }
 
@@ -237,7 +250,7 @@ pub(crate) fn preview(
     launcher: &Launcher,
     spec: &ValidSpec,
 ) -> Result<eyot::Isolation> {
-    let image = images.resolve(state, spec.spec().image.as_deref(), as_root())?;
+    let (image, _held) = images.resolve(state, spec.spec().image.as_deref(), as_root())?;
     let map = match as_root() {
         true => IdMap::Range { base: block_base(1) },
         false => caller_alone(),

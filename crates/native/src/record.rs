@@ -13,6 +13,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::egress::changed_rules;
+use crate::image::Lower;
 use crate::state::StateDir;
 
 /// What a later process needs to use or to remove the sandbox. Holds secrets: the file's mode is 0600.
@@ -31,9 +32,12 @@ pub(crate) struct Record {
     /// The directories of its control groups.
     #[serde(default)]
     pub groups: Vec<PathBuf>,
-    /// The read-only layer on the host that it was made over.
+    /// The read-only layers on the host that it was made over.
+    #[serde(flatten)]
+    pub lower: Lower,
+    /// Where its image looks for programs, if it says so.
     #[serde(default)]
-    pub lower: PathBuf,
+    pub program_path: Option<String>,
     /// How often it was woken.
     #[serde(default)]
     pub wakes: u32,
@@ -236,7 +240,8 @@ pub(crate) mod tests {
             block: None,
             made_workspace: false,
             groups: Vec::new(),
-            lower: PathBuf::new(),
+            lower: Lower::default(),
+            program_path: None,
             wakes: 0,
         }
     }

@@ -30,7 +30,7 @@ impl Layout<'_> {
         }
         // The kernel's own: with what a file copied halfway left behind, and the mark that a `volatile` overlay was here.
         let work = self.files.join("work");
-        crate::remove::remove_tree(&work)?;
+        eyot_image::remove_tree(&work)?;
         make_dir(&work, 0o755)?;
         self.give(&work, 0)?;
         let upper = rustix::fs::open(self.files.join("upper"), DIRECTORY, Mode::empty())?;
@@ -66,7 +66,7 @@ impl Layout<'_> {
             Err(Errno::NOENT) => {}
             other => return other.map(|_| false).map_err(io::Error::from),
         }
-        let found = fs::symlink_metadata(Path::new(&self.image.lower).join(path));
+        let found = fs::symlink_metadata(Path::new(&self.image.lower.folder).join(path));
         Ok(found.is_ok_and(|found| !found.is_symlink() && found.is_dir() == is_dir))
     }
 }

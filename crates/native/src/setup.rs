@@ -152,8 +152,14 @@ impl Setup<'_> {
                 u32::try_from(pids).unwrap_or(u32::MAX).saturating_add(GUEST_PIDS).min(MOST_PIDS),
             ));
         }
-        steps.push(self.bind(&self.image.lower, LOWER, true, true));
-        steps.push(Step::Overlay { lower: vec![LOWER.to_owned()], target: ROOT.to_owned() });
+        let lower = &self.image.lower;
+        steps.push(self.bind(&lower.folder, LOWER, true, true));
+        let layer = |name: &String| format!("{LOWER}/{name}");
+        let layers = match lower.layers.is_empty() {
+            true => vec![LOWER.to_owned()],
+            false => lower.layers.iter().map(layer).collect(),
+        };
+        steps.push(Step::Overlay { lower: layers, target: ROOT.to_owned() });
         for (source, target) in &self.image.binds {
             // Everybody may go there, inner root included.
             let (source, target) = (source.clone(), inside(target));
@@ -260,7 +266,7 @@ const PLAIN: Bind = Bind {
 /// Where the new root is mounted: over its own upper directory, which needs no other name once it is in use. A
 /// directory of its own would have to be made and removed with every sandbox.
 const ROOT: &str = "upper";
-/// Where the layer is mounted for the overlay to take it: over a directory that every host has and that the child,
+/// Where the layer, or the folder of all layers, is mounted for the overlay to take it: over a directory that every host has and that the child,
 /// in its own mount namespace, has no use for.
 const LOWER: &str = "/sys";
 
@@ -317,7 +323,9 @@ pub(crate) fn device_files() -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image::Lower;
     use eyot::SandboxSpec;
+    use eyot_image::RunConfig;
 
     const SINGLE: IdMap = IdMap::Single { uid: 501, gid: 20 };
     const RANGE: IdMap = IdMap::Range { base: 0x7000_0000 };
@@ -328,7 +336,8 @@ mod tests {
         let spec = spec.validate().unwrap();
         let image = Image {
             name: "host".into(),
-            lower: "/layer".into(),
+            lower: Lower::one("/layer"),
+            run: RunConfig::default(),
             binds: vec![("/usr".into(), "/usr".into())],
             masks: vec!["/opt/secret".into()],
             is_skeleton: true,

@@ -7,7 +7,8 @@
 //! names/<name>      a symbolic link whose text is the id
 //! blocks/<n>        a symbolic link whose text is the id: that range of host ids is taken
 //! workspaces/<id>/  persistent workspaces
-//! layers/           unpacked images, empty disks
+//! layers/           skeletons, unpacked tarballs, empty disks
+//! images/           the store of images: see `eyot_image`
 //! cgroups           below which control groups sandboxes have had theirs
 //! gate              a lock between a sandbox's `mkdir` and its own lock
 //! trash/<id>/       destroyed sandboxes until their files are gone
@@ -87,9 +88,14 @@ impl StateDir {
         self.root.starts_with(path) || path.starts_with(&self.root)
     }
 
-    /// Where images are unpacked.
+    /// Where what sandboxes are made over is prepared.
     pub(crate) fn layers(&self) -> PathBuf {
         self.root.join("layers")
+    }
+
+    /// Where images are kept that have names.
+    pub(crate) fn images(&self) -> PathBuf {
+        self.root.join("images")
     }
 
     /// Where it is noted in which places sandboxes have had control groups.

@@ -198,9 +198,9 @@ impl Unfinished {
             self.state.release_name(&info.name, &info.id)?;
         }
         if let Some(made) = self.workspace().filter(|_| self.record.made_workspace) {
-            crate::remove::remove_tree(&made)?;
+            eyot_image::remove_tree(&made)?;
         }
-        crate::remove::remove_tree(&self.directory)?;
+        eyot_image::remove_tree(&self.directory)?;
         match self.record.block {
             Some(block) => self.state.release_block(block, &info.id),
             None => Ok(()),
@@ -233,7 +233,8 @@ fn guest_config(record: &Record, spec: &ValidSpec, users: &Users, map: IdMap) ->
     let deadline = |deadline: Option<u64>| deadline.filter(|_| lifecycle.auto_destroy);
     let mut env: Vec<(String, String)> =
         BASIC_ENV.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    env.push(("PATH".to_owned(), format!("{}/.local/bin:{SYSTEM_PATH}", users.default.home)));
+    let path = record.program_path.as_deref().unwrap_or(SYSTEM_PATH);
+    env.push(("PATH".to_owned(), format!("{}/.local/bin:{path}", users.default.home)));
     if spec.spec().network == NetworkMode::Egress {
         env.extend(egress::variables());
     }

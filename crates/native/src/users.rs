@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
 
-use eyot::{Error, ErrorKind, Result, ValidSpec};
+use eyot::{Error, ErrorKind, ImageWishes, Result, ValidSpec};
 use eyot_guest::protocol::Identity;
 
-use crate::image::read_of_image;
+use crate::image::{Image, Lower, read_of_image};
 use crate::plan::{IdMap, USER_ID};
 use crate::setup::range_capability_mask;
 
@@ -26,8 +25,8 @@ pub(crate) struct Users {
 }
 
 impl Users {
-    /// The users for this spec on this image, whose root is at `lower`.
-    pub(crate) fn of(spec: &ValidSpec, map: IdMap, lower: &Path) -> Result<Self> {
+    /// The users for this spec on an image of these layers.
+    pub(crate) fn of(spec: &ValidSpec, map: IdMap, lower: &Lower) -> Result<Self> {
         let known = parse(&read_of_image(lower, "etc/passwd").map_err(unreadable)?);
         let missing = !known.iter().any(|user| user.uid == USER_ID);
         let default = known.iter().find(|user| user.uid == USER_ID).cloned().unwrap_or_else(user);
@@ -52,7 +51,7 @@ impl Users {
                 }
                 let default = match wanted {
                     None => default,
-                    Some(name) => find(&others, name)
+                    Some(name) => find(&others, name, lower)?
                         .ok_or_else(|| Error::invalid("user", format!("is not in the image: `{name}`")))?,
                 };
                 Ok(Self { default, others, missing })
@@ -103,9 +102,53 @@ fn with_root(mut known: Vec<Identity>, default: &Identity) -> Vec<Identity> {
     known
 }
 
-fn find(users: &[Identity], name: &str) -> Option<Identity> {
+/// Who is meant by a name or a number, with another group behind a colon. A number needs no line in `passwd`.
+fn find(users: &[Identity], wanted: &str, lower: &Lower) -> Result<Option<Identity>> {
+    let (name, group) = wanted.split_once(':').map_or((wanted, None), |(name, group)| (name, Some(group)));
     let by_name = users.iter().find(|user| user.name == name);
-    by_name.or_else(|| users.iter().find(|user| user.uid.to_string() == name)).cloned()
+    let known = by_name.or_else(|| users.iter().find(|user| user.uid.to_string() == name)).cloned();
+    let Some(found) = known.or_else(|| of_number(name)) else { return Ok(None) };
+    let Some(group) = group else { return Ok(Some(found)) };
+    let gid = match group.parse() {
+        Ok(gid) => Some(gid),
+        Err(_) => group_id(&read_of_image(lower, "etc/group").map_err(unreadable)?, group),
+    };
+    Ok(gid.filter(|gid| *gid < crate::plan::RANGE_LEN).map(|gid| Identity { gid, ..found }))
+}
+
+fn of_number(name: &str) -> Option<Identity> {
+    let uid = name.parse().ok().filter(|uid| *uid < crate::plan::GUEST_ID)?;
+    Some(Identity { name: name.to_owned(), uid, gid: 0, home: "/".to_owned(), capabilities: 0 })
+}
+
+fn group_id(groups: &str, wanted: &str) -> Option<u32> {
+    let of_line = |line: &str| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (name == wanted).then(|| fields.nth(1)?.parse().ok()).flatten()
+    };
+    groups.lines().find_map(of_line)
+}
+
+/// What an image wishes of its sandboxes, as far as it can be had here: an ordinary user's have one user only, and one
+/// that is the default user anyway need not be named. Who is to run commands keeps `HOME`; the way to programs is built
+/// with it, and the proxy is the sandbox's own.
+pub(crate) fn wishes(image: &Image) -> Result<ImageWishes> {
+    let proxies: Vec<String> =
+        crate::egress::variables().into_iter().map(|(name, _)| name.to_lowercase()).collect();
+    let is_ours = |name: &str| name == "PATH" || proxies.contains(&name.to_lowercase());
+    let env = image.run.env.iter().filter(|(name, _)| !is_ours(name)).cloned().collect();
+    let user = match &image.run.user {
+        Some(user) if crate::maker::as_root() && !is_default(user, &image.lower)? => Some(user.clone()),
+        _ => None,
+    };
+    Ok(ImageWishes { env, workdir: image.run.workdir.clone(), user })
+}
+
+fn is_default(wanted: &str, lower: &Lower) -> Result<bool> {
+    let known = parse(&read_of_image(lower, "etc/passwd").map_err(unreadable)?);
+    let default = known.iter().find(|user| user.uid == USER_ID).cloned().unwrap_or_else(user);
+    Ok(find(&known, wanted, lower)?.is_some_and(|found| found.uid == USER_ID && found.gid == default.gid))
 }
 
 /// The users of a `passwd` file, the first of each name, without the guest's own id.
@@ -141,8 +184,8 @@ mod tests {
         let target = SandboxPath::parse("/mnt/x").unwrap();
         let mounts = vec![Mount { source: "/srv".into(), target, writable }];
         let spec = SandboxSpec { mounts, user: user.map(str::to_owned), ..SandboxSpec::default() };
-        let users =
-            Users::of(&spec.validate().unwrap(), IdMap::Range { base: 1 << 30 }, lower.path()).unwrap();
+        let lower = Lower::one(lower.path().to_str().unwrap());
+        let users = Users::of(&spec.validate().unwrap(), IdMap::Range { base: 1 << 30 }, &lower).unwrap();
         users.others.into_iter().map(|user| user.name).collect()
     }
 

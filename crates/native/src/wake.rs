@@ -26,9 +26,9 @@ impl Asleep {
     }
 }
 
-impl<'m> Maker<'m> {
+impl Maker<'_> {
     /// Makes everything up to the running guest. `spec`: its own. Blocks for a millisecond or two.
-    pub(crate) fn wake(&self, asleep: Asleep, spec: &'m ValidSpec) -> Result<(Unfinished, UnixStream)> {
+    pub(crate) fn wake(&self, asleep: Asleep, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
         let Asleep { record, lock } = asleep;
         let map = map_of(&record)?;
         let directory = self.state.sandbox(&record.info.id);

@@ -1,6 +1,8 @@
 //! What to create. A [`SandboxSpec`] is plain data with a default for everything; [`SandboxSpec::validate`] checks it
 //! once, before anything has been created, and names the field and the reason of what is wrong.
 
+mod on_image;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
@@ -11,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::path::{SandboxPath, WorkspacePath};
+
+pub use on_image::ImageWishes;
 
 /// A sandbox's id: `sb_` and a UUID (version 7) in 32 hexadecimal digits. Never used twice.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -289,9 +293,10 @@ pub struct SandboxSpec {
     pub id: Option<SandboxId>,
     /// The name; by default made from the id.
     pub name: Option<SandboxName>,
-    /// What it is made of: `host`, a directory, a rootfs tarball. By default the provider's default.
+    /// What it is made of: `host`, the name of an image such as `node:22`, a directory, a rootfs tarball. By default the
+    /// provider's default.
     pub image: Option<String>,
-    /// Where commands start; by default `/workspace`.
+    /// Where commands start; by default where the image says, else `/workspace`.
     pub workdir: Option<SandboxPath>,
     /// Where the working directory's files live.
     pub workspace: WorkspaceSpec,
@@ -301,7 +306,8 @@ pub struct SandboxSpec {
     pub manifest: Manifest,
     /// Variables for every command.
     pub env: BTreeMap<String, String>,
-    /// Who runs commands: `user` (1000) by default; `root` only with an identity range.
+    /// Who runs commands: by default whom the image names, else `user` (1000); `root` only with an identity range. A name
+    /// or a number, with another group behind a colon.
     pub user: Option<String>,
     /// Facts that the caller wants to find again.
     pub metadata: BTreeMap<String, String>,
@@ -328,6 +334,8 @@ pub struct ValidSpec {
     id: SandboxId,
     name: SandboxName,
     workdir: SandboxPath,
+    /// Nobody asked for another working directory.
+    workdir_is_open: bool,
 }
 
 impl ValidSpec {
@@ -370,11 +378,12 @@ impl SandboxSpec {
     pub fn validate(mut self) -> Result<ValidSpec> {
         let id = self.id.take().unwrap_or_else(SandboxId::generate);
         let name = self.name.take().unwrap_or_else(|| id.default_name());
+        let workdir_is_open = self.workdir.is_none();
         let workdir = match self.workdir.take() {
             Some(workdir) => workdir,
             None => SandboxPath::parse("/workspace")?,
         };
-        check_workdir(&workdir)?;
+        check_workdir(&workdir, self.image.as_deref())?;
         check_workspace(&self.workspace)?;
         check_mounts(&self.mounts, &workdir)?;
         check_manifest(&self.manifest)?;
@@ -392,7 +401,7 @@ impl SandboxSpec {
         self.id = Some(id.clone());
         self.name = Some(name.clone());
         self.workdir = Some(workdir.clone());
-        Ok(ValidSpec { spec: self, id, name, workdir })
+        Ok(ValidSpec { spec: self, id, name, workdir, workdir_is_open })
     }
 }
 
@@ -405,8 +414,10 @@ fn reserved(path: &SandboxPath) -> Option<&'static str> {
         .find(|base| SandboxPath::parse(base).is_ok_and(|base| path.strip_prefix(&base).is_some()))
 }
 
-fn check_workdir(workdir: &SandboxPath) -> Result<()> {
-    match reserved(workdir) {
+/// An image of one's own has its own `/usr`.
+fn check_workdir(workdir: &SandboxPath, image: Option<&str>) -> Result<()> {
+    let is_own = image.is_some_and(|image| image != "host");
+    match reserved(workdir).filter(|base| *base != "/usr" || !is_own) {
         Some(base) => Err(Error::invalid("workdir", format!("must not be in `{base}`: {workdir}"))),
         None if workdir.is_root() => Err(Error::invalid("workdir", "must not be `/`")),
         None => Ok(()),

@@ -34,11 +34,11 @@ pub(super) fn of_size(layers: &Path, mib: u64, mkfs: &Path) -> io::Result<File> 
         let building = aside(&template);
         let built = build(&building, mib, mkfs).and_then(|()| match fs::rename(&building, &template) {
             // Another process was faster.
-            Err(_) if template.exists() => crate::remove::remove_tree(&building),
+            Err(_) if template.exists() => eyot_image::remove_tree(&building),
             other => other,
         });
         if let Err(error) = built {
-            if let Err(left) = crate::remove::remove_tree(&building) {
+            if let Err(left) = eyot_image::remove_tree(&building) {
                 tracing::warn!(error = %left, "remove a half-made disk");
             }
             return Err(error);

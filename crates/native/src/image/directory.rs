@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use eyot::{Error, ErrorKind, Result};
+use eyot_image::RunConfig;
 
-use super::Image;
+use super::{Image, Lower};
 use crate::state::StateDir;
 
 /// Refuses a directory that shows the state folder inside, or any part of it: other sandboxes' files, and their sockets.
@@ -28,6 +29,5 @@ pub(super) fn image(name: &str, path: &Path) -> Result<Image> {
         let message = format!("create sandbox: image `{name}` has neither /bin nor /usr/bin");
         return Err(Error::new(ErrorKind::Invalid, message).with_hint("it must be a root file system"));
     }
-    let (name, lower) = (name.to_owned(), text.to_owned());
-    Ok(Image { name, lower, binds: Vec::new(), masks: Vec::new(), is_skeleton: false })
+    Ok(Image::of_layers(name, Lower::one(text), RunConfig::default()))
 }

@@ -7,8 +7,9 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 
 use eyot::{Error, ErrorKind, Result};
+use eyot_image::RunConfig;
 
-use super::{Image, etc, masks};
+use super::{Image, Lower, etc, masks};
 use crate::plan::USER_ID;
 use crate::setup::{HOSTS_OF_SKELETON, device_files};
 use crate::state::{StateDir, make_dir};
@@ -73,8 +74,9 @@ pub(super) fn image(state: &StateDir, as_root: bool) -> Result<Image> {
     }
     let roots: Vec<&str> = binds.iter().map(|(source, _)| source.as_str()).collect();
     let masks = masks::covered(&state.layers(), &roots, as_root).map_err(failed)?;
-    let lower = layer.to_str().ok_or_else(|| Error::invalid("state", "must be a path in UTF-8"))?.to_owned();
-    Ok(Image { name: super::DEFAULT.to_owned(), lower, binds, masks, is_skeleton: true })
+    let lower = layer.to_str().ok_or_else(|| Error::invalid("state", "must be a path in UTF-8"))?;
+    let (name, lower, run) = (super::DEFAULT.to_owned(), Lower::one(lower), RunConfig::default());
+    Ok(Image { name, lower, run, binds, masks, is_skeleton: true })
 }
 
 /// Builds the skeleton aside and moves it into place; who comes second finds the first one's.
@@ -105,7 +107,7 @@ fn build(layer: &Path, as_root: bool) -> io::Result<()> {
         }
     }
     match fs::rename(&aside, layer) {
-        Err(_) if layer.exists() => crate::remove::remove_tree(&aside),
+        Err(_) if layer.exists() => eyot_image::remove_tree(&aside),
         other => other,
     }
 }

@@ -1,36 +1,57 @@
-//! What a sandbox is made of: the host's own programs over a generated skeleton, a directory, or a rootfs tarball.
+//! What a sandbox is made of: the host's own programs over a generated skeleton, an image of the store, a directory, or
+//! a rootfs tarball.
 
 mod directory;
 mod etc;
 mod host;
+mod lower;
 mod masks;
 mod read;
-mod stream;
+mod stored;
 mod tarball;
+mod uses;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use eyot::{Error, ErrorKind, Result};
+use eyot_image::{ImageName, RunConfig, UseGuard};
 
 use crate::state::StateDir;
 
+pub(crate) use lower::Lower;
 pub(crate) use read::read_of_image;
+pub use uses::{image_store, image_uses};
 
 /// An image as the set-up needs it.
 #[derive(Debug, Clone)]
 pub(crate) struct Image {
     /// As the caller named it.
     pub name: String,
-    /// The read-only layer on the host.
-    pub lower: String,
+    /// The read-only layers on the host.
+    pub lower: Lower,
+    /// How it wants its commands to be run.
+    pub run: RunConfig,
     /// Host paths that appear, read-only, at a path inside.
     pub binds: Vec<(String, String)>,
     /// Paths inside that are covered.
     pub masks: Vec<String>,
     /// The layer is a skeleton of ours and has every mount point.
     pub is_skeleton: bool,
+}
+
+impl Image {
+    /// One that is whole: nothing of the host's is added to its layers.
+    fn of_layers(name: &str, lower: Lower, run: RunConfig) -> Self {
+        let (name, binds, masks) = (name.to_owned(), Vec::new(), Vec::new());
+        Self { name, lower, run, binds, masks, is_skeleton: false }
+    }
+
+    /// Where it looks for programs, if it says so.
+    pub(crate) fn program_path(&self) -> Option<&str> {
+        self.run.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str())
+    }
 }
 
 /// The links that every sandbox has in `/dev`, beside its device nodes.
@@ -45,15 +66,16 @@ pub(crate) const DEVICE_LINKS: [(&str, &str); 5] = [
 /// The image that is used when none is named.
 pub(crate) const DEFAULT: &str = "host";
 
-/// Unpacks a tarball, of 1 MiB and 200 entries at most, into the folder `layer`, which must not be there yet, and reads
+/// Unpacks a tarball, of [`eyot_image::unpack::UnpackLimits::SMALL`] at most, into the folder `layer`, which must not be there yet, and reads
 /// `etc/passwd` in it as a create does.
 ///
 /// # Errors
 /// Whatever a create would say about the tarball, or about the file.
 #[cfg(feature = "fuzzing")]
 pub fn unpack_for_fuzzing(tarball: &Path, layer: &Path) -> std::io::Result<String> {
-    tarball::unpack_a_little(tarball, layer)?;
-    read_of_image(layer, "etc/passwd")
+    use eyot_image::unpack::{Owners, UnpackLimits, unpack_file};
+    unpack_file(tarball, layer, Owners::Folded, &UnpackLimits::SMALL)?;
+    read_of_image(&Lower::one(&layer.to_string_lossy()), "etc/passwd")
 }
 
 /// Where a layer is built until it is complete. What is left there by a process that died is swept after an hour.
@@ -72,27 +94,40 @@ pub(crate) fn sweep(layers: &Path) -> std::io::Result<()> {
         let age =
             entry.metadata().and_then(|found| found.modified()).ok().and_then(|time| time.elapsed().ok());
         if half_built && age.is_some_and(|age| age > ABANDONED) {
-            crate::remove::remove_tree(&entry.path())?;
+            eyot_image::remove_tree(&entry.path())?;
         }
     }
     Ok(())
 }
 
-/// Remembers the image `host` for a few seconds: looking whether the host has changed takes some sixty system calls.
+/// Remembers the image `host` for a few seconds: looking whether the host has changed takes some sixty system calls. And
+/// the last image of the store, for as long as the store's index is the same.
 #[derive(Debug, Default)]
 pub(crate) struct ImageCache {
     host: Mutex<Option<(Instant, Image)>>,
+    stored: Mutex<Option<stored::Remembered>>,
 }
 
 /// How long the image `host` is believed to be what it was.
 const BELIEVED: Duration = Duration::from_secs(5);
 
 impl ImageCache {
-    /// Finds an image by name: `host`, a directory, or a rootfs tarball (`.tar`, `.tar.gz`, `.tgz`).
-    pub(crate) fn resolve(&self, state: &StateDir, name: Option<&str>, as_root: bool) -> Result<Image> {
-        match name.unwrap_or(DEFAULT) {
-            DEFAULT => self.host(state, as_root),
-            name => from_path(state, name, as_root),
+    /// Finds an image by name: `host`, one of the store, a directory, or a rootfs tarball (`.tar`, `.tar.gz`, `.tgz`).
+    /// The layers of one of the store stay while the guard lives.
+    pub(crate) fn resolve(
+        &self,
+        state: &StateDir,
+        name: Option<&str>,
+        as_root: bool,
+    ) -> Result<(Image, Option<UseGuard>)> {
+        let name = match name.unwrap_or(DEFAULT) {
+            DEFAULT => return Ok((self.host(state, as_root)?, None)),
+            name => name,
+        };
+        let mut last = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        match stored::image(state, name, &mut last)? {
+            Some((image, held)) => Ok((image, Some(held))),
+            None => Ok((from_path(state, name)?, None)),
         }
     }
 
@@ -101,22 +136,26 @@ impl ImageCache {
         &self,
         state: &StateDir,
         name: Option<&str>,
-        lower: &Path,
+        lower: &Lower,
         as_root: bool,
     ) -> Result<Image> {
         let name = match name.unwrap_or(DEFAULT) {
             DEFAULT => return self.host(state, as_root),
             name => name,
         };
-        if !lower.is_dir() {
+        if !lower.is_there() {
             let message =
                 format!("create sandbox: image `{name}`, which it was made over, is not there any more");
             return Err(Error::new(ErrorKind::NotFound, message));
         }
-        if !lower.starts_with(state.layers()) {
-            directory::refuse_state(state, lower)?;
+        let folder = Path::new(&lower.folder);
+        if !lower.layers.is_empty() {
+            return Ok(Image::of_layers(name, lower.clone(), RunConfig::default()));
         }
-        directory::image(name, lower)
+        if !folder.starts_with(state.layers()) {
+            directory::refuse_state(state, folder)?;
+        }
+        directory::image(name, folder)
     }
 
     fn host(&self, state: &StateDir, as_root: bool) -> Result<Image> {
@@ -132,12 +171,23 @@ impl ImageCache {
     }
 }
 
-fn from_path(state: &StateDir, name: &str, as_root: bool) -> Result<Image> {
+/// What to do where there is no image of that name: one that could be a registry's can be pulled.
+fn absent(name: &str) -> Error {
+    let hint = match ImageName::parse(name) {
+        Ok(parsed) => {
+            format!("get it: eyot image pull {0}, or eyot image import FILE --name {0}; or use `host`", parsed.short())
+        }
+        Err(_) => "use `host`, an image of `eyot image ls`, the path of a directory with a root file system, or of a \
+                   rootfs tarball (.tar, .tar.gz, .tgz)"
+            .to_owned(),
+    };
+    Error::new(ErrorKind::NotFound, format!("create sandbox: there is no image `{name}`")).with_hint(hint)
+}
+
+fn from_path(state: &StateDir, name: &str) -> Result<Image> {
     let path = Path::new(name);
-    if !name.contains('/') && !path.exists() {
-        return Err(Error::new(ErrorKind::NotFound, format!("create sandbox: there is no image `{name}`")).with_hint(
-            "use `host`, the path of a directory with a root file system, or of a rootfs tarball (.tar, .tar.gz, .tgz)",
-        ));
+    if !name.starts_with(['/', '.']) && !path.exists() {
+        return Err(absent(name));
     }
     let failed = |error: std::io::Error| {
         let kind = if error.kind() == std::io::ErrorKind::NotFound {
@@ -153,6 +203,6 @@ fn from_path(state: &StateDir, name: &str, as_root: bool) -> Result<Image> {
             directory::refuse_state(state, &path)?;
             directory::image(name, &path)
         }
-        false => tarball::image(state, name, &path, as_root),
+        false => tarball::image(state, name, &path),
     }
 }

@@ -4,25 +4,23 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
+
+use super::Lower;
 
 /// The most that is read of one file.
 const MAX_BYTES: u64 = 1 << 20;
-/// How often a look-up is repeated that the kernel could not be sure about.
-const MAX_ATTEMPTS: usize = 128;
 
-/// The text of a file of the image whose root is at `lower`, its links resolved as if `lower` were `/`. A file that is
-/// missing is empty.
+/// The text of a file of an image, its links resolved as if the image were `/`. A file that is missing is empty.
 ///
 /// # Errors
 /// What is not a regular file, is longer than 1 MiB or not UTF-8, and whatever else keeps it from being read.
-pub(crate) fn read_of_image(lower: &Path, relative: &str) -> io::Result<String> {
-    let root = rustix::fs::open(lower, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+pub(crate) fn read_of_image(lower: &Lower, relative: &str) -> io::Result<String> {
     // Only looked at until it is known to be a file: opening a device or a FIFO would already do something.
-    let found = match open_within(&root, Path::new(relative), OFlags::PATH, ResolveFlags::IN_ROOT) {
+    let found = match lower.find(relative) {
         Err(Errno::NOENT) => return Ok(String::new()),
         found => found?,
     };
@@ -39,25 +37,6 @@ pub(crate) fn read_of_image(lower: &Path, relative: &str) -> io::Result<String> 
     Ok(text)
 }
 
-/// Opens `path` from `root` by `resolve`'s rule, and through no link of `/proc` in any case.
-pub(super) fn open_within(
-    root: &OwnedFd,
-    path: &Path,
-    flags: OFlags,
-    resolve: ResolveFlags,
-) -> Result<OwnedFd, Errno> {
-    let resolve = resolve | ResolveFlags::NO_MAGICLINKS;
-    for _ in 0..MAX_ATTEMPTS {
-        match rustix::fs::openat2(root, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
-            // The kernel could not be sure about `..` because something was renamed; see openat2(2).
-            Err(Errno::AGAIN) => std::thread::yield_now(),
-            Err(Errno::INTR) => {}
-            result => return result,
-        }
-    }
-    Err(Errno::AGAIN)
-}
-
 /// The path of exactly the file that is open, whatever has its name by now.
 pub(super) fn handle(open: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd()))
@@ -68,6 +47,10 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    fn read(lower: &std::path::Path, relative: &str) -> io::Result<String> {
+        read_of_image(&Lower::one(lower.to_str().unwrap()), relative)
+    }
 
     fn image() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
@@ -84,11 +67,11 @@ mod tests {
         symlink(&secret, lower.join("etc/passwd")).unwrap();
         symlink("../../secret", lower.join("etc/group")).unwrap();
         for file in ["etc/passwd", "etc/group"] {
-            assert_eq!(read_of_image(&lower, file).unwrap(), "", "{file}");
+            assert_eq!(read(&lower, file).unwrap(), "", "{file}");
         }
         fs::write(lower.join("real"), "inside").unwrap();
         symlink("/real", lower.join("etc/linked")).unwrap();
-        assert_eq!(read_of_image(&lower, "etc/linked").unwrap(), "inside");
+        assert_eq!(read(&lower, "etc/linked").unwrap(), "inside");
     }
 
     #[test]
@@ -101,9 +84,9 @@ mod tests {
         fs::write(lower.join("etc/binary"), [0xff]).unwrap();
         symlink("loop", lower.join("etc/loop")).unwrap();
         for file in ["etc", "etc/fifo", "etc/long", "etc/binary", "etc/loop", "etc/full/x"] {
-            assert!(read_of_image(&lower, file).is_err(), "{file}");
+            assert!(read(&lower, file).is_err(), "{file}");
         }
-        assert_eq!(read_of_image(&lower, "etc/full").unwrap().len(), 1 << 20);
-        assert_eq!(read_of_image(&lower, "nowhere/passwd").unwrap(), "");
+        assert_eq!(read(&lower, "etc/full").unwrap().len(), 1 << 20);
+        assert_eq!(read(&lower, "nowhere/passwd").unwrap(), "");
     }
 }

@@ -12,6 +12,7 @@ mod many;
 mod outliving;
 mod sleeping;
 mod state;
+mod stored_images;
 mod workspaces;
 
 use libtest_mimic::Arguments;
@@ -32,6 +33,7 @@ fn main() {
         many::trials(),
         workspaces::trials(),
         images::trials(),
+        stored_images::trials(),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit();
 }

@@ -1,4 +1,5 @@
-//! Removing a sandbox's files: any depth, any permissions, never through a symbolic link, a handful of descriptors.
+//! Removing trees that somebody else filled, a sandbox or an image: any depth, any permissions, never through a
+//! symbolic link, a handful of descriptors.
 //!
 //! Directories below are moved up into the top one before they are emptied, so neither the stack nor the descriptors
 //! grow with the depth of what a workload built. Two may remove one tree at once: what is gone already is fine.
@@ -12,7 +13,10 @@ use rustix::io::Errno;
 
 /// Removes the directory at `path` and everything in it. One that is missing is fine; so is somebody else who removes
 /// the same tree at the same time.
-pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// The kernel's.
+pub fn remove_tree(path: &Path) -> io::Result<()> {
     let top = match open(CWD, path) {
         Ok(top) => top,
         Err(Errno::NOENT) => return Ok(()),

@@ -1,0 +1,137 @@
+//! A Debian of one's own, for those who have no registry: `mmdebstrap` makes it from packages, and it is imported like any
+//! other root file system.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use eyot::{Error, ErrorKind, Result};
+
+use crate::import::ImportOptions;
+use crate::listing::ImageInfo;
+use crate::progress::Progress;
+use crate::reference::ImageName;
+use crate::store::ImageStore;
+
+/// What a Debian is made of.
+#[derive(Debug, Clone, Default)]
+pub struct BaseOptions {
+    /// The release, such as `bookworm`; by default the host's own, if that is a Debian or an Ubuntu.
+    pub suite: Option<String>,
+    /// Packages beyond the smallest system.
+    pub packages: Vec<String>,
+    /// Where packages come from; by default Debian's own archive.
+    pub mirror: Option<String>,
+}
+
+/// How much of what the program says is kept.
+const MAX_SAID_BYTES: u64 = 1 << 20;
+
+impl ImageStore {
+    /// Makes a Debian and imports it by this name. Takes minutes.
+    ///
+    /// # Errors
+    /// `Invalid` for names that can't be; `Unsupported` where there is no `mmdebstrap`; `Unavailable` with the last thing
+    /// that it said where it failed; those of [`Self::import`].
+    pub fn build_base(
+        &self,
+        name: &ImageName,
+        options: &BaseOptions,
+        progress: &dyn Progress,
+    ) -> Result<ImageInfo> {
+        let what = format!("build image `{}`", name.short());
+        let suite = match &options.suite {
+            Some(suite) => suite.clone(),
+            None => own_suite().ok_or_else(|| {
+                let message = format!("{what}: the host's release is not known");
+                Error::new(ErrorKind::Invalid, message).with_hint("name one: --suite bookworm")
+            })?,
+        };
+        check("suite", &suite)?;
+        options.packages.iter().try_for_each(|package| check("package", package))?;
+        let _importing = self.begin_import().map_err(crate::failure::failed(what.as_str()))?;
+        // Where there is room for it: the host's /tmp may be small.
+        let folder = tempfile::tempdir_in(self.incoming()).map_err(crate::failure::failed(what.as_str()))?;
+        let tarball = folder.path().join("rootfs.tar");
+        run(&what, &suite, options, &tarball)?;
+        let options = ImportOptions { name: Some(name.clone()) };
+        let mut images = self.import(&tarball, &options, progress)?;
+        images.pop().ok_or_else(|| Error::new(ErrorKind::Internal, format!("{what}: nothing was imported")))
+    }
+}
+
+/// The codename of the host.
+fn own_suite() -> Option<String> {
+    let release = fs::read_to_string("/etc/os-release").ok()?;
+    let line = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="))?;
+    Some(line.trim_matches('"').to_owned())
+}
+
+/// Neither an option nor a second word of another program's.
+fn check(field: &str, text: &str) -> Result<()> {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || b"+-._:=~/".contains(&byte);
+    match !text.is_empty() && !text.starts_with('-') && text.bytes().all(good) {
+        true => Ok(()),
+        false => Err(Error::invalid(field, format!("has no name that can be one: `{text}`"))),
+    }
+}
+
+fn run(what: &str, suite: &str, options: &BaseOptions, tarball: &Path) -> Result<()> {
+    let mut program = Command::new("mmdebstrap");
+    program.args(["--quiet", "--variant=minbase", "--dpkgopt=force-unsafe-io"]);
+    if !options.packages.is_empty() {
+        program.arg(format!("--include={}", options.packages.join(",")));
+    }
+    program.args(["--", suite]).arg(tarball).args(&options.mirror);
+    let child = program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let mut child = child.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            let error = Error::new(ErrorKind::Unsupported, format!("{what}: there is no `mmdebstrap` here"));
+            error.with_hint("sudo apt-get install mmdebstrap; or import an image: eyot image import FILE")
+        }
+        _ => crate::failure::failed(what)(error),
+    })?;
+    let mut said = Vec::new();
+    if let Some(stderr) = child.stderr.take() {
+        let mut rest = stderr.take(MAX_SAID_BYTES);
+        rest.read_to_end(&mut said).map_err(crate::failure::failed(what))?;
+    }
+    let ended = child.wait().map_err(crate::failure::failed(what))?;
+    match ended.success() {
+        true => Ok(()),
+        false => Err(refusal(what, &String::from_utf8_lossy(&said))),
+    }
+}
+
+fn refusal(what: &str, said: &str) -> Error {
+    let last = said.lines().map(str::trim).rfind(|line| line.starts_with("E:"));
+    let last = last.or_else(|| said.lines().map(str::trim).rfind(|line| !line.is_empty()));
+    let message = format!("{what}: mmdebstrap failed: {}", last.unwrap_or("it does not say why"));
+    Error::new(ErrorKind::Unavailable, message)
+        .with_hint("check the suite, the packages' names and the network; --mirror names another archive")
+        .with_source(io::Error::other(said.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_another_program_would_take_for_options_are_refused() {
+        assert!(
+            ["bookworm", "python3", "libc6:amd64", "g++", "nodejs/stable"]
+                .iter()
+                .all(|name| check("x", name).is_ok())
+        );
+        for name in ["", "-x", "--customize-hook=id", "a b", "a,b", "a;b", "a\nb"] {
+            assert!(check("package", name).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_error_is_told() {
+        let error = refusal("build image `x`", "I: a\nE: no such suite\nI: cleaning up\n");
+        assert_eq!(error.to_string(), "build image `x`: mmdebstrap failed: E: no such suite");
+    }
+}

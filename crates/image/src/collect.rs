@@ -1,0 +1,235 @@
+//! Removing images, and what no image needs any more. What a sandbox is made over stays, whether it runs or sleeps: whoever
+//! removes says how to find that out, and is asked while nobody can begin to use a layer.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use eyot::{Error, ErrorKind, Result};
+use serde::Serialize;
+
+use crate::config::{self, Parts};
+use crate::digest::Digest;
+use crate::failure::failed;
+use crate::locks::{ImportGuard, UseGuard};
+use crate::reference::ImageName;
+use crate::remove::remove_tree;
+use crate::store::ImageStore;
+
+/// A sandbox that is made over an image of the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Use {
+    /// What it is called.
+    pub sandbox: String,
+    /// The names of its layers, the topmost first.
+    pub layers: Vec<String>,
+}
+
+/// What was removed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Pruned {
+    /// Names of images.
+    pub images: Vec<String>,
+    /// How many unpacked layers.
+    pub layers: usize,
+    /// How many blobs.
+    pub blobs: usize,
+    /// The blobs' bytes.
+    pub blob_bytes: u64,
+}
+
+/// What is not to be removed.
+#[derive(Default)]
+struct Needed {
+    blobs: BTreeSet<String>,
+    diffs: BTreeSet<String>,
+    layers: BTreeSet<String>,
+}
+
+impl ImageStore {
+    /// Removes an image by name, and what no other image and no sandbox needs of it. With `force` also one that sandboxes
+    /// are made over: it loses its name, and what they need stays until they are gone (and somebody prunes). While another
+    /// process adds an image only the name goes.
+    ///
+    /// # Errors
+    /// `NotFound`; `Conflict` naming the sandboxes that are made over it; what `uses` says; the kernel's.
+    pub fn remove(
+        &self,
+        name: &ImageName,
+        force: bool,
+        uses: impl FnOnce() -> Result<Vec<Use>>,
+    ) -> Result<Pruned> {
+        let what = format!("remove image `{}`", name.short());
+        let failed = failed(what.as_str());
+        self.make().map_err(&failed)?;
+        let importing = match ImportGuard::alone(self.root()) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            other => Some(other.map_err(&failed)?),
+        };
+        let _alone = UseGuard::alone(self.root()).map_err(&failed)?;
+        let index = self.index().map_err(&failed)?;
+        let Some((name, manifest)) = index.iter().find(|(known, _)| known == name) else {
+            return Err(Error::new(ErrorKind::NotFound, format!("{what}: there is none of that name"))
+                .with_hint("`eyot image ls` shows those that are there"));
+        };
+        let uses = uses()?;
+        if !force {
+            self.refuse_used(&what, name, manifest, &index, &uses)?;
+        }
+        self.forget_name(name).map_err(&failed)?;
+        let swept = match importing {
+            Some(_) => self.sweep(&uses).map_err(&failed)?,
+            None => Pruned::default(),
+        };
+        Ok(Pruned { images: vec![name.short().to_owned()], ..swept })
+    }
+
+    /// Removes what no image and no sandbox needs. With `all` also images that no sandbox is made over.
+    ///
+    /// # Errors
+    /// `Conflict` while another process adds an image; what `uses` says; the kernel's.
+    pub fn prune(&self, all: bool, uses: impl FnOnce() -> Result<Vec<Use>>) -> Result<Pruned> {
+        let failed = failed("prune images");
+        self.make().map_err(&failed)?;
+        let _importing = ImportGuard::alone(self.root()).map_err(&failed)?;
+        let _alone = UseGuard::alone(self.root()).map_err(&failed)?;
+        let uses = uses()?;
+        let mut images = Vec::new();
+        for (name, manifest) in self.index().map_err(&failed)?.iter().filter(|_| all) {
+            let layers = self.layers_of(manifest).map_err(&failed)?;
+            if layers.is_none_or(|layers| !uses.iter().any(|used| used.layers == layers)) {
+                self.forget_name(name).map_err(&failed)?;
+                images.push(name.short().to_owned());
+            }
+        }
+        let swept = self.sweep(&uses).map_err(&failed)?;
+        // What pulls that broke off would go on with, too.
+        self.clear_incoming(|_| true).map_err(&failed)?;
+        Ok(Pruned { images, ..swept })
+    }
+
+    /// An image that has another name may lose this one.
+    fn refuse_used(
+        &self,
+        what: &str,
+        name: &ImageName,
+        manifest: &Digest,
+        index: &[(ImageName, Digest)],
+        uses: &[Use],
+    ) -> Result<()> {
+        if index.iter().any(|(other, known)| other != name && known == manifest) {
+            return Ok(());
+        }
+        let Some(layers) = self.layers_of(manifest).map_err(failed(what))? else { return Ok(()) };
+        let users: Vec<&str> =
+            uses.iter().filter(|used| used.layers == layers).map(|used| used.sandbox.as_str()).collect();
+        if users.is_empty() {
+            return Ok(());
+        }
+        let message = format!("{what}: sandboxes are made over it: {}", users.join(", "));
+        Err(Error::new(ErrorKind::Conflict, message)
+            .with_hint("remove them first (eyot rm), or take only its name away: --force"))
+    }
+
+    /// Nobody adds an image, and nobody begins to use one.
+    fn sweep(&self, uses: &[Use]) -> io::Result<Pruned> {
+        let needed = self.needed(uses)?;
+        let mut done = Pruned::default();
+        // Names first: a layer without one is found by the next sweep, a name without a layer would look like one.
+        for_each_name(&self.root().join("diffs"), |name, path| {
+            let layer = fs::read_link(path)?;
+            let is_used = layer.to_str().is_some_and(|layer| needed.layers.contains(layer));
+            match needed.diffs.contains(name) || is_used {
+                true => Ok(()),
+                false => fs::remove_file(path),
+            }
+        })?;
+        done.layers = self.remove_nameless_layers()?;
+        for_each_name(&self.root().join("blobs/sha256"), |name, path| {
+            if !needed.blobs.contains(name) {
+                done.blob_bytes += fs::symlink_metadata(path)?.len();
+                fs::remove_file(path)?;
+                done.blobs += 1;
+            }
+            Ok(())
+        })?;
+        Ok(done)
+    }
+
+    fn needed(&self, uses: &[Use]) -> io::Result<Needed> {
+        let mut needed = Needed::default();
+        needed.layers.extend(uses.iter().flat_map(|used| used.layers.clone()));
+        for (_, manifest) in self.index()? {
+            needed.blobs.insert(manifest.hex().to_owned());
+            // Of what can't be read nothing can be needed.
+            let Ok(parts) = self.document(&manifest).and_then(|bytes| Parts::of_manifest(&bytes)) else {
+                continue;
+            };
+            needed.blobs.insert(parts.config.digest.hex().to_owned());
+            needed.blobs.extend(parts.layers.iter().map(|layer| layer.digest.hex().to_owned()));
+            let config = self.document(&parts.config.digest).and_then(|bytes| config::parse(&bytes));
+            let Ok(config) = config else { continue };
+            let diffs = config.rootfs().diff_ids().iter().filter_map(|diff| Digest::parse(diff));
+            needed.diffs.extend(diffs.map(|diff| diff.hex().to_owned()));
+        }
+        Ok(needed)
+    }
+
+    /// Lets others wait who would remove what nothing names, until an import is done. Whoever finds nobody else at it
+    /// removes what killed processes left.
+    pub(crate) fn begin_import(&self) -> io::Result<ImportGuard> {
+        self.make()?;
+        match ImportGuard::alone(self.root()) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => ImportGuard::shared(self.root()),
+            alone => {
+                let alone = alone?;
+                self.remove_nameless_layers()?;
+                self.clear_incoming(|name| !name.ends_with(PART))?;
+                alone.share()
+            }
+        }
+    }
+
+    /// A layer that is in use has a name, whatever becomes of its image.
+    fn remove_nameless_layers(&self) -> io::Result<usize> {
+        let named = self.named_layers()?;
+        let mut removed = 0;
+        for_each_name(&self.layers(), |name, path| {
+            if !named.contains(name) {
+                remove_tree(path)?;
+                removed += 1;
+            }
+            Ok(())
+        })?;
+        Ok(removed)
+    }
+
+    fn clear_incoming(&self, goes: impl Fn(&str) -> bool) -> io::Result<()> {
+        for_each_name(&self.incoming(), |name, path| match goes(name) {
+            true if path.is_dir() => remove_tree(path),
+            true => fs::remove_file(path),
+            false => Ok(()),
+        })
+    }
+
+    fn named_layers(&self) -> io::Result<BTreeSet<String>> {
+        let mut named = BTreeSet::new();
+        for_each_name(&self.root().join("diffs"), |_, path| {
+            named.extend(fs::read_link(path)?.into_os_string().into_string());
+            Ok(())
+        })?;
+        Ok(named)
+    }
+}
+
+/// How the name of a blob ends that is not whole yet.
+pub(crate) const PART: &str = ".part";
+
+fn for_each_name(folder: &Path, mut visit: impl FnMut(&str, &Path) -> io::Result<()>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        visit(&entry.file_name().to_string_lossy(), &entry.path())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! The files of an archive that holds an image, by name: in a folder, or in a tarball, where they are read in place.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use tar::{Archive, EntryType};
+
+use crate::blob::MAX_DOCUMENT_BYTES;
+use crate::failure::refused;
+use crate::unpack::decompressed;
+
+/// More files than any archive of images has; a tarball of a root file system has many more.
+const MAX_FILES: usize = 10_000;
+
+/// Where an archive's files are.
+pub(super) enum Bundle {
+    Folder(OwnedFd),
+    Tarball { file: File, files: BTreeMap<String, Section>, links: BTreeMap<String, String> },
+}
+
+/// Where a file's content is in the tarball.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Section {
+    start: u64,
+    bytes: u64,
+}
+
+impl Bundle {
+    /// `None`: a tarball without the files that an archive of images has. A compressed one is decompressed into
+    /// `incoming` first.
+    pub(super) fn open(source: &Path, incoming: &Path, max_bytes: u64) -> io::Result<Option<Self>> {
+        let file = File::open(source)?;
+        let kind = file.metadata()?;
+        if kind.is_dir() {
+            let folder = Self::Folder(file.into());
+            let is_archive = folder.has("index.json") || folder.has("manifest.json");
+            let none =
+                || refused("the folder is neither an OCI layout nor an unpacked `docker save` archive");
+            return is_archive.then_some(Some(folder)).ok_or_else(none);
+        }
+        if !kind.is_file() {
+            return Err(refused("it is neither a file nor a folder"));
+        }
+        let bundle = Self::tarball(seekable(file, incoming, max_bytes)?);
+        Ok(bundle.filter(|bundle| bundle.has("index.json") || bundle.has("manifest.json")))
+    }
+
+    /// What can't be read as a tarball is told by whoever unpacks it.
+    fn tarball(file: File) -> Option<Self> {
+        let (files, links) = contents(&file)?;
+        Some(Self::Tarball { file, files, links })
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        matches!(self.open_file(name), Ok(Some(_)))
+    }
+
+    /// The file's content; `None` if there is none of that name.
+    pub(super) fn open_file(&self, name: &str) -> io::Result<Option<Box<dyn Read + Send + '_>>> {
+        match self {
+            Self::Folder(folder) => open_below(folder, name).map(|file| file.map(|file| Box::new(file) as _)),
+            Self::Tarball { file, files, links } => {
+                let linked = links.get(name).map(|target| beside(name, target));
+                let section = files.get(name).or_else(|| linked.and_then(|name| files.get(&name)));
+                Ok(section
+                    .map(|section| Box::new(Part { file, at: section.start, left: section.bytes }) as _))
+            }
+        }
+    }
+
+    /// A document, of 4 MiB at most.
+    pub(super) fn document(&self, name: &str) -> io::Result<Vec<u8>> {
+        let file = self.open_file(name)?.ok_or_else(|| super::missing(name))?;
+        let mut bytes = Vec::new();
+        file.take(MAX_DOCUMENT_BYTES + 1).read_to_end(&mut bytes)?;
+        match bytes.len() as u64 > MAX_DOCUMENT_BYTES {
+            true => Err(refused(format!("`{name}` is longer than 4 MiB"))),
+            false => Ok(bytes),
+        }
+    }
+}
+
+/// Where the files of a tarball are, and what its links are to; `None` if it is none, or has more than an archive of images.
+fn contents(file: &File) -> Option<(BTreeMap<String, Section>, BTreeMap<String, String>)> {
+    let (mut files, mut links) = (BTreeMap::new(), BTreeMap::new());
+    let mut archive = Archive::new(file);
+    for entry in archive.entries_with_seek().ok()? {
+        let entry = entry.ok()?;
+        let name = String::from_utf8_lossy(&entry.path_bytes()).trim_start_matches("./").to_owned();
+        match entry.header().entry_type() {
+            EntryType::Regular | EntryType::Continuous => {
+                files.insert(name, Section { start: entry.raw_file_position(), bytes: entry.size() });
+            }
+            EntryType::Symlink | EntryType::Link => {
+                let target = entry.link_name_bytes().unwrap_or_default();
+                links.insert(name, String::from_utf8_lossy(&target).into_owned());
+            }
+            _ => {}
+        }
+        if files.len() + links.len() > MAX_FILES {
+            return None;
+        }
+    }
+    Some((files, links))
+}
+
+/// The same file, or a decompressed copy of it without a name.
+fn seekable(mut file: File, incoming: &Path, max_bytes: u64) -> io::Result<File> {
+    let mut first = [0; 4];
+    let count = file.read(&mut first)?;
+    file.seek(SeekFrom::Start(0))?;
+    if !matches!(&first[..count], [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd]) {
+        return Ok(file);
+    }
+    let mut copy = tempfile::tempfile_in(incoming)?;
+    let copied = io::copy(&mut decompressed(file)?.take(max_bytes), &mut copy)?;
+    if copied == max_bytes {
+        return Err(refused("it unpacks to too many bytes"));
+    }
+    copy.seek(SeekFrom::Start(0))?;
+    Ok(copy)
+}
+
+/// A regular file below the folder, through no link that leads out of it.
+fn open_below(folder: &OwnedFd, name: &str) -> io::Result<Option<File>> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    // Only looked at until it is known to be a file: opening a FIFO would wait.
+    let found =
+        match rustix::fs::openat2(folder, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve) {
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+            found => File::from(found?),
+        };
+    if !found.metadata()?.is_file() {
+        return Err(refused(format!("`{name}` is no regular file")));
+    }
+    let path = format!("/proc/self/fd/{}", found.as_raw_fd());
+    Ok(Some(rustix::fs::openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?.into()))
+}
+
+/// What a link in an archive means: beside itself, as far as that stays inside.
+fn beside(name: &str, target: &str) -> String {
+    let mut parts: Vec<&str> = name.split('/').collect();
+    parts.pop();
+    for part in target.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            "" | "." => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// A file of the tarball.
+struct Part<'f> {
+    file: &'f File,
+    at: u64,
+    left: u64,
+}
+
+impl Read for Part<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(into.len());
+        let count = self.file.read_at(&mut into[..most], self.at)?;
+        self.at += count as u64;
+        self.left -= count as u64;
+        Ok(count)
+    }
+}

@@ -1,0 +1,164 @@
+//! Getting an image in from a file or a folder: an OCI layout, a `docker save` archive of any age, or a tarball of a root
+//! file system. Which of them it is is told by what is in it, not by its name.
+
+mod bundle;
+mod docker;
+mod oci;
+mod rootfs;
+
+use std::io;
+use std::path::Path;
+
+use eyot::{Error, Result};
+use oci_spec::image::{Descriptor, ImageManifestBuilder, MediaType};
+
+use crate::config::{self, BlobRef, Parts};
+use crate::digest::Digest;
+use crate::failure::{CORRUPT, failed, refused};
+use crate::listing::ImageInfo;
+use crate::progress::Progress;
+use crate::reference::ImageName;
+use crate::store::ImageStore;
+use bundle::Bundle;
+#[cfg(feature = "pull")]
+pub(crate) use oci::descriptor_for_us;
+
+/// How something is imported.
+#[derive(Debug, Clone, Default)]
+pub struct ImportOptions {
+    /// What the image is to be called; by default as it is called in the archive, which a tarball of a root file system
+    /// does not say.
+    pub name: Option<ImageName>,
+}
+
+/// An image of an archive, before any of it is kept.
+struct Found {
+    name: Option<ImageName>,
+    parts: Parts,
+    /// The manifest as it is to be kept.
+    manifest: Vec<u8>,
+    /// The names of the blobs' files in the archive, the configuration's first.
+    files: Vec<String>,
+}
+
+impl ImageStore {
+    /// Imports every image that is in a file or a folder.
+    ///
+    /// # Errors
+    /// `Invalid` for what is no image, is damaged, hostile or beyond the limits, or has no name; `NotFound`; `Quota` where
+    /// the disk is full. Nothing of it is then kept but blobs and layers that are whole, until somebody prunes.
+    pub fn import(
+        &self,
+        source: &Path,
+        options: &ImportOptions,
+        progress: &dyn Progress,
+    ) -> Result<Vec<ImageInfo>> {
+        let what = format!("import `{}`", source.display());
+        let failed = failed(what.as_str());
+        let _importing = self.begin_import().map_err(&failed)?;
+        let bundle =
+            Bundle::open(source, &self.incoming(), self.limits.max_unpacked_bytes).map_err(&failed)?;
+        let Some(bundle) = bundle else {
+            let name = options.name.as_ref().ok_or_else(|| nameless(&what))?;
+            return Ok(vec![self.import_rootfs(source, name, progress).map_err(&failed)?]);
+        };
+        let found = match bundle.has("index.json") {
+            true => oci::find(&bundle),
+            false => docker::find(&bundle),
+        };
+        let found = named(found.map_err(&failed)?, options, &what)?;
+        let keep = |found: &(ImageName, Found)| self.keep(&bundle, &found.0, &found.1, progress);
+        let kept: io::Result<Vec<ImageInfo>> = found.iter().map(keep).collect();
+        kept.map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => failed(error).with_hint(CORRUPT),
+            _ => failed(error),
+        })
+    }
+
+    fn keep(
+        &self,
+        bundle: &Bundle,
+        name: &ImageName,
+        found: &Found,
+        progress: &dyn Progress,
+    ) -> io::Result<ImageInfo> {
+        let parts = &found.parts;
+        let blobs: Vec<&BlobRef> = std::iter::once(&parts.config).chain(&parts.layers).collect();
+        let mut diffs = Vec::new();
+        for (index, (blob, file)) in blobs.iter().zip(&found.files).enumerate() {
+            progress.begin(&blob.digest, blob.bytes);
+            if !self.has_blob(&blob.digest, blob.bytes) {
+                let input = bundle.open_file(file)?.ok_or_else(|| missing(file))?;
+                self.put_blob(input, Some((&blob.digest, blob.bytes)), progress)?;
+            }
+            match index.checked_sub(1) {
+                None => {
+                    let config = config::parse(&self.document(&blob.digest)?)?;
+                    config::RunConfig::of(&config)?;
+                    diffs = config::diff_ids(&config, parts.layers.len())?;
+                }
+                Some(layer) => drop(self.add_layer(&blob.digest, &diffs[layer])?),
+            }
+            progress.finish(&blob.digest);
+        }
+        self.name_image(name, &found.manifest)
+    }
+
+    /// Every blob and every layer of it is there.
+    pub(crate) fn name_image(&self, name: &ImageName, manifest: &[u8]) -> io::Result<ImageInfo> {
+        let digest = self.put_document(manifest)?;
+        self.name_manifest(name, &digest, manifest.len() as u64)?;
+        Ok(self.describe(name, &digest))
+    }
+}
+
+fn missing(file: &str) -> io::Error {
+    refused(format!("it lacks `{file}`"))
+}
+
+fn nameless(what: &str) -> Error {
+    Error::invalid("name", "is not in the archive")
+        .context(what)
+        .with_hint("say what it is to be called: --name my-image:1")
+}
+
+/// Each with the name that it is to have.
+fn named(mut found: Vec<Found>, options: &ImportOptions, what: &str) -> Result<Vec<(ImageName, Found)>> {
+    if let Some(name) = &options.name {
+        return match (found.pop(), found.is_empty()) {
+            (Some(only), true) => Ok(vec![(name.clone(), only)]),
+            _ => Err(Error::invalid("name", "can't be given: the archive has several images").context(what)),
+        };
+    }
+    let with_name = |found: Found| match found.name.clone() {
+        Some(name) => Ok((name, found)),
+        None => Err(nameless(what)),
+    };
+    found.into_iter().map(with_name).collect()
+}
+
+/// A manifest of these blobs, for archives that have none.
+fn manifest_of(config: &BlobRef, layers: &[BlobRef]) -> io::Result<Vec<u8>> {
+    let describe = |kind: MediaType, blob: &BlobRef| -> io::Result<Descriptor> {
+        let digest = blob.digest.to_string().parse::<oci_spec::image::Digest>().map_err(io::Error::other)?;
+        Ok(Descriptor::new(kind, blob.bytes, digest))
+    };
+    let layers: io::Result<Vec<Descriptor>> =
+        layers.iter().map(|layer| describe(MediaType::ImageLayer, layer)).collect();
+    let manifest = ImageManifestBuilder::default()
+        .schema_version(2_u32)
+        .media_type(MediaType::ImageManifest)
+        .config(describe(MediaType::ImageConfig, config)?)
+        .layers(layers?)
+        .build()
+        .map_err(io::Error::other)?;
+    Ok(serde_json::to_vec(&manifest)?)
+}
+
+/// The digest and length of what is read.
+fn measure(mut input: impl io::Read) -> io::Result<BlobRef> {
+    let mut hashing = crate::digest::Hashing::new(&mut input);
+    io::copy(&mut hashing, &mut io::sink())?;
+    let (digest, bytes): (Digest, u64) = hashing.finish();
+    Ok(BlobRef { digest, bytes })
+}

@@ -1,0 +1,104 @@
+//! An OCI image layout: what its `index.json` names, for this machine.
+
+use std::io;
+
+use oci_spec::image::{Arch, Descriptor, ImageIndex, MediaType, Os};
+
+use super::{Bundle, Found};
+use crate::config::{BlobRef, Parts};
+use crate::digest::Digest;
+use crate::failure::refused;
+use crate::index::NAME;
+use crate::reference::ImageName;
+
+/// Where containerd, and with it Docker, writes the full name.
+const FULL_NAME: &str = "io.containerd.image.name";
+/// How deep indexes may lie in indexes.
+const MAX_DEPTH: usize = 3;
+
+pub(super) fn find(bundle: &Bundle) -> io::Result<Vec<Found>> {
+    let index = parse(&bundle.document("index.json")?)?;
+    let mut found = Vec::new();
+    for descriptor in index.manifests() {
+        if let Some(image) = image_of(bundle, descriptor, name_of(descriptor), 0)? {
+            found.push(image);
+        }
+    }
+    match found.is_empty() {
+        true => Err(refused("it has no image for this machine")),
+        false => Ok(found),
+    }
+}
+
+fn parse(bytes: &[u8]) -> io::Result<ImageIndex> {
+    serde_json::from_slice(bytes).map_err(|error| refused(format!("its index can't be read: {error}")))
+}
+
+/// The full name if it has one, else what a layout has, which may be a tag alone and is no name then.
+fn name_of(descriptor: &Descriptor) -> Option<ImageName> {
+    let annotations = descriptor.annotations().as_ref()?;
+    let full = annotations.get(FULL_NAME).and_then(|name| ImageName::parse(name).ok());
+    let is_whole = |name: &&String| name.contains([':', '/']);
+    full.or_else(|| annotations.get(NAME).filter(is_whole).and_then(|name| ImageName::parse(name).ok()))
+}
+
+fn image_of(
+    bundle: &Bundle,
+    descriptor: &Descriptor,
+    name: Option<ImageName>,
+    depth: usize,
+) -> io::Result<Option<Found>> {
+    if !is_for_us(descriptor) {
+        return Ok(None);
+    }
+    let bytes = blob(bundle, descriptor)?;
+    if !is_index(descriptor) {
+        let parts = Parts::of_manifest(&bytes)?;
+        let files =
+            std::iter::once(&parts.config).chain(&parts.layers).map(|blob| file_of(&blob.digest)).collect();
+        return Ok(Some(Found { name, parts, manifest: bytes, files }));
+    }
+    if depth == MAX_DEPTH {
+        return Err(refused("its indexes lie too deep in each other"));
+    }
+    for inner in parse(&bytes)?.manifests() {
+        if let Some(image) = image_of(bundle, inner, name.clone(), depth + 1)? {
+            return Ok(Some(image));
+        }
+    }
+    Ok(None)
+}
+
+fn is_index(descriptor: &Descriptor) -> bool {
+    match descriptor.media_type() {
+        MediaType::ImageIndex => true,
+        MediaType::Other(kind) => kind == "application/vnd.docker.distribution.manifest.list.v2+json",
+        _ => false,
+    }
+}
+
+/// The digest of what this names, if that may be an image for this machine.
+#[cfg(feature = "pull")]
+pub(crate) fn descriptor_for_us(descriptor: &Descriptor) -> Option<Digest> {
+    let is_image = is_for_us(descriptor) && !is_index(descriptor);
+    BlobRef::of(descriptor).ok().filter(|_| is_image).map(|blob| blob.digest)
+}
+
+/// One that says nothing may be.
+fn is_for_us(descriptor: &Descriptor) -> bool {
+    let platform = descriptor.platform().as_ref();
+    platform.is_none_or(|platform| *platform.os() == Os::Linux && *platform.architecture() == Arch::default())
+}
+
+fn file_of(digest: &Digest) -> String {
+    format!("blobs/sha256/{}", digest.hex())
+}
+
+fn blob(bundle: &Bundle, descriptor: &Descriptor) -> io::Result<Vec<u8>> {
+    let wanted = BlobRef::of(descriptor)?;
+    let bytes = bundle.document(&file_of(&wanted.digest))?;
+    match Digest::of(&bytes) == wanted.digest {
+        true => Ok(bytes),
+        false => Err(refused(format!("blob `{}` is not what its digest says", wanted.digest))),
+    }
+}

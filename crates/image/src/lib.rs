@@ -1,0 +1,45 @@
+//! Eyot's image store: what a reference such as `node:22` stands for, kept in a folder that several processes share.
+//!
+//! An image gets in by [`ImageStore::import`] (an OCI layout, a `docker save` archive, a tarball of a root file system)
+//! or, with the feature `pull`, from a registry. Its blobs are kept as an OCI image layout, every digest checked while the
+//! bytes pass; each layer is unpacked once, by its diff-id, into a folder that sandboxes take as a read-only layer of an
+//! overlay. Archives are hostile input: see [`unpack`].
+//!
+//! What this crate leaves out: mounting, and who uses which layer. Whoever removes images is told that by the provider
+//! that made the sandboxes.
+
+mod base;
+mod blob;
+mod collect;
+mod config;
+mod digest;
+mod failure;
+mod import;
+mod index;
+mod layer;
+mod listing;
+mod locks;
+mod progress;
+#[cfg(feature = "pull")]
+pub mod pull;
+mod reference;
+mod remove;
+mod resolve;
+mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
+pub mod unpack;
+
+pub use base::BaseOptions;
+pub use collect::{Pruned, Use};
+pub use config::RunConfig;
+pub use digest::Digest;
+pub use import::ImportOptions;
+pub use index::Generation;
+pub use listing::ImageInfo;
+pub use locks::UseGuard;
+pub use progress::{NoProgress, Progress};
+pub use reference::ImageName;
+pub use remove::remove_tree;
+pub use resolve::ResolvedImage;
+pub use store::ImageStore;

@@ -1,0 +1,192 @@
+//! One blob of a registry. What has come in lies under the digest's name in `incoming/`, locked while somebody fetches it,
+//! so that two who pull the same share the work, and whoever comes after a break goes on from there.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use eyot::Result;
+use futures_util::StreamExt;
+use oci_client::client::BlobResponse;
+use rustix::fs::{FlockOperation, flock};
+
+use super::endpoint::Endpoint;
+use super::failure::told;
+use super::{blocking, with_corrupt_hint};
+use crate::collect::PART;
+use crate::config::BlobRef;
+use crate::digest::Hashing;
+use crate::failure::{failed, refused};
+use crate::progress::Progress;
+use crate::store::ImageStore;
+
+/// How often a blob that breaks off is gone on with.
+const TRIES: usize = 4;
+
+impl Endpoint {
+    /// Brings a blob into the store, unless it is there.
+    pub(super) async fn fetch(
+        &self,
+        store: &ImageStore,
+        blob: &BlobRef,
+        what: &str,
+        progress: &Arc<dyn Progress>,
+    ) -> Result<()> {
+        progress.begin(&blob.digest, blob.bytes);
+        if store.has_blob(&blob.digest, blob.bytes) {
+            progress.advance(&blob.digest, blob.bytes);
+            return Ok(());
+        }
+        let (shared, wanted) = (store.clone(), blob.clone());
+        let part = blocking(what.to_owned(), move || Part::open(&shared, &wanted)).await?;
+        let Some(mut part) = part else {
+            progress.advance(&blob.digest, blob.bytes);
+            return Ok(());
+        };
+        progress.advance(&blob.digest, part.bytes);
+        self.fill(&mut part, blob, what, progress).await?;
+        let store = store.clone();
+        blocking(what.to_owned(), move || part.finish(&store)).await.map_err(with_corrupt_hint)
+    }
+
+    async fn fill(
+        &self,
+        part: &mut Part,
+        blob: &BlobRef,
+        what: &str,
+        progress: &Arc<dyn Progress>,
+    ) -> Result<()> {
+        for attempt in 1.. {
+            if part.bytes >= blob.bytes {
+                return Ok(());
+            }
+            let before = part.bytes;
+            match self.go_on(part, blob, what, progress).await? {
+                None => return Ok(()),
+                // Whoever sends something each time may break off as often as they like.
+                Some(_) if part.bytes > before || attempt < TRIES => {}
+                Some(error) => return Err(told(what, &self.host, error.into())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for the rest. The answer is what broke it off.
+    async fn go_on(
+        &self,
+        part: &mut Part,
+        blob: &BlobRef,
+        what: &str,
+        progress: &Arc<dyn Progress>,
+    ) -> Result<Option<io::Error>> {
+        let digest = blob.digest.to_string();
+        let answer =
+            self.client.pull_blob_stream_partial(&self.reference, digest.as_str(), part.bytes, None).await;
+        let mut stream = match answer.map_err(|error| told(what, &self.host, error))? {
+            BlobResponse::Partial(rest) => rest.stream,
+            BlobResponse::Full(whole) => {
+                part.begin_anew().map_err(failed(what))?;
+                whole.stream
+            }
+        };
+        while let Some(piece) = stream.next().await {
+            match piece {
+                Ok(piece) => {
+                    if part.bytes + piece.len() as u64 > blob.bytes {
+                        part.forget().map_err(failed(what))?;
+                        let error = refused(format!("blob `{digest}` is longer than the image says"));
+                        return Err(with_corrupt_hint(failed(what)(error)));
+                    }
+                    part.write(&piece).map_err(failed(what))?;
+                    progress.advance(&blob.digest, piece.len() as u64);
+                }
+                // What is whole is judged by its digest, whatever is said behind it.
+                Err(_) if part.bytes == blob.bytes => return Ok(None),
+                Err(error) => return Ok(Some(error)),
+            }
+        }
+        match part.bytes == blob.bytes {
+            true => Ok(None),
+            false => Ok(Some(io::ErrorKind::UnexpectedEof.into())),
+        }
+    }
+}
+
+/// What has come in of a blob.
+struct Part {
+    wanted: BlobRef,
+    path: PathBuf,
+    file: Option<Hashing<File>>,
+    bytes: u64,
+}
+
+impl Part {
+    /// Waits while somebody else fetches it; `None` if it is whole then.
+    fn open(store: &ImageStore, wanted: &BlobRef) -> io::Result<Option<Self>> {
+        let path = store.incoming().join(format!("{}{PART}", wanted.digest.hex()));
+        loop {
+            let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path)?;
+            flock(&file, FlockOperation::LockExclusive)?;
+            if store.has_blob(&wanted.digest, wanted.bytes) {
+                return Ok(None);
+            }
+            // Whoever held it may have removed it.
+            let is_named = fs::metadata(&path).is_ok_and(|named| is_same(&named, &file));
+            if is_named {
+                let mut part = Self { wanted: wanted.clone(), path, file: None, bytes: 0 };
+                part.take_up(file)?;
+                return Ok(Some(part));
+            }
+        }
+    }
+
+    /// Hashes what is there; more than there should be is nothing.
+    fn take_up(&mut self, file: File) -> io::Result<()> {
+        self.bytes = file.metadata()?.len();
+        if self.bytes > self.wanted.bytes {
+            file.set_len(0)?;
+            self.bytes = 0;
+        }
+        let mut hashing = Hashing::new(file);
+        io::copy(&mut Read::by_ref(&mut hashing).take(self.bytes), &mut io::sink())?;
+        self.file = Some(hashing);
+        Ok(())
+    }
+
+    fn write(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.file.as_mut().ok_or(io::ErrorKind::NotConnected)?.write_all(piece)?;
+        self.bytes += piece.len() as u64;
+        Ok(())
+    }
+
+    /// The registry sends all of it once more.
+    fn begin_anew(&mut self) -> io::Result<()> {
+        let hashing = self.file.take().ok_or(io::ErrorKind::NotConnected)?;
+        let file = hashing.into_inner();
+        file.set_len(0)?;
+        self.bytes = 0;
+        self.file = Some(Hashing::new(file));
+        Ok(())
+    }
+
+    fn forget(&mut self) -> io::Result<()> {
+        fs::remove_file(&self.path)
+    }
+
+    fn finish(mut self, store: &ImageStore) -> io::Result<()> {
+        let hashing = self.file.take().ok_or(io::ErrorKind::NotConnected)?;
+        let (digest, bytes) = hashing.finish();
+        if (&digest, bytes) != (&self.wanted.digest, self.wanted.bytes) {
+            self.forget()?;
+            return Err(refused(format!("blob `{}` is not what its digest says", self.wanted.digest)));
+        }
+        fs::rename(&self.path, store.blob(&digest))
+    }
+}
+
+fn is_same(named: &fs::Metadata, file: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    file.metadata().is_ok_and(|open| (open.dev(), open.ino()) == (named.dev(), named.ino()))
+}

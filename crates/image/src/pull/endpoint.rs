@@ -1,0 +1,163 @@
+//! Who is asked for an image: the mirrors of its registry, then the registry; by which protocol, and as whom.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use docker_credential::{CredentialRetrievalError, DockerCredential};
+use eyot::{Error, ErrorKind, Result};
+use oci_client::client::{ClientConfig, ClientProtocol};
+use oci_client::secrets::RegistryAuth;
+use oci_client::{Client, Reference};
+
+use super::ACCEPTED;
+use super::failure::told;
+use crate::reference::ImageName;
+
+/// How images are pulled.
+#[derive(Debug, Clone)]
+pub struct PullOptions {
+    /// For a registry (`docker.io`) hosts that have its images, such as `mirror.example:5000`, asked in that order before
+    /// the registry itself.
+    pub mirrors: BTreeMap<String, Vec<String>>,
+    /// Registries on this host's loopback are spoken to without TLS. All others never are.
+    pub plain_http_on_loopback: bool,
+}
+
+impl Default for PullOptions {
+    fn default() -> Self {
+        Self { mirrors: BTreeMap::new(), plain_http_on_loopback: true }
+    }
+}
+
+/// One who is asked.
+pub(super) struct Endpoint {
+    pub(super) client: Client,
+    pub(super) host: String,
+    pub(super) auth: RegistryAuth,
+    mirror: bool,
+    pub(super) reference: Reference,
+}
+
+const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
+/// Between two pieces of an answer.
+const READ_PATIENCE: Duration = Duration::from_secs(60);
+
+impl Endpoint {
+    /// In the order in which they are asked.
+    pub(super) async fn all(name: &ImageName, options: &PullOptions) -> Result<Vec<Self>> {
+        let reference = name.reference()?;
+        let mirrors = options.mirrors.get(reference.registry()).cloned().unwrap_or_default();
+        let mut endpoints = Vec::new();
+        for mirror in mirrors {
+            endpoints.push(Self::new(&reference, Some(mirror), options).await?);
+        }
+        endpoints.push(Self::new(&reference, None, options).await?);
+        Ok(endpoints)
+    }
+
+    async fn new(reference: &Reference, mirror: Option<String>, options: &PullOptions) -> Result<Self> {
+        let is_mirror = mirror.is_some();
+        let host = mirror.unwrap_or_else(|| reference.resolve_registry().to_owned());
+        let plain = options.plain_http_on_loopback && is_loopback(&host);
+        let protocol = if plain { ClientProtocol::Http } else { ClientProtocol::Https };
+        let of_environment = |name: &str| {
+            std::env::var(name)
+                .or_else(|_| std::env::var(name.to_lowercase()))
+                .ok()
+                .filter(|value| !value.is_empty())
+        };
+        let config = ClientConfig {
+            protocol,
+            connect_timeout: Some(CONNECT_PATIENCE),
+            read_timeout: Some(READ_PATIENCE),
+            user_agent: concat!("eyot/", env!("CARGO_PKG_VERSION")),
+            https_proxy: of_environment("HTTPS_PROXY").filter(|_| !plain),
+            no_proxy: of_environment("NO_PROXY"),
+            ..ClientConfig::default()
+        };
+        let client = Client::try_from(config).map_err(|error| {
+            Error::new(ErrorKind::Internal, "make a client for registries: failed").with_source(error)
+        })?;
+        let auth = credentials(&host).await?;
+        let mut endpoint = Self { client, host, auth, mirror: is_mirror, reference: reference.clone() };
+        endpoint.reference = endpoint.asked(reference);
+        Ok(endpoint)
+    }
+
+    /// The same reference, asked of this one.
+    fn asked(&self, reference: &Reference) -> Reference {
+        let mut reference = reference.clone();
+        if self.mirror {
+            reference.set_mirror_registry(self.host.clone());
+        }
+        reference
+    }
+
+    /// The bytes of a manifest or an index.
+    pub(super) async fn manifest(&self, reference: &Reference, what: &str) -> Result<Vec<u8>> {
+        let answer = self.client.pull_manifest_raw(&self.asked(reference), &self.auth, &ACCEPTED).await;
+        answer.map(|(bytes, _)| bytes.to_vec()).map_err(|error| told(what, &self.host, error))
+    }
+}
+
+/// `localhost`, or an address of this host's own.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// What Docker's or Podman's configuration has for this host.
+async fn credentials(host: &str) -> Result<RegistryAuth> {
+    // Docker's own registry stands there by an address of long ago.
+    let key = if host == "index.docker.io" { "https://index.docker.io/v1/" } else { host }.to_owned();
+    // A helper program may be asked.
+    let found = tokio::task::spawn_blocking(move || match docker_credential::get_credential(&key) {
+        Err(
+            CredentialRetrievalError::NoCredentialConfigured
+            | CredentialRetrievalError::ConfigReadError
+            | CredentialRetrievalError::ConfigNotFound,
+        ) => docker_credential::get_podman_credential(&key),
+        found => found,
+    });
+    let unusable = |reason: &str| {
+        let message = format!("read the credentials for registry `{host}`: {reason}");
+        Error::new(ErrorKind::Permission, message).with_hint(format!("log in once more: docker login {host}"))
+    };
+    match found.await.map_err(|_| unusable("a task ended early"))? {
+        Ok(DockerCredential::UsernamePassword(user, password)) => Ok(RegistryAuth::Basic(user, password)),
+        Ok(DockerCredential::IdentityToken(_)) => {
+            Err(unusable("they are an identity token, which is not supported"))
+        }
+        Err(
+            CredentialRetrievalError::NoCredentialConfigured
+            | CredentialRetrievalError::ConfigReadError
+            | CredentialRetrievalError::ConfigNotFound,
+        ) => Ok(RegistryAuth::Anonymous),
+        // The reason may hold what a helper printed.
+        Err(CredentialRetrievalError::HelperFailure { helper, .. }) => {
+            Err(unusable(&format!("the helper `{helper}` failed")))
+        }
+        Err(_) => Err(unusable("the configuration of Docker can't be read")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_hosts_loopback_is_spoken_to_without_tls() {
+        for host in ["localhost", "localhost:5000", "127.0.0.1:5000", "127.8.9.1", "[::1]:5000"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in
+            ["127.0.0.1.example.com", "localhost.example:80", "10.0.0.1", "index.docker.io", "[::2]:1", ""]
+        {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+}

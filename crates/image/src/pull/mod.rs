@@ -1,0 +1,173 @@
+//! Pulling an image from a registry: its mirrors are asked first; the manifest of this machine; then every blob, several at
+//! once, each going on where an earlier pull broke off, and unpacked as soon as it is whole. No byte is believed before its
+//! digest is right.
+
+mod blob;
+mod endpoint;
+mod failure;
+
+use std::sync::Arc;
+
+use eyot::{CancellationToken, Error, ErrorKind, Result};
+use futures_util::{StreamExt, stream};
+use oci_client::manifest::{
+    IMAGE_MANIFEST_LIST_MEDIA_TYPE, IMAGE_MANIFEST_MEDIA_TYPE, OCI_IMAGE_INDEX_MEDIA_TYPE,
+    OCI_IMAGE_MEDIA_TYPE,
+};
+use oci_spec::image::ImageIndex;
+
+use crate::blob::MAX_DOCUMENT_BYTES;
+use crate::config::{self, BlobRef, Parts, RunConfig};
+use crate::digest::Digest;
+use crate::failure::{CORRUPT, failed, refused};
+use crate::import::descriptor_for_us;
+use crate::listing::ImageInfo;
+use crate::progress::Progress;
+use crate::reference::ImageName;
+use crate::store::ImageStore;
+use endpoint::Endpoint;
+
+pub use endpoint::PullOptions;
+
+/// How many blobs come in at once.
+const AT_ONCE: usize = 4;
+const ACCEPTED: [&str; 4] = [
+    OCI_IMAGE_MEDIA_TYPE,
+    IMAGE_MANIFEST_MEDIA_TYPE,
+    OCI_IMAGE_INDEX_MEDIA_TYPE,
+    IMAGE_MANIFEST_LIST_MEDIA_TYPE,
+];
+
+impl ImageStore {
+    /// Pulls an image, or what of it is not there yet.
+    ///
+    /// # Errors
+    /// `NotFound` where the registry has none of that name for this machine; `Permission` where it lets nobody in without
+    /// (other) credentials; `Unavailable` where it can't be reached; `Invalid` for what is damaged or hostile; `Quota`
+    /// where the disk is full. Blobs that are whole are kept until somebody prunes, and so is the beginning of one that
+    /// the network broke off, for the next pull.
+    pub async fn pull(
+        &self,
+        name: &ImageName,
+        options: &PullOptions,
+        progress: Arc<dyn Progress>,
+    ) -> Result<ImageInfo> {
+        let what = format!("pull image `{}`", name.short());
+        let store = self.clone();
+        let _importing = blocking(what.clone(), move || store.begin_import()).await?;
+        let mut last = None;
+        for endpoint in Endpoint::all(name, options).await? {
+            match self.pull_from(&endpoint, name, &what, &progress).await {
+                // The next one may have it.
+                Err(error) if is_about_the_endpoint(&error) => last = Some(error),
+                done => return done,
+            }
+        }
+        Err(last.unwrap_or_else(|| Error::new(ErrorKind::Internal, format!("{what}: nobody was asked"))))
+    }
+
+    async fn pull_from(
+        &self,
+        endpoint: &Endpoint,
+        name: &ImageName,
+        what: &str,
+        progress: &Arc<dyn Progress>,
+    ) -> Result<ImageInfo> {
+        let manifest = self.manifest(endpoint, name, what).await?;
+        let parts = Parts::of_manifest(&manifest).map_err(failed(what))?;
+        if parts.config.bytes > MAX_DOCUMENT_BYTES {
+            return Err(failed(what)(refused("its configuration is longer than 4 MiB")));
+        }
+        endpoint.fetch(self, &parts.config, what, progress).await?;
+        let store = self.clone();
+        let (count, digest) = (parts.layers.len(), parts.config.digest.clone());
+        let diffs = blocking(what.to_owned(), move || {
+            let config = config::parse(&store.document(&digest)?)?;
+            RunConfig::of(&config)?;
+            config::diff_ids(&config, count)
+        })
+        .await?;
+        progress.finish(&parts.config.digest);
+        let stop = &CancellationToken::new();
+        let layers = parts.layers.iter().zip(&diffs).map(|(blob, diff)| async move {
+            let fetch = endpoint.fetch(self, blob, what, progress);
+            let fetched = stop.run_until_cancelled(fetch).await;
+            let done = match fetched {
+                Some(Ok(())) => self.unpack_pulled(blob, diff, what, progress).await,
+                Some(Err(error)) => Err(error),
+                None => Ok(()),
+            };
+            // The others end as well, at a point where nothing is half done: what is being unpacked is waited for.
+            done.inspect_err(|_| stop.cancel())
+        });
+        let layers: Vec<Result<()>> = stream::iter(layers).buffer_unordered(AT_ONCE).collect().await;
+        layers.into_iter().collect::<Result<()>>()?;
+        let (store, name) = (self.clone(), name.clone());
+        blocking(what.to_owned(), move || store.name_image(&name, &manifest)).await
+    }
+
+    async fn unpack_pulled(
+        &self,
+        blob: &BlobRef,
+        diff: &Digest,
+        what: &str,
+        progress: &Arc<dyn Progress>,
+    ) -> Result<()> {
+        let (store, digest, diff) = (self.clone(), blob.digest.clone(), diff.clone());
+        let layer = blocking(what.to_owned(), move || store.add_layer(&digest, &diff)).await;
+        layer.map_err(with_corrupt_hint)?;
+        progress.finish(&blob.digest);
+        Ok(())
+    }
+
+    /// The manifest for this machine, its digest checked.
+    async fn manifest(&self, endpoint: &Endpoint, name: &ImageName, what: &str) -> Result<Vec<u8>> {
+        let first = endpoint.manifest(&name.reference()?, what).await?;
+        check(&first, name.digest().as_ref(), what)?;
+        let Ok(index) = serde_json::from_slice::<ImageIndex>(&first) else { return Ok(first) };
+        let wanted = index.manifests().iter().find_map(descriptor_for_us);
+        let wanted = wanted.ok_or_else(|| {
+            let message =
+                format!("{what}: the registry has none for this machine (linux/{})", std::env::consts::ARCH);
+            Error::new(ErrorKind::NotFound, message)
+        })?;
+        let reference = name.reference()?.clone_with_digest(wanted.to_string());
+        let manifest = endpoint.manifest(&reference, what).await?;
+        check(&manifest, Some(&wanted), what)?;
+        Ok(manifest)
+    }
+}
+
+fn check(bytes: &[u8], wanted: Option<&Digest>, what: &str) -> Result<()> {
+    match wanted {
+        Some(wanted) if Digest::of(bytes) != *wanted => {
+            let error =
+                failed(what)(refused(format!("the manifest is not what its digest says (`{wanted}`)")));
+            Err(error.with_hint(CORRUPT))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_about_the_endpoint(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unavailable | ErrorKind::Permission)
+}
+
+fn with_corrupt_hint(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Invalid => error.with_hint(CORRUPT),
+        _ => error,
+    }
+}
+
+/// Does what blocks where it holds up nobody.
+async fn blocking<T: Send + 'static>(
+    what: String,
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    let done = done.map_err(|error| {
+        Error::new(ErrorKind::Internal, format!("{what}: a task ended early")).with_source(error)
+    })?;
+    done.map_err(failed(what))
+}

@@ -1,0 +1,102 @@
+//! What an image is called: `node:22` and `docker.io/library/node:22` are one.
+
+use std::fmt;
+
+use eyot::{Error, Result};
+use oci_spec::distribution::Reference;
+
+use crate::digest::Digest;
+
+/// A reference, written out in full.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ImageName(String);
+
+impl ImageName {
+    /// Parses `[registry/]repository[:tag][@digest]`. Without a tag and a digest it is `latest`; without a registry it is
+    /// Docker's.
+    ///
+    /// # Errors
+    /// `Invalid` for what is no reference.
+    pub fn parse(text: &str) -> Result<Self> {
+        Ok(Self(Self::reference_of(text)?.whole()))
+    }
+
+    fn reference_of(text: &str) -> Result<Reference> {
+        text.parse().map_err(|_| {
+            Error::invalid("image", format!("is no reference: `{text}`")).with_hint(
+                "a reference looks like `node:22`, `registry.example/team/app:1.2` or `name@sha256:…`",
+            )
+        })
+    }
+
+    /// The name in full.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Its parts.
+    pub fn reference(&self) -> Result<Reference> {
+        Self::reference_of(&self.0)
+    }
+
+    /// The digest that it names, if it names one.
+    pub fn digest(&self) -> Option<Digest> {
+        self.0.split_once('@').and_then(|(_, digest)| Digest::parse(digest))
+    }
+
+    /// Registry and repository, without tag and digest.
+    pub fn repository(&self) -> &str {
+        let name = self.0.split('@').next().unwrap_or_default();
+        match name.rsplit_once(':') {
+            Some((repository, tag)) if !tag.contains('/') => repository,
+            _ => name,
+        }
+    }
+
+    /// As people write it: without Docker's registry, which goes without saying.
+    pub fn short(&self) -> &str {
+        let name = self.0.strip_prefix("docker.io/").unwrap_or(&self.0);
+        name.strip_prefix("library/").unwrap_or(name)
+    }
+}
+
+impl fmt::Display for ImageName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_name_is_written_out_and_back() {
+        for (text, full) in [
+            ("node:22", "docker.io/library/node:22"),
+            ("node", "docker.io/library/node:latest"),
+            ("team/app:1", "docker.io/team/app:1"),
+            ("127.0.0.1:5000/x:y", "127.0.0.1:5000/x:y"),
+        ] {
+            let name = ImageName::parse(text).unwrap();
+            assert_eq!(name.as_str(), full);
+            assert_eq!(ImageName::parse(name.short()).unwrap(), name);
+        }
+        assert_eq!(ImageName::parse("127.0.0.1:5000/x:y").unwrap().repository(), "127.0.0.1:5000/x");
+        assert_eq!(ImageName::parse("node:22").unwrap().short(), "node:22");
+    }
+
+    #[test]
+    fn a_digest_is_part_of_a_name_and_a_tag_is_not_needed_then() {
+        let digest = Digest::of(b"x");
+        let name = ImageName::parse(&format!("node@{digest}")).unwrap();
+        assert_eq!((name.digest(), name.repository()), (Some(digest), "docker.io/library/node"));
+    }
+
+    #[test]
+    fn what_is_no_reference_is_refused() {
+        for text in ["", "/etc", "../x", "UPPER", "a b", "./x", "a//b", "x@sha256:12"] {
+            assert!(ImageName::parse(text).is_err(), "{text}");
+        }
+    }
+}

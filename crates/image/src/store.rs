@@ -1,0 +1,98 @@
+//! The folder that images are kept in.
+//!
+//! ```text
+//! oci-layout, index.json, blobs/sha256/   an OCI image layout; the index names each image in full
+//! layers/<name>/                          an unpacked layer
+//! diffs/<hex>                             a symbolic link whose text is the name of the layer with that diff-id: with it
+//!                                         a layer is complete
+//! incoming/                               what is not whole yet
+//! importing, using, turn, changing        locks
+//! ```
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use eyot::Result;
+
+use crate::digest::Digest;
+use crate::failure::failed;
+use crate::locks::UseGuard;
+use crate::unpack::UnpackLimits;
+
+/// A store of images. Cheap to copy; several processes may work on one folder.
+#[derive(Debug, Clone)]
+pub struct ImageStore {
+    root: PathBuf,
+    pub(crate) limits: UnpackLimits,
+}
+
+const LAYOUT: &str = r#"{"imageLayoutVersion":"1.0.0"}"#;
+
+impl ImageStore {
+    /// The store in this folder, which need not be there yet: whoever only looks makes nothing.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into(), limits: UnpackLimits::default() }
+    }
+
+    /// The same with other limits for what is unpacked.
+    #[must_use]
+    pub fn with_limits(self, limits: UnpackLimits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Its folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where the unpacked layers are.
+    pub fn layers(&self) -> PathBuf {
+        self.root.join("layers")
+    }
+
+    /// Keeps every layer that is there while the guard lives. To be taken before [`Self::resolve`], and held until it is
+    /// noted where removers look that the image is in use.
+    ///
+    /// # Errors
+    /// The kernel's, of making or locking a file of the store.
+    pub fn hold(&self) -> Result<UseGuard> {
+        let lock = || {
+            self.make()?;
+            UseGuard::shared(&self.root)
+        };
+        lock().map_err(failed("lock the images"))
+    }
+
+    pub(crate) fn blob(&self, digest: &Digest) -> PathBuf {
+        self.root.join("blobs/sha256").join(digest.hex())
+    }
+
+    pub(crate) fn diff(&self, diff: &Digest) -> PathBuf {
+        self.root.join("diffs").join(diff.hex())
+    }
+
+    pub(crate) fn incoming(&self) -> PathBuf {
+        self.root.join("incoming")
+    }
+
+    pub(crate) fn index_file(&self) -> PathBuf {
+        self.root.join("index.json")
+    }
+
+    /// Makes what is missing of the folder.
+    pub(crate) fn make(&self) -> io::Result<()> {
+        let layout = self.root.join("oci-layout");
+        if layout.exists() {
+            return Ok(());
+        }
+        for name in ["blobs/sha256", "layers", "diffs", "incoming"] {
+            DirBuilder::new().recursive(true).mode(0o700).create(self.root.join(name))?;
+        }
+        // Last: with it all is there.
+        let made = tempfile::NamedTempFile::new_in(self.incoming())?;
+        fs::write(made.path(), LAYOUT)?;
+        made.persist(&layout).map(drop).map_err(|error| error.error)
+    }
+}

@@ -1,0 +1,228 @@
+//! The read-only layers of an image, and looking into them from the host as an overlay shows them: the topmost layer that
+//! has a name counts, a name that a layer removes is not there, and directories are merged until one hides those below.
+//!
+//! The layers were made by whoever made the image. No link in them is followed by the kernel; they are followed here, by
+//! names, so that they lead nowhere but inside.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::read::handle;
+
+/// Where the layers are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Lower {
+    /// A folder of the host.
+    #[serde(rename = "lower", default)]
+    pub folder: String,
+    /// The names of the layers in it, the topmost first; without any, the folder is the one layer.
+    #[serde(default)]
+    pub layers: Vec<String>,
+}
+
+/// As many links as the kernel follows.
+const MAX_LINKS: usize = 40;
+const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// What a path of one layer leads to.
+enum Found {
+    There(OwnedFd, FileType),
+    /// Nothing, and nothing of the layers below shows there.
+    Hidden,
+    /// Nothing; the next layer counts.
+    Absent,
+}
+
+impl Lower {
+    /// One layer.
+    pub(crate) fn one(folder: &str) -> Self {
+        Self { folder: folder.to_owned(), layers: Vec::new() }
+    }
+
+    fn paths(&self) -> Vec<PathBuf> {
+        let folder = Path::new(&self.folder);
+        match self.layers.is_empty() {
+            true => vec![folder.to_owned()],
+            false => self.layers.iter().map(|name| folder.join(name)).collect(),
+        }
+    }
+
+    /// Whether every layer is there.
+    pub(crate) fn is_there(&self) -> bool {
+        self.paths().iter().all(|layer| layer.is_dir())
+    }
+
+    /// Opens what is at `path` (relative to the root) to look at, links resolved; `NOENT` where nothing is.
+    pub(crate) fn find(&self, path: &str) -> Result<OwnedFd, Errno> {
+        let mut to_go: VecDeque<OsString> = parts(Path::new(path)).collect();
+        let (mut reached, mut links) = (PathBuf::new(), 0);
+        let mut found = None;
+        while let Some(part) = to_go.pop_front() {
+            if part == ".." {
+                reached.pop();
+                continue;
+            }
+            let next = reached.join(&part);
+            let (file, kind) = self.look(&next)?;
+            match kind {
+                FileType::Symlink => {
+                    links += 1;
+                    if links > MAX_LINKS {
+                        return Err(Errno::LOOP);
+                    }
+                    let target = rustix::fs::readlinkat(&file, "", Vec::new())?;
+                    let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+                    if target.is_absolute() {
+                        reached = PathBuf::new();
+                    }
+                    parts(&target).rev().for_each(|part| to_go.push_front(part));
+                    continue;
+                }
+                FileType::Directory => {}
+                _ if !to_go.is_empty() => return Err(Errno::NOTDIR),
+                _ => {}
+            }
+            reached = next;
+            found = Some(file);
+        }
+        found.ok_or(Errno::ISDIR)
+    }
+
+    /// What is at a path that goes through directories only.
+    fn look(&self, path: &Path) -> Result<(OwnedFd, FileType), Errno> {
+        for layer in self.paths() {
+            match look_in(&layer, path)? {
+                Found::There(file, kind) => return Ok((file, kind)),
+                Found::Hidden => return Err(Errno::NOENT),
+                Found::Absent => {}
+            }
+        }
+        Err(Errno::NOENT)
+    }
+}
+
+/// Names and `..`, in their order.
+fn parts(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
+    path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some(OsString::from("..")),
+        _ => None,
+    })
+}
+
+fn look_in(layer: &Path, path: &Path) -> Result<Found, Errno> {
+    let mut at = rustix::fs::openat(CWD, layer, LOOK | OFlags::DIRECTORY, Mode::empty())?;
+    let mut hides = false;
+    let mut names = path.iter().peekable();
+    while let Some(name) = names.next() {
+        at = match open_name(&at, name)? {
+            None if hides => return Ok(Found::Hidden),
+            None => return Ok(Found::Absent),
+            Some(file) => file,
+        };
+        let stat = rustix::fs::fstat(&at)?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if kind == FileType::CharacterDevice && stat.st_rdev == 0 {
+            return Ok(Found::Hidden);
+        }
+        if names.peek().is_none() {
+            return Ok(Found::There(at, kind));
+        }
+        if kind != FileType::Directory {
+            return Ok(Found::Hidden);
+        }
+        hides |= is_opaque(&at);
+    }
+    Ok(Found::Absent)
+}
+
+fn open_name(at: &OwnedFd, name: &OsStr) -> Result<Option<OwnedFd>, Errno> {
+    match rustix::fs::openat(at, name.as_bytes(), LOOK, Mode::empty()) {
+        Err(Errno::NOENT) => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+fn is_opaque(directory: &OwnedFd) -> bool {
+    rustix::fs::getxattr(handle(directory), "user.overlay.opaque", &mut [0_u8; 1][..]).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::super::read::read_of_image;
+    use super::*;
+
+    /// Layers, the topmost first, from `layer/path` and content.
+    fn layers(folder: &Path, names: &[&str], files: &[(&str, &str)]) -> Lower {
+        for name in names {
+            fs::create_dir_all(folder.join(name)).unwrap();
+        }
+        for (path, text) in files {
+            fs::create_dir_all(folder.join(path).parent().unwrap()).unwrap();
+            fs::write(folder.join(path), text).unwrap();
+        }
+        let layers = names.iter().map(|name| (*name).to_owned()).collect();
+        Lower { folder: folder.to_str().unwrap().to_owned(), layers }
+    }
+
+    fn read(lower: &Lower, path: &str) -> String {
+        read_of_image(lower, path).unwrap()
+    }
+
+    #[test]
+    fn the_topmost_layer_that_has_a_name_counts_and_directories_are_merged() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = [("top/etc/a", "new"), ("low/etc/a", "old"), ("low/etc/b", "kept")];
+        let lower = layers(folder.path(), &["top", "low"], &files);
+        assert_eq!((read(&lower, "etc/a"), read(&lower, "etc/b")), ("new".into(), "kept".into()));
+        assert_eq!(read(&lower, "etc/none"), "");
+    }
+
+    #[test]
+    fn what_a_layer_removes_hides_or_replaces_is_not_read_from_below() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = [
+            ("low/etc/gone", "x"),
+            ("low/opaque/f", "x"),
+            ("low/file/f", "x"),
+            ("top/file", ""),
+            ("top/opaque/g", "y"),
+        ];
+        let lower = layers(folder.path(), &["top", "low"], &files);
+        fs::create_dir_all(folder.path().join("top/etc")).unwrap();
+        let removed = folder.path().join("top/etc/gone");
+        rustix::fs::mknodat(CWD, &removed, FileType::CharacterDevice, Mode::empty(), 0).unwrap();
+        let flags = rustix::fs::XattrFlags::empty();
+        rustix::fs::setxattr(folder.path().join("top/opaque"), "user.overlay.opaque", b"y", flags).unwrap();
+        for path in ["etc/gone", "opaque/f", "file/f"] {
+            assert_eq!(read(&lower, path), "", "{path}");
+        }
+        assert_eq!(read(&lower, "opaque/g"), "y");
+    }
+
+    #[test]
+    fn a_link_of_one_layer_leads_into_another_and_never_out() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("secret"), "host").unwrap();
+        let lower = layers(folder.path(), &["top", "low"], &[("low/usr/etc/passwd", "inside")]);
+        symlink("usr/etc", folder.path().join("top/etc")).unwrap();
+        assert_eq!(read(&lower, "etc/passwd"), "inside");
+        for (name, target) in [("up", "../../secret"), ("absolute", "/secret"), ("loop", "loop")] {
+            symlink(target, folder.path().join("top").join(name)).unwrap();
+        }
+        assert_eq!((read(&lower, "up"), read(&lower, "absolute")), (String::new(), String::new()));
+        assert!(read_of_image(&lower, "loop").is_err());
+        symlink(folder.path().join("secret"), folder.path().join("top/host")).unwrap();
+        assert_eq!(read(&lower, "host"), "");
+    }
+}

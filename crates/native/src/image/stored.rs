@@ -1,0 +1,42 @@
+//! Images of the store, by name.
+
+use eyot::Result;
+use eyot_image::{Generation, ImageName, ImageStore, UseGuard};
+
+use super::{Image, Lower};
+use crate::state::StateDir;
+
+/// What an image of the store was the last time: reading its parts takes some dozen system calls.
+#[derive(Debug)]
+pub(super) struct Remembered {
+    name: String,
+    generation: Generation,
+    image: Image,
+}
+
+/// The image of that name with what keeps its layers; `None` if the store has none, or the name is none of an image.
+pub(super) fn image(
+    state: &StateDir,
+    name: &str,
+    last: &mut Option<Remembered>,
+) -> Result<Option<(Image, UseGuard)>> {
+    let Ok(parsed) = ImageName::parse(name) else { return Ok(None) };
+    let store = ImageStore::new(state.images());
+    if store.generation().is_none() {
+        return Ok(None);
+    }
+    let held = store.hold()?;
+    let Some(generation) = store.generation() else { return Ok(None) };
+    if let Some(known) = last.as_ref().filter(|known| known.name == name && known.generation == generation) {
+        return Ok(Some((known.image.clone(), held)));
+    }
+    let Some(found) = store.resolve(&parsed).map_err(|error| error.context("create sandbox"))? else {
+        return Ok(None);
+    };
+    let folder =
+        found.folder.to_str().ok_or_else(|| eyot::Error::invalid("state", "must be a path in UTF-8"))?;
+    let lower = Lower { folder: folder.to_owned(), layers: found.layers };
+    let image = Image::of_layers(name, lower, found.run);
+    *last = Some(Remembered { name: name.to_owned(), generation, image: image.clone() });
+    Ok(Some((image, held)))
+}
