@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::process::{has, is_root, run};
 
 /// A program that tests run inside sandboxes, and the Debian package that has it.
-const NEEDED: [(&str, &str); 11] = [
+const NEEDED: [(&str, &str); 13] = [
     ("bash", "bash"),
     ("python3", "python3-minimal"),
     ("git", "git"),
@@ -17,6 +17,8 @@ const NEEDED: [(&str, &str); 11] = [
     ("ip", "iproute2"),
     ("pip3", "python3-pip"),
     ("npm", "npm"),
+    ("docker-registry", "docker-registry"),
+    ("mmdebstrap", "mmdebstrap"),
 ];
 
 /// What the virtual machine is made with.

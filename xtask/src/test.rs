@@ -14,8 +14,8 @@ use crate::{machine, packages};
 const USER: &str = "eyot-test";
 
 /// The test programs that make sandboxes.
-const OF_SANDBOXES: [&str; 7] =
-    ["conformance", "threats", "real_programs", "lifecycle", "pool", "cli", "host"];
+const OF_SANDBOXES: [&str; 8] =
+    ["conformance", "threats", "real_programs", "lifecycle", "pool", "cli", "host", "images"];
 
 /// Runs the tests.
 fn run_all() -> Result<(), String> {

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 use eyot::{PoolOptions, PoolQuotas, SandboxName, SandboxSpec};
+use eyot_image::pull::PullOptions;
 use serde::Deserialize;
 
 use crate::args::NetworkArg;
@@ -30,6 +31,35 @@ pub struct Config {
     pub quotas: PoolQuotas,
     /// Image names for pools' sandboxes, and what each stands for: what a model may say, and what it gets.
     pub images: BTreeMap<String, String>,
+    /// Where images come from.
+    pub registries: Registries,
+}
+
+/// Where images come from.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Registries {
+    /// For a registry (`docker.io`) hosts that have its images, asked in that order before the registry itself.
+    pub mirrors: BTreeMap<String, Vec<String>>,
+    /// Whether registries on this host's loopback are spoken to without TLS; by default they are.
+    pub plain_http_on_loopback: Option<bool>,
+}
+
+impl Registries {
+    /// For `eyot image pull`.
+    pub fn pull_options(&self) -> PullOptions {
+        PullOptions {
+            mirrors: self.mirrors.clone(),
+            plain_http_on_loopback: self.plain_http_on_loopback.unwrap_or(true),
+        }
+    }
+
+    fn over(self, below: Self) -> Self {
+        let mut mirrors = below.mirrors;
+        mirrors.extend(self.mirrors);
+        let plain_http_on_loopback = self.plain_http_on_loopback.or(below.plain_http_on_loopback);
+        Self { mirrors, plain_http_on_loopback }
+    }
 }
 
 /// What new sandboxes are made of.
@@ -146,7 +176,14 @@ impl Config {
             memory_mib: variable(&lookup, "EYOT_POOL_MEMORY_MIB")?,
             disk_mib: variable(&lookup, "EYOT_POOL_DISK_MIB")?,
         };
-        Ok(Self { state: None, log: lookup("EYOT_LOG"), defaults, quotas, images: BTreeMap::new() })
+        Ok(Self {
+            state: None,
+            log: lookup("EYOT_LOG"),
+            defaults,
+            quotas,
+            images: BTreeMap::new(),
+            registries: Registries::default(),
+        })
     }
 
     fn over(self, below: Self) -> Self {
@@ -160,6 +197,7 @@ impl Config {
                 disk_mib: self.quotas.disk_mib.or(below.quotas.disk_mib),
             },
             images: below.images.into_iter().chain(self.images).collect(),
+            registries: self.registries.over(below.registries),
         }
     }
 }
@@ -280,10 +318,10 @@ mod tests {
         let page = include_str!("../../../docs/configuration.md");
         let (_, block) = page.split_once("```toml\n").unwrap();
         let config = Config::parse(block.split_once("```").unwrap().0).unwrap();
-        let Config { state, log, defaults, quotas, images } = config;
-        assert!(state.is_some() && log.is_some() && !images.is_empty());
+        let Config { state, log, defaults, quotas, images, registries } = config;
+        assert!(state.is_some() && log.is_some() && !images.is_empty() && !registries.mirrors.is_empty());
         // A key that is not documented is `None` here, and so in what is printed.
-        let all = format!("{defaults:?} {quotas:?}");
+        let all = format!("{defaults:?} {quotas:?} {registries:?}");
         assert!(!all.contains("None,") && !all.contains("None }"), "{all}");
     }
 

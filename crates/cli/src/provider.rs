@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use eyot::{Capabilities, Error, Result, SandboxProvider};
+use eyot_image::{ImageStore, Use};
 use eyot_native::host;
 use eyot_native::{NativeOptions, NativeProvider, default_state_dir};
 use serde::Deserialize;
@@ -71,6 +72,16 @@ pub fn open(place: &Place, makes: Makes) -> Result<Arc<dyn SandboxProvider>> {
 /// What its sandboxes can do.
 pub fn capabilities() -> Capabilities {
     eyot_native::capabilities()
+}
+
+/// The images of a state folder.
+pub fn images(state: &Path) -> ImageStore {
+    eyot_native::image_store(state)
+}
+
+/// Which sandboxes are made over them.
+pub fn image_uses(state: &Path) -> Result<Vec<Use>> {
+    eyot_native::image_uses(state)
 }
 
 /// The state folder when nobody names one.

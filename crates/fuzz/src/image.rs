@@ -25,5 +25,7 @@ pub fn run(data: &[u8]) {
 
 /// Where the fuzzer begins.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
-    tarball::seeds(0)
+    let mut seeds = tarball::seeds(0);
+    seeds.extend(tarball::seeds_of_layers(0));
+    seeds
 }

@@ -64,6 +64,31 @@ pub fn seeds(first: u8) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+/// What only layers of images have, each led by `first`.
+pub fn seeds_of_layers(first: u8) -> Vec<(&'static str, Vec<u8>)> {
+    let whole = |tar: Archive| [&[first][..], &tar.0, &[0; 2 * BLOCK]].concat();
+    let attribute = b"29 SCHILY.xattr.user.a=value\n";
+    vec![
+        ("removed", whole(Archive::default().file("d/.wh.x", b"").file("d/.wh.y", b"").file("d/y", b"y"))),
+        (
+            "opaque",
+            whole(Archive::default().file("d/.wh..wh..opq", b"").file(".wh.d", b"").file("d/f", b"f")),
+        ),
+        (
+            "removed_above",
+            whole(Archive::default().file(".wh...", b"").file("d/.wh..", b"").file(".wh.", b"")),
+        ),
+        (
+            "attribute",
+            whole(Archive::default().data(EntryType::XHeader, "p", attribute).add(
+                EntryType::Directory,
+                "d",
+                "",
+            )),
+        ),
+    ]
+}
+
 #[derive(Default)]
 struct Archive(Vec<u8>);
 

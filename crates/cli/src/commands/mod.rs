@@ -12,6 +12,7 @@ mod events;
 mod exec;
 mod glob;
 mod grep;
+mod image;
 mod inspect;
 mod kill;
 mod logs;
@@ -92,6 +93,7 @@ async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Fa
         CliCommand::Browse(args) => browse::run(&args, context).await,
         CliCommand::Call(args) => Box::pin(call::run(args, context)).await,
         CliCommand::Pool(args) => Box::pin(pool::run(args, context)).await,
+        CliCommand::Image(args) => Box::pin(image::run(args, context)).await,
         CliCommand::Mcp(args) => Box::pin(mcp::run(args, context)).await,
         CliCommand::Bench(args) => Box::pin(bench::run(args, context)).await,
         CliCommand::Verify(args) => Box::pin(verify::run(&args, context)).await,

@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 
-const COMMANDS: [&str; 35] = [
+const COMMANDS: [&str; 36] = [
     "run",
     "create",
     "ls",
@@ -32,6 +32,7 @@ const COMMANDS: [&str; 35] = [
     "tools",
     "call",
     "pool",
+    "image",
     "mcp",
     "bench",
     "doctor",

@@ -7,6 +7,7 @@ mod copying;
 mod events;
 mod files;
 mod help;
+mod images;
 mod machine;
 mod mcp;
 mod pool;

@@ -1,0 +1,114 @@
+//! What `eyot image` takes.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use eyot_image::ImageName;
+
+const EXAMPLES: &str = "\
+Examples:
+  eyot image pull node:22                      from a registry
+  eyot image import app.tar                    what `docker save` or `skopeo copy` wrote
+  eyot image import rootfs.tar.zst --name base:12
+  eyot image build-base --name py:3 -p python3 a Debian of your own
+  eyot image ls
+  eyot run --image node:22 -- node -e 'console.log(6 * 7)'
+  eyot image rm app:1
+  eyot image prune                             what no image and no sandbox needs any more
+
+An image is kept once, in the state folder, and its layers are shared by all sandboxes made over it.
+Its environment, working directory and user count where a sandbox is not told otherwise.";
+
+/// `eyot image`
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ImageArgs {
+    #[command(subcommand)]
+    pub command: ImageCommand,
+}
+
+/// What to do with images.
+#[derive(Debug, Subcommand)]
+pub enum ImageCommand {
+    /// Take images from a file or a folder: an OCI layout, a `docker save` archive, a rootfs tarball
+    Import(ImportArgs),
+    /// Get images from a registry
+    Pull(PullArgs),
+    /// Make a Debian with packages of your choice; needs no registry
+    BuildBase(BuildBaseArgs),
+    /// List the images
+    Ls,
+    /// Remove images, and what no other image and no sandbox needs of them
+    Rm {
+        /// The images' names
+        #[arg(value_name = "IMAGE", required = true, value_parser = parse_image)]
+        names: Vec<ImageName>,
+        /// Take the name away even if sandboxes are made over it; they keep their layers
+        #[arg(long, short)]
+        force: bool,
+    },
+    /// Remove what no image and no sandbox needs any more
+    Prune {
+        /// Also images that no sandbox is made over
+        #[arg(long)]
+        all: bool,
+    },
+}
+
+/// `eyot image import`
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// A tarball (plain, gzip or zstd) or a folder
+    #[arg(value_name = "FILE|DIR")]
+    pub source: PathBuf,
+    /// What the image is to be called; a rootfs tarball has no name of its own
+    #[arg(long, value_name = "IMAGE", value_parser = parse_image)]
+    pub name: Option<ImageName>,
+}
+
+/// `eyot image pull`
+#[derive(Debug, Args)]
+#[command(after_help = PULL_NOTES)]
+pub struct PullArgs {
+    /// References such as `node:22` or `registry.example/team/app:1`
+    #[arg(value_name = "IMAGE", required = true, value_parser = parse_image)]
+    pub names: Vec<ImageName>,
+}
+
+const PULL_NOTES: &str = "\
+Credentials are Docker's (docker login) or Podman's. What broke off is gone on with. Mirrors stand in the
+configuration:
+
+  [registries]
+  mirrors = { \"docker.io\" = [\"mirror.example:5000\"] }
+  plain_http_on_loopback = true";
+
+/// `eyot image build-base`
+#[derive(Debug, Args)]
+#[command(after_help = BUILD_EXAMPLES)]
+pub struct BuildBaseArgs {
+    /// What the image is to be called
+    #[arg(long, value_name = "IMAGE", value_parser = parse_image)]
+    pub name: ImageName,
+    /// The release, such as bookworm [default: the host's own]
+    #[arg(long)]
+    pub suite: Option<String>,
+    /// Packages beyond the smallest system
+    #[arg(long = "package", short = 'p', value_name = "PACKAGE", value_delimiter = ',')]
+    pub packages: Vec<String>,
+    /// Where packages come from [default: Debian's own archive]
+    #[arg(long, value_name = "URL")]
+    pub mirror: Option<String>,
+}
+
+const BUILD_EXAMPLES: &str = "\
+Examples:
+  eyot image build-base --name debian:12 --suite bookworm
+  eyot image build-base --name python:3 -p python3,python3-pip,git
+
+It is made by mmdebstrap (sudo apt-get install mmdebstrap).";
+
+/// A reference such as `node:22`.
+pub fn parse_image(text: &str) -> Result<ImageName, eyot::Error> {
+    ImageName::parse(text)
+}

@@ -1,0 +1,61 @@
+//! A progress bar for each blob that comes in, for a person who watches.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use eyot_image::{Digest, NoProgress, Progress};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+use crate::output::Output;
+
+/// Bars where somebody watches, else nothing.
+pub fn progress(output: Output) -> Arc<dyn Progress> {
+    match output.shows_progress() {
+        true => Arc::new(Bars::default()),
+        false => Arc::new(NoProgress),
+    }
+}
+
+#[derive(Default)]
+struct Bars {
+    all: MultiProgress,
+    known: Mutex<HashMap<Digest, ProgressBar>>,
+}
+
+impl Bars {
+    fn with(&self, blob: &Digest, work: impl FnOnce(&ProgressBar)) {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bar) = known.get(blob) {
+            work(bar);
+        }
+    }
+}
+
+impl Progress for Bars {
+    fn begin(&self, blob: &Digest, total_bytes: u64) {
+        let bar = self.all.add(ProgressBar::new(total_bytes));
+        let style = ProgressStyle::with_template("{prefix} {bytes:>10}/{total_bytes:<10} {wide_bar} {msg}");
+        let bar = bar.with_prefix(blob.hex()[..12].to_owned());
+        let bar = match style {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        };
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(blob.clone(), bar);
+    }
+
+    fn advance(&self, blob: &Digest, bytes: u64) {
+        self.with(blob, |bar| {
+            bar.inc(bytes);
+            if bar.length() == Some(bar.position()) {
+                bar.set_message("unpacking");
+            }
+        });
+    }
+
+    fn finish(&self, blob: &Digest) {
+        self.with(blob, |bar| {
+            bar.set_position(bar.length().unwrap_or_default());
+            bar.finish_with_message("done");
+        });
+    }
+}

@@ -1,0 +1,107 @@
+//! `eyot image`: the images of the state folder.
+
+mod bars;
+mod build_base;
+mod import;
+mod pull;
+
+use eyot::Error;
+use eyot_image::{ImageInfo, ImageName, ImageStore, Pruned};
+use indicatif::HumanBytes;
+
+use super::rm::settle;
+use crate::args::{ImageArgs, ImageCommand};
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::provider;
+use crate::table::Table;
+
+pub async fn run(args: ImageArgs, context: &Context) -> Result<u8, Failure> {
+    match args.command {
+        ImageCommand::Import(args) => import::run(args, context).await,
+        ImageCommand::Pull(args) => pull::run(args, context).await,
+        ImageCommand::BuildBase(args) => build_base::run(args, context).await,
+        ImageCommand::Ls => list(context),
+        ImageCommand::Rm { names, force } => remove(&names, force, context),
+        ImageCommand::Prune { all } => prune(all, context),
+    }
+}
+
+fn store(context: &Context) -> ImageStore {
+    provider::images(&context.state_folder())
+}
+
+fn list(context: &Context) -> Result<u8, Failure> {
+    let images = store(context).list()?;
+    match (context.output.json, context.output.quiet) {
+        (true, _) => context.output.value(&images)?,
+        (false, true) => {
+            context
+                .output
+                .text(&images.iter().map(|image| format!("{}\n", image.name)).collect::<String>())?;
+        }
+        (false, false) => context.output.text(&table(&images))?,
+    }
+    Ok(0)
+}
+
+fn table(images: &[ImageInfo]) -> String {
+    let mut table = Table::new(["IMAGE", "DIGEST", "LAYERS", "SIZE", "CREATED"]);
+    for image in images {
+        let day = image.created.as_deref().and_then(|time| time.get(..10)).unwrap_or("-");
+        let layers = match image.complete {
+            true => image.layers.to_string(),
+            false => "incomplete".to_owned(),
+        };
+        let digest = image.digest.trim_start_matches("sha256:").chars().take(12).collect();
+        table.row([
+            image.name.clone(),
+            digest,
+            layers,
+            HumanBytes(image.size_bytes).to_string(),
+            day.to_owned(),
+        ]);
+    }
+    table.render()
+}
+
+/// Each is tried; what failed is said at the end.
+fn remove(names: &[ImageName], force: bool, context: &Context) -> Result<u8, Failure> {
+    let (store, state) = (store(context), context.state_folder());
+    let (mut done, mut failures) = (Pruned::default(), Vec::<Error>::new());
+    for name in names {
+        match store.remove(name, force, || provider::image_uses(&state)) {
+            Ok(removed) => done = add(done, removed),
+            Err(error) => failures.push(error),
+        }
+    }
+    if context.output.json {
+        context.output.value(&done)?;
+    }
+    settle(failures, context)
+}
+
+fn add(mut done: Pruned, more: Pruned) -> Pruned {
+    done.images.extend(more.images);
+    Pruned {
+        layers: done.layers + more.layers,
+        blobs: done.blobs + more.blobs,
+        blob_bytes: done.blob_bytes + more.blob_bytes,
+        ..done
+    }
+}
+
+fn prune(all: bool, context: &Context) -> Result<u8, Failure> {
+    let state = context.state_folder();
+    let done = store(context).prune(all, || provider::image_uses(&state))?;
+    if context.output.json {
+        context.output.value(&done)?;
+        return Ok(0);
+    }
+    context.output.text(&done.images.iter().map(|name| format!("{name}\n")).collect::<String>())?;
+    if done.layers + done.blobs > 0 {
+        let (blobs, bytes) = (done.blobs, HumanBytes(done.blob_bytes));
+        context.output.note(&format!("removed {} layers and {blobs} blobs of {bytes}", done.layers));
+    }
+    Ok(0)
+}

@@ -1,0 +1,16 @@
+//! `eyot image pull`: each in its turn; the first that fails ends it.
+
+use super::bars::progress;
+use super::{import, store};
+use crate::args::PullArgs;
+use crate::context::Context;
+use crate::errors::Failure;
+
+pub async fn run(args: PullArgs, context: &Context) -> Result<u8, Failure> {
+    let (store, options) = (store(context), context.config.registries.pull_options());
+    let mut images = Vec::new();
+    for name in &args.names {
+        images.push(store.pull(name, &options, progress(context.output)).await?);
+    }
+    import::print(&images, context)
+}

@@ -1,0 +1,65 @@
+//! `eyot image`, and sandboxes made over what it keeps.
+
+use eyot_image::testing::{TestImage, TestLayer};
+use serde_json::json;
+
+use super::machine::Machine;
+
+/// Two layers, of which the upper one removes something. There is no program in it.
+fn layout(machine: &Machine, name: Option<&str>) -> String {
+    let below = TestLayer::default().file("bin/sh", "#!").file("gone", "x");
+    let above = TestLayer::default().file(".wh.gone", "").file("etc/release", "above");
+    let image = TestImage::new(&[below, above]).with_config(json!({ "WorkingDir": "/app", "Env": ["A=1"] }));
+    image.write_layout(&machine.path("layout"), name).unwrap();
+    machine.path_text("layout")
+}
+
+#[test]
+fn an_image_is_imported_listed_used_and_removed() {
+    let machine = Machine::new();
+    let layout = layout(&machine, Some("docker.io/library/app:1"));
+    assert_eq!(machine.run(&["image", "import", &layout]).success(), "app:1\n");
+    assert_eq!(machine.run(&["image", "import", &layout, "--name", "other:2"]).success(), "other:2\n");
+    assert_eq!(machine.run(&["image", "ls", "-q"]).success(), "app:1\nother:2\n");
+    assert!(machine.run(&["image", "ls"]).success().starts_with("IMAGE"));
+    let listed = machine.run(&["--json", "image", "ls"]).json();
+    assert_eq!((&listed[0]["name"], &listed[0]["layers"]), (&json!("app:1"), &json!(2)));
+
+    machine.run(&["create", "--name", "box", "--image", "app:1"]).success();
+    assert_eq!(machine.run(&["read", "box", "/etc/release"]).success(), "above");
+    assert!(machine.run(&["read", "box", "/gone"]).failure(125).contains("does not exist"));
+    assert_eq!(machine.run(&["--json", "inspect", "box"]).json()["workdir"], "/app");
+
+    machine.run(&["image", "rm", "other:2"]).success();
+    let ran = machine.run(&["image", "rm", "app:1"]);
+    let said = ran.failure(125);
+    assert!(said.contains("box") && said.contains("--force"), "{said}");
+    machine.run(&["sleep", "box"]).success();
+    machine.run(&["image", "rm", "app:1"]).failure(125);
+    machine.run(&["--quiet", "image", "prune", "--all"]).success();
+    assert_eq!(machine.run(&["image", "ls", "-q"]).success(), "app:1\n");
+    machine.run(&["rm", "box"]).success();
+    assert_eq!(machine.run(&["--json", "image", "rm", "app:1"]).json()["layers"], 2);
+    assert_eq!(machine.run(&["image", "ls", "-q"]).success(), "");
+}
+
+#[test]
+fn what_is_no_image_and_what_has_no_name_is_refused_with_what_to_do() {
+    let machine = Machine::new();
+    let layout = layout(&machine, None);
+    let nameless = machine.run(&["image", "import", &layout]);
+    assert!(nameless.failure(125).contains("--name"));
+    let text = machine.write("text", "this is no image");
+    assert!(machine.run(&["image", "import", &text, "--name", "x"]).failure(125).contains("no tar archive"));
+    assert!(
+        machine
+            .run(&["image", "import", "/nonexistent", "--name", "x"])
+            .failure(125)
+            .contains("no such file")
+    );
+    assert_eq!(machine.run(&["image", "import", &layout, "--name", "UP"]).code, Some(2));
+    assert!(machine.run(&["image", "rm", "absent"]).failure(125).contains("eyot image ls"));
+    let absent = machine.run(&["run", "--image", "node:22", "--", "true"]);
+    assert!(absent.failure(125).contains("eyot image pull node:22"));
+    assert_eq!(machine.run(&["image", "ls", "-q"]).success(), "");
+}
