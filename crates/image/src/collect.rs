@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::config::{self, Parts};
 use crate::digest::Digest;
 use crate::failure::failed;
+use crate::layer;
 use crate::locks::{ImportGuard, UseGuard};
 use crate::reference::ImageName;
 use crate::remove::remove_tree;
@@ -196,7 +197,8 @@ impl ImageStore {
         let named = self.named_layers()?;
         let mut removed = 0;
         for_each_name(&self.layers(), |name, path| {
-            if !named.contains(name) {
+            // What has no layer's name is somebody else's.
+            if layer::is_name(name) && !named.contains(name) {
                 remove_tree(path)?;
                 removed += 1;
             }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! oci-layout, index.json, blobs/sha256/   an OCI image layout; the index names each image in full
-//! layers/<name>/                          an unpacked layer
+//! layers/<name>/                          an unpacked layer; other names (with a dash) are those of who mounts layers
 //! diffs/<hex>                             a symbolic link whose text is the name of the layer with that diff-id: with it
 //!                                         a layer is complete
 //! incoming/                               what is not whole yet

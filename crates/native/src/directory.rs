@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use eyot::{Error, NetworkMode, Result, SandboxPath, ValidSpec, WorkspaceSpec};
 
 use crate::egress::RESOLV_CONF;
-use crate::image::{Image, read_of_image};
+use crate::image::{Image, MountPoints, read_of_image};
 use crate::plan::{IdMap, USER_ID};
-use crate::setup::{device_files, hosts, mount_points};
+use crate::setup::{device_files, host_name, hosts, mount_points};
 use crate::state::{StateDir, make_dir};
 use crate::users::{GROUP_LINE, PASSWD_LINE, Users};
 
@@ -41,7 +41,7 @@ impl Layout<'_> {
         self.own_directory(self.spec.workdir())?;
         self.own_directory(&home)?;
         self.write_etc()?;
-        if !self.image.is_skeleton {
+        if self.image.mount_points == MountPoints::Own {
             self.make_mount_points()?;
         }
         let mut mounts = self.spec.spec().mounts.iter().zip(self.sources);
@@ -52,7 +52,7 @@ impl Layout<'_> {
     fn own_directory(&self, path: &SandboxPath) -> io::Result<()> {
         let below = &path.as_str()[1..];
         if below.is_empty()
-            || (self.image.is_skeleton && Path::new(&self.image.lower.folder).join(below).is_dir())
+            || (self.image.is_skeleton() && Path::new(&self.image.lower.folder).join(below).is_dir())
         {
             return Ok(());
         }
@@ -112,11 +112,13 @@ impl Layout<'_> {
             }
             NetworkMode::None => {}
         }
-        if self.image.is_skeleton {
+        if self.image.is_skeleton() {
             return Ok(());
         }
-        self.upper_file(&absolute("etc/hosts")?, hosts(self.spec).as_bytes())?;
-        self.upper_file(&absolute("etc/hostname")?, format!("{}\n", self.spec.name()).as_bytes())?;
+        if self.image.mount_points == MountPoints::Own {
+            self.upper_file(&absolute("etc/hosts")?, hosts(self.spec).as_bytes())?;
+            self.upper_file(&absolute("etc/hostname")?, host_name(self.spec).as_bytes())?;
+        }
         if self.users.missing {
             for (file, line) in [("etc/passwd", PASSWD_LINE), ("etc/group", GROUP_LINE)] {
                 let mut text = read_of_image(&self.image.lower, file)?;

@@ -61,7 +61,7 @@ impl Layout<'_> {
 
     /// Whether a target is the skeleton's own, with nothing of the sandbox's over any part of it.
     fn is_of_skeleton(&self, upper: &OwnedFd, path: &Path, is_dir: bool) -> io::Result<bool> {
-        let Some(first) = path.iter().next().filter(|_| self.image.is_skeleton) else { return Ok(false) };
+        let Some(first) = path.iter().next().filter(|_| self.image.is_skeleton()) else { return Ok(false) };
         match rustix::fs::statat(upper, first, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => {}
             other => return other.map(|_| false).map_err(io::Error::from),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use eyot::{NetworkMode, SandboxPath, ValidSpec};
 
 use crate::cgroup::{DEFAULT_MEMORY_MIB, GroupPlan};
-use crate::image::Image;
+use crate::image::{Image, MountPoints, points};
 use crate::plan::{Bind, GUEST_ID, IdMap, Plan, Step, pack_filter};
 use crate::seccomp;
 use crate::users::runs_as_default;
@@ -155,9 +155,10 @@ impl Setup<'_> {
         let lower = &self.image.lower;
         steps.push(self.bind(&lower.folder, LOWER, true, true));
         let layer = |name: &String| format!("{LOWER}/{name}");
+        let above = (self.image.mount_points == MountPoints::Above).then(|| points::NAME.to_owned());
         let layers = match lower.layers.is_empty() {
             true => vec![LOWER.to_owned()],
-            false => lower.layers.iter().map(layer).collect(),
+            false => above.iter().chain(&lower.layers).map(layer).collect(),
         };
         steps.push(Step::Overlay { lower: layers, target: ROOT.to_owned() });
         for (source, target) in &self.image.binds {
@@ -198,9 +199,12 @@ impl Setup<'_> {
         // guest room, whatever is written there.
         let size_mib = (memory_mib / 8).clamp(1, 64);
         steps.push(Step::Tmpfs { target: inside("/run"), size_mib, mode: 0o1777 });
-        if self.image.is_skeleton {
-            let (target, text) = (inside(HOSTS_OF_SKELETON), hosts(self.spec));
-            steps.push(Step::File { target, text });
+        let mut file = |target: &str, text| steps.push(Step::File { target: inside(target), text });
+        if self.image.mount_points != MountPoints::Own {
+            file(HOSTS, hosts(self.spec));
+        }
+        if self.image.mount_points == MountPoints::Above {
+            file(HOST_NAME, host_name(self.spec));
         }
         steps
     }
@@ -271,7 +275,17 @@ const ROOT: &str = "upper";
 const LOWER: &str = "/sys";
 
 /// Where the skeleton's `/etc/hosts` leads: a file in memory costs a twentieth of one on the disk, and no directory.
-pub(crate) const HOSTS_OF_SKELETON: &str = "/run/hosts";
+pub(crate) const HOSTS: &str = "/run/hosts";
+/// Likewise, in a layer above an image's, for `/etc/hostname`.
+const HOST_NAME: &str = "/run/hostname";
+
+/// The links that stand for files of each sandbox's own in the layer above an image's.
+pub(crate) const FILES_OF_SKELETON: [(&str, &str); 2] = [("etc/hosts", HOSTS), ("etc/hostname", HOST_NAME)];
+
+/// The text of a sandbox's `/etc/hostname`.
+pub(crate) fn host_name(spec: &ValidSpec) -> String {
+    format!("{}\n", spec.name())
+}
 
 /// The text of a sandbox's `/etc/hosts`: it finds itself by its name.
 pub(crate) fn hosts(spec: &ValidSpec) -> String {
@@ -340,7 +354,7 @@ mod tests {
             run: RunConfig::default(),
             binds: vec![("/usr".into(), "/usr".into())],
             masks: vec!["/opt/secret".into()],
-            is_skeleton: true,
+            mount_points: MountPoints::Skeleton,
         };
         let setup = Setup {
             spec: &spec,

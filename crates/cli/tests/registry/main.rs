@@ -1,8 +1,9 @@
-//! `eyot image pull` against a real registry: Debian's `docker-registry` on this host's loopback. Where that is missing the
-//! tests show as ignored, with the reason.
+//! Images from outside: `eyot image pull` against a real registry, Debian's `docker-registry` on this host's loopback; and
+//! `eyot image build-base`. Where something is missing the tests show as ignored, with the reason.
 #![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
 
 mod access;
+mod base;
 mod damage;
 #[path = "../cli/machine.rs"]
 #[allow(dead_code, reason = "shared with the other tests of the program")]
@@ -13,18 +14,25 @@ mod registry;
 use libtest_mimic::{Arguments, Trial};
 
 fn main() {
-    let missing = ["docker-registry", "curl"].into_iter().find(|program| !registry::has(program));
-    let trials = [pulling::trials(), damage::trials(), access::trials()].into_iter().flatten();
-    let trials = trials.map(|(name, case)| match missing {
+    let missing = match ["docker-registry", "curl"].into_iter().find(|program| !registry::has(program)) {
+        Some("curl") => Some("there is no curl"),
+        Some(_) => Some("there is no docker-registry"),
+        None => None,
+    };
+    let cases = [pulling::trials(), damage::trials(), access::trials()].into_iter().flatten();
+    let trials = cases.map(|case| trial(case, missing));
+    let trials = trials.chain(base::trials().into_iter().map(|case| trial(case, base::missing())));
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();
+}
+
+fn trial((name, case): Case, missing: Option<&str>) -> Trial {
+    match missing {
+        Some(reason) => Trial::test(name, || Ok(())).with_kind(reason).with_ignored_flag(true),
         None => Trial::test(name, move || {
             case();
             Ok(())
         }),
-        Some(program) => {
-            Trial::test(name, || Ok(())).with_kind(format!("there is no {program}")).with_ignored_flag(true)
-        }
-    });
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();
+    }
 }
 
 /// A case and its name.

@@ -9,9 +9,9 @@ use std::path::Path;
 use eyot::{Error, ErrorKind, Result};
 use eyot_image::RunConfig;
 
-use super::{Image, Lower, etc, masks};
+use super::{Image, Lower, MountPoints, etc, masks};
 use crate::plan::USER_ID;
-use crate::setup::{HOSTS_OF_SKELETON, device_files};
+use crate::setup::{HOSTS, device_files};
 use crate::state::{StateDir, make_dir};
 
 /// Changes whenever the skeleton's form does.
@@ -46,7 +46,7 @@ const DIRECTORIES: [(&str, u32); 24] = [
 ];
 
 const LINKS: [(&str, &str); 4] = [
-    ("etc/hosts", HOSTS_OF_SKELETON),
+    ("etc/hosts", HOSTS),
     ("etc/mtab", "../proc/self/mounts"),
     ("var/run", "../run"),
     ("var/lock", "../run"),
@@ -76,7 +76,7 @@ pub(super) fn image(state: &StateDir, as_root: bool) -> Result<Image> {
     let masks = masks::covered(&state.layers(), &roots, as_root).map_err(failed)?;
     let lower = layer.to_str().ok_or_else(|| Error::invalid("state", "must be a path in UTF-8"))?;
     let (name, lower, run) = (super::DEFAULT.to_owned(), Lower::one(lower), RunConfig::default());
-    Ok(Image { name, lower, run, binds, masks, is_skeleton: true })
+    Ok(Image { name, lower, run, binds, masks, mount_points: MountPoints::Skeleton })
 }
 
 /// Builds the skeleton aside and moves it into place; who comes second finds the first one's.

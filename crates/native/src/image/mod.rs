@@ -6,6 +6,7 @@ mod etc;
 mod host;
 mod lower;
 mod masks;
+pub(crate) mod points;
 mod read;
 mod stored;
 mod tarball;
@@ -37,15 +38,32 @@ pub(crate) struct Image {
     pub binds: Vec<(String, String)>,
     /// Paths inside that are covered.
     pub masks: Vec<String>,
-    /// The layer is a skeleton of ours and has every mount point.
-    pub is_skeleton: bool,
+    /// Where what sandboxes mount onto comes from.
+    pub mount_points: MountPoints,
+}
+
+/// Where what sandboxes mount onto comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MountPoints {
+    /// The layer is a skeleton of ours and has all.
+    Skeleton,
+    /// A layer of ours above the image's: see [`points`].
+    Above,
+    /// Each sandbox has its own.
+    Own,
 }
 
 impl Image {
     /// One that is whole: nothing of the host's is added to its layers.
     fn of_layers(name: &str, lower: Lower, run: RunConfig) -> Self {
         let (name, binds, masks) = (name.to_owned(), Vec::new(), Vec::new());
-        Self { name, lower, run, binds, masks, is_skeleton: false }
+        let mount_points = if lower.layers.is_empty() { MountPoints::Own } else { MountPoints::Above };
+        Self { name, lower, run, binds, masks, mount_points }
+    }
+
+    /// Its layer is a skeleton of ours.
+    pub(crate) fn is_skeleton(&self) -> bool {
+        self.mount_points == MountPoints::Skeleton
     }
 
     /// Where it looks for programs, if it says so.
@@ -150,6 +168,7 @@ impl ImageCache {
         }
         let folder = Path::new(&lower.folder);
         if !lower.layers.is_empty() {
+            stored::make_mount_points(state, folder)?;
             return Ok(Image::of_layers(name, lower.clone(), RunConfig::default()));
         }
         if !folder.starts_with(state.layers()) {

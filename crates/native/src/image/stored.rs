@@ -1,9 +1,11 @@
 //! Images of the store, by name.
 
-use eyot::Result;
+use std::path::Path;
+
+use eyot::{Error, ErrorKind, Result};
 use eyot_image::{Generation, ImageName, ImageStore, UseGuard};
 
-use super::{Image, Lower};
+use super::{Image, Lower, points};
 use crate::state::StateDir;
 
 /// What an image of the store was the last time: reading its parts takes some dozen system calls.
@@ -33,10 +35,18 @@ pub(super) fn image(
     let Some(found) = store.resolve(&parsed).map_err(|error| error.context("create sandbox"))? else {
         return Ok(None);
     };
-    let folder =
-        found.folder.to_str().ok_or_else(|| eyot::Error::invalid("state", "must be a path in UTF-8"))?;
+    let folder = found.folder.to_str().ok_or_else(|| Error::invalid("state", "must be a path in UTF-8"))?;
+    make_mount_points(state, &found.folder)?;
     let lower = Lower { folder: folder.to_owned(), layers: found.layers };
     let image = Image::of_layers(name, lower, found.run);
     *last = Some(Remembered { name: name.to_owned(), generation, image: image.clone() });
     Ok(Some((image, held)))
+}
+
+/// Makes the layer that lies above the image's own.
+pub(super) fn make_mount_points(state: &StateDir, layers: &Path) -> Result<()> {
+    points::make(state, layers).map_err(|error| {
+        Error::new(ErrorKind::Setup, "create sandbox: make the mount points of images: failed")
+            .with_source(error)
+    })
 }
