@@ -97,6 +97,24 @@ fn prune_removes_what_killed_processes_left_and_with_all_what_nobody_uses() {
 }
 
 #[test]
+fn the_next_import_removes_what_a_killed_one_left_but_not_what_a_pull_goes_on_with() {
+    let ground = Ground::new();
+    ground.put(&two_layers(), "a:1");
+    let incoming = ground.store.root().join("incoming");
+    let part = incoming.join(format!("{}.part", "0".repeat(64)));
+    fs::create_dir_all(ground.store.layers().join("halfdone22/etc")).unwrap();
+    fs::create_dir_all(ground.store.layers().join("not-a-layer")).unwrap();
+    fs::create_dir_all(incoming.join("tmp/deep")).unwrap();
+    fs::write(incoming.join("copied-halfway"), "x").unwrap();
+    fs::write(&part, "x").unwrap();
+    ground.put(&two_layers(), "b:1");
+    assert_eq!((ground.count("incoming"), ground.count("layers")), (1, 3));
+    assert!(part.exists() && ground.resolve("a:1").is_some());
+    ground.store.prune(false, nobody).unwrap();
+    assert!(!part.exists());
+}
+
+#[test]
 fn whoever_can_not_say_what_is_in_use_removes_nothing() {
     let ground = Ground::new();
     ground.put(&two_layers(), "a:1");

@@ -3,7 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
-use eyot::{ErrorKind, ExecOptions, Mount, Sandbox, SandboxPath, SandboxProvider, SandboxSpec};
+use eyot::tools::{ToolContext, handle_tool_call, toolset};
+use eyot::{
+    ErrorKind, ExecOptions, Mount, PoolOptions, Sandbox, SandboxPath, SandboxPool, SandboxProvider,
+    SandboxSpec,
+};
 use eyot_image::testing::{TestImage, TestLayer};
 use eyot_image::{ImageName, ImageStore, ImportOptions, NoProgress};
 use eyot_native::{image_store, image_uses};
@@ -22,6 +26,8 @@ pub fn trials() -> Vec<Trial> {
         trial("an_image_of_127_layers_can_be_used_and_one_of_more_can_not", many_layers),
         trial("a_sandbox_wakes_over_its_layers_whatever_has_become_of_the_image_s_name", woken),
         trial("no_layer_is_removed_below_a_sandbox_that_is_being_made", removal_race),
+        trial("a_pool_s_sandbox_starts_in_its_home_whatever_the_image_says_and_node_22_is_preferred", pools),
+        trial("k12_a_setuid_program_of_an_image_has_no_such_bit", setuid),
         trial("an_image_that_is_absent_says_how_to_get_it", absent),
         trial("no_link_of_any_layer_reads_a_file_of_the_host", links),
         trial("a_mount_can_lie_over_a_folder_that_only_a_lower_layer_has", mounts),
@@ -243,6 +249,33 @@ async fn removal_race() -> Result<(), Failed> {
             Err(error) => ensure(error.kind() == ErrorKind::NotFound, error.to_string())?,
         }
     }
+    stored.state.assert_empty()
+}
+
+async fn pools() -> Result<(), Failed> {
+    let stored = Stored::new()?;
+    let config = json!({ "Env": ["A=image"], "WorkingDir": "/srv/app" });
+    stored.put(&TestImage::new(&[stored.system()?]).with_config(config), "node:22")?;
+    let pool = SandboxPool::open(stored.state.provider()?, PoolOptions::default())?;
+    let context = ToolContext::new(pool.clone());
+    let input = json!({ "sandbox": "a" });
+    let made = handle_tool_call(&context, &toolset("pool")?, "sandbox_create", input).await;
+    ensure(!made.is_error && made.as_text().contains("node:22"), made.as_text())?;
+    let seen = output(&pool.get("a").await?, "echo $PWD $A; echo x > mine && cat mine").await?;
+    ensure(seen == "/home/user image\nx\n", &seen)?;
+    pool.close().await?;
+    stored.state.assert_empty()
+}
+
+async fn setuid() -> Result<(), Failed> {
+    let stored = Stored::new()?;
+    let shell = fs::read("/bin/cat")?;
+    let above = TestLayer::default().entry(tar::EntryType::Regular, "bin/suid", "", 0o6755, &shell);
+    stored.put(&TestImage::new(&[stored.system()?, above]), "app:1")?;
+    let sandbox = stored.create(SandboxSpec::default()).await?;
+    let seen = output(&sandbox, "ls -l /bin/suid").await?;
+    ensure(seen.starts_with("-rwxr-xr-x "), &seen)?;
+    sandbox.destroy().await?;
     stored.state.assert_empty()
 }
 
