@@ -59,6 +59,6 @@ fn a_pool_is_held_to_the_configured_quota_and_knows_the_configured_images() {
     };
     assert!(create("a", "python:3.12").success().contains("python:3.12"));
     let refused = create("b", "python:3.12");
-    assert!(refused.code == Some(1) && refused.text().contains("quota"), "{refused:?}");
+    assert!(refused.code == Some(1) && refused.text().contains("may have 1 "), "{refused:?}");
     machine.run(&["pool", "rm", "default"]).success();
 }
