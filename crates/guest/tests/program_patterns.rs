@@ -41,5 +41,6 @@ fn patterns_know_the_classes_categories_scripts_and_cases_of_unicode() {
     for (pattern, ignore_case, line) in cases {
         assert_eq!(grep(&mut guest, pattern, ignore_case), Ok(vec![line.to_owned()]), "{pattern}");
     }
-    assert_eq!(grep(&mut guest, r"\p{Age=6.0}", false).unwrap_err().kind, "invalid");
+    // Of tables that it was not given nothing can be said here: in one build with others it has theirs.
+    assert_eq!(grep(&mut guest, r"\p{Nonsense}", false).unwrap_err().kind, "invalid");
 }
