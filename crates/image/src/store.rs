@@ -90,8 +90,8 @@ impl ImageStore {
         for name in ["blobs/sha256", "layers", "diffs", "incoming"] {
             DirBuilder::new().recursive(true).mode(0o700).create(self.root.join(name))?;
         }
-        // Last: with it all is there.
-        let made = tempfile::NamedTempFile::new_in(self.incoming())?;
+        // Last: with it all is there. Not among what is incoming: nothing is locked yet, and whoever is faster clears that.
+        let made = tempfile::Builder::new().prefix(".oci-layout-").tempfile_in(&self.root)?;
         fs::write(made.path(), LAYOUT)?;
         made.persist(&layout).map(drop).map_err(|error| error.error)
     }
