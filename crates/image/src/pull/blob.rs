@@ -120,6 +120,8 @@ struct Part {
     path: PathBuf,
     file: Option<Hashing<File>>,
     bytes: u64,
+    /// The same open file, and with it the lock: until the blob has its name, or is given up.
+    _lock: File,
 }
 
 impl Part {
@@ -129,13 +131,18 @@ impl Part {
         loop {
             let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path)?;
             flock(&file, FlockOperation::LockExclusive)?;
+            // Whoever held it may have removed it, or made the blob of it.
+            let is_named = fs::metadata(&path).is_ok_and(|named| is_same(&named, &file));
             if store.has_blob(&wanted.digest, wanted.bytes) {
+                // Made by us, after that: nobody needs it.
+                if is_named {
+                    fs::remove_file(&path)?;
+                }
                 return Ok(None);
             }
-            // Whoever held it may have removed it.
-            let is_named = fs::metadata(&path).is_ok_and(|named| is_same(&named, &file));
             if is_named {
-                let mut part = Self { wanted: wanted.clone(), path, file: None, bytes: 0 };
+                let lock = file.try_clone()?;
+                let mut part = Self { wanted: wanted.clone(), path, file: None, bytes: 0, _lock: lock };
                 part.take_up(file)?;
                 return Ok(Some(part));
             }
