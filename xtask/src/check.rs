@@ -3,8 +3,11 @@
 use crate::architecture;
 use crate::process::{cargo, run as run_program};
 
-const FEATURES: [&str; 3] =
-    ["--workspace", "--features", "eyot/conformance,eyot-guest/client,eyot-guest/program"];
+const FEATURES: [&str; 3] = [
+    "--workspace",
+    "--features",
+    "eyot/conformance,eyot-guest/client,eyot-guest/program,eyot-providers/docker",
+];
 
 /// The task.
 pub fn run() -> Result<(), String> {

@@ -2,6 +2,7 @@
 
 mod architecture;
 mod check;
+mod engine;
 mod fuzz;
 mod machine;
 mod packages;
@@ -23,6 +24,7 @@ cargo xtask <task>
   fuzz [--seconds N] [target...]
                 the decoders, unpackers and parsers under libFuzzer, 600 s each unless said otherwise, and what reached
                 something new is added to the corpus. docs/testing.md says more.
+  engine        a Docker Engine for the tests of the Docker provider, if none answers, and the images that they use
   help          this text";
 
 fn main() -> ExitCode {
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         "check" => check::run(),
         "machine" => machine::run(&arguments),
         "fuzz" => fuzz::run(&arguments),
+        "engine" => engine::run(),
         "help" | "--help" | "-h" | "" => {
             println!("{HELP}");
             Ok(())

@@ -25,6 +25,19 @@ const NEEDED: [(&str, &str); 13] = [
 const NEEDED_FOR_MACHINE: [(&str, &str); 3] =
     [("qemu-system-x86_64", "qemu-system-x86"), ("busybox", "busybox-static"), ("mkfs.ext4", "e2fsprogs")];
 
+/// What a Docker Engine for the tests takes, and its images.
+const NEEDED_FOR_ENGINE: [(&str, &str); 4] = [
+    ("dockerd", "docker.io"),
+    ("iptables", "iptables"),
+    ("mmdebstrap", "mmdebstrap"),
+    ("busybox", "busybox-static"),
+];
+
+/// Installs what a Docker Engine needs and is missing.
+pub fn install_for_engine() -> Result<(), String> {
+    install_missing(&NEEDED_FOR_ENGINE)
+}
+
 /// Installs what the tests need and is missing, where apt is and this is root.
 pub fn install() -> Result<(), String> {
     install_missing(&NEEDED)

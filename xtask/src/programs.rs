@@ -7,8 +7,12 @@ use serde_json::Value;
 use crate::process::{cargo, output};
 
 /// Everything that has tests, in one set of features, so that nothing is built twice.
-pub const ARGUMENTS: [&str; 4] =
-    ["test", "--workspace", "--features", "eyot/conformance,eyot-guest/client,eyot-guest/program"];
+pub const ARGUMENTS: [&str; 4] = [
+    "test",
+    "--workspace",
+    "--features",
+    "eyot/conformance,eyot-guest/client,eyot-guest/program,eyot-providers/docker",
+];
 
 /// A program.
 #[derive(Debug)]

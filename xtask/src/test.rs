@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::engine::Engine;
 use crate::process::{cargo, has, is_root, run as run_program};
 use crate::programs::{self, ARGUMENTS};
 use crate::{machine, packages};
@@ -36,7 +37,9 @@ fn run_all() -> Result<(), String> {
 /// The task.
 pub fn run() -> Result<(), String> {
     packages::install()?;
+    let engine = Engine::ready();
     run_all()?;
+    drop(engine);
     match std::env::var("EYOT_SLOW").is_ok_and(|value| value == "1") && is_root() {
         true => machine::run(&machine::OF_SLOW_TIER.map(str::to_owned)),
         false => Ok(()),

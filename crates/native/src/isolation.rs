@@ -46,6 +46,7 @@ pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec, groups: &CgroupSupport) -> 
         identity: Some(if range { IdentityMap::Range } else { IdentityMap::Single }),
         no_new_privileges: plan.steps.contains(&Step::NoNewPrivileges),
         capabilities,
+        seccomp: find(&seccomp).is_some(),
         seccomp_instructions: find(&seccomp),
         landlock_abi: find(&landlock),
         network: spec.spec().network,
@@ -84,12 +85,15 @@ pub(crate) fn unknown() -> Isolation {
         identity: None,
         no_new_privileges: false,
         capabilities: Vec::new(),
+        seccomp: false,
         seccomp_instructions: None,
         landlock_abi: None,
         network: NetworkMode::None,
         readonly_rootfs: false,
         cgroup_controllers: Vec::new(),
         limits: NO_LIMITS,
+        runtime: None,
+        guest_out_of_reach: true,
     }
 }
 
@@ -107,7 +111,7 @@ pub(crate) fn check_required(
         Requirement::Pids => limits.pids != Enforcement::None,
         Requirement::Disk => limits.disk == DiskEnforcement::Quota,
         Requirement::Landlock => isolation.landlock_abi.is_some(),
-        Requirement::Seccomp => isolation.seccomp_instructions.is_some(),
+        Requirement::Seccomp => isolation.seccomp,
         Requirement::IdentityRange => isolation.identity == Some(IdentityMap::Range),
         Requirement::OwnKernel => !isolation.shares_host_kernel,
     };

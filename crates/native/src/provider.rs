@@ -7,8 +7,9 @@ use std::task::Poll;
 
 use async_trait::async_trait;
 use eyot::{
-    Capabilities, Capability, Created, Error, ErrorKind, Isolation, NetworkMode, Result, SandboxId,
-    SandboxInfo, SandboxName, SandboxOperationUnsupported, SandboxProvider, SandboxSpec, ValidSpec,
+    Capabilities, Capability, ContainerSpec, Created, Error, ErrorKind, Isolation, NetworkMode, Result,
+    SandboxId, SandboxInfo, SandboxName, SandboxOperationUnsupported, SandboxProvider, SandboxSpec,
+    ValidSpec,
 };
 use eyot_guest::client::{Connection, GuestDriver, GuestDriverParts, Meter};
 use tokio::sync::Semaphore;
@@ -520,6 +521,8 @@ fn refuse_what_native_cannot(spec: &ValidSpec) -> Result<()> {
     let security = &spec.spec().security;
     let drops_all = security.drop_capabilities.iter().any(|name| name.eq_ignore_ascii_case("all"));
     match () {
+        () if spec.spec().container != ContainerSpec::default() => refuse("container"),
+        () if spec.spec().network == NetworkMode::Bridge => refuse("network: bridge"),
         () if !security.no_new_privileges => refuse("security.no_new_privileges: false"),
         () if !drops_all => refuse("security.drop_capabilities without ALL"),
         () => Ok(()),

@@ -66,7 +66,10 @@ pub struct Isolation {
     pub no_new_privileges: bool,
     /// The capabilities that the sandbox's processes may hold, such as `CAP_CHOWN`; within its own user namespace.
     pub capabilities: Vec<String>,
-    /// A seccomp filter with this many instructions is in force.
+    /// A seccomp filter is in force.
+    #[serde(default)]
+    pub seccomp: bool,
+    /// It has this many instructions, where that is known.
     pub seccomp_instructions: Option<u32>,
     /// Landlock is in force, by this ABI.
     pub landlock_abi: Option<u32>,
@@ -78,4 +81,10 @@ pub struct Isolation {
     pub cgroup_controllers: Vec<String>,
     /// How each limit is held.
     pub limits: LimitsEnforced,
+    /// The container engine's runtime, such as `runc`, where there is one.
+    #[serde(default)]
+    pub runtime: Option<String>,
+    /// Nothing inside can signal, read, or pose as the guest, whoever it runs as.
+    #[serde(default)]
+    pub guest_out_of_reach: bool,
 }

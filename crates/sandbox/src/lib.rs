@@ -69,8 +69,8 @@ pub use provider::{Created, SandboxInfo, SandboxProvider, SandboxStatus};
 pub use sandbox::{KILL_CONFIRM_MS, MAX_BUFFERED_READ_BYTES, Sandbox, StartOptions};
 pub use search::{GlobOptions, GlobResult, GrepMatch, GrepOptions, GrepResult};
 pub use spec::{
-    IdleAction, ImageWishes, Lifecycle, Limits, Manifest, Mount, NetworkMode, Requirement, SandboxId,
-    SandboxName, SandboxSpec, Security, ValidSpec, WorkspaceSpec,
+    ContainerSpec, IdleAction, ImageWishes, Lifecycle, Limits, Manifest, Mount, NetworkMode, PullPolicy,
+    Requirement, SandboxId, SandboxName, SandboxSpec, Security, ValidSpec, WorkspaceSpec,
 };
 pub use tokio_util::sync::CancellationToken;
 pub use transfer::{Transfer, Transferred, transfer};

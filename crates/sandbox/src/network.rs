@@ -14,13 +14,13 @@ impl<'de> Deserialize<'de> for NetworkMode {
 
 struct Written;
 
-const WORDS: [&str; 3] = ["none", "egress", "host"];
+const WORDS: [&str; 4] = ["none", "egress", "bridge", "host"];
 
 impl<'de> Visitor<'de> for Written {
     type Value = NetworkMode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("`none`, `egress`, `host`, true, false, or an object with a `mode`")
+        f.write_str("`none`, `egress`, `bridge`, `host`, true, false, or an object with a `mode`")
     }
 
     fn visit_bool<E: Error>(self, is_on: bool) -> Result<NetworkMode, E> {
@@ -31,6 +31,7 @@ impl<'de> Visitor<'de> for Written {
         match word {
             "none" => Ok(NetworkMode::None),
             "egress" => Ok(NetworkMode::Egress),
+            "bridge" => Ok(NetworkMode::Bridge),
             "host" => Ok(NetworkMode::Host),
             other => Err(E::unknown_variant(other, &WORDS)),
         }

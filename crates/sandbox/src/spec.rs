@@ -1,6 +1,7 @@
 //! What to create. A [`SandboxSpec`] is plain data with a default for everything; [`SandboxSpec::validate`] checks it
 //! once, before anything has been created, and names the field and the reason of what is wrong.
 
+mod container;
 mod on_image;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::path::{SandboxPath, WorkspacePath};
 
+pub use container::{ContainerSpec, PullPolicy};
 pub use on_image::ImageWishes;
 
 /// A sandbox's id: `sb_` and a UUID (version 7) in 32 hexadecimal digits. Never used twice.
@@ -168,8 +170,12 @@ pub enum NetworkMode {
     /// Its own loopback and nothing else.
     #[default]
     None,
-    /// Public addresses, through a proxy, as far as [`SandboxSpec::egress`] allows them.
+    /// Public addresses, through a proxy, as far as [`SandboxSpec::egress`] allows them. A provider without such a proxy
+    /// refuses rules; without any it may give its own network instead, and then `isolation()` says `bridge`.
     Egress,
+    /// The network of a container engine: whatever that reaches, private addresses included. Only a provider that has
+    /// such an engine takes it; [`ContainerSpec::network`] names another of its networks.
+    Bridge,
     /// Everything that the host reaches, the host's loopback included.
     Host,
 }
@@ -325,6 +331,8 @@ pub struct SandboxSpec {
     pub security: Security,
     /// Protections without which the create must fail.
     pub require: BTreeSet<Requirement>,
+    /// What only a provider with a container engine can do; others refuse all but the default.
+    pub container: ContainerSpec,
 }
 
 /// A spec that has been checked. Only [`SandboxSpec::validate`] makes one.
@@ -395,6 +403,7 @@ impl SandboxSpec {
         check_lifecycle(&self.lifecycle)?;
         check_user(self.user.as_deref())?;
         check_capabilities(&self.security.drop_capabilities)?;
+        self.container.check(self.network, &workdir)?;
         if self.image.as_deref().is_some_and(|image| image.trim().is_empty() || image.contains('\0')) {
             return Err(Error::invalid("image", "must not be empty, and has no null byte"));
         }
@@ -406,7 +415,7 @@ impl SandboxSpec {
 }
 
 /// Directories that the provider owns; a working directory or a mount there would hide what the sandbox needs.
-const RESERVED: [&str; 5] = ["/proc", "/dev", "/sys", "/usr", "/etc"];
+const RESERVED: [&str; 7] = ["/proc", "/dev", "/sys", "/usr", "/etc", "/.eyot-guest", "/.eyot-run"];
 
 fn reserved(path: &SandboxPath) -> Option<&'static str> {
     RESERVED
@@ -661,9 +670,10 @@ mod tests {
         assert_eq!(network("true").unwrap(), NetworkMode::Egress);
         assert_eq!(network("false").unwrap(), NetworkMode::None);
         assert_eq!(network(r#""host""#).unwrap(), NetworkMode::Host);
+        assert_eq!(network(r#""bridge""#).unwrap(), NetworkMode::Bridge);
         assert_eq!(network(r#"{"mode":"egress"}"#).unwrap(), NetworkMode::Egress);
         assert_eq!(network(r#"{"mode":true}"#).unwrap(), NetworkMode::Egress);
-        for wrong in ["1", "null", r#""bridge""#, "{}", r#"{"mode":"none","allow":[]}"#] {
+        for wrong in ["1", "null", r#""lan""#, "{}", r#"{"mode":"none","allow":[]}"#] {
             assert!(network(wrong).is_err(), "{wrong}");
         }
         assert_eq!(serde_json::to_string(&NetworkMode::Egress).unwrap(), r#""egress""#);

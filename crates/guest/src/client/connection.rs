@@ -8,7 +8,7 @@ use eyot::{CancellationToken, Error, ErrorKind, Result};
 use tokio::io::{AsyncRead, AsyncWrite, ReadHalf};
 
 use super::call::Call;
-use super::fault::{Fault, Verdict, Violation};
+use super::fault::{Fault, Inquiry, Verdict, Violation};
 use super::frames::Frames;
 use super::handshake::shake_hands;
 use super::lanes::Lanes;
@@ -60,6 +60,10 @@ struct Ending {
     stopped: Option<Fault>,
     /// What was seen on the stream.
     seen: Option<Fault>,
+    /// Finds out why the stream has ended, where nobody told.
+    inquiry: Option<Inquiry>,
+    /// It is being found out.
+    asking: bool,
 }
 
 impl Ending {
@@ -129,6 +133,12 @@ impl Connection {
     /// What it means when the stream ends though nobody has said why and the guest kept to the protocol.
     pub fn set_stopped_error(&self, kind: ErrorKind, message: impl Into<String>) {
         lock(&self.owner.shared.ending).stopped = Some(Fault::new(kind, message));
+    }
+
+    /// What finds out why the stream has ended, where nobody has said why and the guest kept to the protocol. Calls under
+    /// way are settled when it is done, so it must not take for ever.
+    pub fn set_inquiry(&self, inquiry: Inquiry) {
+        lock(&self.owner.shared.ending).inquiry = Some(inquiry);
     }
 
     /// Ends the connection; calls under way settle.
@@ -230,6 +240,27 @@ impl Shared {
         self.closed.cancel();
     }
 
+    /// Whether the reader is finding out why the stream has ended.
+    fn is_asking(&self) -> bool {
+        lock(&self.ending).asking
+    }
+
+    /// The same, once it is known what the end of the stream means.
+    async fn end_asking(&self, fault: Fault) {
+        let inquiry = match &mut *lock(&self.ending) {
+            Ending { told: None, inquiry, asking, .. } if fault.is_stop() => {
+                *asking = inquiry.is_some();
+                inquiry.take()
+            }
+            _ => None,
+        };
+        if let Some(inquiry) = inquiry {
+            let verdict = inquiry().await;
+            lock(&self.ending).stopped = Some(Fault::Asked(verdict));
+        }
+        self.end(fault);
+    }
+
     /// Ends the connection because of what can't be delivered.
     pub(super) fn end_undeliverable(&self, why: Undeliverable) {
         match why {
@@ -244,7 +275,7 @@ async fn read_task<S: AsyncRead>(shared: Arc<Shared>, stream: ReadHalf<S>, frame
     tokio::select! {
         fault = read_to_end(&shared, stream, frames) => {
             tracing::debug!(?fault, "a connection to a guest ended");
-            shared.end(fault);
+            shared.end_asking(fault).await;
         }
         () = closed.cancelled() => {}
     }
@@ -255,7 +286,11 @@ async fn write_task(shared: Arc<Shared>) {
         return;
     };
     tracing::debug!(%error, "a guest can't be written to any more");
-    if tokio::time::timeout(LAST_WORDS, shared.closed.cancelled()).await.is_err() {
-        shared.end(Fault::stopped());
+    if tokio::time::timeout(LAST_WORDS, shared.closed.cancelled()).await.is_ok() {
+        return;
+    }
+    match shared.is_asking() {
+        true => shared.closed.cancelled().await,
+        false => shared.end_asking(Fault::stopped()).await,
     }
 }

@@ -5,12 +5,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use eyot::{Error, ErrorKind};
+use futures_util::future::BoxFuture;
 
 /// The sentence of a connection whose stream ended.
 const STOPPED: &str = "the sandbox stopped while the call was in flight";
 
 /// What becomes of a connection's calls, as its owner sees it whenever one fails.
 pub type Verdict = Arc<dyn Fn() -> Error + Send + Sync>;
+
+/// Finds out, when a stream has ended, what became of the sandbox. Calls under way wait for it.
+pub type Inquiry = Arc<dyn Fn() -> BoxFuture<'static, Verdict> + Send + Sync>;
 
 /// Why no call can succeed any more.
 #[derive(Clone)]

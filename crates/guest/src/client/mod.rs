@@ -34,7 +34,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use connection::Connection;
 pub use driver::{Destroyer, EgressControl, GuestDriver, GuestDriverParts, Meter};
-pub use fault::Verdict;
+pub use fault::{Inquiry, Verdict};
 
 /// Locks; a panic elsewhere left nothing half done here, since each locked section only moves plain values.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

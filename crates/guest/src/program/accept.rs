@@ -30,10 +30,29 @@ pub fn accept_all(guest: &mut Guest) {
     }
 }
 
+/// Who may connect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// Whoever finds the socket.
+    Open,
+    /// Processes outside of this pid namespace, whose numbers are not known in here.
+    Outsiders,
+    /// Processes of this user, who is nobody else than the guest.
+    User(u32),
+}
+
+impl Door {
+    fn lets_in(self, stream: &UnixStream) -> bool {
+        match self {
+            Self::Open => true,
+            Self::Outsiders => sys::peer(stream.as_fd()).is_ok_and(|peer| peer.pid == 0),
+            Self::User(uid) => sys::peer(stream.as_fd()).is_ok_and(|peer| peer.uid == uid),
+        }
+    }
+}
+
 fn admit(guest: &mut Guest, stream: UnixStream) {
-    // From outside of this pid namespace a peer has no number in here.
-    let is_insider = guest.is_init && sys::peer_pid(stream.as_fd()).map_or(true, |pid| pid != 0);
-    if is_insider || guest.connections.len() >= MOST_CONNECTIONS {
+    if !guest.door.lets_in(&stream) || guest.connections.len() >= MOST_CONNECTIONS {
         return;
     }
     // Without room to watch it, it is closed again.
@@ -72,7 +91,7 @@ impl Guest {
             self.abandon(id, number, &call);
         }
         if connection.is_makers && !self.adopted {
-            self.ending = Some(Ending::Over);
+            self.ending = Some(Ending::NeverAdopted);
         }
         // Whoever only looks whether somebody listens, or how the sandbox is, has not used it.
         if connection.has_used {

@@ -9,6 +9,15 @@ use super::activity::Activity;
 use super::poll::{Poll, Token};
 use super::sys::{self, Timer};
 
+/// Which of them it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deadline {
+    /// The time to live.
+    Ttl,
+    /// The idle timeout.
+    Idle,
+}
+
 /// The time to live and the idle timeout.
 #[derive(Debug)]
 pub struct Deadlines {
@@ -27,29 +36,29 @@ impl Deadlines {
         idle_timeout_ms: Option<u64>,
     ) -> io::Result<Self> {
         let deadlines = Self { timer: Timer::new()?, activity, ttl_ms, idle_timeout_ms };
-        if let Some(next) = deadlines.next() {
+        if let Some((next, _)) = deadlines.next() {
             poll.add_reader(deadlines.timer.fd(), Token::Deadline)?;
             deadlines.timer.set(next)?;
         }
         Ok(deadlines)
     }
 
-    /// The timer fired: whether the sandbox is over. `busy`: a call is being served, which is activity. Otherwise the
-    /// timer is set anew.
-    pub fn have_passed(&self, busy: bool) -> io::Result<bool> {
+    /// The timer fired: why the sandbox is over, if it is. `busy`: a call is being served, which is activity. Otherwise
+    /// the timer is set anew.
+    pub fn have_passed(&self, busy: bool) -> io::Result<Option<Deadline>> {
         if busy {
             self.activity.note();
         }
-        let Some(next) = self.next() else { return Ok(false) };
+        let Some((next, which)) = self.next() else { return Ok(None) };
         if sys::time_since_boot() >= next {
-            return Ok(true);
+            return Ok(Some(which));
         }
-        self.timer.set(next).map(|()| false)
+        self.timer.set(next).map(|()| None)
     }
 
-    fn next(&self) -> Option<Duration> {
-        let end = self.ttl_ms.map(|ms| self.activity.after_start(ms));
-        let idle_end = self.idle_timeout_ms.map(|ms| self.activity.after_last(ms));
-        end.into_iter().chain(idle_end).min()
+    fn next(&self) -> Option<(Duration, Deadline)> {
+        let end = self.ttl_ms.map(|ms| (self.activity.after_start(ms), Deadline::Ttl));
+        let idle_end = self.idle_timeout_ms.map(|ms| (self.activity.after_last(ms), Deadline::Idle));
+        end.into_iter().chain(idle_end).min_by_key(|(at, _)| *at)
     }
 }

@@ -9,12 +9,12 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::accept;
+use super::accept::{self, Door};
 use super::activity::Activity;
 use super::call_handle::CallHandle;
 use super::command::Command;
 use super::connection::{Call, Connection};
-use super::deadlines::Deadlines;
+use super::deadlines::{Deadline, Deadlines};
 use super::dial::Dial;
 use super::memory_events::MemoryEvents;
 use super::poll::{Poll, Ready, Token};
@@ -44,6 +44,10 @@ pub struct Inherited {
     pub open_files: [u64; 2],
     /// What tells of kills for want of memory.
     pub memory_events: MemoryEvents,
+    /// Who may connect.
+    pub door: Door,
+    /// Readable when whoever runs the container wants it to end.
+    pub stop: Option<OwnedFd>,
 }
 
 /// Everything that the main thread knows.
@@ -53,6 +57,8 @@ pub struct Guest {
     pub(super) children: OwnedFd,
     pub(super) listener: Option<UnixListener>,
     pub(super) listener_rests: bool,
+    pub(super) door: Door,
+    _stop: Option<OwnedFd>,
     pub(super) connections: HashMap<u32, Connection>,
     pub(super) commands: HashMap<u32, Command>,
     pub(super) reapers: HashMap<i32, u32>,
@@ -77,14 +83,19 @@ pub struct Guest {
 pub enum Ending {
     /// A client asked for it and waits for the answer.
     Asked(CallHandle),
-    /// Its time is over, or whoever made it is gone and never adopted it.
-    Over,
+    /// Whoever runs its container asked for it.
+    Stopped,
+    /// Its time is over.
+    Over(Deadline),
+    /// Whoever made it is gone and never adopted it.
+    NeverAdopted,
 }
 
 impl Guest {
     /// Ready to serve.
     pub fn new(inherited: Inherited) -> io::Result<Self> {
-        let Inherited { stream, listener, config, children, open_files, memory_events } = inherited;
+        let Inherited { stream, listener, config, children, open_files, memory_events, door, stop } =
+            inherited;
         let poll = Arc::new(Poll::new()?);
         let activity = Arc::new(Activity::new());
         let deadlines = Deadlines::new(&poll, Arc::clone(&activity), config.ttl_ms, config.idle_timeout_ms)?;
@@ -94,10 +105,15 @@ impl Guest {
         if let Some(listener) = &listener {
             poll.add_reader(listener.as_fd(), Token::Listener)?;
         }
+        if let Some(stop) = &stop {
+            poll.add_reader(stop.as_fd(), Token::Stop)?;
+        }
         let mut guest = Self {
             children,
             listener,
             listener_rests: false,
+            door,
+            _stop: stop,
             connections: HashMap::new(),
             commands: HashMap::new(),
             reapers: HashMap::new(),
@@ -123,8 +139,8 @@ impl Guest {
         Ok(guest)
     }
 
-    /// Serves until the sandbox ends, and leaves nothing running.
-    pub fn run(mut self) -> io::Result<()> {
+    /// Serves until the sandbox ends, leaves nothing running, and says why it ended.
+    pub fn run(mut self) -> io::Result<Ending> {
         let ending = loop {
             if let Some(ending) = self.ending.take() {
                 break ending;
@@ -136,8 +152,8 @@ impl Guest {
             self.on_time();
             self.flush();
         };
-        self.end(ending);
-        Ok(())
+        self.end(&ending);
+        Ok(ending)
     }
 
     pub(super) fn next_id(&mut self) -> u32 {
@@ -151,6 +167,7 @@ impl Guest {
             Token::Status => self.on_records(),
             Token::Children => self.on_children(),
             Token::Deadline => self.on_deadline(),
+            Token::Stop => self.ending = Some(Ending::Stopped),
             Token::Connection(id) => self.on_connection(id, ready),
             Token::Output(id, index) => self.on_output(id, usize::from(index)),
             Token::Input(id) => self.on_input(id),
@@ -180,9 +197,10 @@ impl Guest {
     fn on_deadline(&mut self) {
         let busy = self.connections.values().any(Connection::is_busy);
         match self.deadlines.have_passed(busy) {
-            Ok(false) => {}
+            Ok(None) => {}
+            Ok(Some(deadline)) => self.ending = Some(Ending::Over(deadline)),
             // A timer that can't be set any more must not let the sandbox live for ever.
-            Ok(true) | Err(_) => self.ending = Some(Ending::Over),
+            Err(_) => self.ending = Some(Ending::Over(Deadline::Ttl)),
         }
     }
 
@@ -216,14 +234,14 @@ impl Guest {
         self.reapers.keys().copied().collect()
     }
 
-    fn end(mut self, ending: Ending) {
+    fn end(&mut self, ending: &Ending) {
         if self.is_init {
             // Everything but this process; it may find nobody.
             drop(sys::kill(-1, libc::SIGKILL));
         }
         tree_kill::kill_all(LAST_PATIENCE);
         if let Ending::Asked(handle) = ending {
-            self.finish(&handle, &Ok(Reply::Done));
+            self.finish(handle, &Ok(Reply::Done));
             handle.outbox().flush_finally(LAST_PATIENCE);
         }
     }

@@ -13,6 +13,7 @@ mod call_io;
 mod command;
 mod commands;
 mod connection;
+mod container;
 mod deadlines;
 mod dial;
 mod failure;
@@ -49,14 +50,26 @@ use std::process::ExitCode;
 
 use guest::Guest;
 
+use crate::protocol::container::{INIT, RELAY};
+
 /// Runs the guest until its sandbox ends. It finds its stream, its listener and its configuration on the descriptors
-/// that [`crate::protocol`] names.
+/// that [`crate::protocol`] names; in a container, as [`crate::protocol::container`] says.
 pub fn main() -> ExitCode {
-    match start_up::start_up().and_then(Guest::new).and_then(Guest::run) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("eyot-guest: {error}");
-            ExitCode::FAILURE
+    match std::env::args().nth(1).as_deref() {
+        None => {
+            told(start_up::start_up().and_then(Guest::new).and_then(Guest::run).map(|_| ExitCode::SUCCESS))
+        }
+        Some(INIT) => told(container::init()),
+        Some(RELAY) => told(container::relay()),
+        Some(other) => {
+            told(Err(std::io::Error::other(format!("there is no way to run it called `{other}`"))))
         }
     }
+}
+
+fn told(ended: std::io::Result<ExitCode>) -> ExitCode {
+    ended.unwrap_or_else(|error| {
+        eprintln!("eyot-guest: {error}");
+        ExitCode::FAILURE
+    })
 }

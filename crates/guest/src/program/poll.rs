@@ -16,6 +16,8 @@ pub enum Token {
     Children,
     /// The time to live or the idle time may be over.
     Deadline,
+    /// The container is to end.
+    Stop,
     /// A connection.
     Connection(u32),
     /// The output of a command: which command, and 0 or 1 for its two streams.
@@ -41,6 +43,7 @@ impl Token {
             Self::Input(id) => (7, id),
             Self::DialRead(id) => (8, id),
             Self::DialWrite(id) => (9, id),
+            Self::Stop => (10, 0),
         };
         kind << 32 | u64::from(id)
     }
@@ -57,7 +60,8 @@ impl Token {
             6 => Self::Output(id, 1),
             7 => Self::Input(id),
             8 => Self::DialRead(id),
-            _ => Self::DialWrite(id),
+            9 => Self::DialWrite(id),
+            _ => Self::Stop,
         }
     }
 }
@@ -128,7 +132,7 @@ mod tests {
     fn every_token_survives_the_kernel() {
         let some = [Token::Listener, Token::Status, Token::Children, Token::Deadline, Token::Connection(7)];
         let more = [Token::Output(7, 0), Token::Output(u32::MAX, 1), Token::Input(1), Token::DialRead(2)];
-        for token in some.into_iter().chain(more).chain([Token::DialWrite(3)]) {
+        for token in some.into_iter().chain(more).chain([Token::DialWrite(3), Token::Stop]) {
             assert_eq!(Token::from_number(token.to_number()), token);
         }
     }

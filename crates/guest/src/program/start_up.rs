@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 
+use super::accept::Door;
 use super::guest::Inherited;
 use super::memory_events::MemoryEvents;
 use super::sys;
@@ -14,6 +16,18 @@ const MOST_PENDING_SIGNALS: u64 = 1024;
 
 /// Protects this process and takes over what it was given.
 pub fn start_up() -> io::Result<Inherited> {
+    let (children, open_files) = protect()?;
+    let stream = sys::take_inherited(STREAM_FD)?;
+    let listener = take_listener()?;
+    let config = read_config()?;
+    let memory_events = MemoryEvents::take(config.memory_events_fd)?;
+    let door = if std::process::id() == 1 { Door::Outsiders } else { Door::Open };
+    Ok(Inherited { stream, listener, config, children, open_files, memory_events, door, stop: None })
+}
+
+/// What every guest does first. Gives what is readable when a child has ended, and the limit of open files that commands
+/// get.
+pub fn protect() -> io::Result<(OwnedFd, [u64; 2])> {
     sys::forbid_dumping()?;
     sys::keep_memory_small();
     sys::set_umask();
@@ -24,11 +38,7 @@ pub fn start_up() -> io::Result<Inherited> {
     }
     let open_files = sys::raise_open_files()?;
     sys::limit_pending_signals(MOST_PENDING_SIGNALS)?;
-    let stream = sys::take_inherited(STREAM_FD)?;
-    let listener = take_listener()?;
-    let config = read_config()?;
-    let memory_events = MemoryEvents::take(config.memory_events_fd)?;
-    Ok(Inherited { stream, listener, config, children, open_files, memory_events })
+    Ok((children, open_files))
 }
 
 fn take_listener() -> io::Result<Option<UnixListener>> {

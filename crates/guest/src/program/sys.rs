@@ -291,15 +291,24 @@ pub fn become_user_for_files(identity: &Identity) -> io::Result<()> {
     forbid_dumping()
 }
 
-/// The process at the other end of a unix socket, as seen from here; 0: it is outside of this pid namespace.
-pub fn peer_pid(fd: BorrowedFd<'_>) -> io::Result<i32> {
+/// Who is at the other end of a unix socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// The process as seen from here; 0: it is outside of this pid namespace.
+    pub pid: i32,
+    /// Its effective user when it connected.
+    pub uid: u32,
+}
+
+/// The process at the other end of a unix socket.
+pub fn peer(fd: BorrowedFd<'_>) -> io::Result<Peer> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as u32;
     let (level, option) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
     // SAFETY: the kernel writes at most `length` bytes to `peer`.
     let result =
         unsafe { libc::getsockopt(fd.as_raw_fd(), level, option, (&raw mut peer).cast(), &raw mut length) };
-    check(result).map(|_| peer.pid)
+    check(result).map(|_| Peer { pid: peer.pid, uid: peer.uid })
 }
 
 /// Begins to connect to a port of loopback. Watch for writability, then ask [`connect_result`].

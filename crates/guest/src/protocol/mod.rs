@@ -7,6 +7,7 @@
 //! A sender may have [`WINDOW`] bytes of `Data` under way per call, channel and direction, and more as the receiver
 //! grants them with `Credit`. So a reader who stops reading stops that one stream, and nothing else.
 
+pub mod container;
 mod frame;
 mod message;
 

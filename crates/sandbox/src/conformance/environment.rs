@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Fixture;
-use super::check::{Check, cases, ensure, ensure_eq, ensure_fails, output, sh, with_spec};
+use super::check::{Check, cases, ensure, ensure_eq, ensure_fails, need_program, output, sh, with_spec};
 use crate::exec::{Command, ExecOptions};
 use crate::sandbox::Sandbox;
 
@@ -28,6 +28,7 @@ fn with(pairs: &[(&str, &str)]) -> ExecOptions {
 }
 
 async fn a_calls_variables_arrive_verbatim(sandbox: Sandbox) -> Check {
+    need_program(&sandbox, "printenv").await?;
     let values = ["", "a b", "'single' \"double\"", "two\nlines\n", "$HOME `id` \\", "a=b", "ü😀", " lead"];
     for value in values {
         let result = sandbox.exec(Command::argv(["printenv", "VALUE"]), with(&[("VALUE", value)])).await?;

@@ -93,7 +93,9 @@ async fn more_processes_than_allowed_can_not_be_started(fixture: Arc<dyn Fixture
     let limits = Limits { pids: Some(24), ..Limits::default() };
     let is_held = |limits: &LimitsEnforced| limits.pids != Enforcement::None;
     limited(&*fixture, limits, is_held, async |sandbox: Sandbox| {
-        let line = "i=0; while [ $i -lt 100 ]; do sleep 86400 & i=$((i + 1)); done; echo all";
+        // A shell that gives up leaves its children behind: all are to end with the deadline.
+        let line =
+            "(i=0; while [ $i -lt 100 ]; do sleep 86400 & i=$((i + 1)); done; echo all); exec sleep 86400";
         let options = ExecOptions { timeout_ms: Some(3_000), ..ExecOptions::default() };
         // A shell may try again and again to start one.
         let result = sandbox.exec(line, options).await?;

@@ -67,7 +67,7 @@ async fn what_was_written_survives_a_sleep(fixture: Arc<dyn Fixture>) -> Check {
                 && ln -s nowhere dangling";
     output(&first.0, made).await?;
     let looked = "cat d/f ~/home /tmp/kept link hard; stat -c '%a %F' d/f d/e d/fifo; stat -c %h hard; \
-                  readlink link d/dangling; stat -c %Y d/f";
+                  readlink link; readlink d/dangling; stat -c %Y d/f";
     let before = output(&first.0, looked).await?;
     let woken = nap(&*fixture.provider(), &name).await?;
     ensure_eq!(output(&woken, looked).await?, before);
@@ -344,7 +344,7 @@ async fn a_ttl_destroys_what_is_to_sleep_when_it_is_idle(fixture: Arc<dyn Fixtur
 
 async fn a_ttl_runs_on_after_a_wake(fixture: Arc<dyn Fixture>) -> Check {
     let provider = fixture.provider();
-    let (_first, name) = drowsy(&*fixture, Some(2500), None).await?;
+    let (_first, name) = drowsy(&*fixture, Some(6_000), None).await?;
     let woken = nap(&*provider, &name).await?;
     until("its removal", async || Ok(!listed(&*provider, &name).await?)).await?;
     ensure_fails!(woken.exists("x").await, Destroyed);

@@ -23,10 +23,10 @@ cases! {
     commands_leave_no_zombies(sandbox) needs [Shell, KillTree];
 }
 
-/// How many processes have `mark` in their command line.
+/// How many arguments of processes have `mark` in them.
 pub(super) async fn alive(sandbox: &Sandbox, mark: &str) -> Check<u64> {
     // The mark comes by a variable: in a command line it would find itself.
-    let line = "printf %s \"$MARK\" | grep -Flf - /proc/[0-9]*/cmdline 2>/dev/null | wc -l";
+    let line = "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -Fc -- \"$MARK\"";
     let env = BTreeMap::from([("MARK".to_owned(), mark.to_owned())]);
     let result = sandbox.exec(line, ExecOptions { env, ..ExecOptions::default() }).await?;
     let count = result.stdout_text().trim().parse();

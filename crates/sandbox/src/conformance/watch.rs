@@ -321,7 +321,7 @@ async fn a_reader_that_does_not_read_holds_up_nobody_and_learns_that_something_w
     let mut unread = watch(&sandbox, ".", DEEP).await?;
     let name = "n".repeat(200);
     let line = format!(
-        "i=0; while [ $i -lt 30000 ]; do : > {name}$i; i=$((i + 1)); done; find . -name 'n*' -delete"
+        "i=0; while [ $i -lt 30000 ]; do : > {name}$i; i=$((i + 1)); done; find . -name 'n*' -exec rm {{}} +"
     );
     output(&sandbox, &line).await?;
     let mut other = watch(&sandbox, ".", FLAT).await?;

@@ -1,0 +1,59 @@
+//! The first client of a container's guest, and the configuration that it brings.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
+
+use super::sys;
+use crate::program::failure::failure;
+use crate::program::{sys as program_sys, wire};
+use crate::protocol::container::{
+    CONFIG_PATIENCE_MS, CONTAINER_GUEST_ID, ContainerConfig, EXIT_ASKED, EXIT_UNCONFIGURED,
+};
+use crate::protocol::{Kind, MAX_MESSAGE_BYTES, decode};
+
+/// How long the first client may take for the configuration, once it is connected.
+const READ_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits for the first client of the guest's own user. Without one, the code to exit with: nobody came, or the container
+/// is to end.
+pub fn first_client(listener: &UnixListener, stop: &OwnedFd) -> io::Result<Result<UnixStream, u8>> {
+    let given_up = Instant::now() + Duration::from_millis(CONFIG_PATIENCE_MS);
+    loop {
+        let left = given_up.saturating_duration_since(Instant::now()).as_millis() as i32;
+        let [connects, stops] = sys::wait_readable([listener.as_raw_fd(), stop.as_raw_fd()], left)?;
+        if stops {
+            return Ok(Err(EXIT_ASKED));
+        }
+        if !connects {
+            return Ok(Err(EXIT_UNCONFIGURED));
+        }
+        let (stream, _) = listener.accept()?;
+        if program_sys::peer(stream.as_fd())?.uid == CONTAINER_GUEST_ID {
+            return Ok(Ok(stream));
+        }
+    }
+}
+
+/// Reads the configuration. What follows stays in the stream.
+pub fn read_config(stream: &mut UnixStream) -> io::Result<ContainerConfig> {
+    stream.set_read_timeout(Some(READ_PATIENCE))?;
+    let mut length = [0; 4];
+    stream.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > MAX_MESSAGE_BYTES {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a configuration that is too large"));
+    }
+    let mut bytes = vec![0; length];
+    stream.read_exact(&mut bytes)?;
+    stream.set_read_timeout(None)?;
+    decode(&bytes).map_err(|reason| io::Error::new(io::ErrorKind::InvalidData, reason))
+}
+
+/// Tells the first client that there will be no sandbox, and why.
+pub fn refuse(mut stream: UnixStream, kind: &'static str, reason: &str) -> io::Result<()> {
+    let mut frames = Vec::new();
+    wire::push_message(&mut frames, Kind::Failure, 0, &failure(kind, reason));
+    stream.write_all(&frames)
+}

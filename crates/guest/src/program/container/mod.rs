@@ -1,0 +1,37 @@
+//! The guest in a container of another engine, and the relay that brings a stream to it. See
+//! [`crate::protocol::container`].
+
+mod config;
+mod directories;
+mod identity;
+mod relay;
+mod start_up;
+mod sys;
+mod users;
+
+use std::io;
+use std::process::ExitCode;
+
+use super::deadlines::Deadline;
+use super::guest::{Ending, Guest};
+use start_up::Start;
+
+use crate::protocol::container::{EXIT_ASKED, EXIT_IDLE, EXIT_INCOMPLETE, EXIT_TTL};
+
+pub use relay::relay;
+
+/// Runs the guest as a container's PID 1, until its sandbox ends.
+pub fn init() -> io::Result<ExitCode> {
+    let (inherited, is_woken) = match start_up::start_up()? {
+        Start::Serve { inherited, is_woken } => (inherited, is_woken),
+        Start::End(code) => return Ok(code.into()),
+    };
+    let code = match Guest::new(*inherited)?.run()? {
+        Ending::Asked(_) | Ending::Stopped => EXIT_ASKED,
+        Ending::Over(Deadline::Ttl) => EXIT_TTL,
+        Ending::Over(Deadline::Idle) => EXIT_IDLE,
+        Ending::NeverAdopted if is_woken => EXIT_ASKED,
+        Ending::NeverAdopted => EXIT_INCOMPLETE,
+    };
+    Ok(code.into())
+}

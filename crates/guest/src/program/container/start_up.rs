@@ -1,0 +1,99 @@
+//! The first steps of a container's guest. Each that protects it must succeed.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use super::{config, directories, identity, sys, users::Users};
+use crate::program::accept::Door;
+use crate::program::guest::Inherited;
+use crate::program::memory_events::MemoryEvents;
+use crate::program::start_up::protect;
+use crate::protocol::container::{CONTAINER_GUEST_ID, ContainerConfig, EXIT_ASKED, EXIT_INCOMPLETE, RUN_DIR};
+
+/// The socket for the first client, which is gone once there was one.
+pub const MAKER_SOCKET: &str = "maker.sock";
+/// The socket for later clients.
+pub const GUEST_SOCKET: &str = "guest.sock";
+
+/// How it goes on.
+pub enum Start {
+    /// As a guest. `is_woken`: not the first one of its sandbox.
+    Serve { inherited: Box<Inherited>, is_woken: bool },
+    /// Not at all.
+    End(u8),
+}
+
+/// Protects this process, waits for its first client and does what that says.
+pub fn start_up() -> io::Result<Start> {
+    let (children, open_files) = protect()?;
+    let stop = sys::termination()?;
+    identity::become_guest()?;
+    // Clients that come early wait in its queue.
+    let listener = listen(GUEST_SOCKET)?;
+    let maker = listen(MAKER_SOCKET)?;
+    let mut stream = match config::first_client(&maker, &stop)? {
+        Ok(stream) => stream,
+        Err(code) => return Ok(Start::End(code)),
+    };
+    std::fs::remove_file(format!("{RUN_DIR}/{MAKER_SOCKET}"))?;
+    drop(maker);
+    let told = config::read_config(&mut stream)?;
+    let is_woken = told.is_woken;
+    let config = match furnished(told) {
+        Ok(config) => config,
+        Err((kind, reason)) => {
+            config::refuse(stream, kind, &reason)?;
+            return Ok(Start::End(if is_woken { EXIT_ASKED } else { EXIT_INCOMPLETE }));
+        }
+    };
+    let inherited = Box::new(inherited(stream, listener, config, (children, open_files), stop));
+    Ok(Start::Serve { inherited, is_woken })
+}
+
+fn inherited(
+    stream: UnixStream,
+    listener: UnixListener,
+    config: crate::protocol::GuestConfig,
+    (children, open_files): (OwnedFd, [u64; 2]),
+    stop: OwnedFd,
+) -> Inherited {
+    Inherited {
+        stream: stream.into(),
+        listener: Some(listener),
+        config,
+        children,
+        open_files,
+        memory_events: MemoryEvents::find(),
+        door: Door::User(CONTAINER_GUEST_ID),
+        stop: Some(stop),
+    }
+}
+
+/// Makes the container what the configuration says, and completes it with what only the container knows. A failure is its
+/// kind and the reason.
+fn furnished(told: ContainerConfig) -> Result<crate::protocol::GuestConfig, (&'static str, String)> {
+    let ContainerConfig { mut guest, user, capabilities, home, directories, is_woken } = told;
+    let users = Users::read(capabilities);
+    let mut user = users.find(&user).map_err(|reason| ("invalid", reason))?;
+    let has_home = home.is_some();
+    if let Some(home) = home {
+        user.home = home;
+    }
+    let internal = |error: io::Error| ("internal", error.to_string());
+    directories::prepare(&directories, &user).map_err(internal)?;
+    if !is_woken {
+        directories::make_home(&user, has_home).map_err(internal)?;
+    }
+    sys::bound_capabilities(capabilities).map_err(internal)?;
+    guest.users = users.known().to_vec();
+    guest.user = user;
+    guest.switch_user = true;
+    Ok(guest)
+}
+
+fn listen(name: &str) -> io::Result<UnixListener> {
+    let listener = UnixListener::bind(format!("{RUN_DIR}/{name}"))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}

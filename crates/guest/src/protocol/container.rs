@@ -1,0 +1,89 @@
+//! What a guest in a container of another engine (Docker, say) needs beyond the frames: where it lies, how its maker's
+//! stream and later ones come to it, and what its exit code means.
+//!
+//! The container's program is `<GUEST_DIR>/eyot-guest init`. It becomes a user of its own, listens in [`RUN_DIR`], and
+//! waits for its first client, which sends a [`ContainerConfig`]. A stream to it is `eyot-guest relay`, run in the
+//! container by its engine: the first byte on its standard output says what it is connected to ([`RELAY_TO_MAKER`],
+//! [`RELAY_TO_GUEST`]), everything after that is the protocol.
+
+use minicbor::{Decode, Encode};
+
+use super::message::GuestConfig;
+
+/// The directory in the container with the guest's program. It must be a mount of its own, and read-only: what could be
+/// moved away from inside would be run with the guest's privileges.
+pub const GUEST_DIR: &str = "/.eyot-guest";
+/// The program in [`GUEST_DIR`].
+pub const GUEST_FILE: &str = "eyot-guest";
+/// The directory in the container with the guest's sockets: an empty tmpfs, and for the same reason a mount.
+pub const RUN_DIR: &str = "/.eyot-run";
+/// The argument that makes the program a container's PID 1.
+pub const INIT: &str = "init";
+/// The argument that makes the program a stream to the guest.
+pub const RELAY: &str = "relay";
+
+/// The user and the group that the guest in a container is: nobody else may be it.
+pub const CONTAINER_GUEST_ID: u32 = 65_533;
+/// The capabilities that the guest in a container needs for itself, as a mask: `CHOWN`, `DAC_OVERRIDE`, `FOWNER`, `KILL`,
+/// `SETGID`, `SETUID`, `SETPCAP`. Commands keep none of them unless [`ContainerConfig::capabilities`] says so.
+pub const CONTAINER_GUEST_CAPABILITIES: u64 = 1 | 1 << 1 | 1 << 3 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8;
+
+/// The relay's first byte: the guest waits for its configuration, the length of which (four bytes, little endian) and
+/// itself come first.
+pub const RELAY_TO_MAKER: u8 = b'm';
+/// The relay's first byte: the guest has its configuration.
+pub const RELAY_TO_GUEST: u8 = b'g';
+
+/// How long a guest waits for its configuration, in milliseconds.
+pub const CONFIG_PATIENCE_MS: u64 = 120_000;
+
+/// The guest ended because it was asked to: its sandbox sleeps.
+pub const EXIT_ASKED: u8 = 0;
+/// The guest failed.
+pub const EXIT_FAILED: u8 = 1;
+/// The time to live is over.
+pub const EXIT_TTL: u8 = 70;
+/// The sandbox was idle for too long.
+pub const EXIT_IDLE: u8 = 71;
+/// The sandbox was never complete: whoever made it was gone, or asked for what can't be.
+pub const EXIT_INCOMPLETE: u8 = 72;
+
+/// Nobody came to configure the guest.
+pub const EXIT_UNCONFIGURED: u8 = 73;
+
+/// What a guest in a container is told when it is made.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ContainerConfig {
+    /// As for any guest; its users are not looked at, because the guest finds them in the container.
+    #[n(0)]
+    pub guest: GuestConfig,
+    /// Who runs commands: `name`, `uid`, `name:group` or `uid:gid`, as images have it.
+    #[n(1)]
+    pub user: String,
+    /// The capabilities that commands of root keep, as a mask.
+    #[n(2)]
+    pub capabilities: u64,
+    /// The home directory of whoever runs commands, where it is not to be the one in `passwd`.
+    #[n(3)]
+    pub home: Option<String>,
+    /// It is not the sandbox's first guest: if its maker is gone before it is adopted, the sandbox sleeps.
+    #[n(5)]
+    pub is_woken: bool,
+    /// Mount points that are given their owner and mode before anybody uses them.
+    #[n(4)]
+    pub directories: Vec<PreparedDirectory>,
+}
+
+/// A mount point that the guest prepares.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct PreparedDirectory {
+    /// Its path.
+    #[n(0)]
+    pub path: String,
+    /// It belongs to whoever runs commands; otherwise it stays whose it is.
+    #[n(1)]
+    pub of_user: bool,
+    /// Its permissions, where they are to be changed.
+    #[n(2)]
+    pub mode: Option<u32>,
+}

@@ -1,0 +1,119 @@
+//! How a sandbox is, told by its container's state alone.
+
+use bollard::models::{ContainerInspectResponse, ContainerState, ContainerStateStatusEnum as State};
+use eyot::{Error, ErrorKind, IdleAction, SandboxStatus};
+use eyot_guest::protocol::container::{EXIT_ASKED, EXIT_IDLE, EXIT_INCOMPLETE, EXIT_TTL};
+
+use super::labels::{Record, now_ms};
+use super::life::Life;
+
+/// How a sandbox is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// Its container was never started: somebody is making it, or died over it.
+    Making,
+    /// Its container runs.
+    Running(Life),
+    /// It can be woken.
+    Sleeping,
+    /// A deadline has ended it, or it was never completed.
+    Over,
+    /// Its container has ended, and nothing says why. It can be woken too.
+    Dead,
+    /// It is being removed.
+    Going,
+}
+
+impl Condition {
+    /// Told by what the Engine says of the container.
+    pub(crate) fn of(record: &Record, container: &ContainerInspectResponse) -> Self {
+        match &container.state {
+            Some(state) => Self::of_state(record, state),
+            None => Self::Going,
+        }
+    }
+
+    fn of_state(record: &Record, state: &ContainerState) -> Self {
+        match state.status {
+            Some(State::CREATED) => Self::Making,
+            Some(State::RUNNING | State::PAUSED | State::RESTARTING) => {
+                Self::Running(Life(state.started_at.clone().unwrap_or_default()))
+            }
+            Some(State::EXITED) => Self::ended(record, state.exit_code.unwrap_or(-1)),
+            _ => Self::Going,
+        }
+    }
+
+    fn ended(record: &Record, exit_code: i64) -> Self {
+        let lifecycle = &record.spec.lifecycle;
+        match u8::try_from(exit_code).unwrap_or(u8::MAX) {
+            EXIT_TTL | EXIT_INCOMPLETE => Self::Over,
+            _ if record.ttl_left_ms(now_ms()) == Some(0) => Self::Over,
+            EXIT_ASKED => Self::Sleeping,
+            EXIT_IDLE if lifecycle.on_idle == IdleAction::Sleep => Self::Sleeping,
+            EXIT_IDLE => Self::Over,
+            _ => Self::Dead,
+        }
+    }
+
+    /// As others are told.
+    pub(crate) fn status(&self) -> SandboxStatus {
+        match self {
+            Self::Making => SandboxStatus::Creating,
+            Self::Running(_) => SandboxStatus::Running,
+            Self::Sleeping => SandboxStatus::Sleeping,
+            Self::Over | Self::Dead | Self::Going => SandboxStatus::Dead,
+        }
+    }
+
+    /// Why it can't be used as it is.
+    pub(crate) fn refusal(&self, name: &str) -> Error {
+        let unavailable = |message: String| Error::new(ErrorKind::Unavailable, message);
+        match self {
+            Self::Sleeping => Error::sleeping(name),
+            Self::Over => Error::destroyed(name).with_hint("its deadline (ttl or idle) has passed"),
+            Self::Going => Error::destroyed(name),
+            Self::Dead => unavailable(format!("sandbox `{name}` has no processes any more")).with_hint(format!(
+                "its container was ended from outside; wake it: eyot wake {name}; or remove it: eyot rm {name}"
+            )),
+            Self::Making | Self::Running(_) => unavailable(format!("sandbox `{name}` is still being made")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use eyot::SandboxSpec;
+
+    use super::*;
+    use crate::docker::labels::tests::record;
+
+    fn exited(code: i64, change: impl FnOnce(&mut SandboxSpec)) -> Condition {
+        let mut spec = SandboxSpec::default();
+        change(&mut spec);
+        let state = ContainerState {
+            status: Some(State::EXITED),
+            exit_code: Some(code),
+            ..ContainerState::default()
+        };
+        Condition::of_state(&record(spec), &state)
+    }
+
+    #[test]
+    fn a_guests_exit_code_says_whether_its_sandbox_sleeps_or_is_over() {
+        assert_eq!(exited(0, |_| {}), Condition::Sleeping);
+        assert_eq!(exited(70, |_| {}), Condition::Over);
+        assert_eq!(exited(71, |_| {}), Condition::Over);
+        assert_eq!(exited(71, |spec| spec.lifecycle.on_idle = IdleAction::Sleep), Condition::Sleeping);
+        assert_eq!(exited(72, |_| {}), Condition::Over);
+        for code in [1, 73, 137, 255, -1, 300] {
+            assert_eq!(exited(code, |_| {}), Condition::Dead, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_ttl_passes_while_a_sandbox_sleeps() {
+        // The record of the tests was made in 1970.
+        assert_eq!(exited(0, |spec| spec.lifecycle.ttl_ms = Some(1_000)), Condition::Over);
+    }
+}

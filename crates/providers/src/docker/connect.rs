@@ -1,0 +1,115 @@
+//! Reaching the guest of a container that runs, whether or not it has been told yet what it is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bollard::query_parameters::WaitContainerOptionsBuilder;
+use eyot::{Error, ErrorKind, Result};
+use eyot_guest::client::{Connection, Verdict};
+use eyot_guest::protocol::encode;
+use futures_util::StreamExt;
+use tokio::io::AsyncWriteExt;
+
+use super::condition::Condition;
+use super::engine::Engine;
+use super::find::inspect;
+use super::host::Host;
+use super::labels::{Record, now_ms};
+use super::life::Life;
+use super::relay::{self, RelayStream, Role};
+
+/// How long the Engine may take to notice that a container has ended whose stream has.
+const END_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A sandbox whose container runs.
+#[derive(Debug, Clone)]
+pub(crate) struct Running {
+    pub record: Arc<Record>,
+    pub container: String,
+    pub life: Life,
+}
+
+impl Running {
+    /// A connection to the guest. `is_first`: whoever asks is making the sandbox.
+    pub(crate) async fn connect(&self, host: &Arc<Host>, is_first: bool) -> Result<Connection> {
+        let (mut stream, role) = relay::open(&host.engine, &self.container).await?;
+        if role == Role::Maker {
+            self.configure(&mut stream, is_first).await?;
+        }
+        let (client_nonce, guest_nonce) = self.life.nonces(&self.record);
+        let connection = Connection::open(stream, client_nonce, guest_nonce).await.map_err(refused)?;
+        let (host, running) = (Arc::clone(host), self.clone());
+        connection.set_inquiry(Arc::new(move || {
+            let (host, running) = (Arc::clone(&host), running.clone());
+            Box::pin(async move { running.verdict(&host.engine).await })
+        }));
+        if role == Role::Maker {
+            connection.adopt().await?;
+        }
+        Ok(connection)
+    }
+
+    async fn configure(&self, stream: &mut RelayStream, is_first: bool) -> Result<()> {
+        let config = encode(&self.life.config(&self.record, is_first, now_ms()));
+        let too_large = |_| Error::new(ErrorKind::TooLarge, "the sandbox's variables are too large");
+        let length = u32::try_from(config.len()).map_err(too_large)?.to_le_bytes();
+        let lost =
+            |error| Error::new(ErrorKind::Unavailable, "the sandbox's guest is gone").with_source(error);
+        stream.write_all(&[&length[..], &config].concat()).await.map_err(lost)?;
+        stream.flush().await.map_err(lost)
+    }
+
+    /// What became of the sandbox whose stream has ended, for the calls that were under way.
+    async fn verdict(&self, engine: &Engine) -> Verdict {
+        self.await_end(engine).await;
+        let (name, life) = (self.record.name.to_string(), self.life.clone());
+        match inspect(engine, &self.container).await {
+            Ok(Some(found)) => Arc::new(move || told(&name, &life, &found.condition)),
+            Ok(None) => Arc::new(move || Error::destroyed(&name)),
+            Err(error) => {
+                let (text, hint) = (error.to_string(), error.hint().map(str::to_owned));
+                Arc::new(move || {
+                    let error = Error::new(ErrorKind::Unavailable, text.clone());
+                    hint.iter().fold(error, |error, hint| error.with_hint(hint.clone()))
+                })
+            }
+        }
+    }
+
+    /// Why no call reaches the sandbox now.
+    pub(crate) async fn refusal(&self, engine: &Engine) -> Error {
+        (self.verdict(engine).await)()
+    }
+
+    /// Waits until the container has ended; if it goes on, only the stream was lost.
+    async fn await_end(&self, engine: &Engine) {
+        let Ok(docker) = engine.client().await else { return };
+        let options = WaitContainerOptionsBuilder::default().condition("not-running").build();
+        let mut ending = Box::pin(docker.wait_container(&self.container, Some(options)));
+        if tokio::time::timeout(END_PATIENCE, ending.next()).await.is_err() {
+            tracing::debug!(sandbox = %self.record.id, "a stream was lost, its sandbox was not");
+        }
+    }
+}
+
+fn told(name: &str, life: &Life, condition: &Condition) -> Error {
+    match condition {
+        Condition::Running(now) if now == life => Error::new(
+            ErrorKind::Unavailable,
+            "the stream to the sandbox was lost while the call was in flight",
+        )
+        .with_hint("the sandbox runs on; whether the call had its effect is not known"),
+        // It was put to sleep, and woken since.
+        Condition::Running(_) => Error::sleeping(name),
+        other => other.refusal(name),
+    }
+}
+
+/// A guest that can't make what it was told says so in the first words; they are the whole reason.
+fn refused(error: Error) -> Error {
+    let text = error.to_string();
+    match text.strip_prefix("the sandbox's guest refused the connection: ") {
+        Some(reason) => Error::new(error.kind(), format!("create sandbox: {reason}")).with_source(error),
+        None => error,
+    }
+}

@@ -1,0 +1,239 @@
+//! Making a sandbox. What is made on the way is undone when a step fails, and when whoever waits gives up.
+
+use std::sync::Arc;
+
+use bollard::query_parameters::{CreateContainerOptionsBuilder, StartContainerOptions};
+use eyot::{Error, ErrorKind, Result, SandboxOperationUnsupported, SandboxSpec, ValidSpec};
+use rustix::rand::GetRandomFlags;
+
+use super::condition::Condition;
+use super::connect::Running;
+use super::driver::Ready;
+use super::engine::{Engine, is_conflict};
+use super::find::{self, Found};
+use super::host::Host;
+use super::image::Image;
+use super::labels::{self, Record};
+use super::{container, destroy, image, isolation, workspace};
+
+/// Makes a sandbox, ready but for its manifest.
+pub(crate) async fn create(host: &Arc<Host>, spec: &ValidSpec) -> Result<Ready> {
+    refuse_what_docker_cannot(spec.spec())?;
+    let engine = &host.engine;
+    let declared = isolation::declared(spec.spec(), engine.facts().await?);
+    isolation::check_required(spec.spec(), &declared)?;
+    check_runtime(engine, spec.spec()).await?;
+    let name = spec.spec().image.as_deref().unwrap_or(&host.default_image);
+    let image = image::resolve(engine, name, spec.spec().container.pull).await?;
+    host.place_guest(&image.id).await?;
+    let _turn = host.turns.acquire().await;
+    let made_workspace = workspace::claim(engine, spec.spec()).await?;
+    let record = Arc::new(record(spec, &image, made_workspace)?);
+    let unfinished = Unfinished::make(host, &record, &image.id).await?;
+    match begin(host, &record, &unfinished.container).await {
+        Ok(ready) => {
+            unfinished.finish();
+            Ok(ready)
+        }
+        Err(error) => {
+            unfinished.undo().await;
+            Err(error)
+        }
+    }
+}
+
+/// From the container to a guest that serves it.
+async fn begin(host: &Arc<Host>, record: &Arc<Record>, container: &str) -> Result<Ready> {
+    let engine = &host.engine;
+    refuse_taken_id(engine, record, container).await?;
+    start(engine, container).await.map_err(|error| error.context("create sandbox"))?;
+    let found = find::inspect(engine, container).await?.ok_or_else(|| Error::destroyed(&record.name))?;
+    let Condition::Running(life) = found.condition else {
+        let reason = "create sandbox: its guest ended at once; `docker logs` of the container says why";
+        return Err(Error::new(ErrorKind::Setup, reason));
+    };
+    let running = Running { record: Arc::clone(record), container: container.to_owned(), life };
+    let connection = running.connect(host, true).await?;
+    Ready::new(host, running, connection).await
+}
+
+/// Starts a container; one that runs is fine.
+pub(crate) async fn start(engine: &Engine, container: &str) -> Result<()> {
+    let started = engine.client().await?.start_container(container, None::<StartContainerOptions>).await;
+    started.map_err(|error| engine.failed("start the container", error))
+}
+
+fn record(spec: &ValidSpec, image: &Image, made_workspace: bool) -> Result<Record> {
+    let mut secret = [0; 32];
+    rustix::rand::getrandom(&mut secret[..], GetRandomFlags::empty())
+        .map_err(|error| Error::new(ErrorKind::Internal, "draw a secret").with_source(error))?;
+    Ok(Record {
+        id: spec.id().clone(),
+        name: spec.name().clone(),
+        created_ms: labels::now_ms(),
+        spec: Record::recorded(spec.spec()),
+        secret,
+        user: spec.spec().user.clone().unwrap_or_else(|| image.user.clone()),
+        env: image.env.clone(),
+        made_workspace,
+    })
+}
+
+/// An id belongs to whoever's container was made first. Names are unique by the Engine; ids by this look at what else has
+/// it, after the container is there: of two at once at least one sees the other, and both judge alike.
+async fn refuse_taken_id(engine: &Engine, record: &Record, container: &str) -> Result<()> {
+    let all = find::by_id(engine, &record.id).await?;
+    let Some(own) = all.iter().find(|found| found.container == container) else {
+        return Err(Error::destroyed(&record.name));
+    };
+    let is_earlier = |other: &&Found| (&other.made_at, &other.container) < (&own.made_at, &own.container);
+    match all.iter().find(is_earlier) {
+        Some(_) => Err(taken(format!("the id `{}` is in use", record.id))),
+        None => Ok(()),
+    }
+}
+
+fn taken(reason: String) -> Error {
+    Error::new(ErrorKind::AlreadyExists, format!("create sandbox: {reason}"))
+}
+
+/// A container that nobody has yet. Dropping it (the caller gave up) removes it.
+struct Unfinished {
+    host: Arc<Host>,
+    record: Arc<Record>,
+    container: String,
+    armed: bool,
+}
+
+impl Unfinished {
+    async fn make(host: &Arc<Host>, record: &Arc<Record>, image_id: &str) -> Result<Self> {
+        match make_container(host, record, image_id).await {
+            Ok(container) => {
+                let (host, record) = (Arc::clone(host), Arc::clone(record));
+                Ok(Self { host, record, container, armed: true })
+            }
+            Err(error) => {
+                forget_workspace(&host.engine, record).await;
+                Err(error)
+            }
+        }
+    }
+
+    fn finish(mut self) {
+        self.armed = false;
+    }
+
+    async fn undo(mut self) {
+        self.armed = false;
+        undo(&self.host, &self.record, &self.container).await;
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.armed {
+            return;
+        }
+        let (host, record, container) =
+            (Arc::clone(&self.host), Arc::clone(&self.record), std::mem::take(&mut self.container));
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(async move { undo(&host, &record, &container).await })),
+            Err(_) => tracing::warn!(sandbox = %record.id, "a sandbox was abandoned while it was being made"),
+        }
+    }
+}
+
+async fn undo(host: &Host, record: &Record, container: &str) {
+    if let Err(error) = destroy::abandon(&host.engine, record, container).await {
+        tracing::warn!(sandbox = %record.id, %error, "a sandbox whose create failed could not be removed");
+    }
+}
+
+async fn forget_workspace(engine: &Engine, record: &Record) {
+    let eyot::WorkspaceSpec::Persistent { id, .. } = &record.spec.workspace else { return };
+    if record.made_workspace
+        && let Err(error) = workspace::remove(engine, id).await
+    {
+        tracing::warn!(sandbox = %record.id, %error, "a workspace whose create failed could not be removed");
+    }
+}
+
+/// Makes the container, whose name is the claim on the sandbox's. What a deadline has ended holds no name.
+async fn make_container(host: &Host, record: &Record, image_id: &str) -> Result<String> {
+    let engine = &host.engine;
+    let docker = engine.client().await?;
+    let options = CreateContainerOptionsBuilder::default().name(&record.container_name()).build();
+    for is_last in [false, true] {
+        match docker.create_container(Some(options.clone()), container::body(record, image_id)?).await {
+            Ok(made) => return Ok(made.id),
+            Err(error) if is_conflict(&error) => {
+                if is_last || !remove_ended(engine, record).await? {
+                    return Err(taken(format!("the name `{}` is in use", record.name)).with_source(error));
+                }
+            }
+            Err(error) => return Err(engine.failed("create sandbox: make its container", error)),
+        }
+    }
+    Err(taken(format!("the name `{}` is in use", record.name)))
+}
+
+/// Removes a sandbox of the same name that is over. Whether there was one.
+async fn remove_ended(engine: &Engine, record: &Record) -> Result<bool> {
+    match find::inspect(engine, &record.container_name()).await? {
+        Some(Found { condition: Condition::Over | Condition::Going, record, container, .. }) => {
+            destroy::destroy(engine, &record, &container).await?;
+            Ok(true)
+        }
+        // Removed since.
+        None => Ok(true),
+        Some(_) => Ok(false),
+    }
+}
+
+async fn check_runtime(engine: &Engine, spec: &SandboxSpec) -> Result<()> {
+    let Some(runtime) = &spec.container.runtime else { return Ok(()) };
+    let known = &engine.facts().await?.runtimes;
+    // Names of containerd's shims need not be configured.
+    if known.contains(runtime) || runtime.starts_with("io.containerd.") {
+        return Ok(());
+    }
+    let mut names: Vec<&str> = known.iter().map(String::as_str).collect();
+    names.sort_unstable();
+    Err(Error::invalid(
+        "container.runtime",
+        format!("is not one of the Engine's ({}): `{runtime}`", names.join(", ")),
+    ))
+}
+
+/// Refuses, before anything is made, what a spec asks for and Docker does not do.
+fn refuse_what_docker_cannot(spec: &SandboxSpec) -> Result<()> {
+    let refuse =
+        |option: &str| Err(SandboxOperationUnsupported::new("create", super::NAME, &[option]).into());
+    labels::check(spec)?;
+    isolation::check_capabilities(&spec.security)?;
+    match () {
+        () if !spec.mounts.is_empty() => refuse("mounts"),
+        () if spec.egress != eyot::EgressRules::default() => refuse("egress"),
+        () => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_docker_cannot_do_is_refused_before_anything_is_made() {
+        for (json, named) in [
+            (r#"{"mounts":[{"source":"/srv","target":"/mnt"}]}"#, "mounts"),
+            (r#"{"network":true,"egress":{"allow":["example.com"]}}"#, "egress"),
+        ] {
+            let error = refuse_what_docker_cannot(&serde_json::from_str(json).unwrap()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+            assert_eq!(error.to_string(), format!("docker does not support create with \"{named}\""));
+        }
+        let error =
+            refuse_what_docker_cannot(&serde_json::from_str(r#"{"labels":{"dev.eyot.id":"x"}}"#).unwrap());
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::Invalid);
+    }
+}

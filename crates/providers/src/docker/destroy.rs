@@ -1,0 +1,61 @@
+//! Removing sandboxes: the container with its volumes, then a persistent workspace that is to go with it.
+
+use std::time::Duration;
+
+use bollard::query_parameters::{RemoveContainerOptionsBuilder, WaitContainerOptionsBuilder};
+use eyot::{Result, WorkspaceSpec};
+use futures_util::StreamExt;
+
+use super::engine::{Engine, is_absent, is_conflict};
+use super::labels::Record;
+use super::workspace;
+
+/// How long somebody else's removal of the same container may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Removes a sandbox. `false`: it had been removed before.
+pub(crate) async fn destroy(engine: &Engine, record: &Record, container: &str) -> Result<bool> {
+    let removed = remove_container(engine, container).await?;
+    if let WorkspaceSpec::Persistent { id, destroy_on_session_destroy: true } = &record.spec.workspace {
+        workspace::remove(engine, id).await?;
+    }
+    Ok(removed)
+}
+
+/// Undoes a create: as a destroy, but a persistent workspace goes only if it was made for this sandbox.
+pub(crate) async fn abandon(engine: &Engine, record: &Record, container: &str) -> Result<()> {
+    remove_container(engine, container).await?;
+    match &record.spec.workspace {
+        WorkspaceSpec::Persistent { id, .. } if record.made_workspace => workspace::remove(engine, id).await,
+        _ => Ok(()),
+    }
+}
+
+async fn remove_container(engine: &Engine, container: &str) -> Result<bool> {
+    let docker = engine.client().await?;
+    let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+    match docker.remove_container(container, Some(options)).await {
+        Ok(()) => Ok(true),
+        Err(error) if is_absent(&error) => Ok(false),
+        Err(error) if is_conflict(&error) => {
+            await_removal(engine, container).await?;
+            Ok(false)
+        }
+        Err(error) => Err(engine.failed("remove the container", error)),
+    }
+}
+
+/// Somebody else removes it: its name is free only when they are done.
+async fn await_removal(engine: &Engine, container: &str) -> Result<()> {
+    let options = WaitContainerOptionsBuilder::default().condition("removed").build();
+    let mut removal = Box::pin(engine.client().await?.wait_container(container, Some(options)));
+    match tokio::time::timeout(PATIENCE, removal.next()).await {
+        Ok(Some(Err(error))) if is_absent(&error) => Ok(()),
+        Ok(Some(Err(bollard::errors::Error::DockerContainerWaitError { .. })) | Some(Ok(_)) | None) => Ok(()),
+        Ok(Some(Err(error))) => Err(engine.failed("remove the container", error)),
+        Err(_) => {
+            tracing::warn!(container, "somebody else's removal of a container takes long");
+            Ok(())
+        }
+    }
+}

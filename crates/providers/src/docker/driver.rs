@@ -1,0 +1,291 @@
+//! A container as a `SandboxDriver`: a guest's driver over a stream that is opened again when it was lost.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use eyot::{
+    ByteRange, ByteStream, Capabilities, CreateDirOptions, Created, DirEntry, Error, ErrorKind, ExecRequest,
+    Execution, FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult, Isolation, LiveProcesses, Log,
+    LogQuery, Place, ProcessId, ProcessInfo, RemoveOptions, Result, SandboxDriver, SandboxPath,
+    SandboxStatus, Signal, TarInOptions, TcpStream, Usage, WatchEvent, WatchOptions, WriteOptions,
+};
+use eyot_guest::client::{Connection, Destroyer, GuestDriver, GuestDriverParts};
+use futures_util::TryStreamExt;
+use futures_util::stream::BoxStream;
+use tokio::sync::Semaphore;
+
+use super::connect::Running;
+use super::destroy;
+use super::host::Host;
+use super::isolation::{self, Observed};
+use super::memory;
+use super::provider::capabilities;
+
+/// A sandbox that answers.
+pub(crate) struct Ready {
+    driver: DockerDriver,
+}
+
+impl Ready {
+    /// Looks at what really holds, through the guest.
+    pub(crate) async fn new(host: &Arc<Host>, running: Running, connection: Connection) -> Result<Self> {
+        let declared = isolation::declared(&running.record.spec, host.engine.facts().await?);
+        let mut driver = DockerDriver::new(Arc::clone(host), running, declared);
+        driver.keep(connection.clone());
+        let observed = driver.observed().await?;
+        driver.isolation = observed.correct(driver.isolation.clone(), host.engine.facts().await?);
+        isolation::check_required(&driver.running.record.spec, &driver.isolation)?;
+        // Once more, with what was found.
+        driver.keep(connection);
+        Ok(Self { driver })
+    }
+
+    /// The sandbox as a provider gives it.
+    pub(crate) fn created(self) -> Created {
+        let driver = self.driver;
+        let info = driver.running.record.info(SandboxStatus::Running, driver.isolation.clone());
+        Created { info, driver: Arc::new(driver) }
+    }
+}
+
+struct DockerDriver {
+    host: Arc<Host>,
+    running: Running,
+    capabilities: Capabilities,
+    isolation: Isolation,
+    workdir: SandboxPath,
+    current: Mutex<Option<Arc<GuestDriver>>>,
+    /// Whoever opens the stream again does so alone.
+    turn: Semaphore,
+}
+
+/// The guest's driver is never asked to destroy: that is this one's.
+struct Nobody;
+
+#[async_trait]
+impl Destroyer for Nobody {
+    async fn destroy(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl DockerDriver {
+    fn new(host: Arc<Host>, running: Running, isolation: Isolation) -> Self {
+        let (capabilities, workdir) = (capabilities(), running.record.workdir());
+        Self {
+            host,
+            running,
+            capabilities,
+            isolation,
+            workdir,
+            current: Mutex::new(None),
+            turn: Semaphore::new(1),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<GuestDriver>>> {
+        // Only a plain value is moved in and out.
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, connection: Connection) -> Arc<GuestDriver> {
+        let parts = GuestDriverParts {
+            provider: super::NAME.to_owned(),
+            workdir: self.workdir.clone(),
+            capabilities: self.capabilities.clone(),
+            isolation: self.isolation.clone(),
+            destroyer: Arc::new(Nobody),
+            meter: None,
+        };
+        let guest = Arc::new(GuestDriver::new(connection, parts));
+        *self.lock() = Some(Arc::clone(&guest));
+        guest
+    }
+
+    fn open_one(&self) -> Option<Arc<GuestDriver>> {
+        self.lock().as_ref().filter(|guest| !guest.connection().is_closed()).cloned()
+    }
+
+    /// The guest, over a stream that is open now.
+    async fn guest(&self) -> Result<Arc<GuestDriver>> {
+        if let Some(guest) = self.open_one() {
+            return Ok(guest);
+        }
+        let _turn = self.turn.acquire().await;
+        if let Some(guest) = self.open_one() {
+            return Ok(guest);
+        }
+        let now = super::find::inspect(&self.host.engine, &self.running.container).await?;
+        match now.map(|found| found.condition) {
+            Some(super::condition::Condition::Running(life)) if life == self.running.life => {}
+            _ => return Err(self.running.refusal(&self.host.engine).await),
+        }
+        match self.running.connect(&self.host, false).await {
+            Ok(connection) => Ok(self.keep(connection)),
+            Err(error) if error.kind() == ErrorKind::Unavailable => {
+                tracing::debug!(%error, "a lost stream could not be opened again");
+                Err(self.running.refusal(&self.host.engine).await)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the guest sees of its own container.
+    async fn observed(&self) -> Result<Observed> {
+        let guest = self.guest().await?;
+        Ok(Observed {
+            status: text_of(&guest, "/proc/1/status").await?,
+            kernel: text_of(&guest, "/proc/sys/kernel/osrelease").await?,
+        })
+    }
+
+    fn say_destroyed(&self) -> Option<Connection> {
+        let connection = self.lock().as_ref().map(|guest| guest.connection().clone());
+        if let Some(connection) = &connection {
+            let reason = Error::destroyed(&self.running.record.name).to_string();
+            connection.set_closed_error(ErrorKind::Destroyed, reason);
+        }
+        connection
+    }
+}
+
+/// The most that is read of a file of the kernel's, in bytes.
+const MOST_BYTES: u64 = 64 * 1024;
+
+/// A small file of the container.
+pub(crate) async fn text_of(guest: &GuestDriver, path: &str) -> Result<String> {
+    let range = ByteRange { offset: 0, limit: Some(MOST_BYTES) };
+    let read = guest.read(&SandboxPath::parse(path)?.into(), range).await;
+    let bytes: Vec<Bytes> = match read {
+        Ok(stream) => stream.try_collect().await?,
+        Err(error) => return Err(error.context(format!("look at `{path}`"))),
+    };
+    Ok(String::from_utf8_lossy(&bytes.concat()).into_owned())
+}
+
+#[async_trait]
+impl SandboxDriver for DockerDriver {
+    fn provider(&self) -> &str {
+        super::NAME
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn isolation(&self) -> &Isolation {
+        &self.isolation
+    }
+
+    fn workdir(&self) -> &SandboxPath {
+        &self.workdir
+    }
+
+    async fn destroy(&self) -> Result<()> {
+        let connection = self.say_destroyed();
+        destroy::destroy(&self.host.engine, &self.running.record, &self.running.container).await?;
+        connection.iter().for_each(Connection::close);
+        Ok(())
+    }
+
+    async fn abandon(&self) -> Result<()> {
+        let connection = self.say_destroyed();
+        destroy::abandon(&self.host.engine, &self.running.record, &self.running.container).await?;
+        connection.iter().for_each(Connection::close);
+        Ok(())
+    }
+
+    async fn read(&self, file: &Place, range: ByteRange) -> Result<ByteStream> {
+        self.guest().await?.read(file, range).await
+    }
+
+    async fn write(&self, file: &Place, content: ByteStream, options: WriteOptions) -> Result<u64> {
+        self.guest().await?.write(file, content, options).await
+    }
+
+    async fn stat(&self, file: &Place) -> Result<FileStat> {
+        self.guest().await?.stat(file).await
+    }
+
+    async fn list(&self, directory: &Place) -> Result<Vec<DirEntry>> {
+        self.guest().await?.list(directory).await
+    }
+
+    async fn exists(&self, file: &Place) -> Result<bool> {
+        self.guest().await?.exists(file).await
+    }
+
+    async fn create_dir(&self, directory: &Place, options: CreateDirOptions) -> Result<()> {
+        self.guest().await?.create_dir(directory, options).await
+    }
+
+    async fn remove(&self, file: &Place, options: RemoveOptions) -> Result<()> {
+        self.guest().await?.remove(file, options).await
+    }
+
+    async fn rename(&self, from: &Place, to: &Place) -> Result<()> {
+        self.guest().await?.rename(from, to).await
+    }
+
+    async fn exec(&self, request: ExecRequest) -> Result<Execution> {
+        self.guest().await?.exec(request).await
+    }
+
+    async fn glob(&self, options: &GlobOptions) -> Result<GlobResult> {
+        self.guest().await?.glob(options).await
+    }
+
+    async fn grep(&self, options: &GrepOptions) -> Result<GrepResult> {
+        self.guest().await?.grep(options).await
+    }
+
+    async fn tar_out(&self, root: &Place) -> Result<ByteStream> {
+        self.guest().await?.tar_out(root).await
+    }
+
+    async fn tar_in(&self, directory: &Place, tar: ByteStream, options: TarInOptions) -> Result<u64> {
+        self.guest().await?.tar_in(directory, tar, options).await
+    }
+
+    async fn watch(
+        &self,
+        place: &Place,
+        options: WatchOptions,
+    ) -> Result<BoxStream<'static, Result<WatchEvent>>> {
+        self.guest().await?.watch(place, options).await
+    }
+
+    async fn dial(&self, port: u16) -> Result<Box<dyn TcpStream>> {
+        self.guest().await?.dial(port).await
+    }
+
+    async fn usage(&self) -> Result<Usage> {
+        let guest = self.guest().await?;
+        Ok(memory::counted(&guest, guest.usage().await?).await)
+    }
+
+    async fn live_processes(&self) -> Result<LiveProcesses> {
+        self.guest().await?.live_processes().await
+    }
+
+    async fn start(&self, request: ExecRequest) -> Result<ProcessInfo> {
+        self.guest().await?.start(request).await
+    }
+
+    async fn processes(&self) -> Result<Vec<ProcessInfo>> {
+        self.guest().await?.processes().await
+    }
+
+    async fn wait(&self, process: ProcessId) -> Result<ProcessInfo> {
+        self.guest().await?.wait(process).await
+    }
+
+    async fn logs(&self, process: ProcessId, query: LogQuery) -> Result<Log> {
+        self.guest().await?.logs(process, query).await
+    }
+
+    async fn kill(&self, process: ProcessId, signal: Option<Signal>) -> Result<()> {
+        self.guest().await?.kill(process, signal).await
+    }
+}

@@ -1,0 +1,241 @@
+//! The Docker Engine: how it is reached, what it can do, and what its failures mean.
+
+use std::collections::HashSet;
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use bollard::Docker;
+use bollard::errors::Error as EngineError;
+use bollard::models::SystemInfo;
+use eyot::{Error, ErrorKind, Result};
+use tokio::sync::OnceCell;
+
+/// How long the Engine may take for the answer to a request, in seconds. Starting a container on a busy host takes some.
+const PATIENCE_S: u64 = 120;
+/// How long it may take to say that it is there.
+const FIRST_PATIENCE: Duration = Duration::from_secs(10);
+/// Where an Engine is that nobody has named.
+const DEFAULT_ADDRESS: &str = "unix:///var/run/docker.sock";
+
+/// No Docker Engine answers. It travels as an [`Error`] of kind [`ErrorKind::Unavailable`], as its source.
+#[derive(Debug)]
+#[doc(alias = "SandboxDockerUnavailableError")]
+pub struct SandboxDockerUnavailable {
+    /// Where one was looked for, such as `unix:///var/run/docker.sock`.
+    pub address: String,
+    source: Box<dyn StdError + Send + Sync>,
+}
+
+impl fmt::Display for SandboxDockerUnavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no Docker Engine answers at {}", self.address)
+    }
+}
+
+impl StdError for SandboxDockerUnavailable {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(self.source.as_ref())
+    }
+}
+
+/// An Engine, which is connected to with its first use.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    address: String,
+    client: OnceCell<Docker>,
+    facts: OnceCell<Facts>,
+}
+
+/// What an Engine can do.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Facts {
+    /// What it protects containers with, such as `seccomp`, `userns`.
+    pub protections: HashSet<String>,
+    /// Memory can be limited.
+    pub limits_memory: bool,
+    /// Processor time can be limited.
+    pub limits_cpus: bool,
+    /// Processes can be limited.
+    pub limits_pids: bool,
+    /// The runtime of containers that name none.
+    pub default_runtime: String,
+    /// The runtimes that it knows.
+    pub runtimes: HashSet<String>,
+    /// The release of its host's kernel.
+    pub kernel: String,
+}
+
+impl Engine {
+    /// The Engine at an address; `None`: at the one that `DOCKER_HOST` names, else at the usual socket. Touches nothing.
+    pub(crate) fn new(address: Option<String>) -> Self {
+        let named = std::env::var("DOCKER_HOST").ok().filter(|address| !address.is_empty());
+        let address = address.or(named).unwrap_or_else(|| DEFAULT_ADDRESS.to_owned());
+        Self { address, client: OnceCell::new(), facts: OnceCell::new() }
+    }
+
+    /// A client of the Engine, in the newest version of the API that both know.
+    pub(crate) async fn client(&self) -> Result<&Docker> {
+        self.client.get_or_try_init(|| self.connect()).await
+    }
+
+    async fn connect(&self) -> Result<Docker> {
+        let docker = Docker::connect_with_host(&self.address).map_err(|error| match error {
+            EngineError::SocketNotFoundError(_) => self.unavailable(error),
+            _ => Error::invalid("DOCKER_HOST", format!("is no Engine's address: {error}")),
+        })?;
+        let docker = docker.with_timeout(Duration::from_secs(PATIENCE_S));
+        match tokio::time::timeout(FIRST_PATIENCE, docker.negotiate_version()).await {
+            Ok(Ok(docker)) => Ok(docker),
+            Ok(Err(error)) => Err(self.unavailable(error)),
+            Err(late) => Err(self.unavailable(late)),
+        }
+    }
+
+    /// What the Engine can do, asked for once.
+    pub(crate) async fn facts(&self) -> Result<&Facts> {
+        let ask = || async {
+            let info = self.client().await?.info().await;
+            Ok(Facts::of(info.map_err(|error| self.failed("ask the Engine what it can do", error))?))
+        };
+        self.facts.get_or_try_init(ask).await
+    }
+
+    /// What a request's failure means. `what`: verb and object.
+    pub(crate) fn failed(&self, what: &str, error: EngineError) -> Error {
+        let (kind, reason) = match &error {
+            EngineError::DockerResponseServerError { status_code, message } => {
+                (kind_of(*status_code, message), sentence(message))
+            }
+            EngineError::DockerStreamError { error: message } => (kind_of(500, message), sentence(message)),
+            EngineError::RequestTimeoutError => {
+                (ErrorKind::Unavailable, format!("the Engine did not answer within {PATIENCE_S} s"))
+            }
+            EngineError::JsonDataError { .. } | EngineError::JsonSerdeError { .. } => {
+                (ErrorKind::Internal, "the Engine's answer can't be read".to_owned())
+            }
+            _ => return self.unavailable(error).context(what),
+        };
+        let failed = Error::new(kind, format!("{what}: {reason}"));
+        let failed = match kind {
+            ErrorKind::Quota => {
+                failed.with_hint("free space on the Engine's disk: docker system df; docker system prune")
+            }
+            _ => failed,
+        };
+        failed.with_source(error)
+    }
+
+    fn unavailable(&self, source: impl StdError + Send + Sync + 'static) -> Error {
+        let refused = is_refused(&source);
+        let unavailable =
+            SandboxDockerUnavailable { address: self.address.clone(), source: Box::new(source) };
+        let hint = match refused {
+            true => {
+                "you may not use its socket: join the group `docker`, or run a rootless Engine and set DOCKER_HOST"
+            }
+            false => "start it (systemctl start docker, or dockerd), or set DOCKER_HOST to where one listens",
+        };
+        Error::new(ErrorKind::Unavailable, unavailable.to_string()).with_hint(hint).with_source(unavailable)
+    }
+}
+
+/// The status of an answer that says that there is no such thing.
+pub(crate) fn is_absent(error: &EngineError) -> bool {
+    matches!(error, EngineError::DockerResponseServerError { status_code: 404, .. })
+}
+
+/// The status of an answer that says that the thing's state is in the way: a name in use, a removal in progress.
+pub(crate) fn is_conflict(error: &EngineError) -> bool {
+    matches!(error, EngineError::DockerResponseServerError { status_code: 409, .. })
+}
+
+fn kind_of(status: u16, message: &str) -> ErrorKind {
+    let text = message.to_lowercase();
+    match status {
+        _ if text.contains("no space left on device") || text.contains("disk quota exceeded") => {
+            ErrorKind::Quota
+        }
+        400 => ErrorKind::Invalid,
+        401 | 403 => ErrorKind::Permission,
+        404 => ErrorKind::NotFound,
+        409 => ErrorKind::Conflict,
+        _ => ErrorKind::Setup,
+    }
+}
+
+/// The Engine's own words on one line, as the end of a sentence.
+fn sentence(message: &str) -> String {
+    let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut letters = line.trim_end_matches('.').chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// Whether somewhere behind it there is a refusal by the host, not an absence.
+fn is_refused(error: &(dyn StdError + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let refused = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+        if error.downcast_ref::<io::Error>().is_some_and(refused) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+impl Facts {
+    fn of(info: SystemInfo) -> Self {
+        let protections = info.security_options.unwrap_or_default();
+        let name = |option: String| {
+            let name = option.split(',').find_map(|part| part.strip_prefix("name=").map(str::to_owned));
+            name.unwrap_or(option)
+        };
+        Self {
+            protections: protections.into_iter().map(name).collect(),
+            limits_memory: info.memory_limit.unwrap_or(false),
+            limits_cpus: info.cpu_cfs_quota.unwrap_or(false),
+            limits_pids: info.pids_limit.unwrap_or(false),
+            default_runtime: info.default_runtime.unwrap_or_default(),
+            runtimes: info.runtimes.unwrap_or_default().into_keys().collect(),
+            kernel: info.kernel_version.unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(status_code: u16, message: &str) -> Error {
+        let engine = Engine::new(Some("unix:///nowhere".to_owned()));
+        let error = EngineError::DockerResponseServerError { status_code, message: message.to_owned() };
+        engine.failed("make a container", error)
+    }
+
+    #[test]
+    fn an_answer_becomes_a_typed_error_with_the_engines_reason() {
+        let error = answered(409, "Conflict. The name is\n in use.");
+        assert_eq!(
+            (error.kind(), error.to_string().as_str()),
+            (ErrorKind::Conflict, "make a container: conflict. The name is in use")
+        );
+        let full = answered(500, "write /x: no space left on device");
+        assert_eq!(full.kind(), ErrorKind::Quota);
+        assert!(full.hint().unwrap().contains("docker system prune"));
+        assert_eq!(answered(500, "oops").kind(), ErrorKind::Setup);
+    }
+
+    #[tokio::test]
+    async fn an_engine_that_is_absent_is_unavailable_and_the_hint_says_what_to_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let address = format!("unix://{}/none.sock", folder.path().display());
+        let error = Engine::new(Some(address.clone())).client().await.err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert_eq!(error.to_string(), format!("no Docker Engine answers at {address}"));
+        assert!(error.hint().unwrap().contains("start it"));
+        let source = StdError::source(&error).unwrap();
+        assert!(source.downcast_ref::<SandboxDockerUnavailable>().is_some());
+    }
+}

@@ -1,0 +1,172 @@
+//! The guest's program on the Engine's side: a volume named by its content, filled once by the Engine's archive call (so
+//! that it works on another host too), and read-only in every sandbox.
+
+use bollard::Docker;
+use bollard::body_full;
+use bollard::models::{
+    ContainerCreateBody, HostConfig, Mount, MountType, MountVolumeOptions, VolumeCreateRequest,
+};
+use bollard::query_parameters::{
+    ContainerArchiveInfoOptionsBuilder, CreateContainerOptionsBuilder, RemoveContainerOptionsBuilder,
+    UploadToContainerOptionsBuilder, WaitContainerOptionsBuilder,
+};
+use bytes::Bytes;
+use eyot::{Error, ErrorKind, Result};
+use eyot_guest::protocol::container::{GUEST_DIR, GUEST_FILE};
+use futures_util::StreamExt;
+use sha2::{Digest, Sha256};
+use std::time::Duration;
+
+use super::engine::{Engine, is_absent, is_conflict};
+use super::labels::{SCHEMA, SCHEMA_VERSION};
+
+/// An empty file that is written after the program: where it is, the program is whole.
+const COMPLETE: &str = "complete";
+/// How long somebody else may take to fill the volume before they count as gone.
+const FILLING_PATIENCE: Duration = Duration::from_secs(30);
+/// How often it is tried against others who do the same.
+const ATTEMPTS: usize = 5;
+
+/// The volume's name.
+pub(crate) fn name() -> String {
+    let digest = Sha256::digest(eyot_guest::PROGRAM);
+    let digits: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+    format!("eyot-guest-{digits}")
+}
+
+/// The mount of it that every sandbox has.
+pub(crate) fn mount() -> Mount {
+    Mount {
+        target: Some(GUEST_DIR.to_owned()),
+        source: Some(name()),
+        typ: Some(MountType::VOLUME),
+        read_only: Some(true),
+        volume_options: Some(MountVolumeOptions { no_copy: Some(true), ..MountVolumeOptions::default() }),
+        ..Mount::default()
+    }
+}
+
+/// Makes sure that the Engine has the volume, and the program whole in it. `image`: any that is there; nothing of it runs.
+pub(crate) async fn ensure(engine: &Engine, image: &str) -> Result<()> {
+    let docker = engine.client().await?;
+    let failed = |error| engine.failed("create sandbox: place the guest", error);
+    let labels = [(SCHEMA.to_owned(), SCHEMA_VERSION.to_owned())].into();
+    let volume =
+        VolumeCreateRequest { name: Some(name()), labels: Some(labels), ..VolumeCreateRequest::default() };
+    docker.create_volume(volume).await.map_err(failed)?;
+    for _ in 0..ATTEMPTS {
+        let filler = match Filler::make(docker, image).await {
+            Err(error) if is_conflict(&error) => {
+                wait_for_the_other(engine, docker).await?;
+                continue;
+            }
+            filler => filler.map_err(failed)?,
+        };
+        let filled = filler.fill().await;
+        filler.remove().await.map_err(failed)?;
+        return filled.map_err(failed);
+    }
+    Err(Error::new(
+        ErrorKind::Unavailable,
+        "create sandbox: place the guest: others keep filling the same volume",
+    ))
+}
+
+/// A container that never runs: the way to the volume's files, and the lock of whoever fills it.
+struct Filler<'d> {
+    docker: &'d Docker,
+}
+
+fn filler_name() -> String {
+    format!("{}-filling", name())
+}
+
+impl<'d> Filler<'d> {
+    async fn make(docker: &'d Docker, image: &str) -> Result<Self, bollard::errors::Error> {
+        let options = CreateContainerOptionsBuilder::default().name(&filler_name()).build();
+        let mount = Mount { read_only: Some(false), ..mount() };
+        let body = ContainerCreateBody {
+            image: Some(image.to_owned()),
+            cmd: Some(vec!["none".to_owned()]),
+            labels: Some([(SCHEMA.to_owned(), SCHEMA_VERSION.to_owned())].into()),
+            host_config: Some(HostConfig {
+                mounts: Some(vec![mount]),
+                network_mode: Some("none".to_owned()),
+                ..HostConfig::default()
+            }),
+            ..ContainerCreateBody::default()
+        };
+        docker.create_container(Some(options), body).await?;
+        Ok(Self { docker })
+    }
+
+    async fn fill(&self) -> Result<(), bollard::errors::Error> {
+        let path = format!("{GUEST_DIR}/{COMPLETE}");
+        let options = ContainerArchiveInfoOptionsBuilder::default().path(&path).build();
+        match self.docker.get_container_archive_info(&filler_name(), Some(options)).await {
+            Err(error) if is_absent(&error) => {}
+            found => return found.map(drop),
+        }
+        let options = UploadToContainerOptionsBuilder::default().path(GUEST_DIR).build();
+        let archive = body_full(archive()?);
+        self.docker.upload_to_container(&filler_name(), Some(options), archive).await
+    }
+
+    async fn remove(&self) -> Result<(), bollard::errors::Error> {
+        remove_filler(self.docker).await
+    }
+}
+
+async fn remove_filler(docker: &Docker) -> Result<(), bollard::errors::Error> {
+    let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+    match docker.remove_container(&filler_name(), Some(options)).await {
+        Err(error) if is_absent(&error) || is_conflict(&error) => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Waits until whoever fills the volume is done. One who takes too long was killed over it.
+async fn wait_for_the_other(engine: &Engine, docker: &Docker) -> Result<()> {
+    let options = WaitContainerOptionsBuilder::default().condition("removed").build();
+    let mut waiting = Box::pin(docker.wait_container(&filler_name(), Some(options)));
+    match tokio::time::timeout(FILLING_PATIENCE, waiting.next()).await {
+        Ok(_) => Ok(()),
+        Err(_) => remove_filler(docker)
+            .await
+            .map_err(|error| engine.failed("create sandbox: place the guest", error)),
+    }
+}
+
+fn archive() -> std::io::Result<Bytes> {
+    let mut archive = tar::Builder::new(Vec::with_capacity(eyot_guest::PROGRAM.len() + 4096));
+    for (name, mode, content) in [(GUEST_FILE, 0o555, eyot_guest::PROGRAM), (COMPLETE, 0o444, &[][..])] {
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(mode);
+        header.set_size(content.len() as u64);
+        archive.append_data(&mut header, name, content)?;
+    }
+    Ok(archive.into_inner()?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_comes_before_the_mark_that_it_is_whole() {
+        let bytes = archive().unwrap();
+        let mut archive = tar::Archive::new(&bytes[..]);
+        let names: Vec<(String, u64)> = archive
+            .entries()
+            .unwrap()
+            .map(|entry| {
+                entry.map(|entry| (entry.path().unwrap().display().to_string(), entry.size())).unwrap()
+            })
+            .collect();
+        assert_eq!(
+            names,
+            [(GUEST_FILE.to_owned(), eyot_guest::PROGRAM.len() as u64), (COMPLETE.to_owned(), 0)]
+        );
+        assert!(name().len() == "eyot-guest-".len() + 24);
+    }
+}

@@ -1,0 +1,31 @@
+//! What a provider and its sandboxes share.
+
+use eyot::Result;
+use tokio::sync::{OnceCell, Semaphore};
+
+use super::engine::Engine;
+use super::guest_volume;
+
+/// How many containers are made or started at once. The Engine gets slower, not faster, by more.
+const TURNS: usize = 8;
+
+/// The Engine, and what was done there once.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) engine: Engine,
+    /// The image of specs that name none.
+    pub(crate) default_image: String,
+    pub(crate) turns: Semaphore,
+    placed: OnceCell<()>,
+}
+
+impl Host {
+    pub(crate) fn new(engine: Engine, default_image: String) -> Self {
+        Self { engine, default_image, turns: Semaphore::new(TURNS), placed: OnceCell::new() }
+    }
+
+    /// Makes sure that the Engine has the guest. `image`: any that is there.
+    pub(crate) async fn place_guest(&self, image: &str) -> Result<()> {
+        self.placed.get_or_try_init(|| guest_volume::ensure(&self.engine, image)).await.copied()
+    }
+}

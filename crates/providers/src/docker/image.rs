@@ -1,0 +1,154 @@
+//! Images: the Engine's own store, and when it fetches from a registry. Nothing is ever fetched unless the policy says so.
+
+use bollard::Docker;
+use bollard::query_parameters::CreateImageOptionsBuilder;
+use eyot::{Error, ErrorKind, PullPolicy, Result};
+use futures_util::TryStreamExt;
+
+use super::engine::{Engine, is_absent};
+
+/// The image that is used when none is named.
+pub const NODE_IMAGE: &str = "node:22-bookworm";
+/// The image for Python.
+pub const PYTHON_IMAGE: &str = "python:3.13-bookworm";
+/// The image for Deno.
+pub const DENO_IMAGE: &str = "denoland/deno:debian";
+
+/// An image as a container is made from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Image {
+    /// Its id, which names this very image and no later one of its name.
+    pub id: String,
+    /// Who runs commands unless somebody says otherwise.
+    pub user: String,
+    /// Its variables, in order.
+    pub env: Vec<(String, String)>,
+}
+
+/// The image of this name, after it was fetched where the policy wants that.
+pub(crate) async fn resolve(engine: &Engine, name: &str, policy: PullPolicy) -> Result<Image> {
+    let docker = engine.client().await?;
+    if policy == PullPolicy::Always {
+        pull(engine, docker, name).await?;
+    }
+    match find(engine, docker, name).await? {
+        Some(image) => Ok(image),
+        None if policy == PullPolicy::Missing => {
+            pull(engine, docker, name).await?;
+            find(engine, docker, name).await?.ok_or_else(|| absent(name))
+        }
+        None => Err(absent(name)),
+    }
+}
+
+fn absent(name: &str) -> Error {
+    let message = format!("create sandbox: the Engine has no image `{name}`");
+    let hint = format!("docker pull {name}; or let it be fetched: the pull policy `missing`");
+    Error::new(ErrorKind::NotFound, message).with_hint(hint)
+}
+
+async fn find(engine: &Engine, docker: &Docker, name: &str) -> Result<Option<Image>> {
+    let found = match docker.inspect_image(name).await {
+        Err(error) if is_absent(&error) => return Ok(None),
+        found => {
+            found.map_err(|error| engine.failed(&format!("create sandbox: look at image `{name}`"), error))?
+        }
+    };
+    let config = found.config.unwrap_or_default();
+    let user = config.user.filter(|user| !user.is_empty()).unwrap_or_else(|| "0".to_owned());
+    let env = config.env.unwrap_or_default();
+    let env = env
+        .iter()
+        .filter_map(|line| line.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned())));
+    Ok(Some(Image { id: found.id.unwrap_or_else(|| name.to_owned()), user, env: env.collect() }))
+}
+
+/// A name without tag and digest means `latest`, not every tag that there is.
+fn with_tag(name: &str) -> String {
+    let last = name.rsplit('/').next().unwrap_or(name);
+    if last.contains([':', '@']) { name.to_owned() } else { format!("{name}:latest") }
+}
+
+async fn pull(engine: &Engine, docker: &Docker, name: &str) -> Result<()> {
+    let options = CreateImageOptionsBuilder::default().from_image(&with_tag(name)).build();
+    let done = docker.create_image(Some(options), None, None).try_for_each(|step| async move {
+        tracing::debug!(status = step.status, "an image is being fetched");
+        Ok(())
+    });
+    done.await.map_err(|error| {
+        explained(name, engine.failed(&format!("create sandbox: fetch image `{name}`"), error))
+    })
+}
+
+/// The Engine answers every failure of a registry with the same status; what it was stands in its words.
+fn explained(name: &str, error: Error) -> Error {
+    let text = error.to_string();
+    let says = |words: &[&str]| words.iter().any(|word| text.to_lowercase().contains(word));
+    let (kind, hint) = match () {
+        () if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Quota) => return error,
+        () if says(&[
+            "unauthorized",
+            "authentication required",
+            "access denied",
+            "access to the resource is denied",
+        ]) =>
+        {
+            (
+                ErrorKind::Permission,
+                format!(
+                    "the registry wants a login, or has no such image: docker login, then docker pull {name}"
+                ),
+            )
+        }
+        () if says(&["not found", "manifest unknown", "does not exist"]) => {
+            (ErrorKind::NotFound, "look for a misspelt name or tag".to_owned())
+        }
+        () if says(&[
+            "no such host",
+            "connection refused",
+            "i/o timeout",
+            "timeout",
+            "dial tcp",
+            "server misbehaving",
+        ]) =>
+        {
+            (
+                ErrorKind::Unavailable,
+                format!(
+                    "the Engine can't reach the registry; load the image another way (docker load, docker import), or: docker pull {name}"
+                ),
+            )
+        }
+        () if says(&["invalid reference", "invalid tag", "repository name must"]) => {
+            (ErrorKind::Invalid, "an image is named as in docker pull".to_owned())
+        }
+        () => return error,
+    };
+    Error::new(kind, text).with_hint(hint).with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_without_a_tag_means_latest() {
+        for (name, tagged) in [
+            ("node", "node:latest"),
+            ("node:22", "node:22"),
+            ("localhost:5000/a/b", "localhost:5000/a/b:latest"),
+            ("a@sha256:00", "a@sha256:00"),
+        ] {
+            assert_eq!(with_tag(name), tagged);
+        }
+    }
+
+    #[test]
+    fn what_a_registry_answers_is_typed_by_its_words() {
+        let of = |words: &str| explained("x", Error::new(ErrorKind::Setup, words)).kind();
+        assert_eq!(of("pull access denied for x"), ErrorKind::Permission);
+        assert_eq!(of("Get https://r/v2/: dial tcp: lookup r: no such host"), ErrorKind::Unavailable);
+        assert_eq!(of("manifest for x:1 not found: manifest unknown"), ErrorKind::NotFound);
+        assert_eq!(of("something else"), ErrorKind::Setup);
+    }
+}

@@ -1,0 +1,163 @@
+//! One life of a sandbox: from a start of its container to the end of its guest. Whoever knew an earlier guest is not
+//! known to the next one: nonces are derived from when the container was started.
+
+use eyot::Limits;
+use eyot_guest::protocol::GuestConfig;
+use eyot_guest::protocol::Identity;
+use eyot_guest::protocol::container::{ContainerConfig, PreparedDirectory};
+use sha2::{Digest, Sha256};
+
+use super::isolation::root_capabilities;
+use super::labels::Record;
+
+/// How much of a started process's log is kept, in bytes.
+const LOG_BYTES: u64 = 1 << 20;
+/// How many started processes a sandbox may have per second of its time, on the average, before numbers of an earlier
+/// life could be used again: the host does not know how many an earlier guest had given out.
+const PROCESSES_PER_SECOND: i64 = 64;
+/// Where programs are looked for where the image does not say.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The home directory where the root file system is read-only.
+pub(crate) const WRITABLE_HOME: &str = "/home/user";
+
+/// A life, by the moment at which the Engine says that the container was started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Life(pub String);
+
+impl Life {
+    /// What a client presents, and what the guest answers with.
+    pub(crate) fn nonces(&self, record: &Record) -> ([u8; 16], [u8; 16]) {
+        (self.derived(record, "client"), self.derived(record, "guest"))
+    }
+
+    fn derived(&self, record: &Record, role: &str) -> [u8; 16] {
+        let digest = Sha256::new()
+            .chain_update(record.secret)
+            .chain_update(role)
+            .chain_update([0])
+            .chain_update(&self.0);
+        let mut nonce = [0; 16];
+        nonce.copy_from_slice(&digest.finalize()[..16]);
+        nonce
+    }
+
+    /// What the guest of this life is told. `is_first`: by whoever makes the sandbox.
+    pub(crate) fn config(&self, record: &Record, is_first: bool, now_ms: i64) -> ContainerConfig {
+        let (client_nonce, guest_nonce) = self.nonces(record);
+        let lifecycle = &record.spec.lifecycle;
+        let readonly = record.spec.security.readonly_rootfs;
+        let ttl_ms = match is_first {
+            true => lifecycle.ttl_ms.filter(|_| lifecycle.auto_destroy),
+            false => record.ttl_left_ms(now_ms).map(|left| left.max(1)),
+        };
+        ContainerConfig {
+            guest: GuestConfig {
+                client_nonce,
+                guest_nonce,
+                ttl_ms,
+                idle_timeout_ms: lifecycle.idle_timeout_ms.filter(|_| lifecycle.auto_destroy),
+                // The guest looks for it in the container.
+                user: Identity { name: String::new(), uid: 0, gid: 0, home: String::new(), capabilities: 0 },
+                users: Vec::new(),
+                env: basic_env(&record.env),
+                switch_user: true,
+                log_bytes: LOG_BYTES,
+                // The Engine counts; the kernel would count whatever else has the same user id on its host.
+                max_processes: None,
+                forbid_setuid: false,
+                memory_events_fd: None,
+                last_process_id: if is_first { 0 } else { used_numbers(record, now_ms) },
+            },
+            user: record.user.clone(),
+            capabilities: root_capabilities(&record.spec.security),
+            home: readonly.then(|| WRITABLE_HOME.to_owned()),
+            is_woken: !is_first,
+            directories: directories(record),
+        }
+    }
+}
+
+/// The image's variables over what every sandbox has.
+fn basic_env(image: &[(String, String)]) -> Vec<(String, String)> {
+    let usual = [("PATH", DEFAULT_PATH), ("LANG", "C.UTF-8"), ("TZ", "UTC")];
+    let missing = usual.into_iter().filter(|(name, _)| !image.iter().any(|(known, _)| known == name));
+    let missing = missing.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    missing.chain(image.iter().cloned()).collect()
+}
+
+fn used_numbers(record: &Record, now_ms: i64) -> u32 {
+    let lived_ms = now_ms.saturating_sub(record.created_ms).clamp(0, Limits::MAX as i64);
+    u32::try_from(lived_ms * PROCESSES_PER_SECOND / 1000).unwrap_or(u32::MAX / 2)
+}
+
+/// The mount points that belong to whoever runs commands, and `/tmp` where it is one.
+pub(crate) fn directories(record: &Record) -> Vec<PreparedDirectory> {
+    let of_user = |path: String| PreparedDirectory { path, of_user: true, mode: None };
+    let workdir = record.workdir().to_string();
+    let mut directories = vec![of_user(workdir.clone())];
+    if record.spec.security.readonly_rootfs {
+        directories.push(PreparedDirectory { path: "/tmp".to_owned(), of_user: false, mode: Some(0o1777) });
+        if workdir != WRITABLE_HOME {
+            directories.push(of_user(WRITABLE_HOME.to_owned()));
+        }
+    }
+    let memory = record.spec.container.tmpfs_mib.keys();
+    directories.extend(memory.map(|path| of_user(path.to_string())));
+    directories
+}
+
+#[cfg(test)]
+mod tests {
+    use eyot::{SandboxSpec, Security};
+
+    use super::*;
+    use crate::docker::labels::tests::record;
+
+    #[test]
+    fn every_life_has_nonces_of_its_own_and_the_two_sides_differ() {
+        let record = record(SandboxSpec::default());
+        let (one, other) = (Life("2026-01-01T00:00:00.1Z".into()), Life("2026-01-01T00:00:00.2Z".into()));
+        let (client, guest) = one.nonces(&record);
+        assert_ne!(client, guest);
+        assert_ne!(one.nonces(&record), other.nonces(&record));
+        assert_eq!(one.nonces(&record), (client, guest));
+    }
+
+    #[test]
+    fn the_images_variables_win_and_what_is_missing_is_filled_in() {
+        let env = basic_env(&[("PATH".into(), "/bin".into()), ("A".into(), "1".into())]);
+        let find = |name: &str| {
+            env.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!((find("PATH"), find("LANG"), find("A")), (vec!["/bin"], vec!["C.UTF-8"], vec!["1"]));
+    }
+
+    #[test]
+    fn a_later_life_counts_on_and_its_ttl_is_what_is_left() {
+        let mut spec = SandboxSpec::default();
+        spec.lifecycle.ttl_ms = Some(10_000);
+        let record = record(spec);
+        let life = Life("x".into());
+        let first = life.config(&record, true, 5_000);
+        assert_eq!(
+            (first.guest.ttl_ms, first.guest.last_process_id, first.is_woken),
+            (Some(10_000), 0, false)
+        );
+        let later = life.config(&record, false, 5_000);
+        assert_eq!(
+            (later.guest.ttl_ms, later.guest.last_process_id, later.is_woken),
+            (Some(6_000), 256, true)
+        );
+    }
+
+    #[test]
+    fn a_read_only_root_leaves_home_and_tmp_writable() {
+        let security = Security { readonly_rootfs: true, ..Security::default() };
+        let config =
+            Life("x".into()).config(&record(SandboxSpec { security, ..SandboxSpec::default() }), true, 0);
+        let paths: Vec<&str> = config.directories.iter().map(|directory| directory.path.as_str()).collect();
+        assert_eq!(paths, ["/workspace", "/tmp", "/home/user"]);
+        assert_eq!(config.home.as_deref(), Some("/home/user"));
+    }
+}

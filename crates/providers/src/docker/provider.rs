@@ -1,0 +1,208 @@
+//! The provider.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bollard::query_parameters::InspectContainerOptions;
+use eyot::{
+    Capabilities, Capability, Created, Error, ErrorKind, Isolation, Result, SandboxInfo, SandboxProvider,
+    SandboxSpec, ValidSpec,
+};
+
+use super::engine::Engine;
+use super::host::Host;
+use super::image::{DENO_IMAGE, NODE_IMAGE, PYTHON_IMAGE};
+use super::{create, destroy, find, image, isolation, sleep, sweep, wake};
+
+/// How a provider is made. Making one touches nothing.
+#[derive(Debug, Clone)]
+#[doc(alias = "DockerSandboxOptions")]
+pub struct DockerOptions {
+    /// Where the Engine listens, such as `unix:///var/run/docker.sock` or `tcp://host:2375`. By default what `DOCKER_HOST`
+    /// says, else that socket. Podman's socket works too.
+    pub address: Option<String>,
+    /// The image of specs that name none.
+    pub image: String,
+}
+
+impl Default for DockerOptions {
+    fn default() -> Self {
+        Self::node()
+    }
+}
+
+impl DockerOptions {
+    /// With an image for Node.js, the default.
+    pub fn node() -> Self {
+        Self { address: None, image: NODE_IMAGE.to_owned() }
+    }
+
+    /// With an image for Python.
+    pub fn python() -> Self {
+        Self { image: PYTHON_IMAGE.to_owned(), ..Self::node() }
+    }
+
+    /// With an image for Deno.
+    pub fn deno() -> Self {
+        Self { image: DENO_IMAGE.to_owned(), ..Self::node() }
+    }
+}
+
+/// A port of a sandbox that the Engine publishes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublishedPort {
+    /// The port inside.
+    pub port: u16,
+    /// The address on the Engine's host: always its loopback.
+    pub host: String,
+    /// The port there.
+    pub host_port: u16,
+}
+
+/// Makes sandboxes as containers of a Docker Engine. Cheap to share.
+#[doc(alias = "DockerSandbox")]
+pub struct DockerProvider {
+    host: Arc<Host>,
+    capabilities: Capabilities,
+}
+
+impl DockerProvider {
+    /// A provider over an Engine, which is connected to with the first call.
+    pub fn new(options: DockerOptions) -> Arc<Self> {
+        let host = Arc::new(Host::new(Engine::new(options.address), options.image));
+        Arc::new(Self { host, capabilities: capabilities() })
+    }
+
+    /// Asks whether the Engine is there, and says its version.
+    ///
+    /// # Errors
+    /// `unavailable`, with [`super::SandboxDockerUnavailable`] as the source and a hint what to start.
+    pub async fn version(&self) -> Result<String> {
+        let engine = &self.host.engine;
+        let version = engine.client().await?.version().await;
+        let version = version.map_err(|error| engine.failed("ask the Engine for its version", error))?;
+        Ok(version.version.unwrap_or_default())
+    }
+
+    /// Whether the Engine has an image of this name, without fetching it.
+    ///
+    /// # Errors
+    /// As of [`DockerProvider::version`].
+    pub async fn has_image(&self, name: &str) -> Result<bool> {
+        match image::resolve(&self.host.engine, name, eyot::PullPolicy::Never).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The ports that a sandbox asked to be published (`SandboxSpec::container.ports`), in that order.
+    ///
+    /// # Errors
+    /// `not_found`; `unavailable` when the Engine has not published one of them on its host's loopback, because the
+    /// sandbox does not run, say.
+    pub async fn published_ports(&self, id_or_name: &str) -> Result<Vec<PublishedPort>> {
+        let engine = &self.host.engine;
+        let found = find::find(engine, id_or_name).await?;
+        let inspected =
+            engine.client().await?.inspect_container(&found.container, None::<InspectContainerOptions>).await;
+        let inspected = inspected.map_err(|error| engine.failed("look at a sandbox's ports", error))?;
+        let published = inspected.network_settings.and_then(|settings| settings.ports).unwrap_or_default();
+        let of = |port: &u16| {
+            let bindings = published.get(&format!("{port}/tcp")).and_then(Option::as_ref)?;
+            let bound = bindings.iter().find(|bound| bound.host_ip.as_deref() == Some("127.0.0.1"))?;
+            let host_port = bound.host_port.as_deref()?.parse().ok()?;
+            Some(PublishedPort { port: *port, host: "127.0.0.1".to_owned(), host_port })
+        };
+        let missing = |port: &u16| {
+            Error::new(
+                ErrorKind::Unavailable,
+                format!("port {port} of sandbox `{id_or_name}` is not published now"),
+            )
+        };
+        found.record.spec.container.ports.iter().map(|port| of(port).ok_or_else(|| missing(port))).collect()
+    }
+}
+
+#[async_trait]
+impl SandboxProvider for DockerProvider {
+    fn name(&self) -> &str {
+        super::NAME
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn isolation(&self) -> Result<Isolation> {
+        Ok(isolation::declared(&SandboxSpec::default(), self.host.engine.facts().await?))
+    }
+
+    async fn create(&self, spec: &ValidSpec) -> Result<Created> {
+        let mut created = create::create(&self.host, spec).await?.created();
+        // What is recorded lacks what the caller still has.
+        created.info.spec = spec.spec().clone();
+        Ok(created)
+    }
+
+    async fn open(&self, id_or_name: &str) -> Result<Created> {
+        Ok(wake::open(&self.host, id_or_name).await?.created())
+    }
+
+    async fn list(&self) -> Result<Vec<SandboxInfo>> {
+        sweep::list(&self.host.engine).await
+    }
+
+    async fn remove(&self, id_or_name: &str) -> Result<()> {
+        let engine = &self.host.engine;
+        let found = find::find(engine, id_or_name).await?;
+        let removed = destroy::destroy(engine, &found.record, &found.container).await;
+        match removed.map_err(|error| error.context(format!("destroy sandbox `{id_or_name}`")))? {
+            true => Ok(()),
+            false => Err(Error::destroyed(id_or_name)),
+        }
+    }
+
+    async fn sleep(&self, id_or_name: &str) -> Result<()> {
+        sleep::sleep(&self.host.engine, id_or_name).await
+    }
+
+    async fn wake(&self, id_or_name: &str) -> Result<Created> {
+        Ok(wake::wake(&self.host, id_or_name).await?.created())
+    }
+}
+
+/// What its sandboxes can do.
+pub(crate) fn capabilities() -> Capabilities {
+    use Capability::{
+        Append, Argv, AtomicWrite, Beneath, Deadlines, Dial, Glob, Grep, KillTree, LiveProcesses,
+        NetworkHost, PersistentWorkspace, Processes, Pty, RangedRead, Reopen, Shell, Signals, Sleep,
+        Symlinks, Tar, Usage, Users, Watch,
+    };
+    Capabilities::new([
+        Append,
+        Argv,
+        AtomicWrite,
+        Beneath,
+        Deadlines,
+        Dial,
+        Glob,
+        Grep,
+        KillTree,
+        LiveProcesses,
+        NetworkHost,
+        PersistentWorkspace,
+        Processes,
+        Pty,
+        RangedRead,
+        Reopen,
+        Shell,
+        Signals,
+        Sleep,
+        Symlinks,
+        Tar,
+        Usage,
+        Users,
+        Watch,
+    ])
+}

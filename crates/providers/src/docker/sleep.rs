@@ -1,0 +1,29 @@
+//! Putting a sandbox to sleep: its container is asked to end, and its guest ends everything. The container keeps its
+//! files; the guest's exit code says that it sleeps.
+
+use bollard::query_parameters::StopContainerOptionsBuilder;
+use eyot::Result;
+
+use super::condition::Condition;
+use super::engine::{Engine, is_absent};
+use super::find::find;
+
+/// How long the guest may take to end everything, in seconds, before the Engine kills it.
+const PATIENCE_S: i32 = 10;
+
+/// Puts a sandbox to sleep. One that sleeps is fine.
+pub(crate) async fn sleep(engine: &Engine, id_or_name: &str) -> Result<()> {
+    let found = find(engine, id_or_name).await?;
+    match found.condition {
+        Condition::Running(_) => {}
+        Condition::Sleeping | Condition::Dead => return Ok(()),
+        other => return Err(other.refusal(id_or_name)),
+    }
+    let options = StopContainerOptionsBuilder::default().t(PATIENCE_S).build();
+    match engine.client().await?.stop_container(&found.container, Some(options)).await {
+        Err(error) if is_absent(&error) => Err(eyot::Error::destroyed(id_or_name)),
+        stopped => {
+            stopped.map_err(|error| engine.failed(&format!("put sandbox `{id_or_name}` to sleep"), error))
+        }
+    }
+}

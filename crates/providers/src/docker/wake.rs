@@ -1,0 +1,74 @@
+//! Opening a sandbox that runs, and waking one that sleeps. Whoever finds a guest that was not told yet what it is tells it:
+//! several may wake a sandbox at once, and all get the same.
+
+use std::sync::Arc;
+
+use eyot::{Error, ErrorKind, Result};
+
+use super::condition::Condition;
+use super::connect::Running;
+use super::create::start;
+use super::driver::Ready;
+use super::find::{Found, find, inspect};
+use super::host::Host;
+
+/// How often it is tried while others put it to sleep and wake it.
+const ATTEMPTS: usize = 8;
+
+/// Opens a sandbox that runs.
+pub(crate) async fn open(host: &Arc<Host>, id_or_name: &str) -> Result<Ready> {
+    let found = find(&host.engine, id_or_name).await?;
+    match found.condition.clone() {
+        Condition::Running(_) => reach(host, id_or_name, found).await,
+        other => Err(other.refusal(id_or_name)),
+    }
+}
+
+/// Connects to a sandbox that was seen running; if it does not any more, says what became of it.
+async fn reach(host: &Arc<Host>, id_or_name: &str, found: Found) -> Result<Ready> {
+    let Condition::Running(life) = found.condition else {
+        return Err(found.condition.refusal(id_or_name));
+    };
+    let running = Running { record: Arc::new(found.record), container: found.container, life };
+    match connect(host, &running).await {
+        Ok(ready) => Ok(ready),
+        Err(error) => match inspect(&host.engine, &running.container).await? {
+            Some(now) if now.condition == Condition::Running(running.life.clone()) => Err(error),
+            Some(now) => Err(now.condition.refusal(id_or_name)),
+            None => Err(Error::destroyed(id_or_name)),
+        },
+    }
+}
+
+async fn connect(host: &Arc<Host>, running: &Running) -> Result<Ready> {
+    let connection = running.connect(host, false).await?;
+    Ready::new(host, running.clone(), connection).await
+}
+
+/// Wakes a sandbox; one that runs is opened.
+pub(crate) async fn wake(host: &Arc<Host>, id_or_name: &str) -> Result<Ready> {
+    let _turn = host.turns.acquire().await;
+    let mut last = None;
+    for _ in 0..ATTEMPTS {
+        let found = find(&host.engine, id_or_name).await?;
+        match &found.condition {
+            Condition::Running(_) => {}
+            Condition::Sleeping | Condition::Dead => {
+                start(&host.engine, &found.container)
+                    .await
+                    .map_err(|error| error.context(format!("wake sandbox `{id_or_name}`")))?;
+            }
+            other => return Err(other.refusal(id_or_name)),
+        }
+        let Some(now) = inspect(&host.engine, &found.container).await? else {
+            return Err(Error::destroyed(id_or_name));
+        };
+        match reach(host, id_or_name, now).await {
+            Ok(ready) => return Ok(ready),
+            // Put to sleep again since, or somebody else was the one to tell the guest.
+            Err(error) if error.kind() == ErrorKind::Unavailable => last = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last.unwrap_or_else(|| Error::sleeping(id_or_name)))
+}

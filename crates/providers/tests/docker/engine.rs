@@ -1,0 +1,66 @@
+//! The Engine that the tests use, and the images that `cargo xtask engine` makes for them.
+
+use std::sync::{Arc, LazyLock};
+
+use eyot::SandboxSpec;
+use eyot_providers::docker::{DockerOptions, DockerProvider};
+use libtest_mimic::{Completion, Failed, Trial};
+use tokio::runtime::Runtime;
+
+/// Debian with bash and Python.
+pub const DEBIAN: &str = "eyot-test-debian:1";
+/// Busybox alone: static, without users, without GNU tools.
+pub const BUSYBOX: &str = "eyot-test-busybox:1";
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime for the tests")
+});
+
+/// Runs something to its end.
+pub fn block_on<T>(work: impl Future<Output = T>) -> T {
+    RUNTIME.block_on(work)
+}
+
+/// An Engine, or why there is none.
+#[derive(Clone)]
+pub struct TestEngine {
+    missing: Option<String>,
+    pub provider: Arc<DockerProvider>,
+}
+
+impl TestEngine {
+    /// Whatever answers.
+    pub fn find() -> Self {
+        let provider = DockerProvider::new(DockerOptions::default());
+        let missing = block_on(provider.version()).err().map(|error| {
+            format!("{error}; `cargo xtask engine` starts one and makes the images that these tests need")
+        });
+        Self { missing, provider }
+    }
+
+    /// A test that needs the Engine, and an image.
+    pub fn trial(
+        &self,
+        name: impl Into<String>,
+        image: &'static str,
+        test: impl FnOnce() -> Result<Completion, Failed> + Send + 'static,
+    ) -> Trial {
+        let (missing, provider) = (self.missing.clone(), Arc::clone(&self.provider));
+        Trial::ignorable_test(name, move || match missing {
+            Some(reason) => Ok(Completion::ignored_with(reason)),
+            None => match block_on(provider.has_image(image))? {
+                true => test(),
+                false => Ok(Completion::ignored_with(format!(
+                    "the Engine has no image `{image}`: cargo xtask engine"
+                ))),
+            },
+        })
+    }
+}
+
+/// What a sandbox of the tests is made from: an image that is there, and is never fetched.
+pub fn spec(image: &str) -> SandboxSpec {
+    let mut spec = SandboxSpec { image: Some(image.to_owned()), ..SandboxSpec::default() };
+    spec.container.pull = eyot::PullPolicy::Never;
+    spec
+}
