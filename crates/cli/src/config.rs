@@ -11,7 +11,7 @@ use eyot::{PoolOptions, PoolQuotas, SandboxName, SandboxSpec};
 use eyot_image::pull::PullOptions;
 use serde::Deserialize;
 
-use crate::args::NetworkArg;
+use crate::args::{NetworkArg, ProviderArg};
 use crate::durations;
 use crate::errors::{Failure, USAGE};
 
@@ -25,6 +25,8 @@ pub struct Config {
     pub state: Option<PathBuf>,
     /// Which diagnostics go to stderr, as `EYOT_LOG` has it.
     pub log: Option<String>,
+    /// Where sandboxes come from, as `--provider`.
+    pub provider: Option<ProviderArg>,
     /// What new sandboxes are made of unless flags or a spec say otherwise.
     pub defaults: Defaults,
     /// How much the sandboxes of each pool may use together.
@@ -176,9 +178,14 @@ impl Config {
             memory_mib: variable(&lookup, "EYOT_POOL_MEMORY_MIB")?,
             disk_mib: variable(&lookup, "EYOT_POOL_DISK_MIB")?,
         };
+        let provider = lookup("EYOT_PROVIDER").map(|text| {
+            ProviderArg::from_str(&text, false)
+                .map_err(|_| wrong_variable("EYOT_PROVIDER", &text, &"use native or docker"))
+        });
         Ok(Self {
             state: None,
             log: lookup("EYOT_LOG"),
+            provider: provider.transpose()?,
             defaults,
             quotas,
             images: BTreeMap::new(),
@@ -190,6 +197,7 @@ impl Config {
         Self {
             state: self.state.or(below.state),
             log: self.log.or(below.log),
+            provider: self.provider.or(below.provider),
             defaults: self.defaults.over(below.defaults),
             quotas: PoolQuotas {
                 max_sandboxes: self.quotas.max_sandboxes.or(below.quotas.max_sandboxes),
@@ -260,7 +268,8 @@ where
 }
 
 fn network(name: &str, text: &str) -> Result<NetworkArg, Failure> {
-    NetworkArg::from_str(text, false).map_err(|_| wrong_variable(name, text, &"use none, egress or host"))
+    NetworkArg::from_str(text, false)
+        .map_err(|_| wrong_variable(name, text, &"use none, egress, bridge or host"))
 }
 
 fn wrong_variable(name: &str, text: &str, reason: &dyn std::fmt::Display) -> Failure {

@@ -29,11 +29,12 @@ impl Context {
         let config = Config::load()?;
         let state = global.state.as_deref().or(config.state.as_deref());
         let state = state.map(absolute).transpose()?;
+        let kind = global.provider.or(config.provider).unwrap_or_default();
         let simulated = global.simulate.as_deref().map(Simulated::read).transpose()?.unwrap_or_default();
         Ok(Self {
             output: Output::new(global),
             config,
-            place: Place { state, simulated },
+            place: Place { state, simulated, kind },
             verbose: global.verbose > 0,
         })
     }

@@ -7,7 +7,10 @@ use eyot::{Capabilities, Error, Result, SandboxProvider};
 use eyot_image::{ImageStore, Use};
 use eyot_native::host;
 use eyot_native::{NativeOptions, NativeProvider, default_state_dir};
+use eyot_providers::docker::{DockerOptions, DockerProvider};
 use serde::Deserialize;
+
+use crate::args::ProviderArg;
 
 /// How many sandboxes a command makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +30,8 @@ pub struct Place {
     pub state: Option<PathBuf>,
     /// For tests: what the host is taken for.
     pub simulated: Simulated,
+    /// Which provider. Docker's sandboxes are the Engine's, whatever the state folder.
+    pub kind: ProviderArg,
 }
 
 /// What a test takes for true: see `NativeOptions`.
@@ -65,8 +70,10 @@ impl Place {
 
 /// The provider that keeps its sandboxes there.
 pub fn open(place: &Place, makes: Makes) -> Result<Arc<dyn SandboxProvider>> {
-    let provider: Arc<NativeProvider> = NativeProvider::new(place.options(makes))?;
-    Ok(provider)
+    match place.kind {
+        ProviderArg::Native => Ok(NativeProvider::new(place.options(makes))?),
+        ProviderArg::Docker => Ok(DockerProvider::new(DockerOptions::default())),
+    }
 }
 
 /// What its sandboxes can do.
@@ -89,9 +96,31 @@ pub fn default_state_folder() -> PathBuf {
     default_state_dir()
 }
 
-/// What this host can do for sandboxes that are kept there.
+/// What this host can do for sandboxes that are kept there; and whether a Docker Engine answers, which counts only for
+/// who asks for that.
 pub async fn diagnose(place: &Place) -> Result<Report> {
-    host::diagnose(place.options(Makes::One)).await
+    let mut report = host::diagnose(place.options(Makes::One)).await?;
+    let (finding, answers) = docker(place.kind).await;
+    report.findings.push(finding);
+    if place.kind == ProviderArg::Docker {
+        report.works = answers;
+    }
+    Ok(report)
+}
+
+async fn docker(kind: ProviderArg) -> (Finding, bool) {
+    let found = DockerProvider::new(DockerOptions::default()).version().await;
+    let answers = found.is_ok();
+    let (status, cause, why) = match found {
+        Ok(version) => (Status::Ok, None, format!("an Engine {version} answers: --provider docker")),
+        Err(error) => {
+            let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+            let is_wanted = kind == ProviderArg::Docker;
+            let status = if is_wanted { Status::Error } else { Status::Info };
+            (status, Some("no-engine"), format!("{error}{hint}"))
+        }
+    };
+    (Finding { id: "docker", cause, status, why, fix: None }, answers)
 }
 
 /// The AppArmor profile that lets a program make sandboxes.

@@ -110,7 +110,8 @@ impl Layout<'_> {
             NetworkMode::Egress => {
                 self.upper_file(&absolute("etc/resolv.conf")?, RESOLV_CONF.as_bytes())?;
             }
-            NetworkMode::None => {}
+            // The other is refused before anything is made.
+            NetworkMode::None | NetworkMode::Bridge => {}
         }
         if self.image.is_skeleton() {
             return Ok(());

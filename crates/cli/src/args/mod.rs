@@ -38,7 +38,7 @@ pub use shell_support::{CompletionsArgs, ManArgs};
 pub use side::Side;
 pub use tools::{BrowseArgs, CallArgs, ToolsArgs, TransferArgs, WorkspaceOptionsArg};
 pub use top::{TopArgs, TopSort};
-pub use values::{NetworkArg, resolve_env};
+pub use values::{NetworkArg, ProviderArg, resolve_env};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -72,6 +72,9 @@ pub struct GlobalArgs {
     /// Folder that holds the sandboxes [env: EYOT_STATE]
     #[arg(long, global = true, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// Where sandboxes come from: native or docker [default: native] [env: EYOT_PROVIDER]
+    #[arg(long, global = true, value_name = "NAME", hide_possible_values = true)]
+    pub provider: Option<ProviderArg>,
     /// For tests of what is said about a host: a JSON file with `facts` to take for true and a `fail_step`
     #[arg(long, global = true, value_name = "FILE", hide = true)]
     pub simulate: Option<PathBuf>,

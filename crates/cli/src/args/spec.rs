@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use eyot::{
-    EgressRule, IdleAction, Mount, Requirement, SandboxId, SandboxName, SandboxPath, SandboxSpec,
-    WorkspaceSpec,
+    ContainerSpec, EgressRule, IdleAction, Mount, PullPolicy, Requirement, SandboxId, SandboxName,
+    SandboxPath, SandboxSpec, WorkspaceSpec,
 };
 
 use super::values::{
-    EnvArg, NetworkArg, parse_env, parse_env_file, parse_file, parse_mount, parse_on_idle, parse_pair,
-    parse_requirement, resolve_env,
+    EnvArg, NetworkArg, parse_env, parse_env_file, parse_extra_host, parse_file, parse_mount, parse_on_idle,
+    parse_pair, parse_pull, parse_requirement, resolve_env,
 };
 use crate::config::Defaults;
 use crate::durations;
@@ -28,13 +29,13 @@ pub struct SpecArgs {
     /// Id, `sb_` and 32 hexadecimal digits; by default a new one
     #[arg(long, value_parser = parse_id)]
     pub id: Option<SandboxId>,
-    /// What it is made of: `host`, a directory, a rootfs tarball [env: EYOT_IMAGE]
+    /// What it is made of: `host`, a directory, a rootfs tarball; with docker an image [env: EYOT_IMAGE]
     #[arg(long)]
     pub image: Option<String>,
     /// Where commands start [default: /workspace]
     #[arg(long, value_name = "DIR", value_parser = parse_sandbox_path)]
     pub workdir: Option<SandboxPath>,
-    /// What it may reach: none, egress or host [default: none] [env: EYOT_NET]
+    /// What it may reach: none, egress, bridge (docker) or host [default: none] [env: EYOT_NET]
     #[arg(long, alias = "network", value_name = "MODE", hide_possible_values = true)]
     pub net: Option<NetworkArg>,
     /// With egress, allow this and nothing else: example.com, *.example.com, 10.1.0.0/16, each with :port if need be
@@ -112,6 +113,21 @@ pub struct SpecArgs {
     /// A directory in the new working directory
     #[arg(long, value_name = "PATH")]
     pub dir: Vec<String>,
+    /// With docker, when the image is fetched: missing, always or never [default: missing]
+    #[arg(long, value_name = "WHEN", value_parser = parse_pull)]
+    pub pull: Option<PullPolicy>,
+    /// With docker, the Engine's runtime, such as runsc
+    #[arg(long, value_name = "NAME")]
+    pub runtime: Option<String>,
+    /// With docker and --net bridge, the Engine's network to be in
+    #[arg(long, value_name = "NAME")]
+    pub engine_network: Option<String>,
+    /// With docker, publish this port on the Engine's 127.0.0.1, on a port of its choosing
+    #[arg(long, value_name = "PORT")]
+    pub publish: Vec<u16>,
+    /// With docker, a name that the sandbox knows
+    #[arg(long, value_name = "NAME:IP", value_parser = parse_extra_host)]
+    pub add_host: Vec<(String, IpAddr)>,
     /// A SandboxSpec in JSON to begin with
     #[arg(long, value_name = "FILE")]
     pub spec: Option<PathBuf>,
@@ -125,6 +141,7 @@ impl SpecArgs {
         let network_is_set = file.names_network || self.net.is_some();
         self.set_what_it_is(&mut spec);
         self.set_limits(&mut spec);
+        self.set_container(&mut spec.container);
         spec.env.extend(self.environment()?);
         self.add_manifest(&mut spec)?;
         defaults.fill(&mut spec, network_is_set);
@@ -152,6 +169,14 @@ impl SpecArgs {
         spec.metadata.extend(self.metadata.iter().cloned());
         spec.require.extend(self.require.iter().copied());
         spec.security.readonly_rootfs |= self.read_only;
+    }
+
+    fn set_container(&self, container: &mut ContainerSpec) {
+        container.pull = self.pull.unwrap_or(container.pull);
+        replace(&mut container.runtime, &self.runtime);
+        replace(&mut container.network, &self.engine_network);
+        container.ports.extend(self.publish.iter().copied());
+        container.extra_hosts.extend(self.add_host.iter().cloned());
     }
 
     fn set_limits(&self, spec: &mut SandboxSpec) {

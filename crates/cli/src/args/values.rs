@@ -1,10 +1,11 @@
 //! Values of arguments: variables, mounts, pairs, permission bits, names of protections.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use eyot::{IdleAction, Mount, NetworkMode, Requirement, SandboxPath};
+use eyot::{IdleAction, Mount, NetworkMode, PullPolicy, Requirement, SandboxPath};
 
 use crate::errors::Failure;
 
@@ -16,8 +17,21 @@ pub enum NetworkArg {
     None,
     /// Public addresses, through a proxy
     Egress,
+    /// Whatever the engine's network reaches
+    Bridge,
     /// Everything that the host reaches
     Host,
+}
+
+/// Where sandboxes come from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProviderArg {
+    /// This Linux host itself
+    #[default]
+    Native,
+    /// A Docker Engine
+    Docker,
 }
 
 impl From<NetworkArg> for NetworkMode {
@@ -25,9 +39,27 @@ impl From<NetworkArg> for NetworkMode {
         match network {
             NetworkArg::None => Self::None,
             NetworkArg::Egress => Self::Egress,
+            NetworkArg::Bridge => Self::Bridge,
             NetworkArg::Host => Self::Host,
         }
     }
+}
+
+/// When an image is fetched: `missing`, `always`, `never`.
+pub fn parse_pull(text: &str) -> Result<PullPolicy, String> {
+    match text {
+        "missing" => Ok(PullPolicy::Missing),
+        "always" => Ok(PullPolicy::Always),
+        "never" => Ok(PullPolicy::Never),
+        _ => Err("use missing, always or never".to_owned()),
+    }
+}
+
+/// `NAME:IP`, as `docker run` has it.
+pub fn parse_extra_host(text: &str) -> Result<(String, IpAddr), String> {
+    let (name, address) = text.split_once(':').ok_or("is not NAME:IP")?;
+    let address = address.parse().map_err(|_| format!("`{address}` is no address"))?;
+    Ok((name.to_owned(), address))
 }
 
 /// A variable.

@@ -110,11 +110,19 @@ fn describe_isolation(page: &mut Page, isolation: &Isolation) {
     page.line("identity", isolation.identity.map_or("host users".to_owned(), |identity| word(&identity)));
     page.line("capabilities", list(&isolation.capabilities));
     page.line("no new privs", yes_no(isolation.no_new_privileges));
-    let seccomp = isolation.seccomp_instructions.map(|count| format!("{count} instructions"));
+    let seccomp = match isolation.seccomp_instructions {
+        Some(count) => Some(format!("{count} instructions")),
+        None => isolation.seccomp.then(|| "in force".to_owned()),
+    };
     page.line("seccomp", seccomp.unwrap_or_else(|| "none".to_owned()));
     let landlock = isolation.landlock_abi.map(|abi| format!("ABI {abi}"));
     page.line("landlock", landlock.unwrap_or_else(|| "none".to_owned()));
     page.line("network", word(&isolation.network));
+    page.known("runtime", isolation.runtime.clone());
+    page.line(
+        "guest",
+        if isolation.guest_out_of_reach { "out of reach from inside" } else { "within reach of root" },
+    );
     page.line("root read-only", yes_no(isolation.readonly_rootfs));
     page.line("cgroup", list(&isolation.cgroup_controllers));
     let limits = &isolation.limits;

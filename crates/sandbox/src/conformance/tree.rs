@@ -23,10 +23,19 @@ cases! {
     commands_leave_no_zombies(sandbox) needs [Shell, KillTree];
 }
 
-/// How many arguments of processes have `mark` in them.
+/// How many processes have `mark` in their command line.
 pub(super) async fn alive(sandbox: &Sandbox, mark: &str) -> Check<u64> {
-    // The mark comes by a variable: in a command line it would find itself.
-    let line = "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -Fc -- \"$MARK\"";
+    // The mark comes by a variable: in a command line it would find itself. A grep that is not GNU's ends a line's text
+    // at a null byte, and is asked for one process after the other.
+    let line = "if grep --version >/dev/null 2>&1; then
+                    printf %s \"$MARK\" | grep -Flf - /proc/[0-9]*/cmdline 2>/dev/null | wc -l
+                else
+                    n=0
+                    for one in /proc/[0-9]*/cmdline; do
+                        tr '\\0' ' ' <$one 2>/dev/null | grep -Fq -- \"$MARK\" && n=$((n + 1))
+                    done
+                    echo $n
+                fi 2>/dev/null";
     let env = BTreeMap::from([("MARK".to_owned(), mark.to_owned())]);
     let result = sandbox.exec(line, ExecOptions { env, ..ExecOptions::default() }).await?;
     let count = result.stdout_text().trim().parse();

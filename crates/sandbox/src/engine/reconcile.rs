@@ -67,7 +67,9 @@ impl Engine {
             if owner.is_none_or(|owner| owner.is_alive()) {
                 continue;
             }
-            for row in all.iter().filter(|row| row.pool == pool.name) {
+            let provider = self.provider.name();
+            // Another provider's are its own engine's to end; the pool stays until then.
+            for row in all.iter().filter(|row| row.pool == pool.name && row.provider == provider) {
                 let removed = self.books.remove(self.provider.as_ref(), row, what).await;
                 self.note(done, row, what, removed).await;
             }
