@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// Debian, and what of it the tests run.
 const DEBIAN: &str = "eyot-test-debian:1";
-const DEBIAN_PACKAGES: &str = "bash,python3-minimal";
+const DEBIAN_PACKAGES: &str = "bash,python3";
 /// Busybox alone: static, without users, without GNU tools.
 const BUSYBOX: &str = "eyot-test-busybox:1";
 /// What an image need not have.

@@ -327,8 +327,14 @@ mod tests {
         let page = include_str!("../../../docs/configuration.md");
         let (_, block) = page.split_once("```toml\n").unwrap();
         let config = Config::parse(block.split_once("```").unwrap().0).unwrap();
-        let Config { state, log, defaults, quotas, images, registries } = config;
-        assert!(state.is_some() && log.is_some() && !images.is_empty() && !registries.mirrors.is_empty());
+        let Config { state, log, provider, defaults, quotas, images, registries } = config;
+        assert!(
+            state.is_some()
+                && log.is_some()
+                && provider.is_some()
+                && !images.is_empty()
+                && !registries.mirrors.is_empty()
+        );
         // A key that is not documented is `None` here, and so in what is printed.
         let all = format!("{defaults:?} {quotas:?} {registries:?}");
         assert!(!all.contains("None,") && !all.contains("None }"), "{all}");

@@ -29,7 +29,7 @@ pub(crate) async fn create(host: &Arc<Host>, spec: &ValidSpec) -> Result<Ready> 
     let _turn = host.turns.acquire().await;
     let made_workspace = workspace::claim(engine, spec.spec()).await?;
     let record = Arc::new(record(spec, &image, made_workspace)?);
-    let unfinished = Unfinished::make(host, &record, &image.id).await?;
+    let unfinished = Unfinished::make_whole(host, &record, &image.id).await?;
     match begin(host, &record, &unfinished.container).await {
         Ok(ready) => {
             unfinished.finish();
@@ -106,6 +106,16 @@ struct Unfinished {
 }
 
 impl Unfinished {
+    /// In a task of its own: the Engine makes a container whether or not somebody still waits for its answer, and whoever
+    /// drops this before that has it removed then.
+    async fn make_whole(host: &Arc<Host>, record: &Arc<Record>, image_id: &str) -> Result<Self> {
+        let (host, record, image_id) = (Arc::clone(host), Arc::clone(record), image_id.to_owned());
+        let made = tokio::spawn(async move { Self::make(&host, &record, &image_id).await });
+        made.await.map_err(|error| {
+            Error::new(ErrorKind::Internal, "create sandbox: a task ended early").with_source(error)
+        })?
+    }
+
     async fn make(host: &Arc<Host>, record: &Arc<Record>, image_id: &str) -> Result<Self> {
         match make_container(host, record, image_id).await {
             Ok(container) => {

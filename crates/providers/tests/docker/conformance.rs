@@ -64,6 +64,9 @@ fn over(
     let trial = |case: Case| {
         let fixture = Arc::clone(&fixture);
         engine.trial(format!("{variant}::{}", case.name), image, move || {
+            if tier == Tier::Slow && !wants_slow() {
+                return Ok(Completion::ignored_with("one of the slow tests: EYOT_SLOW=1"));
+            }
             match block_on(case.attempt(fixture)) {
                 Ok(Verdict::Holds) => Ok(Completion::Completed),
                 Ok(Verdict::NotHere(reason)) => Ok(Completion::ignored_with(reason)),

@@ -7,6 +7,8 @@ use eyot_providers::docker::{DockerOptions, DockerProvider};
 use libtest_mimic::{Completion, Failed, Trial};
 use tokio::runtime::Runtime;
 
+use crate::check::Check;
+
 /// Debian with bash and Python.
 pub const DEBIAN: &str = "eyot-test-debian:1";
 /// Busybox alone: static, without users, without GNU tools.
@@ -56,7 +58,29 @@ impl TestEngine {
             },
         })
     }
+
+    /// A test in words of its own.
+    pub fn test<F: Future<Output = Check>>(
+        &self,
+        name: &str,
+        image: &'static str,
+        test: impl FnOnce(TestEngine) -> F + Send + 'static,
+    ) -> Trial {
+        let engine = self.clone();
+        self.trial(name, image, move || block_on(test(engine)).map(|()| Completion::Completed))
+    }
 }
+
+/// Lists the tests of a file: each a function of the Engine, with the image that it needs.
+macro_rules! tests {
+    ($($name:ident($image:ident);)*) => {
+        pub fn trials(engine: &crate::engine::TestEngine) -> Vec<libtest_mimic::Trial> {
+            vec![$(engine.test(stringify!($name), crate::engine::$image, $name)),*]
+        }
+    };
+}
+
+pub(crate) use tests;
 
 /// What a sandbox of the tests is made from: an image that is there, and is never fetched.
 pub fn spec(image: &str) -> SandboxSpec {

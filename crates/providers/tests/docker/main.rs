@@ -1,8 +1,14 @@
 //! The Docker provider over a real Engine. Where none answers, and none can be started, every test shows as ignored with
 //! that reason.
 
+mod asked;
+mod check;
 mod conformance;
 mod engine;
+mod guest;
+mod mended;
+mod proxy;
+mod survival;
 
 use std::process::ExitCode;
 
@@ -11,6 +17,7 @@ use libtest_mimic::{Arguments, Trial};
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let engine = engine::TestEngine::find();
-    let trials: Vec<Trial> = [conformance::trials(&engine)].into_iter().flatten().collect();
+    let subjects = [asked::trials, guest::trials, mended::trials, survival::trials, conformance::trials];
+    let trials: Vec<Trial> = subjects.into_iter().flat_map(|trials| trials(&engine)).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
