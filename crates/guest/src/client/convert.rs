@@ -146,8 +146,8 @@ pub(super) fn grep_result(found: GrepFound) -> GrepResult {
 pub(super) fn usage(record: UsageRecord) -> Usage {
     Usage {
         processes: Some(record.processes),
-        memory_bytes: Some(record.memory_bytes),
-        memory_peak_bytes: None,
+        memory_bytes: record.group_memory_bytes.or(Some(record.memory_bytes)),
+        memory_peak_bytes: record.group_memory_peak_bytes,
         cpu_ms: Some(record.cpu_ms),
         disk_bytes: None,
         uptime_ms: Some(record.uptime_ms),

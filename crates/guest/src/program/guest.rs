@@ -16,6 +16,7 @@ use super::command::Command;
 use super::connection::{Call, Connection};
 use super::deadlines::{Deadline, Deadlines};
 use super::dial::Dial;
+use super::group_memory::GroupMemory;
 use super::memory_events::MemoryEvents;
 use super::poll::{Poll, Ready, Token};
 use super::processes::Processes;
@@ -44,6 +45,8 @@ pub struct Inherited {
     pub open_files: [u64; 2],
     /// What tells of kills for want of memory.
     pub memory_events: MemoryEvents,
+    /// What its own control group counts, where it sees one.
+    pub group_memory: GroupMemory,
     /// Who may connect.
     pub door: Door,
     /// Readable when whoever runs the container wants it to end.
@@ -70,6 +73,7 @@ pub struct Guest {
     pub(super) last_words: VecDeque<(Instant, u32)>,
     pub(super) workers: Workers,
     pub(super) memory_events: MemoryEvents,
+    pub(super) group_memory: Arc<GroupMemory>,
     pub(super) activity: Arc<Activity>,
     pub(super) deadlines: Deadlines,
     pub(super) buffer: Vec<u8>,
@@ -94,8 +98,7 @@ pub enum Ending {
 impl Guest {
     /// Ready to serve.
     pub fn new(inherited: Inherited) -> io::Result<Self> {
-        let Inherited { stream, listener, config, children, open_files, memory_events, door, stop } =
-            inherited;
+        let Inherited { stream, listener, config, children, open_files, door, stop, .. } = inherited;
         let poll = Arc::new(Poll::new()?);
         let activity = Arc::new(Activity::new());
         let deadlines = Deadlines::new(&poll, Arc::clone(&activity), config.ttl_ms, config.idle_timeout_ms)?;
@@ -124,7 +127,8 @@ impl Guest {
             announcements: VecDeque::new(),
             last_words: VecDeque::new(),
             workers: Workers::new(config.switch_user.then(|| config.user.clone())),
-            memory_events,
+            memory_events: inherited.memory_events,
+            group_memory: Arc::new(inherited.group_memory),
             activity,
             deadlines,
             buffer: vec![0; BUFFER_BYTES],

@@ -21,6 +21,7 @@ mod file_call;
 mod files;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+mod group_memory;
 mod guest;
 mod incoming;
 mod input_queue;

@@ -93,7 +93,10 @@ impl Guest {
 
     fn begin_usage(&mut self, handle: CallHandle) {
         let (reapers, activity) = (self.reaper_pids(), Arc::clone(&self.activity));
-        self.begin_work(handle, Work::Silent, move |_| Ok(Reply::Usage(usage::measure(&reapers, &activity))));
+        let memory = Arc::clone(&self.group_memory);
+        self.begin_work(handle, Work::Silent, move |_| {
+            Ok(Reply::Usage(usage::measure(&reapers, &activity, &memory)))
+        });
     }
 
     fn begin_live_processes(&mut self, handle: CallHandle) {

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 
 use super::accept::Door;
+use super::group_memory::GroupMemory;
 use super::guest::Inherited;
 use super::memory_events::MemoryEvents;
 use super::sys;
@@ -22,7 +23,19 @@ pub fn start_up() -> io::Result<Inherited> {
     let config = read_config()?;
     let memory_events = MemoryEvents::take(config.memory_events_fd)?;
     let door = if std::process::id() == 1 { Door::Outsiders } else { Door::Open };
-    Ok(Inherited { stream, listener, config, children, open_files, memory_events, door, stop: None })
+    // Its group's files are the maker's to read, from outside.
+    let group_memory = GroupMemory::default();
+    Ok(Inherited {
+        stream,
+        listener,
+        config,
+        children,
+        open_files,
+        memory_events,
+        group_memory,
+        door,
+        stop: None,
+    })
 }
 
 /// What every guest does first. Gives what is readable when a child has ended, and the limit of open files that commands

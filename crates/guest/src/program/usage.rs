@@ -3,15 +3,23 @@
 use std::collections::HashSet;
 
 use super::activity::Activity;
+use super::group_memory::GroupMemory;
 use super::{proc_table, sys};
 use crate::protocol::UsageRecord;
 
 /// What is used now. The guest's own reapers, which share its memory, are no processes of the sandbox, but the
 /// processor time of what they have waited for is. Reads many files: for a worker thread.
-pub fn measure(reapers: &HashSet<i32>, activity: &Activity) -> UsageRecord {
+pub fn measure(reapers: &HashSet<i32>, activity: &Activity, memory: &GroupMemory) -> UsageRecord {
     let (ticks_per_second, page_bytes) = sys::proc_units();
     let (uptime_ms, idle_ms) = (activity.uptime_ms(), activity.idle_ms());
-    let mut record = UsageRecord { uptime_ms, idle_ms, ..UsageRecord::default() };
+    let (group_memory_bytes, group_memory_peak_bytes) = (memory.current(), memory.peak());
+    let mut record = UsageRecord {
+        uptime_ms,
+        idle_ms,
+        group_memory_bytes,
+        group_memory_peak_bytes,
+        ..UsageRecord::default()
+    };
     let mut ticks = 0;
     for pid in proc_table::descendants(std::process::id() as i32) {
         let Some(stat) = proc_table::stat(pid) else {

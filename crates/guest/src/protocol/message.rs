@@ -630,6 +630,12 @@ pub struct UsageRecord {
     /// Since the last activity, in milliseconds.
     #[n(4)]
     pub idle_ms: u64,
+    /// What the sandbox's control group counts as its memory, in bytes, where the guest can see that.
+    #[n(5)]
+    pub group_memory_bytes: Option<u64>,
+    /// The most that it ever counted.
+    #[n(6)]
+    pub group_memory_peak_bytes: Option<u64>,
 }
 
 #[cfg(test)]

@@ -19,7 +19,6 @@ use super::connect::Running;
 use super::destroy;
 use super::host::Host;
 use super::isolation::{self, Observed};
-use super::memory;
 use super::provider::capabilities;
 
 /// A sandbox that answers.
@@ -154,7 +153,7 @@ impl DockerDriver {
 const MOST_BYTES: u64 = 64 * 1024;
 
 /// A small file of the container.
-pub(crate) async fn text_of(guest: &GuestDriver, path: &str) -> Result<String> {
+async fn text_of(guest: &GuestDriver, path: &str) -> Result<String> {
     let range = ByteRange { offset: 0, limit: Some(MOST_BYTES) };
     let read = guest.read(&SandboxPath::parse(path)?.into(), range).await;
     let bytes: Vec<Bytes> = match read {
@@ -261,8 +260,7 @@ impl SandboxDriver for DockerDriver {
     }
 
     async fn usage(&self) -> Result<Usage> {
-        let guest = self.guest().await?;
-        Ok(memory::counted(&guest, guest.usage().await?).await)
+        self.guest().await?.usage().await
     }
 
     async fn live_processes(&self) -> Result<LiveProcesses> {
@@ -279,6 +277,10 @@ impl SandboxDriver for DockerDriver {
 
     async fn wait(&self, process: ProcessId) -> Result<ProcessInfo> {
         self.guest().await?.wait(process).await
+    }
+
+    async fn observe_end(&self, process: ProcessId) -> Result<ProcessInfo> {
+        self.guest().await?.observe_end(process).await
     }
 
     async fn logs(&self, process: ProcessId, query: LogQuery) -> Result<Log> {

@@ -21,7 +21,6 @@ mod image;
 mod isolation;
 mod labels;
 mod life;
-mod memory;
 mod provider;
 mod relay;
 mod sleep;

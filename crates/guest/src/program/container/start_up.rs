@@ -6,6 +6,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use super::{config, directories, identity, sys, users::Users};
 use crate::program::accept::Door;
+use crate::program::group_memory::GroupMemory;
 use crate::program::guest::Inherited;
 use crate::program::memory_events::MemoryEvents;
 use crate::program::start_up::protect;
@@ -65,6 +66,7 @@ fn inherited(
         children,
         open_files,
         memory_events: MemoryEvents::find(),
+        group_memory: GroupMemory::find(),
         door: Door::User(CONTAINER_GUEST_ID),
         stop: Some(stop),
     }
