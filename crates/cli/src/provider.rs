@@ -76,9 +76,12 @@ pub fn open(place: &Place, makes: Makes) -> Result<Arc<dyn SandboxProvider>> {
     }
 }
 
-/// What its sandboxes can do.
-pub fn capabilities() -> Capabilities {
-    eyot_native::capabilities()
+/// What its sandboxes can do, without opening it.
+pub fn capabilities(kind: ProviderArg) -> Capabilities {
+    match kind {
+        ProviderArg::Native => eyot_native::capabilities(),
+        ProviderArg::Docker => eyot_providers::docker::capabilities(),
+    }
 }
 
 /// The images of a state folder.

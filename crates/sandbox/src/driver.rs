@@ -20,6 +20,7 @@ use crate::files::{
 use crate::isolation::Isolation;
 use crate::path::{Place, SandboxPath};
 use crate::process::{LiveProcesses, Log, LogQuery, ProcessId, ProcessInfo, Usage};
+use crate::published::PublishedPort;
 use crate::search::{GlobOptions, GlobResult, GrepOptions, GrepResult};
 use crate::watch::{WatchEvent, WatchOptions};
 
@@ -191,6 +192,11 @@ pub trait SandboxDriver: Send + Sync + 'static {
     async fn dial(&self, port: u16) -> Result<Box<dyn TcpStream>> {
         let _: u16 = port;
         Err(unsupported(self.provider(), "dial"))
+    }
+
+    /// The ports that the spec's `container.ports` asks to be published, in that order, and where each is.
+    async fn published_ports(&self) -> Result<Vec<PublishedPort>> {
+        Err(unsupported(self.provider(), "published_ports"))
     }
 
     /// What the sandbox uses now.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::blocking::blocking;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::events::{EventKind, EventLog, EventLogOptions, EventRecorder, NewEvent};
 use crate::observer::Observer;
 use crate::pool::{PoolOptions, SandboxPool};
@@ -140,6 +140,7 @@ impl Books {
         row: &SandboxRow,
         reason: impl Into<String>,
     ) -> Result<()> {
+        refuse_anothers(provider, row)?;
         let id = row.id.clone();
         self.ask(move |store| store.begin_removing(&id)).await?;
         match provider.remove(row.id.as_str()).await {
@@ -152,4 +153,16 @@ impl Books {
         let id = row.id.clone();
         self.ask(move |store| store.finish_removing(&id)).await
     }
+}
+
+/// Refuses a sandbox that another provider made. This one would take it for gone, and its name for free.
+pub(crate) fn refuse_anothers(provider: &dyn SandboxProvider, row: &SandboxRow) -> Result<()> {
+    if row.provider == provider.name() {
+        return Ok(());
+    }
+    let SandboxRow { name, pool, provider: maker, .. } = row;
+    let message =
+        format!("use sandbox `{name}` of pool `{pool}`: {maker} made it, and this is {}", provider.name());
+    let hint = format!("use it with `--provider {maker}`, or use another pool");
+    Err(Error::new(ErrorKind::Conflict, message).with_hint(hint))
 }

@@ -24,6 +24,7 @@ mod path;
 mod pool;
 mod process;
 mod provider;
+mod published;
 mod sandbox;
 mod search;
 mod spec;
@@ -66,6 +67,7 @@ pub use process::{
     ProcessStatus, Usage,
 };
 pub use provider::{Created, SandboxInfo, SandboxProvider, SandboxStatus};
+pub use published::PublishedPort;
 pub use sandbox::{KILL_CONFIRM_MS, MAX_BUFFERED_READ_BYTES, Sandbox, StartOptions};
 pub use search::{GlobOptions, GlobResult, GrepMatch, GrepOptions, GrepResult};
 pub use spec::{

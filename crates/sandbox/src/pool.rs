@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::Notify;
 
-use crate::engine::Books;
+use crate::engine::{Books, refuse_anothers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::EventKind;
 use crate::provider::{SandboxProvider, SandboxStatus};
@@ -267,6 +267,7 @@ impl SandboxPool {
     async fn live(&self, name: &str) -> Result<SandboxRow> {
         let name = SandboxName::parse(name)?;
         if let Some(row) = self.row(&name).await? {
+            refuse_anothers(self.provider().as_ref(), &row)?;
             return Ok(row);
         }
         let there: Vec<_> = self.rows().await?.iter().map(|row| format!("`{}`", row.name)).collect();

@@ -18,7 +18,7 @@ use crate::toolsets::toolsets;
 const IS_ERROR: u8 = 1;
 
 pub async fn run(args: CallArgs, context: &Context) -> Result<u8, Failure> {
-    let capabilities = provider::capabilities();
+    let capabilities = provider::capabilities(context.place.kind);
     let tools = toolsets(&[&args.toolset], args.workspace_options.as_ref(), &capabilities)?;
     let input = Value::String(input(args.input)?);
     let pool = context.pool(args.pool).await?;

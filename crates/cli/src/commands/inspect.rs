@@ -1,6 +1,6 @@
 //! `eyot inspect`: what is known of a sandbox, what holds around it and what it uses; no secrets unless asked for.
 
-use eyot::{IdleAction, Isolation, Sandbox, SandboxInfo, Usage};
+use eyot::{IdleAction, Isolation, PublishedPort, Sandbox, SandboxInfo, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -16,13 +16,15 @@ pub async fn run(args: &InspectArgs, context: &Context) -> Result<u8, Failure> {
     let sandbox = context.sandbox(&args.name).await?;
     // Not every provider counts; then there is nothing to show.
     let usage = sandbox.usage().await.ok();
+    let ports = sandbox.published_ports().await.unwrap_or_default();
     let facts = redaction::live_facts(&sandbox, args.show_env)?;
     if context.output.json {
         let mut facts = facts;
         facts["usage"] = word_value(&usage);
+        facts["published_ports"] = word_value(&ports);
         context.output.value(&facts)?;
     } else {
-        context.output.text(&page(&sandbox, &facts, usage))?;
+        context.output.text(&page(&sandbox, &facts, usage, &ports))?;
     }
     Ok(0)
 }
@@ -48,11 +50,14 @@ impl Page {
     }
 }
 
-fn page(sandbox: &Sandbox, facts: &Value, usage: Option<Usage>) -> String {
+fn page(sandbox: &Sandbox, facts: &Value, usage: Option<Usage>, ports: &[PublishedPort]) -> String {
     let info = sandbox.info();
     let mut page = Page(format!("{}\n", info.name));
     describe(&mut page, info);
     describe_spec(&mut page, info, facts);
+    for PublishedPort { port, host, host_port } in ports {
+        page.line("published port", format!("{port} on {host}:{host_port}"));
+    }
     describe_isolation(&mut page, sandbox.isolation());
     if let Some(usage) = usage {
         describe_usage(&mut page, usage);

@@ -54,7 +54,7 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
     match cli.command {
         CliCommand::Completions(args) => completions::run(&args, Output::new(&cli.global)),
         CliCommand::Man(args) => man::run(&args, Output::new(&cli.global)),
-        CliCommand::Tools(args) => tools::run(&args, Output::new(&cli.global)),
+        CliCommand::Tools(args) => tools::run(&args, &cli.global),
         command => {
             let context = Context::load(&cli.global)?;
             logging::start(context.config.log.as_deref(), cli.global.verbose)?;

@@ -1,13 +1,14 @@
 //! `eyot tools`: a toolset as a model is shown it.
 
-use crate::args::ToolsArgs;
+use crate::args::{GlobalArgs, ToolsArgs};
 use crate::errors::Failure;
 use crate::output::Output;
 use crate::provider;
 use crate::toolsets::toolsets;
 
-pub fn run(args: &ToolsArgs, output: Output) -> Result<u8, Failure> {
-    let capabilities = provider::capabilities();
+pub fn run(args: &ToolsArgs, global: &GlobalArgs) -> Result<u8, Failure> {
+    let output = Output::new(global);
+    let capabilities = provider::capabilities(global.provider.unwrap_or_default());
     let tools = toolsets(&[&args.toolset], args.workspace_options.as_ref(), &capabilities)?;
     match args.format.of_declarations() {
         Some(format) => output.value(&tools.schemas(format))?,

@@ -30,6 +30,7 @@ pub fn trials() -> Vec<Trial> {
         trial("what_happens_is_in_the_event_log_and_its_chain_holds", events),
         trial("a_sandbox_that_is_gone_frees_its_name", gone),
         trial("a_sandbox_that_a_listing_leaves_out_is_not_taken_for_gone", left_out),
+        trial("a_sandbox_that_another_provider_made_is_refused_and_keeps_its_name", anothers),
         trial("a_make_that_nobody_waits_for_any_more_is_finished", given_up),
     ]
 }
@@ -277,13 +278,14 @@ async fn gone() -> Result<(), Failed> {
     Ok(pool.close().await?)
 }
 
-/// A provider that can't read what it has just now, and so lists nothing.
-struct Shortsighted(Arc<dyn SandboxProvider>);
+/// A provider of this name that can't read what it has just now, and so lists nothing. Under another name than its own, it
+/// has none of the sandboxes.
+struct Shortsighted(Arc<dyn SandboxProvider>, &'static str);
 
 #[async_trait]
 impl SandboxProvider for Shortsighted {
     fn name(&self) -> &str {
-        self.0.name()
+        self.1
     }
 
     fn capabilities(&self) -> &Capabilities {
@@ -299,7 +301,10 @@ impl SandboxProvider for Shortsighted {
     }
 
     async fn open(&self, id_or_name: &str) -> eyot::Result<Created> {
-        self.0.open(id_or_name).await
+        match self.1 {
+            "native" => self.0.open(id_or_name).await,
+            _ => Err(eyot::Error::new(ErrorKind::NotFound, "there is no such sandbox")),
+        }
     }
 
     async fn list(&self) -> eyot::Result<Vec<SandboxInfo>> {
@@ -315,11 +320,27 @@ async fn left_out() -> Result<(), Failed> {
     let session = Session::new()?;
     let first = pool(&session, "p").await?;
     first.get("a").await?.write("kept", "x").await?;
-    let shortsighted = Arc::new(Shortsighted(session.provider()?));
+    let shortsighted = Arc::new(Shortsighted(session.provider()?, "native"));
     let engine = Engine::open(shortsighted, &folder(&session)).await?;
     ensure(engine.opened_with().is_empty() && engine.reconcile().await?.is_empty(), "it was put right")?;
     ensure(first.get("a").await?.read_text("kept").await? == "x", "it was made anew")?;
     Ok(first.close().await?)
+}
+
+async fn anothers() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let made = pool(&session, "p").await?;
+    made.get("a").await?.write("kept", "x").await?;
+    let other = Arc::new(Shortsighted(session.provider()?, "elsewhere"));
+    let other = Engine::open(other, &folder(&session)).await?.pool(options("p")?)?;
+    let used = other.get("a").await.map(drop);
+    for refused in [used, other.remove("a").await, other.sleep("a").await, other.close().await] {
+        let error = refused.err().ok_or("another provider's sandbox was used")?;
+        let names_both = error.to_string().contains("native made it, and this is elsewhere");
+        ensure(error.kind() == ErrorKind::Conflict && names_both, error)?;
+    }
+    ensure(made.get("a").await?.read_text("kept").await? == "x", "it was made anew")?;
+    Ok(made.close().await?)
 }
 
 async fn given_up() -> Result<(), Failed> {

@@ -10,6 +10,7 @@ use eyot_guest::protocol::container::{GUEST_DIR, GUEST_FILE, INIT, RUN_DIR};
 
 use super::labels::Record;
 use super::life::WRITABLE_HOME;
+use super::published::LOOPBACK;
 use super::{guest_volume, isolation, workspace};
 
 /// How large the directory of the guest's sockets may become, in bytes.
@@ -94,7 +95,7 @@ fn network(spec: &SandboxSpec) -> String {
 
 /// Each port on one of the Engine's choosing, on its host's loopback.
 fn port_bindings(ports: &[u16]) -> HashMap<String, Option<Vec<PortBinding>>> {
-    let binding = || PortBinding { host_ip: Some("127.0.0.1".to_owned()), host_port: Some(String::new()) };
+    let binding = || PortBinding { host_ip: Some(LOOPBACK.to_owned()), host_port: Some(String::new()) };
     ports.iter().map(|port| (format!("{port}/tcp"), Some(vec![binding()]))).collect()
 }
 

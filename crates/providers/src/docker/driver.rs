@@ -7,8 +7,9 @@ use bytes::Bytes;
 use eyot::{
     ByteRange, ByteStream, Capabilities, CreateDirOptions, Created, DirEntry, Error, ErrorKind, ExecRequest,
     Execution, FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult, Isolation, LiveProcesses, Log,
-    LogQuery, Place, ProcessId, ProcessInfo, RemoveOptions, Result, SandboxDriver, SandboxPath,
-    SandboxStatus, Signal, TarInOptions, TcpStream, Usage, WatchEvent, WatchOptions, WriteOptions,
+    LogQuery, Place, ProcessId, ProcessInfo, PublishedPort, RemoveOptions, Result, SandboxDriver,
+    SandboxPath, SandboxStatus, Signal, TarInOptions, TcpStream, Usage, WatchEvent, WatchOptions,
+    WriteOptions,
 };
 use eyot_guest::client::{Connection, Destroyer, GuestDriver, GuestDriverParts};
 use futures_util::TryStreamExt;
@@ -20,6 +21,7 @@ use super::destroy;
 use super::host::Host;
 use super::isolation::{self, Observed};
 use super::provider::capabilities;
+use super::published::published;
 
 /// A sandbox that answers.
 pub(crate) struct Ready {
@@ -257,6 +259,11 @@ impl SandboxDriver for DockerDriver {
 
     async fn dial(&self, port: u16) -> Result<Box<dyn TcpStream>> {
         self.guest().await?.dial(port).await
+    }
+
+    async fn published_ports(&self) -> Result<Vec<PublishedPort>> {
+        let ports = &self.running.record.spec.container.ports;
+        published(&self.host.engine, &self.running.container, ports).await
     }
 
     async fn usage(&self) -> Result<Usage> {

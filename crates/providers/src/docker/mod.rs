@@ -22,6 +22,7 @@ mod isolation;
 mod labels;
 mod life;
 mod provider;
+mod published;
 mod relay;
 mod sleep;
 mod sweep;
@@ -30,7 +31,7 @@ mod workspace;
 
 pub use engine::SandboxDockerUnavailable;
 pub use image::{DENO_IMAGE, NODE_IMAGE, PYTHON_IMAGE};
-pub use provider::{DockerOptions, DockerProvider, PublishedPort};
+pub use provider::{DockerOptions, DockerProvider, capabilities};
 
 /// The provider's name.
 const NAME: &str = "docker";

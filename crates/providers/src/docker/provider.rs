@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bollard::query_parameters::InspectContainerOptions;
 use eyot::{
     Capabilities, Capability, Created, Error, ErrorKind, Isolation, Result, SandboxInfo, SandboxProvider,
     SandboxSpec, ValidSpec,
@@ -48,17 +47,6 @@ impl DockerOptions {
     }
 }
 
-/// A port of a sandbox that the Engine publishes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PublishedPort {
-    /// The port inside.
-    pub port: u16,
-    /// The address on the Engine's host: always its loopback.
-    pub host: String,
-    /// The port there.
-    pub host_port: u16,
-}
-
 /// Makes sandboxes as containers of a Docker Engine. Cheap to share.
 #[doc(alias = "DockerSandbox")]
 pub struct DockerProvider {
@@ -94,33 +82,6 @@ impl DockerProvider {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
-    }
-
-    /// The ports that a sandbox asked to be published (`SandboxSpec::container.ports`), in that order.
-    ///
-    /// # Errors
-    /// `not_found`; `unavailable` when the Engine has not published one of them on its host's loopback, because the
-    /// sandbox does not run, say.
-    pub async fn published_ports(&self, id_or_name: &str) -> Result<Vec<PublishedPort>> {
-        let engine = &self.host.engine;
-        let found = find::find(engine, id_or_name).await?;
-        let inspected =
-            engine.client().await?.inspect_container(&found.container, None::<InspectContainerOptions>).await;
-        let inspected = inspected.map_err(|error| engine.failed("look at a sandbox's ports", error))?;
-        let published = inspected.network_settings.and_then(|settings| settings.ports).unwrap_or_default();
-        let of = |port: &u16| {
-            let bindings = published.get(&format!("{port}/tcp")).and_then(Option::as_ref)?;
-            let bound = bindings.iter().find(|bound| bound.host_ip.as_deref() == Some("127.0.0.1"))?;
-            let host_port = bound.host_port.as_deref()?.parse().ok()?;
-            Some(PublishedPort { port: *port, host: "127.0.0.1".to_owned(), host_port })
-        };
-        let missing = |port: &u16| {
-            Error::new(
-                ErrorKind::Unavailable,
-                format!("port {port} of sandbox `{id_or_name}` is not published now"),
-            )
-        };
-        found.record.spec.container.ports.iter().map(|port| of(port).ok_or_else(|| missing(port))).collect()
     }
 }
 
@@ -173,7 +134,7 @@ impl SandboxProvider for DockerProvider {
 }
 
 /// What its sandboxes can do.
-pub(crate) fn capabilities() -> Capabilities {
+pub fn capabilities() -> Capabilities {
     use Capability::{
         Append, Argv, AtomicWrite, Beneath, Deadlines, Dial, Glob, Grep, KillTree, LiveProcesses,
         NetworkHost, PersistentWorkspace, Processes, Pty, RangedRead, Reopen, Shell, Signals, Sleep,

@@ -120,7 +120,7 @@ async fn anvia_a_port_is_published_on_loopback_alone_and_in_the_order_of_the_req
     let mut wanted = SandboxSpec { network: NetworkMode::Bridge, ..spec(DEBIAN) };
     wanted.container.ports = vec![8001, 8000];
     with_sandbox(&engine, wanted, async |sandbox| {
-        let published = engine.provider.published_ports(sandbox.name().as_str()).await?;
+        let published = sandbox.published_ports().await?;
         ensure_eq!(published.iter().map(|one| one.port).collect::<Vec<_>>(), [8001, 8000]);
         for one in &published {
             let bound = docker(&["port", &format!("eyot-{}", sandbox.name()), &format!("{}/tcp", one.port)])?;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::member::Up;
 use super::wake::start_services;
 use super::{PoolCreate, PoolOptions, SandboxPool, TRIES};
+use crate::engine::refuse_anothers;
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::EventKind;
 use crate::sandbox::Sandbox;
@@ -47,6 +48,7 @@ impl SandboxPool {
                 Begun::Making(row) => return Ok((self.make(*row, spec).await?, true)),
                 Begun::There(row) => *row,
             };
+            refuse_anothers(self.provider().as_ref(), &row)?;
             if row.state == RowState::Removing && row.owner == Some(Owner::this_process()?) {
                 // A removal that is under way here, or that failed: two may finish one.
                 self.inner

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::files::TarInOptions;
 use crate::path::Place;
 use crate::process::{LiveProcesses, Usage};
+use crate::published::PublishedPort;
 use crate::search::{GlobOptions, GlobResult, GrepOptions, GrepResult};
 
 impl Sandbox {
@@ -75,6 +76,16 @@ impl Sandbox {
             return Err(Error::invalid("port", "must be from 1 to 65535, not 0"));
         }
         self.driver().dial(port).await.map_err(self.failed("connect to port", port))
+    }
+
+    /// Where the ports are that the spec's `container.ports` asks to be published, in that order. Without any there is
+    /// nothing to ask, whatever the provider; `unavailable` while one of them is not published.
+    pub async fn published_ports(&self) -> Result<Vec<PublishedPort>> {
+        self.check_alive()?;
+        match self.info().spec.container.ports.is_empty() {
+            true => Ok(Vec::new()),
+            false => self.driver().published_ports().await,
+        }
     }
 
     /// What the sandbox uses now.

@@ -18,7 +18,8 @@ use crate::toolsets::toolsets;
 
 pub async fn run(args: McpArgs, context: &Context) -> Result<u8, Failure> {
     let names: Vec<&str> = args.toolset.iter().map(String::as_str).collect();
-    let tools = toolsets(&names, args.workspace_options.as_ref(), &provider::capabilities())?;
+    let tools =
+        toolsets(&names, args.workspace_options.as_ref(), &provider::capabilities(context.place.kind))?;
     let options = pool_options(&args, &context.config)?;
     let engine = context.engine().await?;
     let server = McpServer::new(tools, pools(args.pool.as_ref(), engine, options)?)?;
