@@ -148,9 +148,16 @@ pub(crate) fn is_absent(error: &EngineError) -> bool {
     matches!(error, EngineError::DockerResponseServerError { status_code: 404, .. })
 }
 
-/// The status of an answer that says that the thing's state is in the way: a name in use, a removal in progress.
+/// Whether an answer says that the thing's state is in the way: a name in use, a removal in progress. Podman has no status for
+/// a name in use, only words.
 pub(crate) fn is_conflict(error: &EngineError) -> bool {
-    matches!(error, EngineError::DockerResponseServerError { status_code: 409, .. })
+    match error {
+        EngineError::DockerResponseServerError { status_code: 409, .. } => true,
+        EngineError::DockerResponseServerError { status_code: 500, message } => {
+            message.contains("name is already in use")
+        }
+        _ => false,
+    }
 }
 
 fn kind_of(status: u16, message: &str) -> ErrorKind {
@@ -214,6 +221,16 @@ mod tests {
         let engine = Engine::new(Some("unix:///nowhere".to_owned()));
         let error = EngineError::DockerResponseServerError { status_code, message: message.to_owned() };
         engine.failed("make a container", error)
+    }
+
+    #[test]
+    fn a_name_in_use_is_a_conflict_by_dockers_status_and_by_podmans_words() {
+        let answer = |status_code, message: &str| {
+            is_conflict(&EngineError::DockerResponseServerError { status_code, message: message.to_owned() })
+        };
+        assert!(answer(409, "Conflict"));
+        assert!(answer(500, "the container name \"a\" is already in use by b: that name is already in use"));
+        assert!(!answer(500, "address already in use"));
     }
 
     #[test]
