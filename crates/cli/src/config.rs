@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use eyot::{PoolOptions, PoolQuotas, SandboxName, SandboxSpec};
+use eyot::{PoolOptions, PoolQuotas, PullPolicy, SandboxName, SandboxSpec};
 use eyot_image::pull::PullOptions;
 use serde::Deserialize;
 
-use crate::args::{NetworkArg, ProviderArg};
+use crate::args::{NetworkArg, ProviderArg, parse_pull};
 use crate::durations;
 use crate::errors::{Failure, USAGE};
 
@@ -45,6 +45,8 @@ pub struct Registries {
     pub mirrors: BTreeMap<String, Vec<String>>,
     /// Whether registries on this host's loopback are spoken to without TLS; by default they are.
     pub plain_http_on_loopback: Option<bool>,
+    /// Whether a Docker Engine is asked for images before a registry; by default it is.
+    pub docker_engine: Option<bool>,
 }
 
 impl Registries {
@@ -60,7 +62,8 @@ impl Registries {
         let mut mirrors = below.mirrors;
         mirrors.extend(self.mirrors);
         let plain_http_on_loopback = self.plain_http_on_loopback.or(below.plain_http_on_loopback);
-        Self { mirrors, plain_http_on_loopback }
+        let docker_engine = self.docker_engine.or(below.docker_engine);
+        Self { mirrors, plain_http_on_loopback, docker_engine }
     }
 }
 
@@ -70,6 +73,8 @@ impl Registries {
 pub struct Defaults {
     /// As `--image`.
     pub image: Option<String>,
+    /// As `--pull`.
+    pub pull: Option<PullPolicy>,
     /// As `--net`.
     pub net: Option<NetworkArg>,
     /// As `--user`.
@@ -92,6 +97,15 @@ pub struct Defaults {
     pub ttl: Option<Span>,
     /// As `--idle-timeout`, with its unit.
     pub idle_timeout: Option<Span>,
+}
+
+/// What a spec names.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Named {
+    /// Its network.
+    pub network: bool,
+    /// When its image is fetched.
+    pub pull: bool,
 }
 
 /// A duration in milliseconds, written with its unit.
@@ -161,6 +175,7 @@ impl Config {
     fn from_env(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
         let defaults = Defaults {
             image: lookup("EYOT_IMAGE"),
+            pull: lookup("EYOT_PULL").map(|text| pull("EYOT_PULL", &text)).transpose()?,
             net: lookup("EYOT_NET").map(|text| network("EYOT_NET", &text)).transpose()?,
             user: lookup("EYOT_USER"),
             memory_mib: variable(&lookup, "EYOT_MEMORY_MIB")?,
@@ -189,7 +204,10 @@ impl Config {
             defaults,
             quotas,
             images: BTreeMap::new(),
-            registries: Registries::default(),
+            registries: Registries {
+                docker_engine: variable(&lookup, "EYOT_DOCKER_ENGINE")?,
+                ..Registries::default()
+            },
         })
     }
 
@@ -214,6 +232,7 @@ impl Defaults {
     fn over(self, below: Self) -> Self {
         Self {
             image: self.image.or(below.image),
+            pull: self.pull.or(below.pull),
             net: self.net.or(below.net),
             user: self.user.or(below.user),
             memory_mib: self.memory_mib.or(below.memory_mib),
@@ -228,8 +247,9 @@ impl Defaults {
         }
     }
 
-    /// Fills what the spec leaves open.
-    pub fn fill(&self, spec: &mut SandboxSpec, network_is_set: bool) {
+    /// Fills what the spec leaves open. What has a default that is a value like others can't be seen in it: `set` says
+    /// which of those it names.
+    pub fn fill(&self, spec: &mut SandboxSpec, set: Named) {
         let limits = &mut spec.limits;
         limits.memory_mib = limits.memory_mib.or(self.memory_mib);
         limits.cpus = limits.cpus.or(self.cpus);
@@ -243,8 +263,11 @@ impl Defaults {
         lifecycle.idle_timeout_ms = lifecycle.idle_timeout_ms.or(self.idle_timeout.map(|span| span.0));
         spec.image = spec.image.take().or_else(|| self.image.clone());
         spec.user = spec.user.take().or_else(|| self.user.clone());
-        if let Some(network) = self.net.filter(|_| !network_is_set) {
+        if let Some(network) = self.net.filter(|_| !set.network) {
             spec.network = network.into();
+        }
+        if let Some(pull) = self.pull.filter(|_| !set.pull) {
+            spec.container.pull = pull;
         }
     }
 }
@@ -270,6 +293,10 @@ where
 fn network(name: &str, text: &str) -> Result<NetworkArg, Failure> {
     NetworkArg::from_str(text, false)
         .map_err(|_| wrong_variable(name, text, &"use none, egress, bridge or host"))
+}
+
+fn pull(name: &str, text: &str) -> Result<PullPolicy, Failure> {
+    parse_pull(text).map_err(|reason| wrong_variable(name, text, &reason))
 }
 
 fn wrong_variable(name: &str, text: &str, reason: &dyn std::fmt::Display) -> Failure {

@@ -1,12 +1,15 @@
 //! What every command that touches sandboxes needs: the provider, the configuration, the form of the output.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use eyot::{Engine, Error, ErrorKind, Sandbox, SandboxName, SandboxPool, SandboxProvider, SandboxSpec};
+use eyot_image::ImageName;
 
 use crate::args::GlobalArgs;
-use crate::config::Config;
+use crate::bars::progress;
+use crate::config::{Config, Named};
 use crate::errors::Failure;
 use crate::output::Output;
 use crate::provider::{self, Place, Simulated};
@@ -34,14 +37,20 @@ impl Context {
         Ok(Self {
             output: Output::new(global),
             config,
-            place: Place { state, simulated, kind },
+            place: Place { state, simulated, kind, images: None },
             verbose: global.verbose > 0,
         })
     }
 
-    /// The provider. Opening it touches the state folder, so that is done as late as possible.
+    /// The provider. Opening it touches the state folder, so that is done as late as possible. Whoever calls us names the
+    /// image, and may fetch what they could pull by hand.
     pub fn provider(&self) -> Result<Arc<dyn SandboxProvider>, Failure> {
-        Ok(provider::open(&self.place, provider::Makes::One)?)
+        Ok(provider::open(&self.place_with_images(None), provider::Makes::One)?)
+    }
+
+    fn place_with_images(&self, only: Option<BTreeSet<ImageName>>) -> Place {
+        let sources = provider::image_sources(&self.config.registries, only, progress(self.output));
+        Place { images: Some(sources), ..self.place.clone() }
     }
 
     /// The pool of this name. What the configuration says of sandboxes holds for its own.
@@ -52,13 +61,21 @@ impl Context {
     /// The same of an engine that is open already.
     pub fn pool_of(&self, engine: &Engine, name: SandboxName) -> Result<SandboxPool, Failure> {
         let mut template = SandboxSpec::default();
-        self.config.defaults.fill(&mut template, false);
+        self.config.defaults.fill(&mut template, Named::default());
         Ok(engine.pool(self.config.pool(name, template))?)
     }
 
     /// The pools of the state folder, with what a killed process has left put right.
     pub async fn engine(&self) -> Result<Engine, Failure> {
-        let provider = provider::open(&self.place, provider::Makes::Many)?;
+        self.engine_for(None).await
+    }
+
+    /// The same for whoever serves models, with pools whose sandboxes are of `image` by default. Models name images too: what
+    /// is fetched for them is this one, and what the configuration names.
+    pub async fn engine_for(&self, image: Option<&str>) -> Result<Engine, Failure> {
+        let configured = self.config.images.values().chain(&self.config.defaults.image).map(String::as_str);
+        let named = configured.chain(image).filter_map(|name| ImageName::parse(name).ok()).collect();
+        let provider = provider::open(&self.place_with_images(Some(named)), provider::Makes::Many)?;
         Ok(Engine::open(provider, &self.state_folder()).await?)
     }
 

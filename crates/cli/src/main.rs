@@ -3,6 +3,7 @@
 
 mod args;
 mod attach;
+mod bars;
 mod bench;
 mod commands;
 mod config;

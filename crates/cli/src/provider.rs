@@ -1,16 +1,18 @@
 //! Where sandboxes come from. This is the only file that knows which provider there is.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use eyot::{Capabilities, Error, Result, SandboxProvider};
-use eyot_image::{ImageStore, Use};
+use eyot_image::{ImageName, ImageSource, ImageStore, Progress, Use};
 use eyot_native::host;
-use eyot_native::{NativeOptions, NativeProvider, default_state_dir};
-use eyot_providers::docker::{DockerOptions, DockerProvider};
+use eyot_native::{ImageSources, NativeOptions, NativeProvider, default_state_dir};
+use eyot_providers::docker::{DockerOptions, DockerProvider, EngineImages};
 use serde::Deserialize;
 
 use crate::args::ProviderArg;
+use crate::config::Registries;
 
 /// How many sandboxes a command makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub struct Place {
     pub simulated: Simulated,
     /// Which provider. Docker's sandboxes are the Engine's, whatever the state folder.
     pub kind: ProviderArg,
+    /// Where native's images come from that the state folder has not.
+    pub images: Option<Arc<ImageSources>>,
 }
 
 /// What a test takes for true: see `NativeOptions`.
@@ -62,6 +66,7 @@ impl Place {
         if let Some(state) = &self.state {
             options.state = state.clone();
         }
+        options.images = self.images.clone();
         options.simulated = self.simulated.facts.clone();
         options.fail_step = self.simulated.fail_step.clone();
         options
@@ -87,6 +92,23 @@ pub fn capabilities(kind: ProviderArg) -> Capabilities {
 /// The images of a state folder.
 pub fn images(state: &Path) -> ImageStore {
     eyot_native::image_store(state)
+}
+
+/// Those of the Docker Engine.
+pub fn engine_images() -> EngineImages {
+    EngineImages::new(None)
+}
+
+/// Where images come from that a state folder has not, as it is configured. `only`: for these names and no others.
+pub fn image_sources(
+    registries: &Registries,
+    only: Option<BTreeSet<ImageName>>,
+    progress: Arc<dyn Progress>,
+) -> Arc<ImageSources> {
+    let engine = registries.docker_engine.unwrap_or(true);
+    let engine = engine.then(|| Arc::new(engine_images()) as Arc<dyn ImageSource>);
+    let registry = eyot_image::pull::Registries(registries.pull_options());
+    Arc::new(ImageSources::new(engine, Some(Arc::new(registry)), only, progress))
 }
 
 /// Which sandboxes are made over them.

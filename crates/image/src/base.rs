@@ -55,7 +55,7 @@ impl ImageStore {
         let folder = tempfile::tempdir_in(self.incoming()).map_err(crate::failure::failed(what.as_str()))?;
         let tarball = folder.path().join("rootfs.tar");
         run(&what, &suite, options, &tarball)?;
-        let options = ImportOptions { name: Some(name.clone()) };
+        let options = ImportOptions { name: Some(name.clone()), ..ImportOptions::default() };
         let mut images = self.import(&tarball, &options, progress)?;
         images.pop().ok_or_else(|| Error::new(ErrorKind::Internal, format!("{what}: nothing was imported")))
     }

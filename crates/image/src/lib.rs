@@ -1,7 +1,7 @@
 //! Eyot's image store: what a reference such as `node:22` stands for, kept in a folder that several processes share.
 //!
-//! An image gets in by [`ImageStore::import`] (an OCI layout, a `docker save` archive, a tarball of a root file system)
-//! or, with the feature `pull`, from a registry. Its blobs are kept as an OCI image layout, every digest checked while the
+//! An image gets in by [`ImageStore::import`] (an OCI layout, a `docker save` archive, a tarball of a root file system), from
+//! an [`ImageSource`] or, with the feature `pull`, from a registry. Its blobs are kept as an OCI image layout, every digest checked while the
 //! bytes pass; each layer is unpacked once, by its diff-id, into a folder that sandboxes take as a read-only layer of an
 //! overlay. Archives are hostile input: see [`unpack`].
 //!
@@ -25,6 +25,7 @@ pub mod pull;
 mod reference;
 mod remove;
 mod resolve;
+mod source;
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -42,4 +43,5 @@ pub use progress::{NoProgress, Progress};
 pub use reference::ImageName;
 pub use remove::remove_tree;
 pub use resolve::ResolvedImage;
+pub use source::ImageSource;
 pub use store::ImageStore;

@@ -166,6 +166,9 @@ impl TestImage {
             let mut header = Header::new_gnu();
             header.set_size(bytes.len() as u64);
             header.set_mode(0o644);
+            header.set_uid(0);
+            header.set_gid(0);
+            header.set_mtime(1_000_000_000);
             tar.append_data(&mut header, name, bytes)
         };
         let config = self.config_blob();

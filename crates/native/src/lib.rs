@@ -70,7 +70,7 @@ pub use image::unpack_for_fuzzing;
 #[cfg(feature = "provider")]
 pub use cgroup::{CgroupCause, CgroupController, CgroupSupport};
 #[cfg(feature = "provider")]
-pub use image::{image_store, image_uses};
+pub use image::{ImageSources, image_store, image_uses};
 #[cfg(feature = "provider")]
 #[doc(hidden)]
 pub use plan::step_names;

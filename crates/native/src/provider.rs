@@ -7,8 +7,8 @@ use std::task::Poll;
 
 use async_trait::async_trait;
 use eyot::{
-    Capabilities, Capability, ContainerSpec, Created, Error, ErrorKind, Isolation, NetworkMode, Result,
-    SandboxId, SandboxInfo, SandboxName, SandboxOperationUnsupported, SandboxProvider, SandboxSpec,
+    Capabilities, Capability, ContainerSpec, Created, Error, ErrorKind, Isolation, NetworkMode, PullPolicy,
+    Result, SandboxId, SandboxInfo, SandboxName, SandboxOperationUnsupported, SandboxProvider, SandboxSpec,
     ValidSpec,
 };
 use eyot_guest::client::{Connection, GuestDriver, GuestDriverParts, Meter};
@@ -20,7 +20,7 @@ use crate::destroy::{Guest, destroy, sweep};
 use crate::disk::Disks;
 use crate::egress;
 use crate::host::{self, SetupFailure};
-use crate::image::ImageCache;
+use crate::image::{ImageCache, ImageSources, image_store, is_absent};
 use crate::launcher::client::Launcher;
 use crate::maker::{Maker, preview, support};
 use crate::owner::{GroupMeter, Owner, verdict};
@@ -39,6 +39,8 @@ pub struct NativeOptions {
     /// for a program that makes one and ends; slower, and with the sandboxes' first processes as children of its own,
     /// for a server.
     pub in_process: bool,
+    /// Where images come from that the state folder's store does not have; by default from nowhere.
+    pub images: Option<Arc<ImageSources>>,
     /// For tests of failing closed: the step of the set-up with this name fails in every create.
     #[doc(hidden)]
     pub fail_step: Option<String>,
@@ -50,7 +52,7 @@ pub struct NativeOptions {
 
 impl Default for NativeOptions {
     fn default() -> Self {
-        Self { state: default_state_dir(), in_process: false, fail_step: None, simulated: None }
+        Self { state: default_state_dir(), in_process: false, images: None, fail_step: None, simulated: None }
     }
 }
 
@@ -68,6 +70,7 @@ pub(crate) struct Host {
     simulated: Option<serde_json::Value>,
     launcher: OnceLock<Launcher>,
     images: ImageCache,
+    sources: Option<Arc<ImageSources>>,
     disks: Disks,
     egress: egress::Program,
     swept: OnceLock<()>,
@@ -91,6 +94,7 @@ impl NativeProvider {
             simulated: options.simulated,
             launcher,
             images,
+            sources: options.images,
             disks: Disks::default(),
             egress: egress::Program::default(),
             swept,
@@ -133,6 +137,34 @@ impl NativeProvider {
     ) -> Result<T> {
         let host = Arc::clone(&self.host);
         on_blocking_thread(move || work(&host)).await
+    }
+
+    async fn make(&self, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
+        let spec = spec.clone();
+        let _turn = self.host.turns.acquire().await;
+        self.blocking(move |host| {
+            host.maker().and_then(|maker| maker.make(&spec)).map_err(|error| host.explained(error))
+        })
+        .await
+    }
+
+    fn refuse_pull_from_nowhere(&self, spec: &ValidSpec) -> Result<()> {
+        match (&self.host.sources, spec.spec().container.pull) {
+            (None, PullPolicy::Always) => {
+                Err(SandboxOperationUnsupported::new("create", crate::NAME, &["container.pull: always"])
+                    .into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Brings the image of a spec into the store, if it may be; whether it is there now.
+    async fn fetch_image(&self, spec: &ValidSpec) -> Result<bool> {
+        let spec = spec.spec();
+        let (Some(sources), Some(name)) = (&self.host.sources, &spec.image) else { return Ok(false) };
+        let store = image_store(self.host.state.root());
+        let fetched = sources.fetch(&store, name, spec.container.pull).await;
+        fetched.map_err(|error| error.context("create sandbox"))
     }
 
     /// Shakes hands with the guest of a sandbox that was made or woken, and adopts it.
@@ -404,14 +436,14 @@ impl SandboxProvider for NativeProvider {
 
     async fn create(&self, spec: &ValidSpec) -> Result<Created> {
         refuse_what_native_cannot(spec)?;
-        let spec = spec.clone();
-        let turn = self.host.turns.acquire().await;
-        let made = self
-            .blocking(move |host| {
-                host.maker().and_then(|maker| maker.make(&spec)).map_err(|error| host.explained(error))
-            })
-            .await;
-        drop(turn);
+        self.refuse_pull_from_nowhere(spec)?;
+        if spec.spec().container.pull == PullPolicy::Always {
+            self.fetch_image(spec).await?;
+        }
+        let made = match self.make(spec).await {
+            Err(error) if is_absent(&error) && self.fetch_image(spec).await? => self.make(spec).await,
+            made => made,
+        };
         let (unfinished, stream) = made?;
         self.complete(unfinished, stream).await
     }
@@ -514,6 +546,11 @@ pub fn capabilities() -> Capabilities {
     Capabilities::new(always.into_iter().chain(users))
 }
 
+/// What a spec without a container engine may say.
+fn all_but_pull(spec: &ValidSpec) -> ContainerSpec {
+    ContainerSpec { pull: spec.spec().container.pull, ..ContainerSpec::default() }
+}
+
 /// Refuses, before anything is made, what a spec asks for and native does not do.
 fn refuse_what_native_cannot(spec: &ValidSpec) -> Result<()> {
     let refuse =
@@ -521,7 +558,7 @@ fn refuse_what_native_cannot(spec: &ValidSpec) -> Result<()> {
     let security = &spec.spec().security;
     let drops_all = security.drop_capabilities.iter().any(|name| name.eq_ignore_ascii_case("all"));
     match () {
-        () if spec.spec().container != ContainerSpec::default() => refuse("container"),
+        () if spec.spec().container != all_but_pull(spec) => refuse("container"),
         () if spec.spec().network == NetworkMode::Bridge => refuse("network: bridge"),
         () if !security.no_new_privileges => refuse("security.no_new_privileges: false"),
         () if !drops_all => refuse("security.drop_capabilities without ALL"),

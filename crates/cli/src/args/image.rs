@@ -10,6 +10,7 @@ Examples:
   eyot image pull node:22                      from a registry
   eyot image import app.tar                    what `docker save` or `skopeo copy` wrote
   eyot image import rootfs.tar.zst --name base:12
+  eyot image import docker://app:1             from the Docker Engine at DOCKER_HOST or the usual socket
   eyot image build-base --name py:3 -p python3 a Debian of your own
   eyot image ls
   eyot run --image node:22 -- node -e 'console.log(6 * 7)'
@@ -30,7 +31,7 @@ pub struct ImageArgs {
 /// What to do with images.
 #[derive(Debug, Subcommand)]
 pub enum ImageCommand {
-    /// Take images from a file or a folder: an OCI layout, a `docker save` archive, a rootfs tarball
+    /// Take images from a file, a folder or a Docker Engine: an OCI layout, a `docker save` archive, a rootfs tarball
     Import(ImportArgs),
     /// Get images from a registry
     Pull(PullArgs),
@@ -58,12 +59,28 @@ pub enum ImageCommand {
 /// `eyot image import`
 #[derive(Debug, Args)]
 pub struct ImportArgs {
-    /// A tarball (plain, gzip or zstd) or a folder
-    #[arg(value_name = "FILE|DIR")]
-    pub source: PathBuf,
+    /// A tarball (plain, gzip or zstd), a folder, or an image of the Docker Engine, such as docker://node:22
+    #[arg(value_name = "FILE|DIR|docker://IMAGE", value_parser = parse_source)]
+    pub source: ImportSource,
     /// What the image is to be called; a rootfs tarball has no name of its own
     #[arg(long, value_name = "IMAGE", value_parser = parse_image)]
     pub name: Option<ImageName>,
+}
+
+/// Where an image is imported from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ImportSource {
+    /// A file or a folder.
+    Path(PathBuf),
+    /// An image of the Docker Engine at `DOCKER_HOST`, else at the usual socket.
+    Engine(ImageName),
+}
+
+fn parse_source(text: &str) -> Result<ImportSource, eyot::Error> {
+    match text.strip_prefix("docker://") {
+        Some(name) => ImageName::parse(name).map(ImportSource::Engine),
+        None => Ok(ImportSource::Path(PathBuf::from(text))),
+    }
 }
 
 /// `eyot image pull`

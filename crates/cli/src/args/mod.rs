@@ -28,7 +28,7 @@ pub use events::EventsArgs;
 pub use exec::{ExecArgs, RunArgs, ShArgs, TerminalArgs};
 pub use files::{CpArgs, GlobArgs, GrepArgs, ReadArgs, WatchArgs, WriteArgs};
 pub use host::{DoctorArgs, VerifyArgs};
-pub use image::{BuildBaseArgs, ImageArgs, ImageCommand, ImportArgs, PullArgs};
+pub use image::{BuildBaseArgs, ImageArgs, ImageCommand, ImportArgs, ImportSource, PullArgs};
 pub use mcp::{McpAccessArgs, McpArgs};
 pub use net::NetArgs;
 pub use pool::{MembersArgs, PoolArgs, PoolCommand, PoolCreateArgs};
@@ -38,7 +38,7 @@ pub use shell_support::{CompletionsArgs, ManArgs};
 pub use side::Side;
 pub use tools::{BrowseArgs, CallArgs, ToolsArgs, TransferArgs, WorkspaceOptionsArg};
 pub use top::{TopArgs, TopSort};
-pub use values::{NetworkArg, ProviderArg, resolve_env};
+pub use values::{NetworkArg, ProviderArg, parse_pull, resolve_env};
 
 const EXAMPLES: &str = "\
 Examples:

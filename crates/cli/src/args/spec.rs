@@ -15,7 +15,7 @@ use super::values::{
     EnvArg, NetworkArg, parse_env, parse_env_file, parse_extra_host, parse_file, parse_mount, parse_on_idle,
     parse_pair, parse_pull, parse_requirement, resolve_env,
 };
-use crate::config::Defaults;
+use crate::config::{Defaults, Named};
 use crate::durations;
 use crate::errors::Failure;
 
@@ -114,7 +114,7 @@ pub struct SpecArgs {
     /// A directory in the new working directory
     #[arg(long, value_name = "PATH")]
     pub dir: Vec<String>,
-    /// With docker, when the image is fetched: missing, always or never [default: missing]
+    /// When the image is fetched: missing, always or never [default: missing]
     #[arg(long, value_name = "WHEN", value_parser = parse_pull)]
     pub pull: Option<PullPolicy>,
     /// With docker, the Engine's runtime, such as runsc
@@ -139,13 +139,16 @@ impl SpecArgs {
     pub fn to_spec(&self, defaults: &Defaults) -> Result<SandboxSpec, Failure> {
         let file = self.spec.as_deref().map(read_spec).transpose()?.unwrap_or_default();
         let mut spec = file.spec;
-        let network_is_set = file.names_network || self.net.is_some();
+        let set = Named {
+            network: file.named.network || self.net.is_some(),
+            pull: file.named.pull || self.pull.is_some(),
+        };
         self.set_what_it_is(&mut spec);
         self.set_limits(&mut spec);
         self.set_container(&mut spec.container);
         spec.env.extend(self.environment()?);
         self.add_manifest(&mut spec)?;
-        defaults.fill(&mut spec, network_is_set);
+        defaults.fill(&mut spec, set);
         spec.clone().validate().map_err(|error| Failure::with_code(error, crate::errors::USAGE))?;
         Ok(spec)
     }
@@ -229,7 +232,7 @@ fn replace<T: Clone>(field: &mut Option<T>, flag: &Option<T>) {
 #[derive(Default)]
 struct SpecFile {
     spec: SandboxSpec,
-    names_network: bool,
+    named: Named,
 }
 
 fn read_spec(path: &Path) -> Result<SpecFile, Failure> {
@@ -239,7 +242,8 @@ fn read_spec(path: &Path) -> Result<SpecFile, Failure> {
     let wrong = |error: serde_json::Error| Failure::usage(format!("the spec `{shown}` is wrong: {error}"));
     let spec = serde_json::from_str(&text).map_err(wrong)?;
     let value: serde_json::Value = serde_json::from_str(&text).map_err(wrong)?;
-    Ok(SpecFile { spec, names_network: value.get("network").is_some() })
+    let named = |field: &str| value.pointer(field).is_some();
+    Ok(SpecFile { spec, named: Named { network: named("/network"), pull: named("/container/pull") } })
 }
 
 fn parse_name(text: &str) -> Result<SandboxName, String> {

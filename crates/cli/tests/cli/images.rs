@@ -59,7 +59,7 @@ fn what_is_no_image_and_what_has_no_name_is_refused_with_what_to_do() {
     );
     assert_eq!(machine.run(&["image", "import", &layout, "--name", "UP"]).code, Some(2));
     assert!(machine.run(&["image", "rm", "absent"]).failure(125).contains("eyot image ls"));
-    let absent = machine.run(&["run", "--image", "node:22", "--", "true"]);
+    let absent = machine.run(&["run", "--image", "node:22", "--pull", "never", "--", "true"]);
     assert!(absent.failure(125).contains("eyot image pull node:22"));
     assert_eq!(machine.run(&["image", "ls", "-q"]).success(), "");
 }

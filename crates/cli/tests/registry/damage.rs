@@ -4,7 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::process::Command;
 
-use eyot_image::testing::{TestImage, TestLayer};
+use eyot_image::testing::{Packing, TestImage, TestLayer};
 
 use crate::Case;
 use crate::machine::{Machine, Ran};
@@ -17,11 +17,19 @@ pub fn trials() -> Vec<Case> {
         ("a_part_that_was_damaged_here_is_thrown_away_and_the_next_pull_succeeds", damaged_part),
         ("a_hostile_layer_is_refused_by_name", hostile),
         ("a_registry_that_is_not_there_and_an_image_that_is_not_are_told_apart", absent),
-        ("a_disk_that_is_full_is_said_and_leaves_no_image", full),
+        ("a_disk_that_is_full_in_a_pull_is_said_and_leaves_nothing_that_prune_does_not_find", full),
     ]
 }
 
-fn kind(ran: &Ran) -> String {
+/// Those that need no registry.
+pub fn import_trials() -> Vec<Case> {
+    vec![
+        ("a_disk_that_is_full_in_an_import_is_said_and_leaves_nothing_that_prune_does_not_find", full_import),
+        ("an_archive_of_docker_save_that_is_damaged_is_refused_and_nothing_of_it_kept", damaged_archive),
+    ]
+}
+
+pub fn kind(ran: &Ran) -> String {
     let last = ran.stderr.lines().last().unwrap_or_default();
     let value: serde_json::Value =
         serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
@@ -83,26 +91,81 @@ fn absent() {
     assert_tidy(&machine);
 }
 
-/// In a mount namespace of its own, as root; an ordinary user makes one with a user namespace.
-fn full() {
-    let (registry, machine) = (Registry::new(), Machine::new());
-    registry.push(&image(), "app:1");
+/// A call on a disk of 600 KiB that is nobody else's, and what is left there then: the names of images, and after a prune all
+/// that lies in the store's folders. In a mount namespace of its own, as root; an ordinary user makes one with a user namespace.
+fn on_a_small_disk(machine: &Machine, arguments: &[&str]) -> Ran {
     fs::create_dir_all(machine.state()).unwrap();
-    let pull = machine.command(&["--json", "image", "pull", &registry.name("app:1")]);
-    let eyot = pull.get_program().to_owned();
     let script = r#"
         mount -t tmpfs -o size=600k,mode=700 none "$EYOT_STATE" || exit 99
-        "$0" --json image pull "$1"; echo "code $?"
-        "$0" image ls -q; ls "$EYOT_STATE/images/layers" | wc -l"#;
+        "$0" --json "$@"; echo "code $?"
+        "$0" image ls -q; ls -A "$EYOT_STATE/images/incoming"
+        "$0" -q image prune; cd "$EYOT_STATE/images" && ls -A blobs/sha256 layers diffs incoming"#;
+    let eyot = machine.command(&[]).get_program().to_owned();
     let mut inside = Command::new("unshare");
     inside.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]);
-    inside.arg(eyot).arg(registry.name("app:1")).env_clear();
+    inside.arg(eyot).args(arguments).env_clear();
     inside
         .env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin")
         .env("HOME", machine.path("home"))
         .env("EYOT_STATE", machine.state());
-    let ran = Ran::from(inside.output().unwrap());
-    assert_eq!(kind(&ran), "quota", "{ran:?}");
+    Ran::from(inside.output().unwrap())
+}
+
+const NOTHING_LEFT: &str = "code 125\nblobs/sha256:\n\ndiffs:\n\nincoming:\n\nlayers:\n";
+
+fn assert_full(ran: &Ran) {
+    assert_eq!(kind(ran), "quota", "{ran:?}");
     assert!(ran.stderr.contains("eyot image prune"), "{ran:?}");
-    assert!(ran.text().starts_with("code 125\n") && !ran.text().contains("app:1"), "{ran:?}");
+    assert_eq!(ran.text(), NOTHING_LEFT, "{ran:?}");
+}
+
+fn full() {
+    let (registry, machine) = (Registry::new(), Machine::new());
+    registry.push(&image(), "app:1");
+    let name = registry.name("app:1");
+    assert_full(&on_a_small_disk(&machine, &["image", "pull", &name]));
+    assert_full(&on_a_small_disk(&machine, &["create", "--image", &name]));
+}
+
+/// Each is refused while something else is being written: a file of a layout, of a tarball, what a tarball unpacks to.
+fn full_import() {
+    let machine = Machine::new();
+    let path = |name: &str| machine.path_text(name);
+    let zstd = TestImage { packing: Packing::Zstd, ..image() };
+    image().write_layout(&machine.path("layout"), Some("app:1")).unwrap();
+    zstd.write_layout(&machine.path("packed"), Some("app:1")).unwrap();
+    image().write_docker_archive(&machine.path("saved.tar"), &["app:1"]).unwrap();
+    let zeros = TestLayer::default().file("bin/zeros", vec![0; 1 << 20]).bytes();
+    machine.write("rootfs.tar", &zeros);
+    for source in ["layout", "packed", "saved.tar"] {
+        assert_full(&on_a_small_disk(&machine, &["image", "import", &path(source)]));
+    }
+    assert_full(&on_a_small_disk(&machine, &["image", "import", &path("rootfs.tar"), "--name", "app:1"]));
+}
+
+/// What `docker save` wrote names no layer by a digest: what is in it is.
+fn damaged_archive() {
+    let machine = Machine::new();
+    let file = machine.path("saved.tar");
+    fs::create_dir_all(machine.path("home")).unwrap();
+    image().write_docker_archive(&file, &["app:1"]).unwrap();
+    let whole = fs::read(&file).unwrap();
+    let changes: [fn(&mut Vec<u8>); 2] = [
+        |bytes| {
+            let within = bytes.len() / 2;
+            bytes[within] ^= 1;
+        },
+        |bytes| bytes.truncate(bytes.len() / 2),
+    ];
+    for change in changes {
+        let mut bytes = whole.clone();
+        change(&mut bytes);
+        fs::write(&file, bytes).unwrap();
+        let ran = machine.run(&["--json", "image", "import", &machine.path_text("saved.tar")]);
+        assert_eq!(kind(&ran), "invalid", "{ran:?}");
+        assert_eq!(machine.run(&["image", "ls", "-q"]).success(), "");
+        assert_tidy(&machine);
+    }
+    fs::write(&file, whole).unwrap();
+    assert_eq!(machine.run(&["image", "import", &machine.path_text("saved.tar")]).success(), "app:1\n");
 }

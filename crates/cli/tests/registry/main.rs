@@ -1,38 +1,49 @@
-//! Images from outside: `eyot image pull` against a real registry, Debian's `docker-registry` on this host's loopback; and
-//! `eyot image build-base`. Where something is missing the tests show as ignored, with the reason.
+//! `eyot image` and `--image` against where images come from: a real registry, Debian's `docker-registry` on this host's
+//! loopback, a Docker Engine, and `eyot image build-base`. Where something is missing its tests show as ignored, with the
+//! reason.
 #![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
 
 mod access;
 mod base;
 mod damage;
+mod engine;
+mod fetched;
 #[path = "../cli/machine.rs"]
 #[allow(dead_code, reason = "shared with the other tests of the program")]
 mod machine;
 mod pulling;
 mod registry;
+mod sources;
 
-use libtest_mimic::{Arguments, Trial};
+use libtest_mimic::{Arguments, Completion, Trial};
 
 fn main() {
-    let missing = match ["docker-registry", "curl"].into_iter().find(|program| !registry::has(program)) {
-        Some("curl") => Some("there is no curl"),
-        Some(_) => Some("there is no docker-registry"),
-        None => None,
-    };
-    let cases = [pulling::trials(), damage::trials(), access::trials()].into_iter().flatten();
-    let trials = cases.map(|case| trial(case, missing));
-    let trials = trials.chain(base::trials().into_iter().map(|case| trial(case, base::missing())));
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();
+    let no_registry = ["docker-registry", "curl"].into_iter().find(|program| !registry::has(program));
+    let no_registry = no_registry.map(|program| format!("there is no {program}"));
+    let no_engine = (!engine::answers()).then(|| "no Docker Engine answers: cargo xtask engine".to_owned());
+    let with_registry = [pulling::trials(), damage::trials(), access::trials(), sources::trials()].concat();
+    let trials = [
+        listed(with_registry, no_registry.as_deref()),
+        listed([engine::trials(), damage::import_trials()].concat(), None),
+        listed(engine::real_trials(), no_engine.as_deref()),
+        listed(fetched::trials(), no_registry.as_deref().or(no_engine.as_deref())),
+        listed(base::trials(), base::missing()),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit();
 }
 
-fn trial((name, case): Case, missing: Option<&str>) -> Trial {
-    match missing {
-        Some(reason) => Trial::test(name, || Ok(())).with_kind(reason).with_ignored_flag(true),
+fn listed(cases: Vec<Case>, missing: Option<&str>) -> Vec<Trial> {
+    let trial = |(name, case): Case| match missing {
         None => Trial::test(name, move || {
             case();
             Ok(())
         }),
-    }
+        Some(reason) => {
+            let reason = reason.to_owned();
+            Trial::ignorable_test(name, move || Ok(Completion::ignored_with(reason)))
+        }
+    };
+    cases.into_iter().map(trial).collect()
 }
 
 /// A case and its name.

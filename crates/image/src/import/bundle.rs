@@ -1,4 +1,5 @@
-//! The files of an archive that holds an image, by name: in a folder, or in a tarball, where they are read in place.
+//! The files of an archive that holds an image, by name: in a folder, in a tarball, where they are read in place, or come
+//! in as a stream.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,17 +12,23 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use tar::{Archive, EntryType};
 
+use super::received::Received;
 use crate::blob::MAX_DOCUMENT_BYTES;
+use crate::config::BlobRef;
+use crate::digest::Hashing;
 use crate::failure::refused;
+use crate::progress::Progress;
+use crate::store::ImageStore;
 use crate::unpack::decompressed;
 
 /// More files than any archive of images has; a tarball of a root file system has many more.
-const MAX_FILES: usize = 10_000;
+pub(super) const MAX_FILES: usize = 10_000;
 
 /// Where an archive's files are.
 pub(super) enum Bundle {
     Folder(OwnedFd),
     Tarball { file: File, files: BTreeMap<String, Section>, links: BTreeMap<String, String> },
+    Received(Received),
 }
 
 /// Where a file's content is in the tarball.
@@ -65,11 +72,43 @@ impl Bundle {
     pub(super) fn open_file(&self, name: &str) -> io::Result<Option<Box<dyn Read + Send + '_>>> {
         match self {
             Self::Folder(folder) => open_below(folder, name).map(|file| file.map(|file| Box::new(file) as _)),
+            Self::Received(received) => Ok(received.open(name)?.map(|file| Box::new(file) as _)),
             Self::Tarball { file, files, links } => {
                 let linked = links.get(name).map(|target| beside(name, target));
                 let section = files.get(name).or_else(|| linked.and_then(|name| files.get(&name)));
                 Ok(section
                     .map(|section| Box::new(Part { file, at: section.start, left: section.bytes }) as _))
+            }
+        }
+    }
+
+    /// What a file is as a blob.
+    pub(super) fn measure(&self, name: &str) -> io::Result<BlobRef> {
+        if let Self::Received(received) = self {
+            return received.blob(name).ok_or_else(|| super::missing(name));
+        }
+        let mut hashing = Hashing::new(self.open_file(name)?.ok_or_else(|| super::missing(name))?);
+        io::copy(&mut hashing, &mut io::sink())?;
+        let (digest, bytes) = hashing.finish();
+        Ok(BlobRef { digest, bytes })
+    }
+
+    /// Puts a file into the store, as this blob and no other.
+    pub(super) fn put(
+        &self,
+        name: &str,
+        blob: &BlobRef,
+        store: &ImageStore,
+        progress: &dyn Progress,
+    ) -> io::Result<()> {
+        match self {
+            Self::Received(received) if received.blob(name).as_ref() == Some(blob) => {
+                progress.advance(&blob.digest, blob.bytes);
+                received.give(name, store)
+            }
+            _ => {
+                let input = self.open_file(name)?.ok_or_else(|| super::missing(name))?;
+                store.put_blob(input, Some((&blob.digest, blob.bytes)), progress).map(drop)
             }
         }
     }
@@ -144,7 +183,7 @@ fn open_below(folder: &OwnedFd, name: &str) -> io::Result<Option<File>> {
 }
 
 /// What a link in an archive means: beside itself, as far as that stays inside.
-fn beside(name: &str, target: &str) -> String {
+pub(super) fn beside(name: &str, target: &str) -> String {
     let mut parts: Vec<&str> = name.split('/').collect();
     parts.pop();
     for part in target.split('/') {

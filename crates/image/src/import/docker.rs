@@ -4,8 +4,9 @@ use std::io;
 
 use serde::Deserialize;
 
-use super::{Bundle, Found, manifest_of, measure, missing};
-use crate::config::Parts;
+use super::{Bundle, Found, manifest_of};
+use crate::config::{BlobRef, Parts};
+use crate::digest::Digest;
 use crate::failure::refused;
 use crate::reference::ImageName;
 
@@ -23,11 +24,12 @@ pub(super) fn find(bundle: &Bundle) -> io::Result<Vec<Found>> {
         .map_err(|error| refused(format!("its manifest can't be read: {error}")))?;
     let mut found = Vec::new();
     for image in saved {
-        let measured = |file: &String| measure(bundle.open_file(file)?.ok_or_else(|| missing(file))?);
-        let config = measured(&image.config)?;
-        let layers: io::Result<Vec<_>> = image.layers.iter().map(measured).collect();
+        let config = bundle.measure(&image.config)?;
+        check_name(&image.config, &config)?;
+        let layers: io::Result<Vec<_>> = image.layers.iter().map(|file| bundle.measure(file)).collect();
         let parts = Parts { config, layers: layers? };
         let manifest = manifest_of(&parts.config, &parts.layers)?;
+        let root = parts.config.digest.clone();
         let files: Vec<String> = std::iter::once(image.config).chain(image.layers).collect();
         let mut names = image
             .repo_tags
@@ -42,6 +44,7 @@ pub(super) fn find(bundle: &Bundle) -> io::Result<Vec<Found>> {
         for name in names {
             found.push(Found {
                 name,
+                root: root.clone(),
                 parts: parts.clone(),
                 manifest: manifest.clone(),
                 files: files.clone(),
@@ -51,5 +54,16 @@ pub(super) fn find(bundle: &Bundle) -> io::Result<Vec<Found>> {
     match found.is_empty() {
         true => Err(refused("it has no image")),
         false => Ok(found),
+    }
+}
+
+/// A configuration is called by its digest: `<hex>.json`, `blobs/sha256/<hex>`. What its layers are to be is told by itself.
+fn check_name(file: &str, config: &BlobRef) -> io::Result<()> {
+    let name = file.rsplit('/').next().unwrap_or(file).trim_end_matches(".json");
+    match Digest::parse(&format!("sha256:{name}")) {
+        Some(told) if told != config.digest => {
+            Err(refused(format!("blob `{told}` is not what its digest says")))
+        }
+        _ => Ok(()),
     }
 }

@@ -1,12 +1,13 @@
-//! Getting an image in from a file or a folder: an OCI layout, a `docker save` archive of any age, or a tarball of a root
-//! file system. Which of them it is is told by what is in it, not by its name.
+//! Getting an image in from a file, a folder or a stream: an OCI layout, a `docker save` archive of any age, or (not as a
+//! stream) a tarball of a root file system. Which of them it is is told by what is in it, not by its name.
 
 mod bundle;
 mod docker;
 mod oci;
+mod received;
 mod rootfs;
 
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 use eyot::{Error, Result};
@@ -22,6 +23,7 @@ use crate::store::ImageStore;
 use bundle::Bundle;
 #[cfg(feature = "pull")]
 pub(crate) use oci::descriptor_for_us;
+use received::Received;
 
 /// How something is imported.
 #[derive(Debug, Clone, Default)]
@@ -29,11 +31,16 @@ pub struct ImportOptions {
     /// What the image is to be called; by default as it is called in the archive, which a tarball of a root file system
     /// does not say.
     pub name: Option<ImageName>,
+    /// The digest that the image must have: of its configuration, or of what the archive's index names.
+    pub digest: Option<Digest>,
 }
 
 /// An image of an archive, before any of it is kept.
 struct Found {
     name: Option<ImageName>,
+    /// What the archive's index names: a manifest, or an index of those for several machines. Of an archive without an
+    /// index, the configuration.
+    root: Digest,
     parts: Parts,
     /// The manifest as it is to be kept.
     manifest: Vec<u8>,
@@ -62,12 +69,45 @@ impl ImageStore {
             let name = options.name.as_ref().ok_or_else(|| nameless(&what))?;
             return Ok(vec![self.import_rootfs(source, name, progress).map_err(&failed)?]);
         };
+        self.import_bundle(&bundle, options, &what, progress)
+    }
+
+    /// The same of an archive that comes as a stream, uncompressed: an OCI layout or a `docker save` archive. `from` is what
+    /// the errors call it. Progress is told of blobs that were received, not of the stream.
+    ///
+    /// # Errors
+    /// As [`Self::import`]; what keeps the stream from being read is `Unavailable`.
+    pub fn import_stream(
+        &self,
+        input: impl Read,
+        from: &str,
+        options: &ImportOptions,
+        progress: &dyn Progress,
+    ) -> Result<Vec<ImageInfo>> {
+        let what = format!("import `{from}`");
+        let failed = failed(what.as_str());
+        let _importing = self.begin_import().map_err(&failed)?;
+        let received = Received::read(input, &self.incoming(), &self.limits).map_err(&failed)?;
+        self.import_bundle(&Bundle::Received(received), options, &what, progress)
+    }
+
+    fn import_bundle(
+        &self,
+        bundle: &Bundle,
+        options: &ImportOptions,
+        what: &str,
+        progress: &dyn Progress,
+    ) -> Result<Vec<ImageInfo>> {
+        let failed = failed(what);
         let found = match bundle.has("index.json") {
-            true => oci::find(&bundle),
-            false => docker::find(&bundle),
+            true => oci::find(bundle),
+            false => docker::find(bundle),
         };
-        let found = named(found.map_err(&failed)?, options, &what)?;
-        let keep = |found: &(ImageName, Found)| self.keep(&bundle, &found.0, &found.1, progress);
+        let found = named(found.map_err(&failed)?, options, what)?;
+        let keep = |(name, found): &(ImageName, Found)| {
+            check_digest(found, options)?;
+            self.keep(bundle, name, found, progress)
+        };
         let kept: io::Result<Vec<ImageInfo>> = found.iter().map(keep).collect();
         kept.map_err(|error| match error.kind() {
             io::ErrorKind::InvalidData => failed(error).with_hint(CORRUPT),
@@ -88,8 +128,7 @@ impl ImageStore {
         for (index, (blob, file)) in blobs.iter().zip(&found.files).enumerate() {
             progress.begin(&blob.digest, blob.bytes);
             if !self.has_blob(&blob.digest, blob.bytes) {
-                let input = bundle.open_file(file)?.ok_or_else(|| missing(file))?;
-                self.put_blob(input, Some((&blob.digest, blob.bytes)), progress)?;
+                bundle.put(file, blob, self, progress)?;
             }
             match index.checked_sub(1) {
                 None => {
@@ -114,6 +153,15 @@ impl ImageStore {
 
 fn missing(file: &str) -> io::Error {
     refused(format!("it lacks `{file}`"))
+}
+
+fn check_digest(found: &Found, options: &ImportOptions) -> io::Result<()> {
+    match &options.digest {
+        Some(wanted) if ![&found.root, &found.parts.config.digest].contains(&wanted) => {
+            Err(refused(format!("it holds another image than `{wanted}`")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn nameless(what: &str) -> Error {
@@ -153,12 +201,4 @@ fn manifest_of(config: &BlobRef, layers: &[BlobRef]) -> io::Result<Vec<u8>> {
         .build()
         .map_err(io::Error::other)?;
     Ok(serde_json::to_vec(&manifest)?)
-}
-
-/// The digest and length of what is read.
-fn measure(mut input: impl io::Read) -> io::Result<BlobRef> {
-    let mut hashing = crate::digest::Hashing::new(&mut input);
-    io::copy(&mut hashing, &mut io::sink())?;
-    let (digest, bytes): (Digest, u64) = hashing.finish();
-    Ok(BlobRef { digest, bytes })
 }

@@ -21,7 +21,8 @@ pub(super) fn find(bundle: &Bundle) -> io::Result<Vec<Found>> {
     let mut found = Vec::new();
     for descriptor in index.manifests() {
         if let Some(image) = image_of(bundle, descriptor, name_of(descriptor), 0)? {
-            found.push(image);
+            let root = BlobRef::of(descriptor)?.digest;
+            found.push(Found { root, ..image });
         }
     }
     match found.is_empty() {
@@ -56,7 +57,8 @@ fn image_of(
         let parts = Parts::of_manifest(&bytes)?;
         let files =
             std::iter::once(&parts.config).chain(&parts.layers).map(|blob| file_of(&blob.digest)).collect();
-        return Ok(Some(Found { name, parts, manifest: bytes, files }));
+        let root = Digest::of(&bytes);
+        return Ok(Some(Found { name, root, parts, manifest: bytes, files }));
     }
     if depth == MAX_DEPTH {
         return Err(refused("its indexes lie too deep in each other"));

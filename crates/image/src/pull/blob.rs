@@ -114,6 +114,25 @@ impl Endpoint {
     }
 }
 
+/// Removes what has come in of these, for whoever is told that the disk is full. What somebody else fetches is theirs.
+pub(super) fn forget_parts(store: &ImageStore, blobs: &[BlobRef]) -> io::Result<()> {
+    for blob in blobs {
+        let path = part_of(store, blob);
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            file => file?,
+        };
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+fn part_of(store: &ImageStore, blob: &BlobRef) -> PathBuf {
+    store.incoming().join(format!("{}{PART}", blob.digest.hex()))
+}
+
 /// What has come in of a blob.
 struct Part {
     wanted: BlobRef,
@@ -127,7 +146,7 @@ struct Part {
 impl Part {
     /// Waits while somebody else fetches it; `None` if it is whole then.
     fn open(store: &ImageStore, wanted: &BlobRef) -> io::Result<Option<Self>> {
-        let path = store.incoming().join(format!("{}{PART}", wanted.digest.hex()));
+        let path = part_of(store, wanted);
         loop {
             let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path)?;
             flock(&file, FlockOperation::LockExclusive)?;

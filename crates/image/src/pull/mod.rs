@@ -8,6 +8,7 @@ mod failure;
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use eyot::{CancellationToken, Error, ErrorKind, Result};
 use futures_util::{StreamExt, stream};
 use oci_client::manifest::{
@@ -24,7 +25,9 @@ use crate::import::descriptor_for_us;
 use crate::listing::ImageInfo;
 use crate::progress::Progress;
 use crate::reference::ImageName;
+use crate::source::ImageSource;
 use crate::store::ImageStore;
+use blob::forget_parts;
 use endpoint::Endpoint;
 
 pub use endpoint::PullOptions;
@@ -45,7 +48,7 @@ impl ImageStore {
     /// `NotFound` where the registry has none of that name for this machine; `Permission` where it lets nobody in without
     /// (other) credentials; `Unavailable` where it can't be reached; `Invalid` for what is damaged or hostile; `Quota`
     /// where the disk is full. Blobs that are whole are kept until somebody prunes, and so is the beginning of one that
-    /// the network broke off, for the next pull.
+    /// the network broke off, for the next pull; on a full disk the beginnings go.
     pub async fn pull(
         &self,
         name: &ImageName,
@@ -78,7 +81,9 @@ impl ImageStore {
         if parts.config.bytes > MAX_DOCUMENT_BYTES {
             return Err(failed(what)(refused("its configuration is longer than 4 MiB")));
         }
-        endpoint.fetch(self, &parts.config, what, progress).await?;
+        if let Err(error) = endpoint.fetch(self, &parts.config, what, progress).await {
+            return Err(self.make_room(error, vec![parts.config], what).await);
+        }
         let store = self.clone();
         let (count, digest) = (parts.layers.len(), parts.config.digest.clone());
         let diffs = blocking(what.to_owned(), move || {
@@ -88,22 +93,48 @@ impl ImageStore {
         })
         .await?;
         progress.finish(&parts.config.digest);
-        let stop = &CancellationToken::new();
-        let layers = parts.layers.iter().zip(&diffs).map(|(blob, diff)| async move {
-            let fetch = endpoint.fetch(self, blob, what, progress);
-            let fetched = stop.run_until_cancelled(fetch).await;
-            let done = match fetched {
-                Some(Ok(())) => self.unpack_pulled(blob, diff, what, progress).await,
-                Some(Err(error)) => Err(error),
-                None => Ok(()),
-            };
-            // The others end as well, at a point where nothing is half done: what is being unpacked is waited for.
-            done.inspect_err(|_| stop.cancel())
-        });
+        let stop = CancellationToken::new();
+        let mut layers = Vec::new();
+        for (blob, diff) in parts.layers.iter().zip(&diffs) {
+            layers.push(self.pull_layer(endpoint, (blob, diff), what, progress, &stop));
+        }
         let layers: Vec<Result<()>> = stream::iter(layers).buffer_unordered(AT_ONCE).collect().await;
-        layers.into_iter().collect::<Result<()>>()?;
+        if let Err(error) = layers.into_iter().collect::<Result<()>>() {
+            return Err(self.make_room(error, parts.layers, what).await);
+        }
         let (store, name) = (self.clone(), name.clone());
         blocking(what.to_owned(), move || store.name_image(&name, &manifest)).await
+    }
+
+    /// The same error; of a full disk after the beginnings of blobs were removed from it.
+    async fn make_room(&self, error: Error, blobs: Vec<BlobRef>, what: &str) -> Error {
+        if error.kind() != ErrorKind::Quota {
+            return error;
+        }
+        let store = self.clone();
+        match blocking(what.to_owned(), move || forget_parts(&store, &blobs)).await {
+            Ok(()) => error,
+            Err(also) => error.context(also),
+        }
+    }
+
+    /// One layer. Should it fail, the others end as well, at a point where nothing is half done: what is being unpacked is
+    /// waited for.
+    async fn pull_layer(
+        &self,
+        endpoint: &Endpoint,
+        (blob, diff): (&BlobRef, &Digest),
+        what: &str,
+        progress: &Arc<dyn Progress>,
+        stop: &CancellationToken,
+    ) -> Result<()> {
+        let fetched = stop.run_until_cancelled(endpoint.fetch(self, blob, what, progress)).await;
+        let done = match fetched {
+            Some(Ok(())) => self.unpack_pulled(blob, diff, what, progress).await,
+            Some(Err(error)) => Err(error),
+            None => Ok(()),
+        };
+        done.inspect_err(|_| stop.cancel())
     }
 
     async fn unpack_pulled(
@@ -135,6 +166,23 @@ impl ImageStore {
         let manifest = endpoint.manifest(&reference, what).await?;
         check(&manifest, Some(&wanted), what)?;
         Ok(manifest)
+    }
+}
+
+/// Every registry there is, for whoever makes sandboxes of images that are to be pulled first.
+#[derive(Debug, Clone, Default)]
+pub struct Registries(pub PullOptions);
+
+#[async_trait]
+impl ImageSource for Registries {
+    /// An image that is not there is an error, which says which registry has none.
+    async fn bring(
+        &self,
+        store: &ImageStore,
+        name: &ImageName,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Option<ImageInfo>> {
+        store.pull(name, &self.0, progress).await.map(Some)
     }
 }
 

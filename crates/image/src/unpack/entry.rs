@@ -14,7 +14,7 @@ use crate::failure::refused;
 
 /// What an entry makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     File,
     Directory,
     Symlink,
@@ -24,20 +24,20 @@ pub(super) enum Kind {
 }
 
 /// An entry whose path has been checked.
-pub(super) struct Entry<'a, R: Read> {
-    pub(super) kind: Kind,
+pub(crate) struct Entry<'a, R: Read> {
+    pub(crate) kind: Kind,
     /// Relative, without `.` and `..`; empty for the root itself.
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// As it is written; empty if it is no link.
-    pub(super) link: Vec<u8>,
+    pub(crate) link: Vec<u8>,
     /// Permission bits, without setuid and setgid.
-    pub(super) mode: u32,
-    pub(super) uid: u64,
-    pub(super) gid: u64,
+    pub(crate) mode: u32,
+    pub(crate) uid: u64,
+    pub(crate) gid: u64,
     /// Seconds and nanoseconds.
-    pub(super) modified: (i64, u32),
-    pub(super) attributes: Vec<(Vec<u8>, Vec<u8>)>,
-    pub(super) size: u64,
+    pub(crate) modified: (i64, u32),
+    pub(crate) attributes: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) size: u64,
     content: RawEntry<'a, R>,
 }
 
@@ -48,7 +48,7 @@ impl<R: Read> Read for Entry<'_, R> {
 }
 
 /// Reads entries.
-pub(super) struct Reader<'a, R: Read> {
+pub(crate) struct Reader<'a, R: Read> {
     raw: Entries<'a, R>,
     left: u64,
     max_header_bytes: u64,
@@ -64,11 +64,11 @@ struct Ahead {
 }
 
 impl<'a, R: Read> Reader<'a, R> {
-    pub(super) fn new(raw: Entries<'a, R>, limits: &UnpackLimits) -> Self {
+    pub(crate) fn new(raw: Entries<'a, R>, limits: &UnpackLimits) -> Self {
         Self { raw, left: limits.max_entries, max_header_bytes: limits.max_header_bytes }
     }
 
-    pub(super) fn next(&mut self) -> io::Result<Option<Entry<'a, R>>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<Entry<'a, R>>> {
         let mut ahead = Ahead::default();
         while let Some(raw) = self.raw.next() {
             let mut raw = raw.map_err(as_refusal)?;
@@ -172,7 +172,7 @@ fn kind(header: &Header, name: &[u8]) -> Kind {
 ///
 /// # Errors
 /// `InvalidData`: one that is absolute, leaves the folder, or holds a null byte.
-pub(super) fn relative(written: &[u8]) -> io::Result<PathBuf> {
+pub(crate) fn relative(written: &[u8]) -> io::Result<PathBuf> {
     let path = Path::new(OsStr::from_bytes(written));
     let named = |what: &str| refused(format!("entry `{}` {what}", path.display()));
     if written.contains(&0) {

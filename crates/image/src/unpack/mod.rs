@@ -26,10 +26,9 @@ use tar::Archive;
 
 pub use limits::UnpackLimits;
 
-use entry::{Kind, Reader};
+pub(crate) use entry::{Kind, Reader};
 use fill::Layer;
-use stream::Bounded;
-pub(crate) use stream::decompressed;
+pub(crate) use stream::{Bounded, decompressed};
 
 /// Whose the unpacked files are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,13 +6,13 @@ use std::io::{self, BufRead, BufReader, Read};
 use crate::failure::refused;
 
 /// At most so many bytes of a stream.
-pub(super) struct Bounded<R> {
+pub(crate) struct Bounded<R> {
     input: R,
     left: u64,
 }
 
 impl<R: Read> Bounded<R> {
-    pub(super) fn new(input: R, max_bytes: u64) -> Self {
+    pub(crate) fn new(input: R, max_bytes: u64) -> Self {
         Self { input, left: max_bytes }
     }
 }

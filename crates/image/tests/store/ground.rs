@@ -30,7 +30,7 @@ impl Ground {
 
     pub fn import(&self, source: &Path, name: Option<&str>) -> Result<Vec<ImageInfo>, Error> {
         let name = name.map(|name| ImageName::parse(name).unwrap());
-        self.store.import(source, &ImportOptions { name }, &NoProgress)
+        self.store.import(source, &ImportOptions { name, ..ImportOptions::default() }, &NoProgress)
     }
 
     /// Imports an image by way of an OCI layout.

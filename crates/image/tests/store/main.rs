@@ -5,3 +5,4 @@ mod ground;
 mod import;
 mod refusals;
 mod removal;
+mod stream;

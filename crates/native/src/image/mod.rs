@@ -8,10 +8,13 @@ mod lower;
 mod masks;
 pub(crate) mod points;
 mod read;
+mod sources;
 mod stored;
 mod tarball;
 mod uses;
 
+use std::error::Error as StdError;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,6 +26,7 @@ use crate::state::StateDir;
 
 pub(crate) use lower::Lower;
 pub(crate) use read::read_of_image;
+pub use sources::ImageSources;
 pub use uses::{image_store, image_uses};
 
 /// An image as the set-up needs it.
@@ -190,6 +194,23 @@ impl ImageCache {
     }
 }
 
+/// There is no image of a name that could be one's. It travels as the source of an [`Error`], for whoever can fetch it.
+#[derive(Debug)]
+struct ImageAbsent;
+
+impl fmt::Display for ImageAbsent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the store has no such image")
+    }
+}
+
+impl StdError for ImageAbsent {}
+
+/// Whether a create failed for want of its image.
+pub(crate) fn is_absent(error: &Error) -> bool {
+    error.source().is_some_and(|source| source.is::<ImageAbsent>())
+}
+
 /// What to do where there is no image of that name: one that could be a registry's can be pulled.
 fn absent(name: &str) -> Error {
     let hint = match ImageName::parse(name) {
@@ -200,7 +221,9 @@ fn absent(name: &str) -> Error {
                    rootfs tarball (.tar, .tar.gz, .tgz)"
             .to_owned(),
     };
-    Error::new(ErrorKind::NotFound, format!("create sandbox: there is no image `{name}`")).with_hint(hint)
+    Error::new(ErrorKind::NotFound, format!("create sandbox: there is no image `{name}`"))
+        .with_hint(hint)
+        .with_source(ImageAbsent)
 }
 
 fn from_path(state: &StateDir, name: &str) -> Result<Image> {

@@ -61,7 +61,7 @@ impl Stored {
     fn put(&self, image: &TestImage, name: &str) -> Result<(), Failed> {
         let layout = self.folder.path().join("layout");
         image.write_layout(&layout, None)?;
-        let options = ImportOptions { name: Some(ImageName::parse(name)?) };
+        let options = ImportOptions { name: Some(ImageName::parse(name)?), ..ImportOptions::default() };
         self.store().import(&layout, &options, &NoProgress)?;
         Ok(fs::remove_dir_all(layout)?)
     }

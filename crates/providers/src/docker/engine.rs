@@ -75,6 +75,11 @@ impl Engine {
         Self { address, client: OnceCell::new(), facts: OnceCell::new() }
     }
 
+    /// Where it is looked for.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     /// A client of the Engine, in the newest version of the API that both know.
     pub(crate) async fn client(&self) -> Result<&Docker> {
         self.client.get_or_try_init(|| self.connect()).await

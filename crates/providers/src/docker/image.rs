@@ -91,6 +91,7 @@ fn explained(name: &str, error: Error) -> Error {
             "authentication required",
             "access denied",
             "access to the resource is denied",
+            "no basic auth credentials",
         ]) =>
         {
             (
@@ -100,6 +101,12 @@ fn explained(name: &str, error: Error) -> Error {
                 ),
             )
         }
+        () if says(&["verification failed", "digest mismatch", "unexpected commit digest"]) => (
+            ErrorKind::Invalid,
+            format!(
+                "what the registry sent is damaged or was tampered with, and was not kept: docker pull {name}"
+            ),
+        ),
         () if says(&["not found", "manifest unknown", "does not exist"]) => {
             (ErrorKind::NotFound, "look for a misspelt name or tag".to_owned())
         }
@@ -149,6 +156,8 @@ mod tests {
         assert_eq!(of("pull access denied for x"), ErrorKind::Permission);
         assert_eq!(of("Get https://r/v2/: dial tcp: lookup r: no such host"), ErrorKind::Unavailable);
         assert_eq!(of("manifest for x:1 not found: manifest unknown"), ErrorKind::NotFound);
+        assert_eq!(of("filesystem layer verification failed for digest sha256:1"), ErrorKind::Invalid);
+        assert_eq!(of("Get http://r/v2/x: no basic auth credentials"), ErrorKind::Permission);
         assert_eq!(of("something else"), ErrorKind::Setup);
     }
 }

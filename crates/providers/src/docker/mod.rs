@@ -18,9 +18,11 @@ mod find;
 mod guest_volume;
 mod host;
 mod image;
+mod images;
 mod isolation;
 mod labels;
 mod life;
+mod pieces;
 mod provider;
 mod published;
 mod relay;
@@ -31,6 +33,7 @@ mod workspace;
 
 pub use engine::SandboxDockerUnavailable;
 pub use image::{DENO_IMAGE, NODE_IMAGE, PYTHON_IMAGE};
+pub use images::EngineImages;
 pub use provider::{DockerOptions, DockerProvider, capabilities};
 
 /// The provider's name.

@@ -2,9 +2,9 @@
 
 use eyot_image::BaseOptions;
 
-use super::bars::progress;
 use super::{import, store};
 use crate::args::BuildBaseArgs;
+use crate::bars::progress;
 use crate::context::Context;
 use crate::errors::Failure;
 

@@ -2,16 +2,24 @@
 
 use eyot_image::{ImageInfo, ImportOptions};
 
-use super::bars::progress;
 use super::store;
-use crate::args::ImportArgs;
+use crate::args::{ImportArgs, ImportSource};
+use crate::bars::progress;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::provider;
 
 pub async fn run(args: ImportArgs, context: &Context) -> Result<u8, Failure> {
     let (store, progress) = (store(context), progress(context.output));
-    let options = ImportOptions { name: args.name };
-    let importing = tokio::task::spawn_blocking(move || store.import(&args.source, &options, &*progress));
+    let source = match args.source {
+        ImportSource::Engine(name) => {
+            let engine = provider::engine_images();
+            return print(&[engine.import(&store, &name, args.name.as_ref(), progress).await?], context);
+        }
+        ImportSource::Path(path) => path,
+    };
+    let options = ImportOptions { name: args.name, ..ImportOptions::default() };
+    let importing = tokio::task::spawn_blocking(move || store.import(&source, &options, &*progress));
     let images = importing.await.map_err(|error| Failure::host("import", std::io::Error::other(error)))??;
     print(&images, context)
 }

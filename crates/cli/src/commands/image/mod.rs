@@ -1,6 +1,5 @@
 //! `eyot image`: the images of the state folder.
 
-mod bars;
 mod build_base;
 mod import;
 mod pull;

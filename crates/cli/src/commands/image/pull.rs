@@ -1,8 +1,8 @@
 //! `eyot image pull`: each in its turn; the first that fails ends it.
 
-use super::bars::progress;
 use super::{import, store};
 use crate::args::PullArgs;
+use crate::bars::progress;
 use crate::context::Context;
 use crate::errors::Failure;
 

@@ -21,7 +21,7 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<u8, Failure> {
     let tools =
         toolsets(&names, args.workspace_options.as_ref(), &provider::capabilities(context.place.kind))?;
     let options = pool_options(&args, &context.config)?;
-    let engine = context.engine().await?;
+    let engine = context.engine_for(options.default_image.as_deref()).await?;
     let server = McpServer::new(tools, pools(args.pool.as_ref(), engine, options)?)?;
     let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
     let stop = CancellationToken::new();

@@ -1,0 +1,91 @@
+//! The files of an archive that comes as a stream, such as a Docker Engine sends: what a file is for is told by the last
+//! ones, so each waits in `incoming/`, already hashed. A blob of them becomes the store's by getting another name: no byte
+//! is written twice.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use tar::Archive;
+use tempfile::{NamedTempFile, TempPath};
+
+use super::bundle::{MAX_FILES, beside};
+use crate::config::BlobRef;
+use crate::digest::Hashing;
+use crate::failure::refused;
+use crate::store::ImageStore;
+use crate::unpack::{Bounded, Kind, Reader, UnpackLimits};
+
+/// A whole archive. Dropped, it leaves nothing in `incoming/`.
+pub(super) struct Received {
+    files: BTreeMap<String, Kept>,
+    links: BTreeMap<String, String>,
+}
+
+struct Kept {
+    path: TempPath,
+    blob: BlobRef,
+}
+
+impl Received {
+    /// Reads the stream to its end.
+    pub(super) fn read(input: impl Read, incoming: &Path, limits: &UnpackLimits) -> io::Result<Self> {
+        let mut archive = Archive::new(Bounded::new(input, limits.max_unpacked_bytes));
+        let mut entries = Reader::new(archive.entries()?.raw(true), limits);
+        let mut received = Self { files: BTreeMap::new(), links: BTreeMap::new() };
+        while let Some(mut entry) = entries.next()? {
+            let name = entry.path.to_string_lossy().into_owned();
+            match entry.kind {
+                Kind::File => {
+                    let kept = keep(&mut entry, incoming)?;
+                    if kept.blob.bytes != entry.size {
+                        return Err(refused("it ends in the middle of a file"));
+                    }
+                    received.files.insert(name, kept);
+                }
+                Kind::Symlink | Kind::HardLink => {
+                    received.links.insert(name, String::from_utf8_lossy(&entry.link).into_owned());
+                }
+                Kind::Directory | Kind::Special => {}
+            }
+            if received.files.len() + received.links.len() > MAX_FILES {
+                return Err(refused("it has more files than an archive of images"));
+            }
+        }
+        io::copy(&mut archive.into_inner(), &mut io::sink())?;
+        Ok(received)
+    }
+
+    pub(super) fn open(&self, name: &str) -> io::Result<Option<File>> {
+        self.find(name).map(|kept| File::open(&kept.path)).transpose()
+    }
+
+    /// What a file is as a blob.
+    pub(super) fn blob(&self, name: &str) -> Option<BlobRef> {
+        self.find(name).map(|kept| kept.blob.clone())
+    }
+
+    /// Gives a file to the store as the blob that it is.
+    pub(super) fn give(&self, name: &str, store: &ImageStore) -> io::Result<()> {
+        let kept = self.find(name).ok_or_else(|| super::missing(name))?;
+        match fs::hard_link(&kept.path, store.blob(&kept.blob.digest)) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<&Kept> {
+        let linked = || self.files.get(&beside(name, self.links.get(name)?));
+        self.files.get(name).or_else(linked)
+    }
+}
+
+fn keep(content: &mut impl Read, incoming: &Path) -> io::Result<Kept> {
+    let mut file = NamedTempFile::new_in(incoming)?;
+    let mut hashing = Hashing::new(content);
+    io::copy(&mut hashing, &mut file)?;
+    let (digest, bytes) = hashing.finish();
+    // Closed: an archive may have more files than a process may have open.
+    Ok(Kept { path: file.into_temp_path(), blob: BlobRef { digest, bytes } })
+}

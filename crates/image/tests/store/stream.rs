@@ -1,0 +1,123 @@
+//! Archives that come as a stream, as a Docker Engine sends them: what `docker save` has written at any time, files first and
+//! what they are last.
+
+use std::fs;
+use std::io::{self, Read};
+
+use eyot::{Error, ErrorKind};
+use eyot_image::testing::TestImage;
+use eyot_image::{Digest, ImageInfo, ImageName, ImportOptions, NoProgress};
+
+use crate::ground::{Ground, two_layers};
+
+/// As `docker save` wrote before it wrote OCI layouts.
+fn old_archive(ground: &Ground, image: &TestImage) -> Vec<u8> {
+    image.write_docker_archive(&ground.path("saved.tar"), &["elsewhere:1"]).unwrap();
+    fs::read(ground.path("saved.tar")).unwrap()
+}
+
+fn new_archive(ground: &Ground, image: &TestImage) -> Vec<u8> {
+    image.write_layout(&ground.path("saved"), None).unwrap();
+    let mut tar = tar::Builder::new(Vec::new());
+    tar.append_dir_all("blobs", ground.path("saved/blobs")).unwrap();
+    for name in ["index.json", "oci-layout"] {
+        tar.append_path_with_name(ground.path("saved").join(name), name).unwrap();
+    }
+    tar.into_inner().unwrap()
+}
+
+fn import(ground: &Ground, archive: impl Read, digest: Option<Digest>) -> Result<Vec<ImageInfo>, Error> {
+    let options = ImportOptions { name: Some(ImageName::parse("app:1").unwrap()), digest };
+    ground.store.import_stream(archive, "docker://app:1", &options, &NoProgress)
+}
+
+fn assert_refused(ground: &Ground, archive: impl Read, word: &str) {
+    let error = import(ground, archive, None).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    assert!(error.to_string().starts_with("import `docker://app:1`: "), "{error}");
+    assert!(error.to_string().contains(word), "{error}");
+    assert!(ground.store.list().unwrap().is_empty());
+    ground.assert_tidy();
+}
+
+/// The archive with one bit of this part of it changed.
+fn changed(archive: &[u8], within: &[u8]) -> Vec<u8> {
+    let at = archive.windows(within.len()).position(|window| window == within).unwrap();
+    let mut archive = archive.to_vec();
+    archive[at] ^= 1;
+    archive
+}
+
+#[test]
+fn an_archive_of_either_age_is_imported_under_the_name_that_was_asked_for() {
+    for archive in [old_archive, new_archive] {
+        let ground = Ground::new();
+        let bytes = archive(&ground, &two_layers());
+        let id = Digest::of(&two_layers().config_blob());
+        let found = import(&ground, &bytes[..], Some(id)).unwrap();
+        assert_eq!((found.len(), found[0].name.as_str(), found[0].complete), (1, "app:1", true));
+        assert_eq!(ground.read("app:1", "etc/release"), "new");
+        ground.assert_tidy();
+        // Once more: nothing is there twice.
+        let blobs = ground.count("blobs/sha256");
+        import(&ground, &bytes[..], None).unwrap();
+        assert_eq!((ground.count("blobs/sha256"), ground.store.list().unwrap().len()), (blobs, 1));
+    }
+}
+
+#[test]
+fn another_image_than_the_one_that_was_asked_for_is_refused() {
+    let ground = Ground::new();
+    let bytes = old_archive(&ground, &two_layers());
+    let error = import(&ground, &bytes[..], Some(Digest::of(b"another"))).unwrap_err();
+    assert!(error.to_string().contains("it holds another image"), "{error}");
+    assert!(ground.store.list().unwrap().is_empty());
+    ground.assert_tidy();
+}
+
+#[test]
+fn a_changed_layer_or_configuration_is_refused_whatever_the_archive() {
+    let ground = Ground::new();
+    let old = old_archive(&ground, &two_layers());
+    assert_refused(&ground, &changed(&old, b"new")[..], "does not hold what the image says");
+    assert_refused(&ground, &changed(&old, b"2026-01-02T03:04:05Z")[..], "not what its digest says");
+    let new = new_archive(&ground, &two_layers());
+    let layer = &two_layers().blobs().unwrap()[1];
+    assert_refused(&ground, &changed(&new, layer)[..], "not what its digest says");
+}
+
+#[test]
+fn an_archive_that_breaks_off_anywhere_leaves_nothing() {
+    let ground = Ground::new();
+    for archive in [old_archive(&ground, &two_layers()), new_archive(&ground, &two_layers())] {
+        // Not within what is behind the last document: without that all is there.
+        for part in 0..=8 {
+            let cut = (archive.len() - 3072) * part / 8;
+            assert_refused(&ground, &archive[..cut], "");
+            // Said by whoever sends, or not.
+            let broken = archive[..cut].chain(Broken);
+            let error = import(&ground, broken, None).unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Unavailable), "{error}");
+            assert!(ground.store.list().unwrap().is_empty());
+            ground.assert_tidy();
+        }
+    }
+}
+
+struct Broken;
+
+impl Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::ConnectionReset.into())
+    }
+}
+
+#[test]
+fn names_that_leave_the_archive_and_more_files_than_an_image_has_are_refused() {
+    let ground = Ground::new();
+    let climbs = eyot_image::testing::TestLayer::default().file("../x", "x").bytes();
+    assert_refused(&ground, &climbs[..], "`../x` leaves");
+    let empty = eyot_image::testing::TestLayer::default();
+    let many = (0..10_001).fold(empty, |layer, number| layer.symlink(&format!("l{number}"), "x"));
+    assert_refused(&ground, &many.bytes()[..], "more files than");
+}
