@@ -6,7 +6,9 @@ mod check;
 mod conformance;
 mod engine;
 mod guest;
+mod killed;
 mod mended;
+mod own_engine;
 mod proxy;
 mod survival;
 
@@ -17,7 +19,8 @@ use libtest_mimic::{Arguments, Trial};
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let engine = engine::TestEngine::find();
-    let subjects = [asked::trials, guest::trials, mended::trials, survival::trials, conformance::trials];
+    let subjects =
+        [asked::trials, guest::trials, mended::trials, survival::trials, killed::trials, conformance::trials];
     let trials: Vec<Trial> = subjects.into_iter().flat_map(|trials| trials(&engine)).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
