@@ -1,6 +1,7 @@
 //! The arguments of `eyot bench`.
 
 use clap::Args;
+use eyot_image::ImageName;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,4 +26,23 @@ pub struct BenchArgs {
     /// Measure copies from one sandbox to another as well: 10,000 files, and one of 1 GiB
     #[arg(long)]
     pub transfer: bool,
+    /// Measure this image as well: pulled into an empty store (docker://IMAGE: from the Engine), and sandboxes made of it
+    #[arg(long, value_name = "IMAGE", value_parser = parse_bench_image)]
+    pub image: Option<BenchImage>,
+}
+
+/// An image that is measured, and where it comes from.
+#[derive(Debug, Clone)]
+pub enum BenchImage {
+    /// A registry.
+    Registry(ImageName),
+    /// The Docker Engine.
+    Engine(ImageName),
+}
+
+fn parse_bench_image(text: &str) -> Result<BenchImage, eyot::Error> {
+    match text.strip_prefix("docker://") {
+        Some(name) => ImageName::parse(name).map(BenchImage::Engine),
+        None => ImageName::parse(text).map(BenchImage::Registry),
+    }
 }

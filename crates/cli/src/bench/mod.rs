@@ -2,6 +2,7 @@
 //! needs for the same and with other isolators where they are installed, so that a noisy machine disturbs all alike.
 
 pub mod crowd;
+pub mod images;
 mod items;
 mod peers;
 mod report;

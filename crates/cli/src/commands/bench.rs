@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use eyot::{Sandbox, SandboxProvider, SandboxSpec};
+use eyot_image::ImageSource;
 use indicatif::ProgressBar;
 
-use crate::args::BenchArgs;
-use crate::bench::{Items, Peers, Report, Rounds, crowd, transfers};
+use crate::args::{BenchArgs, BenchImage};
+use crate::bench::{Items, Peers, Report, Rounds, crowd, images, transfers};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::provider;
@@ -18,7 +19,10 @@ pub async fn run(args: BenchArgs, context: &Context) -> Result<u8, Failure> {
     let folder = own_folder(&context.state_folder())?;
     let provider = provider::open(&context.place.at(folder.path().join("state")), provider::Makes::Many)?;
     let peers = Peers::find(folder.path());
-    let items = measure(&args, context, provider.as_ref(), folder.path(), &peers).await?;
+    let mut items = measure(&args, context, provider.as_ref(), folder.path(), &peers).await?;
+    if let Some(image) = &args.image {
+        measure_image(image, &args, context, provider.as_ref(), (folder.path(), &mut items)).await?;
+    }
     let crowd = match args.live {
         0 => None,
         live => Some(measure_crowd(live as usize, context, provider.as_ref()).await?),
@@ -57,6 +61,23 @@ async fn measure(
     live.destroy().await?;
     provider.remove(sleeper.id().as_str()).await?;
     Ok(items)
+}
+
+async fn measure_image(
+    image: &BenchImage,
+    args: &BenchArgs,
+    context: &Context,
+    provider: &dyn SandboxProvider,
+    (folder, items): (&Path, &mut Items),
+) -> Result<(), Failure> {
+    let registries = eyot_image::pull::Registries(context.config.registries.pull_options());
+    let engine = provider::engine_images();
+    let (source, name): (&dyn ImageSource, _) = match image {
+        BenchImage::Registry(name) => (&registries, name),
+        BenchImage::Engine(name) => (&engine, name),
+    };
+    let store = provider::images(&folder.join("state"));
+    images::measure(provider, source, &store, name, (WARM_UP, args.rounds), items).await
 }
 
 async fn measure_crowd(

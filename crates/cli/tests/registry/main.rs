@@ -11,6 +11,7 @@ mod fetched;
 #[path = "../cli/machine.rs"]
 #[allow(dead_code, reason = "shared with the other tests of the program")]
 mod machine;
+mod measured;
 mod pulling;
 mod registry;
 mod sources;
@@ -21,13 +22,15 @@ fn main() {
     let no_registry = ["docker-registry", "curl"].into_iter().find(|program| !registry::has(program));
     let no_registry = no_registry.map(|program| format!("there is no {program}"));
     let no_engine = (!engine::answers()).then(|| "no Docker Engine answers: cargo xtask engine".to_owned());
-    let with_registry = [pulling::trials(), damage::trials(), access::trials(), sources::trials()].concat();
+    let with_registry = [pulling::trials(), damage::trials(), access::trials(), sources::trials()];
+    let with_registry = [with_registry.concat(), measured::small_trials()].concat();
     let trials = [
         listed(with_registry, no_registry.as_deref()),
         listed([engine::trials(), damage::import_trials()].concat(), None),
         listed(engine::real_trials(), no_engine.as_deref()),
         listed(fetched::trials(), no_registry.as_deref().or(no_engine.as_deref())),
         listed(base::trials(), base::missing()),
+        listed(measured::trials(), no_registry.as_deref()).into_iter().map(by_name).collect(),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit();
 }
@@ -44,6 +47,11 @@ fn listed(cases: Vec<Case>, missing: Option<&str>) -> Vec<Trial> {
         }
     };
     cases.into_iter().map(trial).collect()
+}
+
+/// One that runs only if it is asked for: `--ignored`.
+fn by_name(trial: Trial) -> Trial {
+    trial.with_kind("measurement: --ignored --nocapture").with_ignored_flag(true)
 }
 
 /// A case and its name.
