@@ -65,7 +65,9 @@ pub fn on_docker(machine: &machine::Machine, arguments: &[&str]) -> machine::Ran
 
 /// A sandbox of the test's own, on the Engine that everybody shares; it goes with this.
 pub struct Boxed {
+    /// Its machine.
     pub machine: machine::Machine,
+    /// What it is called.
     pub name: String,
 }
 
@@ -81,6 +83,7 @@ impl Boxed {
         made
     }
 
+    /// `eyot` with these arguments.
     pub fn run(&self, arguments: &[&str]) -> machine::Ran {
         on_docker(&self.machine, arguments)
     }
