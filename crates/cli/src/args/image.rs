@@ -10,6 +10,7 @@ Examples:
   eyot image pull node:22                      from a registry
   eyot image import app.tar                    what `docker save` or `skopeo copy` wrote
   eyot image import rootfs.tar.zst --name base:12
+  docker save app:1 | eyot image import -      from another machine, say
   eyot image import docker://app:1             from the Docker Engine at DOCKER_HOST or the usual socket
   eyot image build-base --name py:3 -p python3 a Debian of your own
   eyot image ls
@@ -59,8 +60,9 @@ pub enum ImageCommand {
 /// `eyot image import`
 #[derive(Debug, Args)]
 pub struct ImportArgs {
-    /// A tarball (plain, gzip or zstd), a folder, or an image of the Docker Engine, such as docker://node:22
-    #[arg(value_name = "FILE|DIR|docker://IMAGE", value_parser = parse_source)]
+    /// A tarball (plain, gzip or zstd), a folder, an image of the Docker Engine such as docker://node:22, or - for what
+    /// `docker save` writes to our standard input
+    #[arg(value_name = "FILE|DIR|docker://IMAGE|-", value_parser = parse_source)]
     pub source: ImportSource,
     /// What the image is to be called; a rootfs tarball has no name of its own
     #[arg(long, value_name = "IMAGE", value_parser = parse_image)]
@@ -72,6 +74,8 @@ pub struct ImportArgs {
 pub enum ImportSource {
     /// A file or a folder.
     Path(PathBuf),
+    /// Standard input.
+    Stdin,
     /// An image of the Docker Engine at `DOCKER_HOST`, else at the usual socket.
     Engine(ImageName),
 }
@@ -79,6 +83,7 @@ pub enum ImportSource {
 fn parse_source(text: &str) -> Result<ImportSource, eyot::Error> {
     match text.strip_prefix("docker://") {
         Some(name) => ImageName::parse(name).map(ImportSource::Engine),
+        None if text == "-" => Ok(ImportSource::Stdin),
         None => Ok(ImportSource::Path(PathBuf::from(text))),
     }
 }

@@ -63,3 +63,15 @@ fn what_is_no_image_and_what_has_no_name_is_refused_with_what_to_do() {
     assert!(absent.failure(125).contains("eyot image pull node:22"));
     assert_eq!(machine.run(&["image", "ls", "-q"]).success(), "");
 }
+
+#[test]
+fn what_docker_save_writes_is_imported_from_standard_input() {
+    let machine = Machine::new();
+    let image = TestImage::new(&[TestLayer::default().file("bin/sh", "#!")]);
+    std::fs::create_dir_all(machine.path("home")).unwrap();
+    image.write_docker_archive(&machine.path("saved.tar"), &["app:1"]).unwrap();
+    let saved = std::fs::read(machine.path("saved.tar")).unwrap();
+    assert_eq!(machine.run_with_input(&["image", "import", "-"], &saved).success(), "app:1\n");
+    let cut = machine.run_with_input(&["image", "import", "-"], &saved[..1000]);
+    assert!(cut.failure(125).starts_with("eyot: import `-`: "), "{cut:?}");
+}

@@ -46,7 +46,7 @@ impl Bundle {
         let kind = file.metadata()?;
         if kind.is_dir() {
             let folder = Self::Folder(file.into());
-            let is_archive = folder.has("index.json") || folder.has("manifest.json");
+            let is_archive = folder.is_of_images();
             let none =
                 || refused("the folder is neither an OCI layout nor an unpacked `docker save` archive");
             return is_archive.then_some(Some(folder)).ok_or_else(none);
@@ -55,13 +55,18 @@ impl Bundle {
             return Err(refused("it is neither a file nor a folder"));
         }
         let bundle = Self::tarball(seekable(file, incoming, max_bytes)?);
-        Ok(bundle.filter(|bundle| bundle.has("index.json") || bundle.has("manifest.json")))
+        Ok(bundle.filter(Self::is_of_images))
     }
 
     /// What can't be read as a tarball is told by whoever unpacks it.
     fn tarball(file: File) -> Option<Self> {
         let (files, links) = contents(&file)?;
         Some(Self::Tarball { file, files, links })
+    }
+
+    /// Whether one of the files is there that say what images it has.
+    pub(super) fn is_of_images(&self) -> bool {
+        self.has("index.json") || self.has("manifest.json")
     }
 
     pub(super) fn has(&self, name: &str) -> bool {

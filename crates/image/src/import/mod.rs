@@ -20,6 +20,7 @@ use crate::listing::ImageInfo;
 use crate::progress::Progress;
 use crate::reference::ImageName;
 use crate::store::ImageStore;
+use crate::unpack::decompressed;
 use bundle::Bundle;
 #[cfg(feature = "pull")]
 pub(crate) use oci::descriptor_for_us;
@@ -72,14 +73,14 @@ impl ImageStore {
         self.import_bundle(&bundle, options, &what, progress)
     }
 
-    /// The same of an archive that comes as a stream, uncompressed: an OCI layout or a `docker save` archive. `from` is what
-    /// the errors call it. Progress is told of blobs that were received, not of the stream.
+    /// The same of an archive that comes as a stream: an OCI layout or a `docker save` archive. `from` is what the errors call
+    /// it. Progress is told of blobs that were received, not of the stream.
     ///
     /// # Errors
     /// As [`Self::import`]; what keeps the stream from being read is `Unavailable`.
     pub fn import_stream(
         &self,
-        input: impl Read,
+        input: impl Read + Send,
         from: &str,
         options: &ImportOptions,
         progress: &dyn Progress,
@@ -87,8 +88,13 @@ impl ImageStore {
         let what = format!("import `{from}`");
         let failed = failed(what.as_str());
         let _importing = self.begin_import().map_err(&failed)?;
-        let received = Received::read(input, &self.incoming(), &self.limits).map_err(&failed)?;
-        self.import_bundle(&Bundle::Received(received), options, &what, progress)
+        let tar = decompressed(input).map_err(&failed)?;
+        let bundle = Bundle::Received(Received::read(tar, &self.incoming(), &self.limits).map_err(&failed)?);
+        match bundle.is_of_images() {
+            true => self.import_bundle(&bundle, options, &what, progress),
+            false => Err(failed(refused("it is neither an OCI layout nor what `docker save` writes"))
+                .with_hint("a tarball of a root file system is imported from a file")),
+        }
     }
 
     fn import_bundle(

@@ -26,12 +26,16 @@ fn new_archive(ground: &Ground, image: &TestImage) -> Vec<u8> {
     tar.into_inner().unwrap()
 }
 
-fn import(ground: &Ground, archive: impl Read, digest: Option<Digest>) -> Result<Vec<ImageInfo>, Error> {
+fn import(
+    ground: &Ground,
+    archive: impl Read + Send,
+    digest: Option<Digest>,
+) -> Result<Vec<ImageInfo>, Error> {
     let options = ImportOptions { name: Some(ImageName::parse("app:1").unwrap()), digest };
     ground.store.import_stream(archive, "docker://app:1", &options, &NoProgress)
 }
 
-fn assert_refused(ground: &Ground, archive: impl Read, word: &str) {
+fn assert_refused(ground: &Ground, archive: impl Read + Send, word: &str) {
     let error = import(ground, archive, None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     assert!(error.to_string().starts_with("import `docker://app:1`: "), "{error}");
@@ -58,9 +62,9 @@ fn an_archive_of_either_age_is_imported_under_the_name_that_was_asked_for() {
         assert_eq!((found.len(), found[0].name.as_str(), found[0].complete), (1, "app:1", true));
         assert_eq!(ground.read("app:1", "etc/release"), "new");
         ground.assert_tidy();
-        // Once more: nothing is there twice.
+        // Once more, packed: nothing is there twice.
         let blobs = ground.count("blobs/sha256");
-        import(&ground, &bytes[..], None).unwrap();
+        import(&ground, &zstd::encode_all(&bytes[..], 1).unwrap()[..], None).unwrap();
         assert_eq!((ground.count("blobs/sha256"), ground.store.list().unwrap().len()), (blobs, 1));
     }
 }
@@ -118,6 +122,8 @@ fn names_that_leave_the_archive_and_more_files_than_an_image_has_are_refused() {
     let climbs = eyot_image::testing::TestLayer::default().file("../x", "x").bytes();
     assert_refused(&ground, &climbs[..], "`../x` leaves");
     let empty = eyot_image::testing::TestLayer::default();
+    let rootfs = empty.clone().file("bin/sh", "#!").bytes();
+    assert_refused(&ground, &rootfs[..], "neither an OCI layout nor");
     let many = (0..10_001).fold(empty, |layer, number| layer.symlink(&format!("l{number}"), "x"));
     assert_refused(&ground, &many.bytes()[..], "more files than");
 }

@@ -9,20 +9,20 @@ use super::{NetworkMode, reserved};
 use crate::error::{Error, Result};
 use crate::path::SandboxPath;
 
-/// When an image is fetched from a registry.
+/// When an image is fetched: by an engine from a registry, by a provider with a store of its own from wherever it was told.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PullPolicy {
-    /// When the engine has none of that name.
+    /// When there is none of that name.
     #[default]
     Missing,
-    /// For every create.
+    /// From a registry, for every create.
     Always,
     /// Never: an image that is not there is `not_found`.
     Never,
 }
 
-/// What only a provider with a container engine can do.
+/// What only a provider with a container engine can do; `pull` counts for others too.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContainerSpec {

@@ -1,6 +1,7 @@
 //! `eyot image import`, and what is printed of images that came in.
 
 use eyot_image::{ImageInfo, ImportOptions};
+use tokio::task::spawn_blocking;
 
 use super::store;
 use crate::args::{ImportArgs, ImportSource};
@@ -11,15 +12,17 @@ use crate::provider;
 
 pub async fn run(args: ImportArgs, context: &Context) -> Result<u8, Failure> {
     let (store, progress) = (store(context), progress(context.output));
-    let source = match args.source {
+    let options = ImportOptions { name: args.name, ..ImportOptions::default() };
+    let importing = match args.source {
         ImportSource::Engine(name) => {
             let engine = provider::engine_images();
-            return print(&[engine.import(&store, &name, args.name.as_ref(), progress).await?], context);
+            return print(&[engine.import(&store, &name, options.name.as_ref(), progress).await?], context);
         }
-        ImportSource::Path(path) => path,
+        ImportSource::Stdin => {
+            spawn_blocking(move || store.import_stream(std::io::stdin(), "-", &options, &*progress))
+        }
+        ImportSource::Path(path) => spawn_blocking(move || store.import(&path, &options, &*progress)),
     };
-    let options = ImportOptions { name: args.name, ..ImportOptions::default() };
-    let importing = tokio::task::spawn_blocking(move || store.import(&source, &options, &*progress));
     let images = importing.await.map_err(|error| Failure::host("import", std::io::Error::other(error)))??;
     print(&images, context)
 }
