@@ -100,7 +100,8 @@ fn prune(all: bool, context: &Context) -> Result<u8, Failure> {
     context.output.text(&done.images.iter().map(|name| format!("{name}\n")).collect::<String>())?;
     if done.layers + done.blobs > 0 {
         let (blobs, bytes) = (done.blobs, HumanBytes(done.blob_bytes));
-        context.output.note(&format!("removed {} layers and {blobs} blobs of {bytes}", done.layers));
+        // Words that are right for one as well.
+        context.output.note(&format!("removed: layers {}, blobs {blobs}, {bytes}", done.layers));
     }
     Ok(0)
 }
