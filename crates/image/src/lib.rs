@@ -14,6 +14,7 @@ mod collect;
 mod config;
 mod digest;
 mod failure;
+mod grammar;
 mod import;
 mod index;
 mod layer;

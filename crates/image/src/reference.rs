@@ -6,6 +6,7 @@ use eyot::{Error, Result};
 use oci_spec::distribution::Reference;
 
 use crate::digest::Digest;
+use crate::grammar;
 
 /// A reference, written out in full.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,7 +23,7 @@ impl ImageName {
     }
 
     fn reference_of(text: &str) -> Result<Reference> {
-        text.parse().map_err(|_| {
+        grammar::parse(text).ok_or_else(|| {
             Error::invalid("image", format!("is no reference: `{text}`")).with_hint(
                 "a reference looks like `node:22`, `registry.example/team/app:1.2` or `name@sha256:…`",
             )
