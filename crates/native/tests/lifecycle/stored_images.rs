@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use eyot::tools::{ToolContext, handle_tool_call, toolset};
 use eyot::{
-    ErrorKind, ExecOptions, Mount, PoolOptions, Sandbox, SandboxPath, SandboxPool, SandboxProvider,
-    SandboxSpec,
+    ErrorKind, ExecOptions, Mount, PoolOptions, PullPolicy, Sandbox, SandboxPath, SandboxPool,
+    SandboxProvider, SandboxSpec,
 };
 use eyot_image::testing::{TestImage, TestLayer};
 use eyot_image::{ImageName, ImageStore, ImportOptions, NoProgress};
@@ -29,6 +29,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_pool_s_sandbox_starts_in_its_home_whatever_the_image_says_and_node_22_is_preferred", pools),
         trial("k12_a_setuid_program_of_an_image_has_no_such_bit", setuid),
         trial("an_image_that_is_absent_says_how_to_get_it", absent),
+        trial("without_anywhere_to_pull_from_a_pull_for_every_create_is_refused", pull_from_nowhere),
         trial("no_link_of_any_layer_reads_a_file_of_the_host", links),
         trial("a_mount_can_lie_over_a_folder_that_only_a_lower_layer_has", mounts),
     ]
@@ -324,5 +325,22 @@ async fn mounts() -> Result<(), Failed> {
     let seen = output(&sandbox, "cat /srv/data/f").await?;
     ensure(seen == "mounted", &seen)?;
     sandbox.destroy().await?;
+    stored.state.assert_empty()
+}
+
+async fn pull_from_nowhere() -> Result<(), Failed> {
+    let stored = Stored::new()?;
+    stored.put(&TestImage::new(&[stored.system()?]), "app:1")?;
+    let with = |pull| {
+        let mut spec = SandboxSpec { image: Some("app:1".to_owned()), ..SandboxSpec::default() };
+        spec.container.pull = pull;
+        spec
+    };
+    let provider = stored.state.provider()?;
+    let error = Sandbox::create(&*provider, with(PullPolicy::Always)).await.err().ok_or("it was made")?;
+    ensure(error.kind() == ErrorKind::Unsupported && error.to_string().contains("pull"), format!("{error}"))?;
+    for pull in [PullPolicy::Missing, PullPolicy::Never] {
+        Sandbox::create(&*provider, with(pull)).await?.destroy().await?;
+    }
     stored.state.assert_empty()
 }
