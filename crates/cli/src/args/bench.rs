@@ -8,6 +8,8 @@ Examples:
   eyot bench                      the table of docs/performance.md, for this machine
   eyot bench --live 1000          and with a thousand idle sandboxes
   eyot bench --rounds 200 --json  for a program to read
+  eyot --provider docker bench --image debian:12
+                                  containers, beside the Engine's own API and `docker`
 
 Run it on a machine that does nothing else, and compare ratios: absolute times differ
 between machines and hours. The sandboxes live beside the state folder (--state), on the
@@ -26,7 +28,8 @@ pub struct BenchArgs {
     /// Measure copies from one sandbox to another as well: 10,000 files, and one of 1 GiB
     #[arg(long)]
     pub transfer: bool,
-    /// Measure this image as well: pulled into an empty store (docker://IMAGE: from the Engine), and sandboxes made of it
+    /// Measure this image as well: pulled into an empty store (docker://IMAGE: from the Engine), and sandboxes made of it.
+    /// With --provider docker, what all containers are made of: it must be there, and have `sleep` [env: EYOT_IMAGE]
     #[arg(long, value_name = "IMAGE", value_parser = parse_bench_image)]
     pub image: Option<BenchImage>,
 }
@@ -38,6 +41,15 @@ pub enum BenchImage {
     Registry(ImageName),
     /// The Docker Engine.
     Engine(ImageName),
+}
+
+impl BenchImage {
+    /// What it is called.
+    pub fn name(&self) -> &ImageName {
+        match self {
+            Self::Registry(name) | Self::Engine(name) => name,
+        }
+    }
 }
 
 fn parse_bench_image(text: &str) -> Result<BenchImage, eyot::Error> {

@@ -13,22 +13,29 @@ pub struct Item {
     pub against: Option<&'static str>,
     /// The ratio that is to be reached, at most.
     pub to_reach: Option<f64>,
+    /// The time that is to be reached, at most, in microseconds.
+    pub to_reach_us: Option<f64>,
 }
 
 impl Item {
     /// A row that is compared with nothing.
     pub const fn plain(name: &'static str) -> Self {
-        Self { name, against: None, to_reach: None }
+        Self { name, against: None, to_reach: None, to_reach_us: None }
     }
 
     /// A row with the ratio that is to be reached.
     pub const fn ratio(name: &'static str, against: &'static str, to_reach: f64) -> Self {
-        Self { name, against: Some(against), to_reach: Some(to_reach) }
+        Self { to_reach: Some(to_reach), ..Self::beside(name, against) }
     }
 
     /// A row whose ratio is shown for orientation.
     pub const fn beside(name: &'static str, against: &'static str) -> Self {
-        Self { name, against: Some(against), to_reach: None }
+        Self { against: Some(against), ..Self::plain(name) }
+    }
+
+    /// The same row with a time that is to be reached, in microseconds.
+    pub const fn within(self, to_reach_us: f64) -> Self {
+        Self { to_reach_us: Some(to_reach_us), ..self }
     }
 }
 
@@ -45,6 +52,8 @@ pub struct Row {
     pub against: Option<&'static str>,
     /// The ratio that is to be reached, at most.
     pub to_reach: Option<f64>,
+    /// The time that is to be reached, at most.
+    pub to_reach_us: Option<f64>,
 }
 
 /// The times of every row, in the order of their first appearance.
@@ -85,6 +94,7 @@ impl Items {
             ratio: baseline.map(|(_, others)| p50_us / quantile(others, 0.5)),
             against: item.against.filter(|_| baseline.is_some()),
             to_reach: item.to_reach.filter(|_| baseline.is_some()),
+            to_reach_us: item.to_reach_us,
         }
     }
 }

@@ -2,6 +2,7 @@
 //! needs for the same and with other isolators where they are installed, so that a noisy machine disturbs all alike.
 
 pub mod crowd;
+mod engine_rounds;
 pub mod images;
 mod items;
 mod peers;
@@ -9,7 +10,8 @@ mod report;
 mod rounds;
 pub mod transfers;
 
+pub use engine_rounds::EngineRounds;
 pub use items::{Item, Items};
 pub use peers::{LeftOut, Peers};
-pub use report::Report;
+pub use report::{Report, Subject};
 pub use rounds::Rounds;

@@ -9,15 +9,49 @@ use super::items::Row;
 use super::transfers::Copied;
 use super::{Items, LeftOut};
 
+/// Whose sandboxes were measured.
+#[derive(Debug, Serialize)]
+#[serde(tag = "provider", rename_all = "snake_case")]
+pub enum Subject {
+    /// The native provider's.
+    Native {
+        /// Whether root ran it: its sandboxes have a range of ids.
+        root: bool,
+    },
+    /// The Docker provider's.
+    Docker {
+        /// The Engine's version.
+        engine: String,
+        /// The image that all containers were made from.
+        image: String,
+    },
+}
+
+impl Subject {
+    /// The native provider's, as whoever runs this.
+    pub fn native() -> Self {
+        Self::Native { root: rustix::process::geteuid().is_root() }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Native { root: true } => "as root (a range of ids)".to_owned(),
+            Self::Native { root: false } => "as an ordinary user (one id)".to_owned(),
+            Self::Docker { engine, image } => format!("Docker Engine {engine}, image `{image}`"),
+        }
+    }
+}
+
 /// Everything that one run measured.
 #[derive(Debug, Serialize)]
 pub struct Report {
+    /// Whose sandboxes.
+    #[serde(flatten)]
+    pub subject: Subject,
     /// The kernel's release.
     pub kernel: String,
     /// How many processors it may use.
     pub processors: usize,
-    /// Whether root ran it: its sandboxes have a range of ids.
-    pub root: bool,
     /// The rows.
     pub rows: Vec<Row>,
     /// Peers that are not among them, and why.
@@ -30,22 +64,22 @@ pub struct Report {
 
 impl Report {
     /// The report of what these items measured, here.
-    pub fn new(items: &Items, left_out: Vec<LeftOut>, crowd: Option<Crowd>, copied: Vec<Copied>) -> Self {
+    pub fn new(subject: Subject, items: &Items, left_out: Vec<LeftOut>) -> Self {
         Self {
+            subject,
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
-            root: rustix::process::geteuid().is_root(),
             rows: items.rows(),
             left_out,
-            crowd,
-            copied,
+            crowd: None,
+            copied: Vec::new(),
         }
     }
 
     /// As Markdown: what `docs/performance.md` holds.
     pub fn markdown(&self) -> String {
-        let who = if self.root { "root (a range of ids)" } else { "an ordinary user (one id)" };
-        let mut text = format!("Linux {}, {} processors, as {who}.\n\n", self.kernel, self.processors);
+        let subject = self.subject.words();
+        let mut text = format!("Linux {}, {} processors, {subject}.\n\n", self.kernel, self.processors);
         text.push_str("| operation | min µs | p50 µs | p95 µs | ratio | to reach | against |\n");
         text.push_str("|---|---|---|---|---|---|---|\n");
         self.rows.iter().for_each(|row| text.push_str(&line(row)));
@@ -67,13 +101,20 @@ impl Report {
 }
 
 fn line(row: &Row) -> String {
-    let ratio = row.ratio.map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
-    let to_reach = row.to_reach.map(|most| format!("≤ {most}")).unwrap_or_default();
+    let ratio = row.ratio.map(|ratio| format!("{ratio:.*}", decimals(ratio))).unwrap_or_default();
+    let to_reach = row.to_reach.map(|most| format!("≤ {most}"));
+    let to_reach_us = row.to_reach_us.map(|most| format!("≤ {most} µs"));
+    let to_reach = to_reach.into_iter().chain(to_reach_us).collect::<Vec<_>>().join(", ");
     let against = row.against.unwrap_or_default();
     format!(
         "| {} | {:.0} | {:.0} | {:.0} | {ratio} | {to_reach} | {against} |\n",
         row.name, row.min_us, row.p50_us, row.p95_us
     )
+}
+
+/// How many a ratio needs to say something.
+fn decimals(ratio: f64) -> usize {
+    if ratio < 0.1 { 3 } else { 2 }
 }
 
 fn copied_line(copied: &Copied) -> String {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::machine::Machine;
+use crate::machine::{Machine, Ran};
 
 #[test]
 fn every_row_of_the_benchmark_is_measured_and_nothing_of_it_is_left() {
@@ -34,4 +34,23 @@ fn every_row_of_the_benchmark_is_measured_and_nothing_of_it_is_left() {
 fn a_benchmark_of_no_rounds_is_refused() {
     let refused = Machine::new().run(&["bench", "--rounds", "0"]);
     assert!(refused.code == Some(2) && refused.stderr.contains("--rounds"), "{refused:?}");
+}
+
+#[test]
+fn a_benchmark_without_an_engine_is_a_typed_error_that_says_what_to_start() {
+    let machine = Machine::new();
+    let nowhere = format!("unix://{}", machine.path_text("no-engine.sock"));
+    let mut command = machine.command(&["--provider", "docker", "bench", "--rounds", "1"]);
+    let ran = Ran::from(command.env("DOCKER_HOST", nowhere).output().unwrap());
+    let said = ran.failure(125);
+    assert!(said.contains("no Docker Engine answers") && said.contains("DOCKER_HOST"), "{said}");
+}
+
+#[test]
+fn what_is_measured_natively_alone_is_refused_for_an_engine() {
+    let machine = Machine::new();
+    for option in [&["--transfer"][..], &["--live", "3"]] {
+        let ran = machine.run(&[&["--provider", "docker", "bench"], option].concat());
+        assert!(ran.failure(125).contains(option[0]), "{ran:?}");
+    }
 }

@@ -2,6 +2,7 @@
 //! `cargo xtask engine` makes, the tests show as ignored with that reason.
 #![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
 
+mod bench;
 mod commands;
 #[path = "../cli/machine.rs"]
 #[allow(dead_code, reason = "shared with the other tests of the program")]
@@ -18,7 +19,7 @@ pub const IMAGE: &str = "eyot-test-debian:1";
 
 fn main() {
     let missing = missing();
-    let needs_engine = commands::trials().into_iter().chain(mixed::trials());
+    let needs_engine = commands::trials().into_iter().chain(mixed::trials()).chain(bench::trials());
     let trials = needs_engine.map(|case| trial(case, missing));
     let trials = trials.chain(refusals::trials().into_iter().map(|case| trial(case, None)));
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();

@@ -7,6 +7,7 @@
 //! Nothing is kept outside of the Engine: what a sandbox is stands in its container's labels, and whether it runs or
 //! sleeps is whether its container does. So every process that may use the Engine sees the same sandboxes.
 
+mod baseline;
 mod condition;
 mod connect;
 mod container;
@@ -31,6 +32,7 @@ mod sweep;
 mod wake;
 mod workspace;
 
+pub use baseline::Baseline;
 pub use engine::SandboxDockerUnavailable;
 pub use image::{DENO_IMAGE, NODE_IMAGE, PYTHON_IMAGE};
 pub use images::EngineImages;

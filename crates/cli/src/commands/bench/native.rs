@@ -1,45 +1,38 @@
-//! `eyot bench`: what sandboxes cost on this machine, beside what the host's own operations and other isolators do.
+//! The native provider's sandboxes, beside the host's own operations and other isolators.
 
 use std::path::{Path, PathBuf};
 
 use eyot::{Sandbox, SandboxProvider, SandboxSpec};
 use eyot_image::ImageSource;
-use indicatif::ProgressBar;
 
+use super::{WARM_UP, progress};
 use crate::args::{BenchArgs, BenchImage};
-use crate::bench::{Items, Peers, Report, Rounds, crowd, images, transfers};
+use crate::bench::{Items, Peers, Report, Rounds, Subject, crowd, images, transfers};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::provider;
 
-const WARM_UP: u32 = 5;
-
-pub async fn run(args: BenchArgs, context: &Context) -> Result<u8, Failure> {
+/// Everything that was asked for.
+pub async fn measure(args: &BenchArgs, context: &Context) -> Result<Report, Failure> {
     raise_open_files()?;
     let folder = own_folder(&context.state_folder())?;
     let provider = provider::open(&context.place.at(folder.path().join("state")), provider::Makes::Many)?;
     let peers = Peers::find(folder.path());
-    let mut items = measure(&args, context, provider.as_ref(), folder.path(), &peers).await?;
+    let mut items = measure_rounds(args, context, provider.as_ref(), folder.path(), &peers).await?;
     if let Some(image) = &args.image {
-        measure_image(image, &args, context, provider.as_ref(), (folder.path(), &mut items)).await?;
+        measure_image(image, args, context, provider.as_ref(), (folder.path(), &mut items)).await?;
     }
-    let crowd = match args.live {
-        0 => None,
-        live => Some(measure_crowd(live as usize, context, provider.as_ref()).await?),
-    };
-    let copied = match args.transfer {
-        false => Vec::new(),
-        true => measure_transfers(context, provider.as_ref(), folder.path()).await?,
-    };
-    let report = Report::new(&items, peers.left_out, crowd, copied);
-    match context.output.json {
-        true => context.output.value(&report)?,
-        false => context.output.text(&report.markdown())?,
+    let mut report = Report::new(Subject::native(), &items, peers.left_out);
+    if args.live > 0 {
+        report.crowd = Some(measure_crowd(args.live as usize, context, provider.as_ref()).await?);
     }
-    Ok(0)
+    if args.transfer {
+        report.copied = measure_transfers(context, provider.as_ref(), folder.path()).await?;
+    }
+    Ok(report)
 }
 
-async fn measure(
+async fn measure_rounds(
     args: &BenchArgs,
     context: &Context,
     provider: &dyn SandboxProvider,
@@ -100,14 +93,6 @@ async fn measure_transfers(
     let copied = transfers::measure(provider, folder, &|| progress.inc(1)).await;
     progress.finish_and_clear();
     copied
-}
-
-/// A bar for whoever waits, and nothing for a program.
-fn progress(context: &Context, steps: u64) -> ProgressBar {
-    match context.output.shows_progress() {
-        true => ProgressBar::new(steps),
-        false => ProgressBar::hidden(),
-    }
 }
 
 /// A folder beside the state folder: its disk is what sandboxes are slow or fast on.

@@ -1,0 +1,121 @@
+//! The Docker provider's sandboxes, beside the Engine's own operations.
+
+use std::collections::HashMap;
+use std::process::{Command, Stdio};
+
+use eyot::{
+    Error, ErrorKind, Lifecycle, PullPolicy, Sandbox, SandboxOperationUnsupported, SandboxProvider,
+    SandboxSpec,
+};
+use eyot_providers::docker::{Baseline, DockerOptions, DockerProvider};
+
+use super::{WARM_UP, progress};
+use crate::args::BenchArgs;
+use crate::bench::{EngineRounds, Items, LeftOut, Report, Subject};
+use crate::context::Context;
+use crate::errors::Failure;
+
+/// What is left by a benchmark that was killed is gone after this.
+const TTL_MS: u64 = 3_600_000;
+
+/// Everything that was asked for.
+pub async fn measure(args: &BenchArgs, context: &Context) -> Result<Report, Failure> {
+    refuse_what_is_native(args)?;
+    let provider = DockerProvider::new(DockerOptions::default());
+    let engine = provider.version().await?;
+    let named = args
+        .image
+        .as_ref()
+        .map(|image| image.name().short().to_owned())
+        .or_else(|| context.config.defaults.image.clone());
+    let image = named.unwrap_or_else(|| DockerOptions::default().image);
+    let baseline = Baseline::new(None, image.clone(), HashMap::from([label()]));
+    baseline.check().await.map_err(|error| without_image(&image, error))?;
+    let (items, left_out) = measure_rounds(args, context, &*provider, &baseline, &image).await?;
+    Ok(Report::new(Subject::Docker { engine, image }, &items, left_out))
+}
+
+fn refuse_what_is_native(args: &BenchArgs) -> Result<(), Failure> {
+    let refuse = |option: &str| {
+        Err(Error::from(SandboxOperationUnsupported::new("bench", "docker", &[option])).into())
+    };
+    match args {
+        BenchArgs { live: 1.., .. } => refuse("--live"),
+        BenchArgs { transfer: true, .. } => refuse("--transfer"),
+        _ => Ok(()),
+    }
+}
+
+fn without_image(image: &str, error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::NotFound => Error::new(ErrorKind::NotFound, format!("the Engine has no image `{image}`"))
+            .with_hint(format!("name one that is there: --image NAME; or: docker pull {image}"))
+            .with_source(error),
+        _ => error,
+    }
+}
+
+async fn measure_rounds(
+    args: &BenchArgs,
+    context: &Context,
+    provider: &dyn SandboxProvider,
+    baseline: &Baseline,
+    image: &str,
+) -> Result<(Items, Vec<LeftOut>), Failure> {
+    let folder = tempfile::tempdir().map_err(|error| Failure::host("make a folder", error))?;
+    let spec = spec(image);
+    let live = Sandbox::create(provider, spec.clone()).await?;
+    let rounds = EngineRounds {
+        provider,
+        spec,
+        live: &live,
+        baseline,
+        container: format!("eyot-bench-{}", live.name()),
+        image: image.to_owned(),
+        has_program: has_program(),
+        folder: folder.path().to_owned(),
+    };
+    let measured = all_rounds(args, context, &rounds).await;
+    let cleared = rounds.clear().await;
+    let destroyed = live.destroy().await;
+    let items = measured?;
+    cleared?;
+    destroyed?;
+    let missing = LeftOut { peer: "docker", reason: "is not installed".to_owned() };
+    Ok((items, if rounds.has_program { Vec::new() } else { vec![missing] }))
+}
+
+async fn all_rounds(
+    args: &BenchArgs,
+    context: &Context,
+    rounds: &EngineRounds<'_>,
+) -> Result<Items, Failure> {
+    rounds.baseline.create(&rounds.container).await?;
+    let progress = progress(context, u64::from(args.rounds + WARM_UP));
+    let mut items = Items::default();
+    for round in 0..args.rounds + WARM_UP {
+        items.warming_up = round < WARM_UP;
+        rounds.round(&mut items).await?;
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    Ok(items)
+}
+
+/// What is on every container of a benchmark: whose it is.
+fn label() -> (String, String) {
+    ("eyot-bench".to_owned(), std::process::id().to_string())
+}
+
+fn spec(image: &str) -> SandboxSpec {
+    let lifecycle = Lifecycle { ttl_ms: Some(TTL_MS), ..Lifecycle::default() };
+    let mut spec = SandboxSpec { image: Some(image.to_owned()), lifecycle, ..SandboxSpec::default() };
+    spec.container.pull = PullPolicy::Never;
+    spec.labels.extend([label()]);
+    spec
+}
+
+fn has_program() -> bool {
+    let tried = Command::new("docker").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    tried.is_ok_and(|status| status.success())
+}

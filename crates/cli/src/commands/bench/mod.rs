@@ -1,0 +1,38 @@
+//! `eyot bench`: what sandboxes cost on this machine, beside what the host's own operations and other isolators do; or,
+//! with `--provider docker`, beside what the Engine's own operations do.
+
+mod docker;
+mod native;
+
+use indicatif::ProgressBar;
+
+use crate::args::{BenchArgs, ProviderArg};
+use crate::bench::Report;
+use crate::context::Context;
+use crate::errors::Failure;
+
+const WARM_UP: u32 = 5;
+
+pub async fn run(args: BenchArgs, context: &Context) -> Result<u8, Failure> {
+    let report = match context.place.kind {
+        ProviderArg::Native => native::measure(&args, context).await?,
+        ProviderArg::Docker => docker::measure(&args, context).await?,
+    };
+    print(&report, context)?;
+    Ok(0)
+}
+
+fn print(report: &Report, context: &Context) -> Result<(), Failure> {
+    match context.output.json {
+        true => context.output.value(report),
+        false => context.output.text(&report.markdown()),
+    }
+}
+
+/// A bar for whoever waits, and nothing for a program.
+fn progress(context: &Context, steps: u64) -> ProgressBar {
+    match context.output.shows_progress() {
+        true => ProgressBar::new(steps),
+        false => ProgressBar::hidden(),
+    }
+}
