@@ -59,6 +59,8 @@ fn host_config(record: &Record) -> HostConfig {
         memory,
         // As much memory and no swap beside it: else the limit would be twice what was asked for.
         memory_swap: memory,
+        // Half of it: what fills `/dev/shm` belongs to no process, and could not be killed to make room.
+        shm_size: memory.map(|bytes| bytes / 2),
         nano_cpus: spec.limits.cpus.map(|cpus| (cpus * NANOS_PER_CPU) as i64),
         pids_limit: spec
             .limits
@@ -177,6 +179,7 @@ mod tests {
         let (_, host) = made(r#"{"limits":{"memory_mib":64,"cpus":1.5,"pids":32}}"#);
         assert_eq!((host.memory, host.memory_swap), (Some(64 << 20), Some(64 << 20)));
         assert_eq!((host.nano_cpus, host.pids_limit), (Some(1_500_000_000), Some(64)));
+        assert_eq!(host.shm_size, Some(32 << 20));
     }
 
     #[test]

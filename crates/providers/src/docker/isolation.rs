@@ -26,8 +26,9 @@ const ENGINE_DEFAULT: [(&str, u32); 14] = [
     ("CAP_AUDIT_WRITE", 29),
     ("CAP_SETFCAP", 31),
 ];
-/// The capabilities by which root inside gets at the guest: any user's files, any user's processes, becoming any user.
-const REACH_THE_GUEST: [&str; 4] = ["CAP_DAC_OVERRIDE", "CAP_KILL", "CAP_SETUID", "CAP_CHOWN"];
+/// The capabilities by which root inside gets at the guest: any user's files (`FOWNER`: the directory of its sockets can be
+/// opened to all, and a false guest put there), any user's processes, becoming any user.
+const REACH_THE_GUEST: [&str; 5] = ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_KILL", "CAP_SETUID"];
 
 /// The capabilities that root inside holds: the Engine's default less what is dropped.
 fn kept(security: &Security) -> impl Iterator<Item = (&'static str, u32)> {

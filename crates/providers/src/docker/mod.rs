@@ -7,6 +7,7 @@
 //! Nothing is kept outside of the Engine: what a sandbox is stands in its container's labels, and whether it runs or
 //! sleeps is whether its container does. So every process that may use the Engine sees the same sandboxes.
 
+mod accounts;
 mod baseline;
 mod condition;
 mod connect;

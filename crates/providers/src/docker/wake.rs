@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use eyot::{Error, ErrorKind, Result};
 
+use super::accounts;
 use super::condition::Condition;
 use super::connect::Running;
 use super::create::start;
 use super::driver::Ready;
+use super::engine::Engine;
 use super::find::{Found, find, inspect};
 use super::host::Host;
 
@@ -45,6 +47,14 @@ async fn connect(host: &Arc<Host>, running: &Running) -> Result<Ready> {
     Ready::new(host, running.clone(), connection).await
 }
 
+/// Starts a container in which others have been.
+async fn start_again(engine: &Engine, found: &Found) -> Result<()> {
+    if !found.record.spec.security.readonly_rootfs {
+        accounts::make_harmless(engine, &found.container).await?;
+    }
+    start(engine, &found.container).await
+}
+
 /// Wakes a sandbox; one that runs is opened.
 pub(crate) async fn wake(host: &Arc<Host>, id_or_name: &str) -> Result<Ready> {
     let _turn = host.turns.acquire().await;
@@ -54,7 +64,7 @@ pub(crate) async fn wake(host: &Arc<Host>, id_or_name: &str) -> Result<Ready> {
         match &found.condition {
             Condition::Running(_) => {}
             Condition::Sleeping | Condition::Dead => {
-                start(&host.engine, &found.container)
+                start_again(&host.engine, &found)
                     .await
                     .map_err(|error| error.context(format!("wake sandbox `{id_or_name}`")))?;
             }

@@ -14,6 +14,8 @@ tests! {
     k07_the_memory_and_the_variables_of_a_containers_guest_can_not_be_read(DEBIAN);
     k07_the_limits_of_a_containers_guest_can_not_be_changed(DEBIAN);
     k07_the_secret_of_a_sandbox_is_nowhere_inside(DEBIAN);
+    k07_of_each_capability_that_root_keeps_it_is_told_whether_it_reaches_the_guest(DEBIAN);
+    k07_root_that_ends_every_new_stream_harms_no_stream_that_is_open(DEBIAN);
     k12_nobody_inside_holds_or_gains_a_capability(DEBIAN);
     k12_what_root_keeps_by_request_is_told_and_so_is_what_that_means_for_the_guest(DEBIAN);
 }
@@ -184,6 +186,117 @@ async fn k12_what_root_keeps_by_request_is_told_and_so_is_what_that_means_for_th
         let others =
             crate::check::output_as(sandbox, Some("nobody"), "grep CapEff /proc/self/status").await?;
         ensure!(others.ends_with("0000000000000000"), "{others}");
+        Ok(())
+    })
+    .await
+}
+
+/// What the Engine leaves root where nothing is dropped.
+const CAPABILITIES: [&str; 14] = [
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "SETGID",
+    "SETUID",
+    "SETPCAP",
+    "NET_BIND_SERVICE",
+    "NET_RAW",
+    "SYS_CHROOT",
+    "MKNOD",
+    "AUDIT_WRITE",
+    "SETFCAP",
+];
+
+/// Everything that gets at the guest or at the directory of its sockets, each in a process of its own; prints what worked.
+const REACHES: &str = r"
+import ctypes, os, resource, socket
+libc = ctypes.CDLL(None, use_errno=True)
+def check(result):
+    if result != 0: raise OSError(ctypes.get_errno())
+def opened():
+    os.chmod('/.eyot-run', 0o777)
+def taken():
+    os.chown('/.eyot-run', 0, 0)
+def posed():
+    os.chmod('/.eyot-run', 0o777)
+    socket.socket(socket.AF_UNIX).bind('/.eyot-run/false.sock')
+def as_guest():
+    os.setuid(65533)
+    os.listdir('/.eyot-run')
+def in_group():
+    os.setgid(65533)
+    os.listdir('/.eyot-run')
+def granted():
+    # cap_dac_override=ep, for whoever runs it.
+    os.system('cp /usr/bin/ls /tmp/granted')
+    os.setxattr('/tmp/granted', 'security.capability', bytes.fromhex('0100000202000000000000000000000000000000'))
+    if os.spawnv(os.P_WAIT, '/tmp/granted', ['ls', '/.eyot-run']) != 0: raise OSError()
+attempts = {
+    'list': lambda: os.listdir('/.eyot-run'), 'open': opened, 'take': taken, 'pose': posed, 'become': as_guest,
+    'group': in_group, 'grant': granted,
+    'signal': lambda: os.kill(1, 0), 'trace': lambda: check(libc.ptrace(16, 1, 0, 0)),
+    'memory': lambda: open('/proc/1/mem', 'rb').read(1), 'variables': lambda: open('/proc/1/environ', 'rb').read(1),
+    'limits': lambda: resource.prlimit(1, resource.RLIMIT_NOFILE, (0, 0)),
+    'program': lambda: open('/.eyot-guest/eyot-guest', 'r+b')}
+for name, attempt in attempts.items():
+    child = os.fork()
+    if child == 0:
+        try: attempt()
+        except BaseException: os._exit(1)
+        os._exit(0)
+    if os.waitpid(child, 0)[1] == 0: print(name, end=' ')
+";
+
+async fn k07_of_each_capability_that_root_keeps_it_is_told_whether_it_reaches_the_guest(
+    engine: TestEngine,
+) -> Check {
+    for kept in [None].into_iter().chain(CAPABILITIES.map(Some)) {
+        let mut wanted = spec(DEBIAN);
+        let dropped = CAPABILITIES.into_iter().filter(|name| Some(*name) != kept);
+        wanted.security.drop_capabilities = dropped.map(str::to_owned).collect();
+        // Without it a program may gain what its file grants.
+        wanted.security.no_new_privileges = false;
+        with_sandbox(&engine, wanted, async |sandbox| {
+            let worked = python(sandbox, REACHES).await?;
+            let told = sandbox.isolation().guest_out_of_reach;
+            ensure!(told == worked.is_empty(), "{kept:?} reaches the guest by `{worked}`, told: {told}");
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// A new stream begins as a process of root's, and root may end those of its own.
+const ENDS_STREAMS: &str = r"
+import os
+print('begun', flush=True)
+own = {os.getpid(), os.getppid(), 1}
+while True:
+    for name in os.listdir('/proc'):
+        if name.isdigit() and int(name) not in own:
+            try: os.kill(int(name), 9)
+            except OSError: pass
+";
+
+async fn k07_root_that_ends_every_new_stream_harms_no_stream_that_is_open(engine: TestEngine) -> Check {
+    with_sandbox(&engine, spec(DEBIAN), async |sandbox| {
+        sandbox.write("note", "kept").await?;
+        let attack = eyot::Command::argv(["python3", "-c", ENDS_STREAMS]);
+        let attacker = sandbox.start(attack, eyot::StartOptions::default()).await?;
+        for _ in 0..5 {
+            match Sandbox::open(&*engine.provider, sandbox.name().as_str()).await {
+                Ok(opened) => ensure_eq!(opened.read_text("note").await?, "kept"),
+                Err(error) => ensure!(error.kind() == eyot::ErrorKind::Unavailable, "{error}"),
+            }
+            ensure_eq!(sandbox.read_text("note").await?, "kept");
+        }
+        sandbox.kill(attacker.id, None).await?;
+        sandbox.wait(attacker.id).await?;
+        let again = Sandbox::open(&*engine.provider, sandbox.name().as_str()).await?;
+        ensure_eq!(output(&again, "cat note").await?, "kept");
         Ok(())
     })
     .await

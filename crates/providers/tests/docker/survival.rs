@@ -17,6 +17,7 @@ tests! {
     an_engine_that_vanishes_in_mid_call_is_a_typed_error_and_the_handle_works_when_it_is_back(DEBIAN);
     an_engine_that_is_absent_says_what_to_start(BUSYBOX);
     a_container_that_somebody_stops_sleeps_and_can_be_woken(BUSYBOX);
+    a_trap_for_the_engine_in_a_sleeping_sandbox_is_taken_away_before_it_is_woken(DEBIAN);
     a_container_that_somebody_kills_is_dead_keeps_its_files_and_can_be_woken(BUSYBOX);
     a_container_that_somebody_removes_is_destroyed(BUSYBOX);
     a_sandbox_whose_time_is_over_frees_its_name_and_is_swept(BUSYBOX);
@@ -142,6 +143,29 @@ async fn a_container_that_somebody_stops_sleeps_and_can_be_woken(engine: TestEng
         Ok(())
     })
     .await
+}
+
+/// The Engine reads these files itself when it starts a container, and would wait for a FIFO's writer for ever.
+async fn a_trap_for_the_engine_in_a_sleeping_sandbox_is_taken_away_before_it_is_woken(
+    engine: TestEngine,
+) -> Check {
+    for trap in [
+        "rm /etc/passwd && mkfifo /etc/passwd",
+        "mkfifo /srv/trap && ln -s trap /srv/link && ln -sf /srv/link /etc/group && rm -f /etc/passwd",
+        "rm /etc/passwd /etc/group && mkdir /etc/passwd && ln -s /nowhere /etc/group",
+    ] {
+        with_sandbox(&engine, spec(DEBIAN), async |sandbox| {
+            output(sandbox, trap).await?;
+            engine.provider.sleep(sandbox.name().as_str()).await?;
+            let waking = Sandbox::wake(&*engine.provider, sandbox.name().as_str());
+            let woken = tokio::time::timeout(Duration::from_secs(60), waking).await;
+            let woken = woken.map_err(|_| format!("the Engine hangs after `{trap}`"))??;
+            ensure_eq!(output(&woken, "echo alive").await?, "alive");
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(())
 }
 
 async fn a_container_that_somebody_kills_is_dead_keeps_its_files_and_can_be_woken(
