@@ -95,6 +95,16 @@ impl Facts {
         Ok(())
     }
 
+    /// The facts whose name begins so (what follows in their names) that have none of these values. Fails if no fact's name
+    /// begins so.
+    pub fn others(&self, prefix: &str, expected: &[&str]) -> Check<Vec<(String, String)>> {
+        let rest =
+            |(name, value): (&String, &String)| Some((name.strip_prefix(prefix)?.to_owned(), value.clone()));
+        let of_prefix: Vec<_> = self.0.iter().filter_map(rest).collect();
+        ensure!(!of_prefix.is_empty(), "the probe said nothing of `{prefix}…`: {self:?}");
+        Ok(of_prefix.into_iter().filter(|(_, value)| !expected.contains(&value.as_str())).collect())
+    }
+
     /// Fails if there is no fact whose name begins so, or if one of them is `ok`.
     pub fn none_worked(&self, prefix: &str) -> Check {
         let of_prefix: Vec<_> = self.0.iter().filter(|(name, _)| name.starts_with(prefix)).collect();

@@ -109,6 +109,10 @@ fn wait_for_no_descendants() -> usize {
     descendants()
 }
 
+/// Why containers are left out.
+const STEPS: &str =
+    "the steps of a container's set-up are its engine's; what the guest does itself must succeed or it ends";
+
 async fn try_with(world: &World, step: &str) -> Check<Facts> {
     let attempt = Command::new(std::env::current_exe()?)
         .args(["probe", "fail-closed"])
@@ -130,6 +134,7 @@ async fn ensure_fails_closed(world: &World, step: &str) -> Check {
 }
 
 async fn k16_every_step_that_fails_ends_the_create_and_leaves_nothing(world: std::sync::Arc<World>) -> Check {
+    world.need_native(STEPS)?;
     let known = eyot_native::step_names();
     for step in ["install the seccomp filter", MAPPED_BY_ROOT, MAPPED_BY_OTHERS, LANDLOCK, PID_MAX] {
         ensure!(known.len() >= 19 && known.contains(&step), "the steps are no longer found: {known:?}");
@@ -141,6 +146,7 @@ async fn k16_every_step_that_fails_ends_the_create_and_leaves_nothing(world: std
 }
 
 async fn k16_landlock_that_fails_ends_the_create_and_leaves_nothing(world: std::sync::Arc<World>) -> Check {
+    world.need_native(STEPS)?;
     let stage = world.stage().await?;
     let abi = stage.sandbox.isolation().landlock_abi;
     stage.end().await?;
@@ -153,6 +159,7 @@ async fn k16_landlock_that_fails_ends_the_create_and_leaves_nothing(world: std::
 async fn k16_control_groups_that_fail_end_the_create_and_leave_nothing(
     world: std::sync::Arc<World>,
 ) -> Check {
+    world.need_native(STEPS)?;
     let stage = world.stage().await?;
     let controllers = stage.sandbox.isolation().cgroup_controllers.clone();
     stage.end().await?;
@@ -168,6 +175,7 @@ async fn k16_control_groups_that_fail_end_the_create_and_leave_nothing(
 async fn k16_a_limit_of_the_process_namespace_that_fails_ends_the_create_and_leaves_nothing(
     world: std::sync::Arc<World>,
 ) -> Check {
+    world.need_native(STEPS)?;
     const NUMBER: &str = "/proc/sys/kernel/pid_max";
     let stage = world.stage().await?;
     let inside = stage.output(&format!("cat {NUMBER}")).await?;
@@ -181,6 +189,7 @@ async fn k16_a_limit_of_the_process_namespace_that_fails_ends_the_create_and_lea
 async fn k16_a_create_without_a_failing_step_succeeds_in_the_same_process(
     world: std::sync::Arc<World>,
 ) -> Check {
+    world.need_native(STEPS)?;
     let facts = try_with(&world, "").await?;
     facts.is("created", "true")?;
     facts.is("destroyed", "true")?;

@@ -15,8 +15,9 @@ cases! {
 }
 
 async fn k11_a_limit_that_is_required_and_can_not_be_held_refuses_the_create(world: Arc<World>) -> Check {
-    let limits = Limits { disk_mib: Some(64), ..Limits::default() };
-    let stage = world.stage_of(SandboxSpec { limits, ..SandboxSpec::default() }).await?;
+    let limits = Limits { memory_mib: Some(64), cpus: Some(1.0), disk_mib: Some(64), ..Limits::default() };
+    let asked = SandboxSpec { limits, ..world.plain_spec() };
+    let stage = world.stage_of(asked.clone()).await?;
     let held = stage.sandbox.isolation().limits;
     stage.end().await?;
     let requirements = [
@@ -27,9 +28,7 @@ async fn k11_a_limit_that_is_required_and_can_not_be_held_refuses_the_create(wor
         (Requirement::OwnKernel, false),
     ];
     for (requirement, holds) in requirements {
-        let limits =
-            Limits { memory_mib: Some(64), cpus: Some(1.0), disk_mib: Some(64), ..Limits::default() };
-        let spec = SandboxSpec { limits, require: BTreeSet::from([requirement]), ..SandboxSpec::default() };
+        let spec = SandboxSpec { require: BTreeSet::from([requirement]), ..asked.clone() };
         let made = Sandbox::create(world.provider(), spec).await;
         match holds {
             true => made?.destroy().await?,
@@ -41,14 +40,14 @@ async fn k11_a_limit_that_is_required_and_can_not_be_held_refuses_the_create(wor
 
 /// The bomb is in a sandbox with little memory; the stage is its sibling, and the bomb is larger than what both have.
 async fn k11_a_bomb_of_memory_hits_the_limit_inside(world: Arc<World>) -> Check {
-    let stage = world.stage().await?;
-    if stage.sandbox.isolation().limits.memory != Enforcement::Cgroup {
-        stage.end().await?;
+    let limits = Limits { memory_mib: Some(64), ..Limits::default() };
+    let bombed = Sandbox::create(world.provider(), SandboxSpec { limits, ..world.plain_spec() }).await?;
+    if bombed.isolation().limits.memory != Enforcement::Cgroup {
+        bombed.destroy().await?;
         return not_enforced("no memory cgroup here can be written to");
     }
+    let stage = world.stage().await?;
     stage.sandbox.write("kept", "the sibling's").await?;
-    let limits = Limits { memory_mib: Some(64), ..Limits::default() };
-    let bombed = Sandbox::create(world.provider(), SandboxSpec { limits, ..SandboxSpec::default() }).await?;
     // In one process, in a file in memory, and in many processes.
     let bombs = [
         "tail -c 16G /dev/zero | tail -n 1 > /dev/null",

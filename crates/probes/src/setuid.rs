@@ -55,6 +55,10 @@ async fn k12_a_setuid_program_gains_nothing(stage: Stage) -> Check {
                 stage.sh_as(who, &format!("rm -f {program}")).await?;
                 continue;
             }
+            if !stage.is_native() && made.stderr_text().contains("Permission denied") {
+                // An image's `/run` is root's, and root in a container does not get into somebody else's folder.
+                continue;
+            }
             ensure!(made.success(), "{who}: {}", made.stderr_text());
             let result = stage.sh(&format!("{program} probe privileges")).await?;
             if result.success() {
@@ -141,6 +145,7 @@ END"#;
 
 /// A stage with a folder of the host that it may write to.
 async fn stage_with_a_folder(world: &World, folder: &TempDir) -> Check<Stage> {
+    world.need_native("this provider mounts no folder of the host")?;
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777))?;
     let mut spec: SandboxSpec = world.spec();
     let target = SandboxPath::parse("/shared")?;

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use eyot::{
     Bytes, CreateDirOptions, Error, ErrorKind, ExecOptions, GlobOptions, GrepOptions, LogQuery, Place,
-    ProcessId, RemoveOptions, Sandbox, SandboxPath, SandboxProvider, StartOptions, TarInOptions,
-    WriteOptions,
+    ProcessId, RemoveOptions, Sandbox, SandboxPath, StartOptions, TarInOptions, WriteOptions,
 };
 use futures_util::{StreamExt, stream};
 use tokio::task::JoinHandle;
@@ -189,24 +188,13 @@ async fn e05_every_pending_call_settles_when_somebody_else_removes_the_sandbox(w
 async fn e05_every_pending_call_settles_when_the_guest_is_killed(world: Arc<World>) -> Check {
     let stage = world.stage().await?;
     let running = all_under_way(&stage).await?;
-    kill_guest(&stage)?;
+    stage.kill_guest()?;
     all_settle(running).await?;
     match promptly("a call", stage.sandbox.list("/")).await? {
         Err(error) if [ErrorKind::Destroyed, ErrorKind::Unavailable].contains(&error.kind()) => {}
         other => return Err(Failure::Broken(format!("a call afterwards: {other:?}"))),
     }
     stage.end().await
-}
-
-/// Kills the guest from the host, as the kernel would when memory is short.
-fn kill_guest(stage: &Stage) -> Check {
-    let ready = std::fs::read_link(stage.directory().join("ready"))?.to_string_lossy().into_owned();
-    let number =
-        ready.split(|letter: char| !letter.is_ascii_digit()).find_map(|text| text.parse::<i32>().ok());
-    let pid = number.and_then(rustix::process::Pid::from_raw);
-    let Some(pid) = pid else { return Err(Failure::Broken(format!("no process number in `{ready}`"))) };
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).map_err(std::io::Error::from)?;
-    Ok(())
 }
 
 fn refused<T>(what: &str, result: eyot::Result<T>, wrong: &mut Vec<String>) {

@@ -1,46 +1,73 @@
-//! Where the cases play: one provider over a state folder of its own, the attacker's program, and sandboxes
-//! that have it inside.
+//! Where the cases play: one provider, the attacker's program, and sandboxes that have it inside. Native sandboxes live in
+//! a state folder of the world's own; those of a container engine are the engine's.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use eyot::{
-    Command, Error, ErrorKind, ExecOptions, ExecResult, IdentityMap, Limits, Mount, Sandbox, SandboxPath,
-    SandboxProvider, SandboxSpec,
+    Command, Error, ErrorKind, ExecOptions, ExecResult, IdentityMap, Limits, Mount, Sandbox, SandboxName,
+    SandboxPath, SandboxProvider, SandboxSpec,
 };
 use eyot_native::{NativeOptions, NativeProvider};
 use tempfile::TempDir;
 
-use crate::check::{Check, ensure, ensure_eq, not_here};
+use crate::check::{Check, Failure, ensure, ensure_eq, not_enforced, not_here};
 use crate::facts::Facts;
 
 /// Where the attacker's program is inside.
 const ATTACKER: &str = "/attack/threats";
+/// What is on every sandbox of a world of containers: whose it is.
+const LABEL: &str = "eyot-threats";
+
 /// What all cases share.
 pub struct World {
-    provider: Arc<NativeProvider>,
+    provider: Arc<dyn SandboxProvider>,
     folder: TempDir,
+    /// What sandboxes are made from.
+    base: SandboxSpec,
+    /// How a container is killed; `None`: sandboxes are native.
+    kill: Option<Kill>,
 }
 
+/// Kills the container of a sandbox, as somebody on its host would.
+type Kill = fn(&SandboxName) -> std::io::Result<()>;
+
 impl World {
-    /// Prepares a state folder, and a copy of this program to attack with, in a new folder inside `parent`. It is
-    /// removed when the last user drops the world.
+    /// Native sandboxes. Prepares a state folder, and a copy of this program to attack with, in a new folder inside
+    /// `parent`. It is removed when the last user drops the world.
     ///
     /// # Errors
     /// The folder can't be made or written to, or native sandboxes can't live in it.
     pub fn new(parent: &Path) -> eyot::Result<Self> {
-        let failed = |error: std::io::Error| {
-            Error::new(ErrorKind::Setup, "prepare a folder for the probes: failed").with_source(error)
-        };
-        let folder = tempfile::Builder::new().prefix("eyot-threats-").tempdir_in(parent).map_err(failed)?;
+        let folder = own_folder(parent)?;
         let attack = folder.path().join("attack");
-        std::fs::create_dir(&attack).map_err(failed)?;
-        let program = std::env::current_exe().map_err(failed)?;
-        std::fs::copy(program, attack.join("threats")).map_err(failed)?;
+        std::fs::create_dir(&attack).map_err(unprepared)?;
+        let program = std::env::current_exe().map_err(unprepared)?;
+        std::fs::copy(program, attack.join("threats")).map_err(unprepared)?;
         let state = folder.path().join("state");
         let provider = NativeProvider::new(NativeOptions { state, ..NativeOptions::default() })?;
-        Ok(Self { provider, folder })
+        let target = SandboxPath::parse("/attack")?;
+        let mounts = vec![Mount { source: attack, target, writable: false }];
+        let base = SandboxSpec { mounts, ..SandboxSpec::default() };
+        Ok(Self { provider, folder, base, kill: None })
+    }
+
+    /// Sandboxes of a container engine, made from this spec: its image has this program as `/attack/threats`, a shell and
+    /// the user `root`; its user is 1000. `kill` kills the container of a sandbox, as somebody on its host would.
+    ///
+    /// # Errors
+    /// A folder inside `parent`, for what cases put on the host, can't be made.
+    pub fn of_containers(
+        provider: Arc<dyn SandboxProvider>,
+        spec: SandboxSpec,
+        kill: fn(&SandboxName) -> std::io::Result<()>,
+        parent: &Path,
+    ) -> eyot::Result<Self> {
+        let mut base = spec;
+        base.labels.insert(LABEL.to_owned(), std::process::id().to_string());
+        Ok(Self { provider, folder: own_folder(parent)?, base, kill: Some(kill) })
     }
 
     /// Destroys what failed and abandoned cases left.
@@ -49,7 +76,9 @@ impl World {
     /// The first sandbox that can't be removed; the others are.
     pub async fn clear(&self) -> eyot::Result<()> {
         let mut result = Ok(());
-        for info in self.provider.list().await? {
+        let label = self.base.labels.get(LABEL);
+        let all = self.provider.list().await?;
+        for info in all.into_iter().filter(|info| info.spec.labels.get(LABEL) == label) {
             let removed = self.provider.remove(info.id.as_str()).await;
             if let Err(error) = removed
                 && !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed)
@@ -66,8 +95,18 @@ impl World {
     }
 
     /// The provider.
-    pub(crate) fn provider(&self) -> &NativeProvider {
-        &self.provider
+    pub(crate) fn provider(&self) -> &dyn SandboxProvider {
+        &*self.provider
+    }
+
+    /// Whether sandboxes are native ones, and not containers.
+    pub(crate) fn is_native(&self) -> bool {
+        self.kill.is_none()
+    }
+
+    /// Goes no further where sandboxes are not native ones, and says what they lack.
+    pub(crate) fn need_native(&self, lacks: &str) -> Check {
+        if self.is_native() { Ok(()) } else { not_here(lacks) }
     }
 
     /// The provider's state folder.
@@ -77,10 +116,12 @@ impl World {
 
     /// A spec for a sandbox that has the attacker's program inside.
     pub(crate) fn spec(&self) -> SandboxSpec {
-        let target = SandboxPath::parse("/attack").into_iter();
-        let source = self.folder.path().join("attack");
-        let mounts = target.map(|target| Mount { source: source.clone(), target, writable: false }).collect();
-        SandboxSpec { mounts, ..SandboxSpec::default() }
+        self.base.clone()
+    }
+
+    /// The same without what is mounted of the host.
+    pub(crate) fn plain_spec(&self) -> SandboxSpec {
+        SandboxSpec { mounts: Vec::new(), ..self.spec() }
     }
 
     /// The same with this many processes at the most.
@@ -96,7 +137,8 @@ impl World {
     /// A sandbox of this spec.
     pub(crate) async fn stage_of(&self, spec: SandboxSpec) -> Check<Stage> {
         let sandbox = Sandbox::create(&*self.provider, spec).await?;
-        Ok(Stage { directory: self.state().join("sandboxes").join(sandbox.id().as_str()), sandbox })
+        let directory = self.is_native().then(|| self.state().join("sandboxes").join(sandbox.id().as_str()));
+        Ok(Stage { directory, sandbox, kill: self.kill })
     }
 
     /// Tries a case on a stage that is gone afterwards. (A case that fails leaves its stage to
@@ -111,18 +153,43 @@ impl World {
     }
 }
 
+fn own_folder(parent: &Path) -> eyot::Result<TempDir> {
+    tempfile::Builder::new().prefix("eyot-threats-").tempdir_in(parent).map_err(unprepared)
+}
+
+fn unprepared(error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Setup, "prepare a folder for the probes: failed").with_source(error)
+}
+
 /// One sandbox with an attacker in it.
 #[derive(Clone)]
 pub struct Stage {
     /// Its handle.
     pub sandbox: Sandbox,
-    directory: PathBuf,
+    /// `None`: a container's.
+    directory: Option<PathBuf>,
+    kill: Option<Kill>,
 }
 
 impl Stage {
-    /// Whether it has a range of ids, and so a root of its own.
+    /// Whether it has a root of its own: a range of ids, or a container.
     pub fn has_root(&self) -> bool {
-        self.sandbox.isolation().identity == Some(IdentityMap::Range)
+        !self.is_native() || self.sandbox.isolation().identity == Some(IdentityMap::Range)
+    }
+
+    /// Whether it is a native sandbox, and not a container.
+    pub fn is_native(&self) -> bool {
+        self.directory.is_some()
+    }
+
+    /// The errors that a call is refused with: in a native sandbox these and no other. A container engine chooses others; what
+    /// counts is that the call was refused, and not that its arguments made no sense.
+    pub fn refusals(&self, native: &'static [&'static str]) -> &'static [&'static str] {
+        if self.is_native() {
+            native
+        } else {
+            &["EPERM", "EACCES", "ENOSYS", "EROFS", "EAFNOSUPPORT", "EPROTONOSUPPORT", "ESOCKTNOSUPPORT"]
+        }
     }
 
     /// Everybody who may attack here.
@@ -130,9 +197,26 @@ impl Stage {
         if self.has_root() { &["user", "root"] } else { &["user"] }
     }
 
-    /// Its directory in the state folder.
-    pub fn directory(&self) -> &Path {
-        &self.directory
+    /// Its directory in the state folder; goes no further for a container.
+    pub fn directory(&self) -> Check<&Path> {
+        match &self.directory {
+            Some(directory) => Ok(directory),
+            None => not_here("a container has no directory in a state folder"),
+        }
+    }
+
+    /// Kills the guest from the host, as the kernel would when memory is short.
+    pub fn kill_guest(&self) -> Check {
+        if let Some(kill) = self.kill {
+            return Ok(kill(self.sandbox.name())?);
+        }
+        let ready = std::fs::read_link(self.directory()?.join("ready"))?.to_string_lossy().into_owned();
+        let number =
+            ready.split(|letter: char| !letter.is_ascii_digit()).find_map(|text| text.parse::<i32>().ok());
+        let pid = number.and_then(rustix::process::Pid::from_raw);
+        let Some(pid) = pid else { return Err(Failure::Broken(format!("no process number in `{ready}`"))) };
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).map_err(std::io::Error::from)?;
+        Ok(())
     }
 
     /// Runs a shell line to its end.
@@ -173,6 +257,36 @@ impl Stage {
         self.probe_with(self.options_of(user), arguments).await
     }
 
+    /// As [`Self::ensure_is`] where what is refused is a matter of the error.
+    pub async fn ensure_refused(
+        &self,
+        of: (&str, &str),
+        native: &'static [&'static str],
+        gaps: &[&str],
+    ) -> Check {
+        self.ensure_is(of, self.refusals(native), gaps).await
+    }
+
+    /// Fails unless everybody is refused what the probe tries under this prefix, by coming to one of these. In a container what begins with one of `gaps` may get through, because engines are known to leave it open: then
+    /// that is said, and the case is not enforced.
+    pub async fn ensure_is(&self, (probe, prefix): (&str, &str), refused: &[&str], gaps: &[&str]) -> Check {
+        let mut open = BTreeSet::new();
+        for who in self.everybody() {
+            for (name, value) in self.probe_as(who, &[probe]).await?.others(prefix, refused)? {
+                ensure!(
+                    !self.is_native() && gaps.iter().any(|gap| name.starts_with(gap)),
+                    "{who}: `{prefix}{name}` came to {value}, not one of {refused:?}"
+                );
+                open.insert(name);
+            }
+        }
+        let open: Vec<String> = open.into_iter().collect();
+        match open.is_empty() {
+            true => Ok(()),
+            false => not_enforced(format!("this engine leaves open: {}", open.join(", "))),
+        }
+    }
+
     /// Runs a probe in some way.
     pub async fn probe_with(&self, options: ExecOptions, arguments: &[&str]) -> Check<Facts> {
         let result = self.sandbox.exec(Self::attack(arguments), options).await?;
@@ -203,8 +317,9 @@ impl Stage {
     /// Destroys the sandbox; fails if anything of it is left.
     pub async fn end(&self) -> Check {
         crate::check::promptly("the destroy", self.sandbox.destroy()).await??;
+        let Some(directory) = &self.directory else { return Ok(()) };
         let id = self.sandbox.id().as_str();
-        let state = self.directory.ancestors().nth(2).unwrap_or(&self.directory);
+        let state = directory.ancestors().nth(2).unwrap_or(directory);
         for folder in ["sandboxes", "trash"] {
             ensure!(!state.join(folder).join(id).exists(), "the sandbox is still in `{folder}`");
         }

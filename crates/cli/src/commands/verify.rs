@@ -5,7 +5,7 @@ use std::sync::Arc;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::args::VerifyArgs;
+use crate::args::{ProviderArg, VerifyArgs};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::printable;
@@ -16,6 +16,10 @@ use crate::verify::{self, Case, Ground, Status, Tried};
 const FAILS: u8 = 1;
 
 pub async fn run(args: &VerifyArgs, context: &Context) -> Result<u8, Failure> {
+    if context.place.kind != ProviderArg::Native {
+        return Err(Failure::usage("`eyot verify` tries native sandboxes, not a Docker Engine's")
+            .hint("docs/testing.md says which tests try those"));
+    }
     let mut cases = verify::all();
     if !args.filter.is_empty() {
         cases.retain(|case| args.filter.iter().any(|wanted| case.matches(wanted)));

@@ -20,6 +20,13 @@ fn a_row_is_tried_by_its_id_and_nothing_is_left() {
 }
 
 #[test]
+fn the_sandboxes_of_an_engine_are_not_what_is_tried() {
+    let machine = Machine::new();
+    let ran = machine.run(&["--provider", "docker", "verify", "--filter", "k5"]);
+    assert!(ran.failure(2).contains("native sandboxes"), "{ran:?}");
+}
+
+#[test]
 fn what_would_be_tried_is_listed_without_trying_it() {
     let machine = Machine::new();
     let listed = machine.run(&["verify", "--list"]).success();

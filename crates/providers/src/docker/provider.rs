@@ -167,3 +167,29 @@ pub fn capabilities() -> Capabilities {
         Watch,
     ])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn anvia_making_a_provider_touches_nothing() {
+        // Nothing listens there, and no runtime runs here.
+        let address = Some("unix:///nowhere/engine.sock".to_owned());
+        let provider = DockerProvider::new(DockerOptions { address, ..DockerOptions::default() });
+        assert_eq!(provider.name(), "docker");
+        assert!(provider.capabilities().has(Capability::PersistentWorkspace));
+    }
+
+    #[test]
+    fn anvia_the_presets_are_their_images_and_another_image_wins() {
+        assert_eq!(DockerOptions::default().image, "node:22-bookworm");
+        let presets = [DockerOptions::node(), DockerOptions::python(), DockerOptions::deno()];
+        let images = presets.clone().map(|options| options.image);
+        assert_eq!(images, ["node:22-bookworm", "python:3.13-bookworm", "denoland/deno:debian"]);
+        let mine = DockerOptions { image: "mine:1".to_owned(), ..DockerOptions::python() };
+        assert_eq!(DockerProvider::new(mine).host.default_image, "mine:1");
+        assert_eq!(SandboxSpec::default().container.pull, eyot::PullPolicy::Missing);
+        assert_eq!(SandboxSpec::default().validate().unwrap().workdir().as_str(), "/workspace");
+    }
+}

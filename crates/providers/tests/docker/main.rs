@@ -11,16 +11,34 @@ mod mended;
 mod own_engine;
 mod proxy;
 mod survival;
+mod threats;
 
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
 
+use threats::Threats;
+
 fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    match arguments.get(1).map(String::as_str) {
+        // Inside a container, as the attacker.
+        Some("probe") => eyot_probes::attack(&arguments[2..]),
+        _ => run(),
+    }
+}
+
+fn run() -> ExitCode {
     let arguments = Arguments::from_args();
     let engine = engine::TestEngine::find();
     let subjects =
         [asked::trials, guest::trials, mended::trials, survival::trials, killed::trials, conformance::trials];
-    let trials: Vec<Trial> = subjects.into_iter().flat_map(|trials| trials(&engine)).collect();
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let mut trials: Vec<Trial> = subjects.into_iter().flat_map(|trials| trials(&engine)).collect();
+    let threats = Threats::new();
+    trials.extend(threats.trials(&engine));
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if let Err(failed) = threats.clear() {
+        eprintln!("what the threats made is left: {}", failed.message().unwrap_or("no word"));
+    }
+    conclusion.exit_code()
 }
