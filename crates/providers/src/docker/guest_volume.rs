@@ -1,5 +1,9 @@
 //! The guest's program on the Engine's side: a volume named by its content, filled once by the Engine's archive call (so
-//! that it works on another host too), and read-only in every sandbox.
+//! that it works on another host too), and read-only in every sandbox. That it is whole can be seen only through a
+//! container, which takes a tenth of a second; so a second, empty volume is made once it was seen, and stands for that.
+
+use std::sync::LazyLock;
+use std::time::Duration;
 
 use bollard::Docker;
 use bollard::body_full;
@@ -8,37 +12,47 @@ use bollard::models::{
 };
 use bollard::query_parameters::{
     ContainerArchiveInfoOptionsBuilder, CreateContainerOptionsBuilder, RemoveContainerOptionsBuilder,
-    UploadToContainerOptionsBuilder, WaitContainerOptionsBuilder,
+    RemoveVolumeOptions, UploadToContainerOptionsBuilder, WaitContainerOptionsBuilder,
 };
 use bytes::Bytes;
-use eyot::{Error, ErrorKind, Result};
+use eyot::{Error, ErrorKind, Result, SandboxId};
 use eyot_guest::protocol::container::{GUEST_DIR, GUEST_FILE};
 use futures_util::StreamExt;
 use sha2::{Digest, Sha256};
-use std::time::Duration;
 
 use super::engine::{Engine, is_absent, is_conflict};
 use super::labels::{SCHEMA, SCHEMA_VERSION};
 
 /// An empty file that is written after the program: where it is, the program is whole.
 const COMPLETE: &str = "complete";
+/// On the volume, and on the one that says that it is whole: which volume of the name it is. One that was removed, and made
+/// again, is another.
+const MAKING: &str = "dev.eyot.making";
 /// How long somebody else may take to fill the volume before they count as gone.
 const FILLING_PATIENCE: Duration = Duration::from_secs(30);
 /// How often it is tried against others who do the same.
 const ATTEMPTS: usize = 5;
 
 /// The volume's name.
-pub(crate) fn name() -> String {
-    let digest = Sha256::digest(eyot_guest::PROGRAM);
-    let digits: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-    format!("eyot-guest-{digits}")
+pub(crate) fn name() -> &'static str {
+    // A digest of megabytes takes milliseconds.
+    static NAME: LazyLock<String> = LazyLock::new(|| {
+        let digest = Sha256::digest(eyot_guest::PROGRAM);
+        let digits: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+        format!("eyot-guest-{digits}")
+    });
+    &NAME
+}
+
+fn mark_name() -> String {
+    format!("{}-whole", name())
 }
 
 /// The mount of it that every sandbox has.
 pub(crate) fn mount() -> Mount {
     Mount {
         target: Some(GUEST_DIR.to_owned()),
-        source: Some(name()),
+        source: Some(name().to_owned()),
         typ: Some(MountType::VOLUME),
         read_only: Some(true),
         volume_options: Some(MountVolumeOptions { no_copy: Some(true), ..MountVolumeOptions::default() }),
@@ -50,10 +64,10 @@ pub(crate) fn mount() -> Mount {
 pub(crate) async fn ensure(engine: &Engine, image: &str) -> Result<()> {
     let docker = engine.client().await?;
     let failed = |error| engine.failed("create sandbox: place the guest", error);
-    let labels = [(SCHEMA.to_owned(), SCHEMA_VERSION.to_owned())].into();
-    let volume =
-        VolumeCreateRequest { name: Some(name()), labels: Some(labels), ..VolumeCreateRequest::default() };
-    docker.create_volume(volume).await.map_err(failed)?;
+    let making = make(docker, name(), SandboxId::generate().as_str()).await.map_err(failed)?;
+    if is_marked(docker, making.as_deref()).await.map_err(failed)? {
+        return Ok(());
+    }
     for _ in 0..ATTEMPTS {
         let filler = match Filler::make(docker, image).await {
             Err(error) if is_conflict(&error) => {
@@ -62,7 +76,10 @@ pub(crate) async fn ensure(engine: &Engine, image: &str) -> Result<()> {
             }
             filler => filler.map_err(failed)?,
         };
-        let filled = filler.fill().await;
+        let filled = match filler.fill().await {
+            Ok(()) => mark(docker, making.as_deref()).await,
+            failed => failed,
+        };
         filler.remove().await.map_err(failed)?;
         return filled.map_err(failed);
     }
@@ -70,6 +87,40 @@ pub(crate) async fn ensure(engine: &Engine, image: &str) -> Result<()> {
         ErrorKind::Unavailable,
         "create sandbox: place the guest: others keep filling the same volume",
     ))
+}
+
+/// Makes a volume unless it is there. Which one of its name it is, if that was noted.
+async fn make(docker: &Docker, name: &str, making: &str) -> Result<Option<String>, bollard::errors::Error> {
+    let labels = [(SCHEMA, SCHEMA_VERSION), (MAKING, making)];
+    let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let volume = VolumeCreateRequest {
+        name: Some(name.to_owned()),
+        labels: Some(labels.into()),
+        ..VolumeCreateRequest::default()
+    };
+    // One that is there is returned with the labels that it has.
+    let mut made = docker.create_volume(volume).await?;
+    Ok(made.labels.remove(MAKING))
+}
+
+/// Whether somebody has seen this very volume whole.
+async fn is_marked(docker: &Docker, making: Option<&str>) -> Result<bool, bollard::errors::Error> {
+    match docker.inspect_volume(&mark_name()).await {
+        Err(error) if is_absent(&error) => Ok(false),
+        found => Ok(making.is_some() && found?.labels.get(MAKING).map(String::as_str) == making),
+    }
+}
+
+/// Notes that the volume is whole. One that the Engine itself has made anew has no note of its making, and is looked into
+/// every time.
+async fn mark(docker: &Docker, making: Option<&str>) -> Result<(), bollard::errors::Error> {
+    let Some(making) = making else { return Ok(()) };
+    if make(docker, &mark_name(), making).await?.as_deref() != Some(making) {
+        // An earlier volume's.
+        docker.remove_volume(&mark_name(), None::<RemoveVolumeOptions>).await?;
+        make(docker, &mark_name(), making).await?;
+    }
+    Ok(())
 }
 
 /// A container that never runs: the way to the volume's files, and the lock of whoever fills it.
