@@ -8,7 +8,7 @@ use std::time::Duration;
 use bollard::Docker;
 use bollard::body_full;
 use bollard::models::{
-    ContainerCreateBody, HostConfig, Mount, MountType, MountVolumeOptions, VolumeCreateRequest,
+    ContainerCreateBody, HostConfig, Mount, MountType, MountVolumeOptions, Volume, VolumeCreateRequest,
 };
 use bollard::query_parameters::{
     ContainerArchiveInfoOptionsBuilder, CreateContainerOptionsBuilder, RemoveContainerOptionsBuilder,
@@ -65,10 +65,11 @@ pub(crate) async fn ensure(engine: &Engine, image: &str) -> Result<()> {
     let docker = engine.client().await?;
     let failed = |error| engine.failed("create sandbox: place the guest", error);
     let making = make(docker, name(), SandboxId::generate().as_str()).await.map_err(failed)?;
-    if is_marked(docker, making.as_deref()).await.map_err(failed)? {
-        return Ok(());
-    }
     for _ in 0..ATTEMPTS {
+        // Also by whoever was waited for.
+        if is_marked(docker, making.as_deref()).await.map_err(failed)? {
+            return Ok(());
+        }
         let filler = match Filler::make(docker, image).await {
             Err(error) if is_conflict(&error) => {
                 wait_for_the_other(engine, docker).await?;
@@ -89,7 +90,12 @@ pub(crate) async fn ensure(engine: &Engine, image: &str) -> Result<()> {
     ))
 }
 
-/// Makes a volume unless it is there. Which one of its name it is, if that was noted.
+/// Which volume of its name it is: by its label, or, if the Engine itself has made it for a container, by its time.
+fn making_of(mut volume: Volume) -> Option<String> {
+    volume.labels.remove(MAKING).or_else(|| volume.created_at.map(|time| time.to_string()))
+}
+
+/// Makes a volume unless it is there. Which one of its name it is, if that is known.
 async fn make(docker: &Docker, name: &str, making: &str) -> Result<Option<String>, bollard::errors::Error> {
     let labels = [(SCHEMA, SCHEMA_VERSION), (MAKING, making)];
     let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
@@ -98,9 +104,8 @@ async fn make(docker: &Docker, name: &str, making: &str) -> Result<Option<String
         labels: Some(labels.into()),
         ..VolumeCreateRequest::default()
     };
-    // One that is there is returned with the labels that it has.
-    let mut made = docker.create_volume(volume).await?;
-    Ok(made.labels.remove(MAKING))
+    // One that is there is returned as it is.
+    Ok(making_of(docker.create_volume(volume).await?))
 }
 
 /// Whether somebody has seen this very volume whole.
@@ -111,8 +116,7 @@ async fn is_marked(docker: &Docker, making: Option<&str>) -> Result<bool, bollar
     }
 }
 
-/// Notes that the volume is whole. One that the Engine itself has made anew has no note of its making, and is looked into
-/// every time.
+/// Notes that the volume is whole. One of which nothing tells it from another of its name is looked into every time.
 async fn mark(docker: &Docker, making: Option<&str>) -> Result<(), bollard::errors::Error> {
     let Some(making) = making else { return Ok(()) };
     if make(docker, &mark_name(), making).await?.as_deref() != Some(making) {
