@@ -3,7 +3,7 @@
 //! container, which takes a tenth of a second; so a second, empty volume is made once it was seen, and stands for that.
 
 use std::sync::LazyLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bollard::Docker;
 use bollard::body_full;
@@ -30,8 +30,10 @@ const COMPLETE: &str = "complete";
 const MAKING: &str = "dev.eyot.making";
 /// How long somebody else may take to fill the volume before they count as gone.
 const FILLING_PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is tried against others who do the same.
-const ATTEMPTS: usize = 5;
+/// How long it is tried against others who do the same.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long to leave one who is about to fill the volume, and has nothing yet that could be waited for.
+const BEGINNING: Duration = Duration::from_millis(20);
 
 /// The volume's name.
 pub(crate) fn name() -> &'static str {
@@ -65,7 +67,8 @@ pub(crate) async fn ensure(engine: &Engine, image: &str) -> Result<()> {
     let docker = engine.client().await?;
     let failed = |error| engine.failed("create sandbox: place the guest", error);
     let making = make(docker, name(), SandboxId::generate().as_str()).await.map_err(failed)?;
-    for _ in 0..ATTEMPTS {
+    let given_up = Instant::now() + PATIENCE;
+    while Instant::now() < given_up {
         // Also by whoever was waited for.
         if is_marked(docker, making.as_deref()).await.map_err(failed)? {
             return Ok(());
@@ -185,6 +188,11 @@ async fn wait_for_the_other(engine: &Engine, docker: &Docker) -> Result<()> {
     let options = WaitContainerOptionsBuilder::default().condition("removed").build();
     let mut waiting = Box::pin(docker.wait_container(&filler_name(), Some(options)));
     match tokio::time::timeout(FILLING_PATIENCE, waiting.next()).await {
+        // Its name is taken before it can be found.
+        Ok(Some(Err(error))) if is_absent(&error) => {
+            tokio::time::sleep(BEGINNING).await;
+            Ok(())
+        }
         Ok(_) => Ok(()),
         Err(_) => remove_filler(docker)
             .await
