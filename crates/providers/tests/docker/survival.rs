@@ -221,18 +221,24 @@ async fn a_sandbox_whose_time_is_over_frees_its_name_and_is_swept(engine: TestEn
 }
 
 async fn a_create_that_is_given_up_leaves_nothing(engine: TestEngine) -> Check {
-    let name = eyot::SandboxName::parse("eyot-test-given-up")?;
     for patience_ms in [30, 150, 400] {
-        let wanted = SandboxSpec { name: Some(name.clone()), ..spec(BUSYBOX) };
-        let creating = Sandbox::create(&*engine.provider, wanted);
+        let name = format!("eyot-test-given-up-{patience_ms}-{}", std::process::id());
+        let wanted = SandboxSpec { name: Some(eyot::SandboxName::parse(&name)?), ..spec(BUSYBOX) };
+        let creating = Sandbox::create(&*engine.provider, wanted.clone());
         match tokio::time::timeout(Duration::from_millis(patience_ms), creating).await {
             Err(_) => {}
             Ok(made) => made?.destroy().await?,
         }
+        // The Engine may be at it still, with nothing to be seen yet but the name that is taken.
         until("the removal of what was given up", async || {
-            Ok(docker(&["ps", "-aq", "--filter", "name=eyot-eyot-test-given-up"])?.is_empty())
+            match Sandbox::create(&*engine.provider, wanted.clone()).await {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+                made => Ok(made?.destroy().await.is_ok()),
+            }
         })
         .await?;
+        let left = docker(&["ps", "-aq", "--filter", &format!("name=eyot-{name}")])?;
+        ensure!(left.is_empty(), "a container is left: {left}");
     }
     Ok(())
 }
