@@ -16,6 +16,7 @@ cases! {
     a_variable_that_no_process_can_have_is_invalid(sandbox) needs [Shell];
     nothing_of_the_hosts_environment_is_inside(sandbox) needs [Argv];
     home_is_a_directory_that_the_user_can_write_to(sandbox) needs [Shell];
+    programs_that_the_user_installs_are_found_first(sandbox) needs [Shell];
     variables_for_the_dynamic_loader_reach_the_command_and_nobody_else(sandbox) needs [Shell];
 }
 
@@ -88,6 +89,15 @@ async fn nothing_of_the_hosts_environment_is_inside(sandbox: Sandbox) -> Check {
 async fn home_is_a_directory_that_the_user_can_write_to(sandbox: Sandbox) -> Check {
     ensure_eq!(output(&sandbox, "cd && echo kept > ~/note && cat \"$HOME/note\"").await?, "kept");
     ensure!(!output(&sandbox, "echo $PATH").await?.is_empty(), "there is no PATH");
+    Ok(())
+}
+
+async fn programs_that_the_user_installs_are_found_first(sandbox: Sandbox) -> Check {
+    // A shell may have programs of its own, which it prefers: this one none has.
+    let install = "mkdir -p ~/.local/bin && cd ~/.local/bin && printf '#!/bin/sh\\necho mine\\n' > my-own && chmod 755 my-own";
+    output(&sandbox, install).await?;
+    ensure_eq!(output(&sandbox, "my-own").await?, "mine");
+    ensure_eq!(output(&sandbox, "echo ${PATH%%:*}").await?, output(&sandbox, "echo ~/.local/bin").await?);
     Ok(())
 }
 
