@@ -1,26 +1,17 @@
-//! A Docker Engine for the tests of the Docker provider, and the images that they use. One that answers is used as it is; else,
-//! as root and where Debian's packages are, one is started, and ended with the tests. No registry is asked for anything.
+//! A Docker Engine for the tests of the Docker provider. One that answers is used as it is; else, as root and where Debian's
+//! packages are, one is started, and ended with the tests.
 
-use std::fs::{self, File, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::packages;
 use crate::process::{has, is_root, target_directory};
+use crate::{images, packages};
 
 /// How long an Engine may take until it answers.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(200);
-
-/// Debian, and what of it the tests run.
-const DEBIAN: &str = "eyot-test-debian:1";
-const DEBIAN_PACKAGES: &str = "bash,python3";
-/// Busybox alone: static, without users, without GNU tools.
-const BUSYBOX: &str = "eyot-test-busybox:1";
-/// What an image need not have.
-const LEFT_OUT: [&str; 3] = ["/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*"];
 
 /// An Engine that answers. One that was started here ends with it.
 pub struct Engine {
@@ -33,9 +24,7 @@ impl Engine {
     pub fn ready() -> Option<Self> {
         let engine =
             Self::find_or_start().map_err(|reason| eprintln!("xtask: no Docker Engine: {reason}")).ok()?;
-        if let Err(reason) = make_images() {
-            eprintln!("xtask: images for the Docker tests: {reason}; those tests show as ignored");
-        }
+        images::make_missing();
         Some(engine)
     }
 
@@ -110,95 +99,7 @@ fn start(folder: &Path) -> Result<Child, String> {
     command.spawn().map_err(failed)
 }
 
-fn docker() -> Command {
-    Command::new("docker")
-}
-
 fn answers() -> bool {
-    let asked = docker().arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let asked = Command::new("docker").arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     asked.is_ok_and(|status| status.success())
-}
-
-fn make_images() -> Result<(), String> {
-    if !has_image(BUSYBOX) {
-        import(BUSYBOX, busybox_tree()?, "PATH=/bin")?;
-    }
-    if !has_image(DEBIAN) {
-        import(DEBIAN, debian_tree()?, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")?;
-    }
-    Ok(())
-}
-
-fn has_image(name: &str) -> bool {
-    let found =
-        docker().args(["image", "inspect", name]).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    found.is_ok_and(|status| status.success())
-}
-
-/// Whatever writes a tree's archive to its standard output, and what must stay until it has.
-struct Tree {
-    writer: Command,
-    _folder: Option<Removed>,
-}
-
-fn import(image: &str, mut tree: Tree, variable: &str) -> Result<(), String> {
-    println!("     Making {image}");
-    let failed = |error: std::io::Error| format!("make {image}: {error}");
-    let mut writer = tree.writer.stdout(Stdio::piped()).spawn().map_err(failed)?;
-    let archive = writer.stdout.take().ok_or("its archive can't be read")?;
-    let imported =
-        docker().args(["import", "-c", &format!("ENV {variable}"), "-", image]).stdin(archive).status();
-    let written = writer.wait().map_err(failed)?;
-    match imported.map_err(failed)?.success() && written.success() {
-        true => Ok(()),
-        false => Err(format!("make {image}: the archive could not be made or imported")),
-    }
-}
-
-fn busybox_tree() -> Result<Tree, String> {
-    let folder = Removed(std::env::temp_dir().join(format!("eyot-busybox-{}", std::process::id())));
-    let failed = |error: std::io::Error| format!("lay out busybox: {error}");
-    for name in ["bin", "tmp", "etc"] {
-        fs::create_dir_all(folder.0.join(name)).map_err(failed)?;
-    }
-    fs::set_permissions(folder.0.join("tmp"), Permissions::from_mode(0o1777)).map_err(failed)?;
-    let program = folder.0.join("bin/busybox");
-    let found = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).is_file());
-    fs::copy(found.ok_or("there is no busybox here")?, &program).map_err(failed)?;
-    let applets = Command::new(&program).arg("--list").output().map_err(failed)?;
-    for applet in String::from_utf8_lossy(&applets.stdout).lines().filter(|applet| *applet != "busybox") {
-        std::os::unix::fs::symlink("busybox", folder.0.join("bin").join(applet)).map_err(failed)?;
-    }
-    let mut writer = Command::new("tar");
-    writer.arg("--owner=0").arg("--group=0").arg("-C").arg(&folder.0).args(["-c", "."]);
-    Ok(Tree { writer, _folder: Some(folder) })
-}
-
-fn debian_tree() -> Result<Tree, String> {
-    if !has("mmdebstrap") {
-        return Err("there is no mmdebstrap here".to_owned());
-    }
-    let mut writer = Command::new("mmdebstrap");
-    writer.args(["--quiet", "--variant=minbase", "--dpkgopt=force-unsafe-io"]);
-    writer.args(LEFT_OUT.map(|path| format!("--dpkgopt=path-exclude={path}")));
-    writer.arg(format!("--include={DEBIAN_PACKAGES}")).args([codename().as_str(), "-"]);
-    Ok(Tree { writer, _folder: None })
-}
-
-/// The host's own release, whose packages apt can fetch.
-fn codename() -> String {
-    let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
-    let line = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
-    line.map_or_else(|| "stable".to_owned(), |name| name.trim_matches('"').to_owned())
-}
-
-/// A folder that goes with this.
-struct Removed(PathBuf);
-
-impl Drop for Removed {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.0) {
-            eprintln!("xtask: remove {}: {error}", self.0.display());
-        }
-    }
 }

@@ -4,6 +4,7 @@ mod architecture;
 mod check;
 mod engine;
 mod fuzz;
+mod images;
 mod machine;
 mod packages;
 mod process;

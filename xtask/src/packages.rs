@@ -26,11 +26,12 @@ const NEEDED_FOR_MACHINE: [(&str, &str); 3] =
     [("qemu-system-x86_64", "qemu-system-x86"), ("busybox", "busybox-static"), ("mkfs.ext4", "e2fsprogs")];
 
 /// What a Docker Engine for the tests takes, and its images.
-const NEEDED_FOR_ENGINE: [(&str, &str); 4] = [
+const NEEDED_FOR_ENGINE: [(&str, &str); 5] = [
     ("dockerd", "docker.io"),
     ("iptables", "iptables"),
     ("mmdebstrap", "mmdebstrap"),
     ("busybox", "busybox-static"),
+    ("npm", "npm"),
 ];
 
 /// Installs what a Docker Engine needs and is missing.

@@ -9,14 +9,14 @@ use std::process::Command;
 use crate::engine::Engine;
 use crate::process::{cargo, has, is_root, run as run_program};
 use crate::programs::{self, ARGUMENTS};
-use crate::{machine, packages};
+use crate::{images, machine, packages};
 
 /// The user that the tests are run as a second time.
 const USER: &str = "eyot-test";
 
 /// The test programs that make sandboxes.
-const OF_SANDBOXES: [&str; 8] =
-    ["conformance", "threats", "real_programs", "lifecycle", "pool", "cli", "host", "images"];
+const OF_SANDBOXES: [&str; 9] =
+    ["conformance", "threats", "real_programs", "lifecycle", "pool", "cli", "host", "images", "tasks"];
 
 /// Runs the tests.
 fn run_all() -> Result<(), String> {
@@ -52,6 +52,9 @@ fn as_ordinary_user() -> Result<(), String> {
     }
     let folder = Copies::new()?;
     let built = programs::built()?;
+    // They may not ask the Engine.
+    let images = folder.path.join("images.tar");
+    let has_images = images::save_for_tasks(&images)?;
     let eyot = built.iter().find(|built| built.name == "eyot" && !built.is_test);
     let eyot = eyot.map(|built| folder.copy(&built.path, "eyot")).transpose()?;
     for program in built.iter().filter(|built| built.is_test && OF_SANDBOXES.contains(&built.name.as_str())) {
@@ -62,6 +65,9 @@ fn as_ordinary_user() -> Result<(), String> {
         test.env("HOME", format!("/home/{USER}")).env_remove("XDG_STATE_HOME").env_remove("TMPDIR");
         // The long ones are the same for everybody.
         test.env_remove("EYOT_SLOW");
+        if has_images {
+            test.env("EYOT_TEST_IMAGES", &images);
+        }
         if let Some(eyot) = &eyot {
             test.env("EYOT_BIN", eyot);
         }
