@@ -1,0 +1,124 @@
+//! Where the tasks are done: the native provider over a state folder of the tests' own, and a Docker Engine, both with the
+//! images that `cargo xtask engine` makes.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use eyot::SandboxProvider;
+use eyot_image::{ImportOptions, NoProgress};
+use eyot_native::{NativeOptions, NativeProvider, image_store};
+use eyot_providers::docker::{DockerOptions, DockerProvider};
+use libtest_mimic::Failed;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// What stands for `node:22`: Node 22 and npm in a layer over [`PYTHON`].
+pub const NODE: &str = "eyot-test-node:22";
+/// What stands for `python:3.12`: Debian's Python 3 with pip and pytest, a C compiler, git.
+pub const PYTHON: &str = "eyot-test-python:3";
+/// An archive of both, as `docker save` writes it, for those who may not ask an Engine.
+const ARCHIVE: &str = "EYOT_TEST_IMAGES";
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime for the tests")
+});
+
+/// Runs something to its end.
+pub fn block_on<T>(work: impl Future<Output = T>) -> T {
+    RUNTIME.block_on(work)
+}
+
+/// What there is. Clones are the same.
+#[derive(Clone)]
+pub struct Ground {
+    /// An Engine with the images, or why there is none.
+    pub docker: Result<Arc<DockerProvider>, String>,
+    /// Where native's images come from, or why they can't be had.
+    images: Result<Source, String>,
+    native: Arc<Mutex<Option<Native>>>,
+}
+
+#[derive(Clone)]
+enum Source {
+    Archive(PathBuf),
+    Engine,
+}
+
+/// The native provider, and the folder that goes with the last of the tests.
+struct Native {
+    provider: Arc<NativeProvider>,
+    _state: TempDir,
+}
+
+impl Ground {
+    /// Looks around; nothing is made yet.
+    pub fn find() -> Self {
+        let docker = block_on(engine());
+        let images = match (std::env::var_os(ARCHIVE), &docker) {
+            (Some(archive), _) => Ok(Source::Archive(archive.into())),
+            (None, Ok(_)) => Ok(Source::Engine),
+            (None, Err(reason)) => Err(format!("{reason}; and {ARCHIVE} names no archive of the images")),
+        };
+        Self { docker, images, native: Arc::default() }
+    }
+
+    /// Why native has no images, if so.
+    pub fn native_is_missing(&self) -> Option<String> {
+        self.images.as_ref().err().cloned()
+    }
+
+    /// The native provider with the images, which are brought in the first time.
+    pub fn native(&self) -> Result<Arc<dyn SandboxProvider>, Failed> {
+        let mut native = self.native.lock().unwrap_or_else(PoisonError::into_inner);
+        if native.is_none() {
+            *native = Some(Native::with_images(self.images.as_ref()?)?);
+        }
+        let made = native.as_ref().map(|native| Arc::clone(&native.provider));
+        Ok(made.ok_or("the native provider is gone")?)
+    }
+}
+
+async fn engine() -> Result<Arc<DockerProvider>, String> {
+    let provider = DockerProvider::new(DockerOptions::default());
+    for image in [NODE, PYTHON] {
+        let missing = || format!("the Engine has no image `{image}`: cargo xtask engine");
+        let found = provider.has_image(image).await;
+        found
+            .map_err(|error| format!("{error}; `cargo xtask engine` starts one"))?
+            .then_some(())
+            .ok_or_else(missing)?;
+    }
+    Ok(provider)
+}
+
+impl Native {
+    fn with_images(source: &Source) -> Result<Self, Failed> {
+        let folder = tempfile::Builder::new().prefix("eyot-tasks-").tempdir()?;
+        let state = folder.path().join("state");
+        match source {
+            Source::Archive(archive) => import(&state, archive)?,
+            Source::Engine => {
+                let archive = folder.path().join("images.tar");
+                save(&archive)?;
+                import(&state, &archive)?;
+                std::fs::remove_file(archive)?;
+            }
+        }
+        let provider = NativeProvider::new(NativeOptions { state, ..NativeOptions::default() })?;
+        Ok(Self { provider, _state: folder })
+    }
+}
+
+fn save(archive: &Path) -> Result<(), Failed> {
+    let output = Command::new("docker").args(["save", "-o"]).arg(archive).args([NODE, PYTHON]).output()?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!("docker save: {}", String::from_utf8_lossy(&output.stderr)).into()),
+    }
+}
+
+fn import(state: &Path, archive: &Path) -> Result<(), Failed> {
+    image_store(state).import(archive, &ImportOptions::default(), &NoProgress)?;
+    Ok(())
+}

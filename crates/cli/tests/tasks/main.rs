@@ -1,0 +1,23 @@
+//! What agents really do, on every provider and from one image: the same task must come to the same on each, and to what
+//! it should. Where there is no Engine, or no image, a test shows as ignored with that reason.
+
+mod building;
+mod files;
+mod ground;
+mod packages;
+mod processes;
+mod servers;
+mod settings;
+mod streams;
+mod table;
+mod transcript;
+
+use std::process::ExitCode;
+
+use libtest_mimic::Arguments;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let ground = ground::Ground::find();
+    libtest_mimic::run(&arguments, table::trials(&ground)).exit_code()
+}
