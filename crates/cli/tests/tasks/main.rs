@@ -11,6 +11,7 @@ mod settings;
 mod streams;
 mod table;
 mod transcript;
+mod workflow;
 
 use std::process::ExitCode;
 
@@ -19,5 +20,6 @@ use libtest_mimic::Arguments;
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let ground = ground::Ground::find();
-    libtest_mimic::run(&arguments, table::trials(&ground)).exit_code()
+    let trials = table::trials(&ground).into_iter().chain(workflow::trials(&ground));
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }

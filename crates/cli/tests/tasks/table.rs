@@ -91,7 +91,8 @@ fn of_task(ground: &Ground, task: Task) -> Vec<Trial> {
     }
 }
 
-fn ignored(name: String, reason: String) -> Trial {
+/// A test that is not tried here, and why.
+pub fn ignored(name: String, reason: String) -> Trial {
     Trial::ignorable_test(name, || Ok(Completion::ignored_with(reason)))
 }
 
