@@ -157,6 +157,8 @@ async fn woken_once() -> Result<(), Failed> {
     let session = Session::new()?;
     let pools = [pool(&session, "p").await?, pool(&session, "p").await?, pool(&session, "p").await?];
     pools[0].create("a", counting_service()).await?;
+    // It is started by now, and has not counted itself yet, perhaps.
+    output(&pools[0].get("a").await?, "until [ -s starts ]; do sleep 0.02; done").await?;
     for round in 2..8 {
         pools[round % 3].sleep("a").await?;
         let woken = pools.clone().map(|pool| tokio::spawn(async move { pool.get("a").await }));

@@ -370,7 +370,7 @@ async fn f5_a_line_that_a_huge_sparse_file_does_not_have_is_looked_for_until_the
     spec.limits.timeout_ms = Some(2_000);
     with_spec(&*fixture, spec, async |sandbox: Sandbox| {
         need_program(&sandbox, "truncate").await?;
-        output(&sandbox, "truncate -s 2T sparse").await?;
+        output(&sandbox, "truncate -s 2199023255552 sparse").await?;
         let second = PageOptions { start_line: 2, ..PageOptions::default() };
         ensure_fails!(sandbox.workspace().read_text_file_page("sparse", second).await, Timeout);
         Ok(())
