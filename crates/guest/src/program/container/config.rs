@@ -1,6 +1,7 @@
 //! The first client of a container's guest, and the configuration that it brings.
 
 use std::io::{self, Read, Write};
+use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
@@ -15,6 +16,8 @@ use crate::protocol::{Kind, MAX_MESSAGE_BYTES, decode};
 
 /// How long the first client may take for the configuration, once it is connected.
 const READ_PATIENCE: Duration = Duration::from_secs(20);
+/// How long a refusal may take on its way out.
+const REFUSAL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Waits for the first client of the guest's own user. Without one, the code to exit with: nobody came, or the container
 /// is to end.
@@ -51,9 +54,46 @@ pub fn read_config(stream: &mut UnixStream) -> io::Result<ContainerConfig> {
     decode(&bytes).map_err(|reason| io::Error::new(io::ErrorKind::InvalidData, reason))
 }
 
-/// Tells the first client that there will be no sandbox, and why.
+/// Tells the first client that there will be no sandbox, and why. Returns when the relay that carries it has gone: the end of
+/// this process, the container's first, is the end of every other one in it, and a reason that is still with the relay would
+/// be lost.
 pub fn refuse(mut stream: UnixStream, kind: &'static str, reason: &str) -> io::Result<()> {
     let mut frames = Vec::new();
     wire::push_message(&mut frames, Kind::Failure, 0, &failure(kind, reason));
-    stream.write_all(&frames)
+    stream.write_all(&frames)?;
+    stream.shutdown(Shutdown::Write)?;
+    let given_up = Instant::now() + REFUSAL_PATIENCE;
+    let mut ignored = [0; 1024];
+    loop {
+        let left = given_up.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut ignored) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // The relay went with words of the client's unread, or does not go.
+            Err(_) => return Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_lasts_until_whoever_carries_it_has_read_it_and_gone() {
+        let (guest, mut relay) = UnixStream::pair().unwrap();
+        relay.write_all(b"what the client says first").unwrap();
+        let refusing = std::thread::spawn(move || refuse(guest, "invalid", "there is no such user"));
+        let mut told = Vec::new();
+        relay.read_to_end(&mut told).unwrap();
+        assert!(String::from_utf8_lossy(&told).contains("there is no such user"));
+        assert!(!refusing.is_finished(), "it was over while the relay still had the reason");
+        drop(relay);
+        refusing.join().unwrap().unwrap();
+    }
 }
