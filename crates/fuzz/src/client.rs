@@ -51,7 +51,7 @@ async fn answer(guest: Guest) {
 }
 
 fn welcome() -> Vec<u8> {
-    encode(&Welcome { major: MAJOR, minor: MINOR, nonce: NONCE })
+    encode(&Welcome { major: MAJOR, minor: MINOR, nonce: NONCE, protections: None })
 }
 
 fn frame(kind: Kind, call: u32, channel: u8, payload: &[u8]) -> Vec<u8> {

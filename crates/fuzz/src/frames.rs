@@ -91,7 +91,14 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("hello", seed(7, &[(Kind::Hello, 0, encode(&Hello { major: 1, minor: 0, nonce: [1; 16] }))])),
         (
             "welcome",
-            seed(255, &[(Kind::Welcome, 0, encode(&Welcome { major: 1, minor: 0, nonce: [2; 16] }))]),
+            seed(
+                255,
+                &[(
+                    Kind::Welcome,
+                    0,
+                    encode(&Welcome { major: 1, minor: 0, nonce: [2; 16], protections: None }),
+                )],
+            ),
         ),
         (
             "exec",

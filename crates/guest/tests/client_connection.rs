@@ -45,14 +45,17 @@ async fn collect(execution: Execution) -> Vec<ExecutionEvent> {
 
 #[tokio::test]
 async fn another_major_version_is_a_conflict_that_names_both() {
-    let error = open_with(Welcome { major: 2, minor: 5, nonce: GUEST_NONCE }).await;
+    let error = open_with(Welcome { major: 2, minor: 5, nonce: GUEST_NONCE, protections: None }).await;
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert!(error.to_string().contains("2.5") && error.to_string().contains("1.0"), "{error}");
 }
 
 #[tokio::test]
 async fn another_nonce_is_refused() {
-    assert_eq!(open_with(Welcome { major: 1, minor: 0, nonce: [9; 16] }).await.kind(), ErrorKind::Permission);
+    assert_eq!(
+        open_with(Welcome { major: 1, minor: 0, nonce: [9; 16], protections: None }).await.kind(),
+        ErrorKind::Permission
+    );
 }
 
 #[tokio::test]

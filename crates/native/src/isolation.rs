@@ -104,18 +104,7 @@ pub(crate) fn check_required(
     groups: &CgroupSupport,
     disks: &Disks,
 ) -> Result<()> {
-    let limits = &isolation.limits;
-    let holds = |requirement: &Requirement| match requirement {
-        Requirement::Memory => limits.memory == Enforcement::Cgroup,
-        Requirement::Cpus => limits.cpus == Enforcement::Cgroup,
-        Requirement::Pids => limits.pids != Enforcement::None,
-        Requirement::Disk => limits.disk == DiskEnforcement::Quota,
-        Requirement::Landlock => isolation.landlock_abi.is_some(),
-        Requirement::Seccomp => isolation.seccomp,
-        Requirement::IdentityRange => isolation.identity == Some(IdentityMap::Range),
-        Requirement::OwnKernel => !isolation.shares_host_kernel,
-    };
-    match spec.spec().require.iter().find(|requirement| !holds(requirement)) {
+    match spec.spec().require.iter().find(|requirement| !isolation.holds(**requirement)) {
         None => Ok(()),
         Some(missing) => {
             let name = serde_json::to_string(missing).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::spec::NetworkMode;
+use crate::spec::{NetworkMode, Requirement};
 
 /// How host and sandbox users correspond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,4 +87,20 @@ pub struct Isolation {
     /// Nothing inside can signal, read, or pose as the guest, whoever it runs as.
     #[serde(default)]
     pub guest_out_of_reach: bool,
+}
+
+impl Isolation {
+    /// Whether this protection is in force.
+    pub fn holds(&self, requirement: Requirement) -> bool {
+        match requirement {
+            Requirement::Memory => self.limits.memory == Enforcement::Cgroup,
+            Requirement::Cpus => self.limits.cpus == Enforcement::Cgroup,
+            Requirement::Pids => self.limits.pids != Enforcement::None,
+            Requirement::Disk => self.limits.disk == DiskEnforcement::Quota,
+            Requirement::Landlock => self.landlock_abi.is_some(),
+            Requirement::Seccomp => self.seccomp,
+            Requirement::IdentityRange => self.identity == Some(IdentityMap::Range),
+            Requirement::OwnKernel => !self.shares_host_kernel,
+        }
+    }
 }

@@ -18,7 +18,7 @@ use super::reader::read_to_end;
 use super::shape::Shape;
 use super::slot::Slot;
 use super::table::{Full, Table};
-use crate::protocol::{MAX_MESSAGE_BYTES, Reply, Request, encode};
+use crate::protocol::{MAX_MESSAGE_BYTES, Protections, Reply, Request, encode};
 
 /// How long the reader may go on after writing has failed: what the guest said last may still be on its way.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -35,6 +35,7 @@ pub struct Connection {
 
 struct Owner {
     shared: Arc<Shared>,
+    protections: Option<Protections>,
 }
 
 impl Drop for Owner {
@@ -90,11 +91,15 @@ impl Connection {
         client_nonce: [u8; 16],
         guest_nonce: [u8; 16],
     ) -> Result<Self> {
-        let frames = shake_hands(&mut stream, client_nonce, guest_nonce).await?;
-        Ok(Self::begin(stream, frames))
+        let (frames, protections) = shake_hands(&mut stream, client_nonce, guest_nonce).await?;
+        Ok(Self::begin(stream, frames, protections))
     }
 
-    fn begin(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, frames: Frames) -> Self {
+    fn begin(
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        frames: Frames,
+        protections: Option<Protections>,
+    ) -> Self {
         let (read, write) = tokio::io::split(stream);
         let shared = Arc::new(Shared {
             table: Mutex::new(Table::new()),
@@ -105,7 +110,12 @@ impl Connection {
         });
         tokio::spawn(read_task(Arc::clone(&shared), read, frames));
         tokio::spawn(write_task(Arc::clone(&shared)));
-        Self { owner: Arc::new(Owner { shared }) }
+        Self { owner: Arc::new(Owner { shared, protections }) }
+    }
+
+    /// What the guest found around itself when it started: a container's says so, one that its maker set up does not.
+    pub fn protections(&self) -> Option<&Protections> {
+        self.owner.protections.as_ref()
     }
 
     /// Returns once the connection has ended, whatever the reason.

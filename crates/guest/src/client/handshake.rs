@@ -8,18 +8,20 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use super::convert::failure_error;
 use super::fault::Fault;
 use super::frames::{Frames, NoFrame};
-use crate::protocol::{Failure, Frame, Header, Hello, Kind, MAJOR, MINOR, Welcome, decode, encode};
+use crate::protocol::{
+    Failure, Frame, Header, Hello, Kind, MAJOR, MINOR, Protections, Welcome, decode, encode,
+};
 
 /// How long a guest may take for its first words.
 const DEADLINE: Duration = Duration::from_secs(10);
 const GONE: &str = "the sandbox stopped before its guest answered";
 
-/// Says hello and checks the welcome. Gives what the guest may have sent after it.
+/// Says hello and checks the welcome. Gives what it says of the guest, and what the guest may have sent after it.
 pub(super) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     client_nonce: [u8; 16],
     guest_nonce: [u8; 16],
-) -> Result<Frames> {
+) -> Result<(Frames, Option<Protections>)> {
     let late = |_| Error::new(ErrorKind::Unavailable, "the sandbox's guest did not answer within 10 s");
     tokio::time::timeout(DEADLINE, greet(stream, client_nonce, guest_nonce)).await.map_err(late)?
 }
@@ -28,14 +30,14 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     client_nonce: [u8; 16],
     guest_nonce: [u8; 16],
-) -> Result<Frames> {
+) -> Result<(Frames, Option<Protections>)> {
     let hello = encode(&Hello { major: MAJOR, minor: MINOR, nonce: client_nonce });
     let header = Header { kind: Kind::Hello, channel: 0, more: false, call: 0 }.to_bytes(hello.len());
     stream.write_all(&[&header[..], &hello].concat()).await.map_err(gone)?;
     stream.flush().await.map_err(gone)?;
     let mut frames = Frames::new();
-    check(&first_frame(stream, &mut frames).await?, guest_nonce)?;
-    Ok(frames)
+    let protections = check(&first_frame(stream, &mut frames).await?, guest_nonce)?;
+    Ok((frames, protections))
 }
 
 async fn first_frame<S: AsyncRead + Unpin>(stream: &mut S, frames: &mut Frames) -> Result<Frame> {
@@ -50,13 +52,14 @@ fn gone(error: std::io::Error) -> Error {
     Error::new(ErrorKind::Unavailable, GONE).with_source(error)
 }
 
-fn check(frame: &Frame, guest_nonce: [u8; 16]) -> Result<()> {
+fn check(frame: &Frame, guest_nonce: [u8; 16]) -> Result<Option<Protections>> {
     let broken = |what: String| Fault::broken(&what).error();
     let Header { kind, more, call, .. } = frame.header;
     match kind {
         Kind::Welcome if !more && call == 0 => {
             let welcome: Welcome = decode(&frame.payload).map_err(broken)?;
-            check_welcome(&welcome, guest_nonce)
+            check_welcome(&welcome, guest_nonce)?;
+            Ok(welcome.protections)
         }
         Kind::Failure if !more && call == 0 => {
             let failure: Failure = decode(&frame.payload).map_err(broken)?;

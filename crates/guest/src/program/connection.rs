@@ -12,7 +12,7 @@ use super::outbox::Outbox;
 use super::wire;
 use crate::protocol::{
     Decoder, Failure, Frame, GuestConfig, Hello, Kind, MAJOR, MAX_CALLS, MAX_MESSAGE_BYTES, MINOR, Message,
-    Request, Welcome, decode,
+    Protections, Request, Welcome, decode,
 };
 
 /// How many bytes of unfinished messages one connection may have under way.
@@ -86,7 +86,12 @@ impl Connection {
     ///
     /// # Errors
     /// `conflict` for another major version, `permission` for another nonce.
-    pub fn greet(&mut self, frame: &Frame, config: &GuestConfig) -> Result<(), Failure> {
+    pub fn greet(
+        &mut self,
+        frame: &Frame,
+        config: &GuestConfig,
+        protections: Option<&Protections>,
+    ) -> Result<(), Failure> {
         if frame.header.kind != Kind::Hello {
             return Err(failure("invalid", "the first message must be a greeting"));
         }
@@ -100,7 +105,8 @@ impl Connection {
             return Err(failure("permission", "the nonce is not this sandbox's"));
         }
         self.greeted = true;
-        let welcome = Welcome { major: MAJOR, minor: MINOR, nonce: config.guest_nonce };
+        let nonce = config.guest_nonce;
+        let welcome = Welcome { major: MAJOR, minor: MINOR, nonce, protections: protections.cloned() };
         self.outbox.append(|out| wire::push_message(out, Kind::Welcome, 0, &welcome));
         Ok(())
     }

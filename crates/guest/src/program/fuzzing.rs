@@ -49,7 +49,7 @@ fn serve_frames(
     while let Some(frame) = decoder.next_frame().map_err(|error| failure("invalid", error.to_string()))? {
         let call = frame.header.call;
         match frame.header.kind {
-            _ if !connection.has_greeted() => connection.greet(&frame, config)?,
+            _ if !connection.has_greeted() => connection.greet(&frame, config, None)?,
             Kind::Request => {
                 let request = connection.assemble(frame)?;
                 requests.extend(request.map(|request| (call, request)));

@@ -24,7 +24,7 @@ use super::spawn::Spawner;
 use super::sys;
 use super::tree_kill::{self, TreeKill};
 use super::workers::Workers;
-use crate::protocol::{Failure, GuestConfig, Reply};
+use crate::protocol::{Failure, GuestConfig, Protections, Reply};
 
 /// How much is read at once, from anywhere.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -51,6 +51,8 @@ pub struct Inherited {
     pub door: Door,
     /// Readable when whoever runs the container wants it to end.
     pub stop: Option<OwnedFd>,
+    /// What it found around itself, if that is for clients to know.
+    pub protections: Option<Protections>,
 }
 
 /// Everything that the main thread knows.
@@ -62,6 +64,7 @@ pub struct Guest {
     pub(super) listener_rests: bool,
     pub(super) door: Door,
     _stop: Option<OwnedFd>,
+    pub(super) protections: Option<Protections>,
     pub(super) connections: HashMap<u32, Connection>,
     pub(super) commands: HashMap<u32, Command>,
     pub(super) reapers: HashMap<i32, u32>,
@@ -117,6 +120,7 @@ impl Guest {
             listener_rests: false,
             door,
             _stop: stop,
+            protections: inherited.protections,
             connections: HashMap::new(),
             commands: HashMap::new(),
             reapers: HashMap::new(),

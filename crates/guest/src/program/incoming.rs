@@ -47,7 +47,7 @@ impl Guest {
             if connection.has_greeted() {
                 self.on_frame(id, frame)?;
             } else {
-                connection.greet(&frame, &self.config)?;
+                connection.greet(&frame, &self.config, self.protections.as_ref())?;
             }
         }
         Ok(())

@@ -35,6 +35,8 @@ pub fn start_up() -> io::Result<Inherited> {
         group_memory,
         door,
         stop: None,
+        // Its maker set them up, and knows.
+        protections: None,
     })
 }
 

@@ -47,6 +47,26 @@ pub struct Welcome {
     /// Proves that this is the guest that was made for this sandbox.
     #[cbor(n(2), with = "minicbor::bytes")]
     pub nonce: [u8; 16],
+    /// What the guest found around itself, where it had to look: its maker only asked another engine for it.
+    #[n(3)]
+    pub protections: Option<Protections>,
+}
+
+/// The protections that a guest finds around itself when it starts.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Protections {
+    /// `no_new_privs` is set.
+    #[n(0)]
+    pub no_new_privileges: bool,
+    /// A seccomp filter is in force.
+    #[n(1)]
+    pub seccomp: bool,
+    /// The root file system is mounted read-only.
+    #[n(2)]
+    pub readonly_rootfs: bool,
+    /// The kernel's release.
+    #[n(3)]
+    pub kernel_release: String,
 }
 
 /// What the guest is told when it is made.

@@ -15,8 +15,8 @@ pub use frame::{Decoder, Frame, FrameError, HEADER_BYTES, Header, Kind, MAX_FRAM
 pub use message::{
     CommandSpec, Control, Event, Exec, Failure, FileEntry, FileKind, GlobFound, GrepFound, GrepLine,
     GuestConfig, Hello, Identity, LiveFound, LiveRecord, Location, LogRange, LogRequest, Message,
-    ProcessRecord, Reply, Request, StatRecord, Status, Terminal, UsageRecord, WatchKind, WatchRecord,
-    Welcome, WriteHow, decode, encode,
+    ProcessRecord, Protections, Reply, Request, StatRecord, Status, Terminal, UsageRecord, WatchKind,
+    WatchRecord, Welcome, WriteHow, decode, encode,
 };
 
 /// The protocol's major version: both sides must have the same.

@@ -95,7 +95,12 @@ pub async fn driven() -> (FakeGuest, Arc<GuestDriver>) {
 impl FakeGuest {
     pub async fn welcome(&mut self) {
         assert_eq!(self.receive().await.header.kind, Kind::Hello);
-        self.send(Kind::Welcome, 0, &Welcome { major: MAJOR, minor: MINOR, nonce: GUEST_NONCE }).await;
+        self.send(
+            Kind::Welcome,
+            0,
+            &Welcome { major: MAJOR, minor: MINOR, nonce: GUEST_NONCE, protections: None },
+        )
+        .await;
     }
 
     /// The next frame of the client. A credit is returned like any other.

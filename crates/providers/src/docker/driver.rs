@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use eyot::{
     ByteRange, ByteStream, Capabilities, CreateDirOptions, Created, DirEntry, Error, ErrorKind, ExecRequest,
     Execution, FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult, Isolation, LiveProcesses, Log,
@@ -12,14 +11,13 @@ use eyot::{
     WriteOptions,
 };
 use eyot_guest::client::{Connection, Destroyer, GuestDriver, GuestDriverParts};
-use futures_util::TryStreamExt;
 use futures_util::stream::BoxStream;
 use tokio::sync::Semaphore;
 
 use super::connect::Running;
 use super::destroy;
 use super::host::Host;
-use super::isolation::{self, Observed};
+use super::isolation;
 use super::provider::capabilities;
 use super::published::published;
 
@@ -29,15 +27,11 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Looks at what really holds, through the guest.
+    /// With what its guest found to hold.
     pub(crate) async fn new(host: &Arc<Host>, running: Running, connection: Connection) -> Result<Self> {
-        let declared = isolation::declared(&running.record.spec, host.engine.facts().await?);
-        let mut driver = DockerDriver::new(Arc::clone(host), running, declared);
-        driver.keep(connection.clone());
-        let observed = driver.observed().await?;
-        driver.isolation = observed.correct(driver.isolation.clone(), host.engine.facts().await?);
-        isolation::check_required(&driver.running.record.spec, &driver.isolation)?;
-        // Once more, with what was found.
+        let facts = host.engine.facts().await?;
+        let isolation = isolation::found(&running.record.spec, facts, connection.protections())?;
+        let driver = DockerDriver::new(Arc::clone(host), running, isolation);
         driver.keep(connection);
         Ok(Self { driver })
     }
@@ -132,15 +126,6 @@ impl DockerDriver {
         }
     }
 
-    /// What the guest sees of its own container.
-    async fn observed(&self) -> Result<Observed> {
-        let guest = self.guest().await?;
-        Ok(Observed {
-            status: text_of(&guest, "/proc/1/status").await?,
-            kernel: text_of(&guest, "/proc/sys/kernel/osrelease").await?,
-        })
-    }
-
     fn say_destroyed(&self) -> Option<Connection> {
         let connection = self.lock().as_ref().map(|guest| guest.connection().clone());
         if let Some(connection) = &connection {
@@ -149,20 +134,6 @@ impl DockerDriver {
         }
         connection
     }
-}
-
-/// The most that is read of a file of the kernel's, in bytes.
-const MOST_BYTES: u64 = 64 * 1024;
-
-/// A small file of the container.
-async fn text_of(guest: &GuestDriver, path: &str) -> Result<String> {
-    let range = ByteRange { offset: 0, limit: Some(MOST_BYTES) };
-    let read = guest.read(&SandboxPath::parse(path)?.into(), range).await;
-    let bytes: Vec<Bytes> = match read {
-        Ok(stream) => stream.try_collect().await?,
-        Err(error) => return Err(error.context(format!("look at `{path}`"))),
-    };
-    Ok(String::from_utf8_lossy(&bytes.concat()).into_owned())
 }
 
 #[async_trait]

@@ -3,8 +3,9 @@
 
 use eyot::{
     DiskEnforcement, Enforcement, Error, ErrorKind, IdentityMap, Isolation, LimitsEnforced, NetworkMode,
-    Requirement, Result, SandboxSpec, Security,
+    Result, SandboxSpec, Security,
 };
+use eyot_guest::protocol::Protections;
 use eyot_guest::protocol::container::CONTAINER_GUEST_CAPABILITIES;
 
 use super::engine::Facts;
@@ -154,45 +155,45 @@ fn namespaces(spec: &SandboxSpec, facts: &Facts) -> Vec<String> {
     namespaces
 }
 
-/// What the guest read of itself in a container.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Observed {
-    /// `/proc/1/status`.
-    pub status: String,
-    /// `/proc/sys/kernel/osrelease`.
-    pub kernel: String,
-}
-
-impl Observed {
-    /// The protections as they are. What the Engine promised and the kernel does not say is not there.
-    pub(crate) fn correct(&self, mut isolation: Isolation, facts: &Facts) -> Isolation {
-        let line = |name: &str| {
-            let found = self.status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-            found.map(str::trim)
-        };
-        isolation.no_new_privileges = line("NoNewPrivs") == Some("1");
-        isolation.seccomp = line("Seccomp") == Some("2");
-        let kernel = self.kernel.trim();
-        // A runtime with a kernel of its own says so by another release.
-        isolation.shares_host_kernel = kernel.is_empty() || kernel == facts.kernel;
-        isolation
+/// What holds around a container, by what its guest found there. What was asked for and what is required must be among it.
+pub(crate) fn found(
+    spec: &SandboxSpec,
+    facts: &Facts,
+    protections: Option<&Protections>,
+) -> Result<Isolation> {
+    let silent = || {
+        Error::new(
+            ErrorKind::Setup,
+            "the sandbox's guest does not say what protects it: it is not of this Eyot",
+        )
+    };
+    let protections = protections.ok_or_else(silent)?;
+    let asked = [
+        ("no_new_privileges", spec.security.no_new_privileges, protections.no_new_privileges),
+        ("readonly_rootfs", spec.security.readonly_rootfs, protections.readonly_rootfs),
+    ];
+    if let Some((name, ..)) = asked.into_iter().find(|(_, is_asked, holds)| *is_asked && !holds) {
+        let message = format!(
+            "create sandbox: `security.{name}` was asked of the Engine and does not hold in the container"
+        );
+        let hint = "look at the Engine's runtime: `eyot inspect` names it; another one may hold it";
+        return Err(Error::new(ErrorKind::Setup, message).with_hint(hint));
     }
+    let isolation = Isolation {
+        no_new_privileges: protections.no_new_privileges,
+        readonly_rootfs: protections.readonly_rootfs,
+        seccomp: protections.seccomp,
+        // A runtime with a kernel of its own says so by another release.
+        shares_host_kernel: facts.kernel.is_empty() || protections.kernel_release == facts.kernel,
+        ..declared(spec, facts)
+    };
+    check_required(spec, &isolation)?;
+    Ok(isolation)
 }
 
 /// Refuses a spec whose requirements would not hold.
 pub(crate) fn check_required(spec: &SandboxSpec, isolation: &Isolation) -> Result<()> {
-    let limits = &isolation.limits;
-    let holds = |requirement: &Requirement| match requirement {
-        Requirement::Memory => limits.memory == Enforcement::Cgroup,
-        Requirement::Cpus => limits.cpus == Enforcement::Cgroup,
-        Requirement::Pids => limits.pids != Enforcement::None,
-        Requirement::Disk => limits.disk == DiskEnforcement::Quota,
-        Requirement::Landlock => isolation.landlock_abi.is_some(),
-        Requirement::Seccomp => isolation.seccomp,
-        Requirement::IdentityRange => isolation.identity == Some(IdentityMap::Range),
-        Requirement::OwnKernel => !isolation.shares_host_kernel,
-    };
-    match spec.require.iter().find(|requirement| !holds(requirement)) {
+    match spec.require.iter().find(|requirement| !isolation.holds(**requirement)) {
         None => Ok(()),
         Some(missing) => {
             let name = serde_json::to_string(missing).unwrap_or_default();
@@ -206,7 +207,7 @@ pub(crate) fn check_required(spec: &SandboxSpec, isolation: &Isolation) -> Resul
 
 #[cfg(test)]
 mod tests {
-    use eyot::Limits;
+    use eyot::{Limits, Requirement};
 
     use super::*;
 
@@ -265,16 +266,44 @@ mod tests {
         assert_eq!(declared(&spec, &without).limits.memory, Enforcement::None);
     }
 
+    fn protections() -> Protections {
+        Protections {
+            no_new_privileges: true,
+            seccomp: true,
+            readonly_rootfs: false,
+            kernel_release: "6.1.0".into(),
+        }
+    }
+
     #[test]
-    fn what_the_kernel_does_not_say_is_not_reported() {
-        let isolation = declared(&SandboxSpec::default(), &facts());
-        assert!(isolation.seccomp && isolation.no_new_privileges && isolation.shares_host_kernel);
-        let status = "NoNewPrivs:\t0\nSeccomp:\t0\n".to_owned();
-        let found = Observed { status, kernel: "4.4.0\n".into() }.correct(isolation.clone(), &facts());
-        assert!(!found.seccomp && !found.no_new_privileges && !found.shares_host_kernel);
-        let status = "NoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n".to_owned();
-        let found = Observed { status, kernel: "6.1.0\n".into() }.correct(isolation.clone(), &facts());
-        assert_eq!(found, isolation);
+    fn what_the_guest_does_not_find_is_not_reported() {
+        let spec = SandboxSpec::default();
+        let isolation = found(&spec, &facts(), Some(&protections())).unwrap();
+        assert_eq!(isolation, declared(&spec, &facts()));
+        let less = Protections { seccomp: false, kernel_release: "4.4.0".into(), ..protections() };
+        let isolation = found(&spec, &facts(), Some(&less)).unwrap();
+        assert!(!isolation.seccomp && !isolation.shares_host_kernel);
+    }
+
+    #[test]
+    fn what_was_asked_for_and_does_not_hold_is_refused() {
+        let less = Protections { no_new_privileges: false, ..protections() };
+        let readonly = Security { readonly_rootfs: true, ..Security::default() };
+        let readonly = SandboxSpec { security: readonly, ..SandboxSpec::default() };
+        let filtered = SandboxSpec { require: [Requirement::Seccomp].into(), ..SandboxSpec::default() };
+        let unfiltered = Protections { seccomp: false, ..protections() };
+        for (spec, protections, named) in [
+            (SandboxSpec::default(), Some(less.clone()), "no_new_privileges"),
+            (readonly, Some(protections()), "readonly_rootfs"),
+            (filtered, Some(unfiltered), "seccomp"),
+            (SandboxSpec::default(), None, "what protects it"),
+        ] {
+            let error = found(&spec, &facts(), protections.as_ref()).unwrap_err();
+            assert!(error.to_string().contains(named), "{error}");
+        }
+        let loose = Security { no_new_privileges: false, ..Security::default() };
+        let spec = SandboxSpec { security: loose, ..SandboxSpec::default() };
+        assert!(!found(&spec, &facts(), Some(&less)).unwrap().no_new_privileges);
     }
 
     #[test]

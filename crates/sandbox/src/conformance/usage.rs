@@ -15,6 +15,7 @@ cases! {
     disk_use_grows_with_what_is_written(sandbox) needs [Usage];
     everything_that_runs_is_listed_whoever_started_it(sandbox) needs [Shell, Processes, LiveProcesses];
     looking_at_a_sandbox_does_not_keep_it_from_being_idle(fixture) needs [Usage, Deadlines];
+    finding_a_sandbox_again_does_not_keep_it_from_being_idle(fixture) needs [Usage, Deadlines];
     an_idle_time_is_not_begun_anew_by_whoever_asks_for_it(sandbox) needs [Usage];
 }
 
@@ -103,6 +104,29 @@ async fn looking_at_a_sandbox_does_not_keep_it_from_being_idle(fixture: Arc<dyn 
         loop {
             match sandbox.0.usage().await {
                 Ok(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+                Err(error) => return error,
+            }
+        }
+    };
+    let error = promptly("the end of the idle sandbox", end).await?;
+    ensure!(is_gone(&error), "{}: {error}", error.kind());
+    Ok(())
+}
+
+async fn finding_a_sandbox_again_does_not_keep_it_from_being_idle(fixture: Arc<dyn Fixture>) -> Check {
+    let provider = fixture.provider();
+    let mut spec = fixture.spec();
+    spec.lifecycle.idle_timeout_ms = Some(1_000);
+    let sandbox = Disposable(Sandbox::create(&*provider, spec).await?);
+    let end = async {
+        loop {
+            let found = Sandbox::open(&*provider, sandbox.0.id().as_str()).await;
+            let seen = match &found {
+                Ok(found) => found.usage().await.map(drop),
+                Err(_) => found.map(drop),
+            };
+            match seen {
+                Ok(()) => tokio::time::sleep(Duration::from_millis(50)).await,
                 Err(error) => return error,
             }
         }

@@ -4,6 +4,7 @@
 mod config;
 mod directories;
 mod identity;
+mod protections;
 mod relay;
 mod start_up;
 mod sys;

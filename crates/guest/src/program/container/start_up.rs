@@ -4,12 +4,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use super::{config, directories, identity, sys, users::Users};
+use super::{config, directories, identity, protections, sys, users::Users};
 use crate::program::accept::Door;
 use crate::program::group_memory::GroupMemory;
 use crate::program::guest::Inherited;
 use crate::program::memory_events::MemoryEvents;
 use crate::program::start_up::protect;
+use crate::protocol::Protections;
 use crate::protocol::container::{CONTAINER_GUEST_ID, ContainerConfig, EXIT_ASKED, EXIT_INCOMPLETE, RUN_DIR};
 
 /// The socket for the first client, which is gone once there was one.
@@ -48,7 +49,8 @@ pub fn start_up() -> io::Result<Start> {
             return Ok(Start::End(if is_woken { EXIT_ASKED } else { EXIT_INCOMPLETE }));
         }
     };
-    let inherited = Box::new(inherited(stream, listener, config, (children, open_files), stop));
+    let protections = protections::look()?;
+    let inherited = Box::new(inherited(stream, listener, config, (children, open_files), stop, protections));
     Ok(Start::Serve { inherited, is_woken })
 }
 
@@ -58,6 +60,7 @@ fn inherited(
     config: crate::protocol::GuestConfig,
     (children, open_files): (OwnedFd, [u64; 2]),
     stop: OwnedFd,
+    protections: Protections,
 ) -> Inherited {
     Inherited {
         stream: stream.into(),
@@ -69,6 +72,7 @@ fn inherited(
         group_memory: GroupMemory::find(),
         door: Door::User(CONTAINER_GUEST_ID),
         stop: Some(stop),
+        protections: Some(protections),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The system calls by which a container's guest becomes a user of its own.
 
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -86,6 +87,43 @@ pub fn wait_readable<const N: usize>(fds: [RawFd; N], patience_ms: i32) -> io::R
             Ok(()) => return Ok(watched.map(|watched| watched.revents != 0)),
         }
     }
+}
+
+/// Whether no program that this process starts can gain privileges.
+pub fn has_no_new_privileges() -> io::Result<bool> {
+    // SAFETY: no memory is involved.
+    let set = unsafe { libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) };
+    check(set).map(|()| set == 1)
+}
+
+/// Whether a seccomp filter is in force. A kernel without them has none.
+pub fn has_seccomp_filter() -> bool {
+    // SAFETY: no memory is involved.
+    let mode = unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) };
+    mode == libc::SECCOMP_MODE_FILTER as i32
+}
+
+/// Whether nothing can be written where this path is mounted.
+pub fn is_read_only(path: &str) -> io::Result<bool> {
+    let path = CString::new(path)?;
+    // SAFETY: all zeroes are a value of this plain struct; it and the path are valid for the call.
+    let found = unsafe {
+        let mut found: libc::statvfs = std::mem::zeroed();
+        check(libc::statvfs(path.as_ptr(), &raw mut found))?;
+        found
+    };
+    Ok(found.f_flag & libc::ST_RDONLY != 0)
+}
+
+/// The running kernel's release.
+pub fn kernel_release() -> io::Result<String> {
+    // SAFETY: all zeroes are a value of this plain struct; it is valid for the call, which ends every text with a null byte.
+    let release = unsafe {
+        let mut names: libc::utsname = std::mem::zeroed();
+        check(libc::uname(&raw mut names))?;
+        CStr::from_ptr(names.release.as_ptr()).to_owned()
+    };
+    Ok(release.to_string_lossy().into_owned())
 }
 
 /// Gives an open directory an owner.
