@@ -2,14 +2,14 @@
 //! says which these are, and for which names: without them nothing is fetched, and a name that the store does not know is
 //! absent.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use eyot::{Error, ErrorKind, PullPolicy, Result};
 use eyot_image::{ImageName, ImageSource, ImageStore, NoProgress, Progress};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// What a provider asks for images.
 pub struct ImageSources {
@@ -22,15 +22,40 @@ pub struct ImageSources {
     pub only: Option<BTreeSet<ImageName>>,
     /// Who is told how far it is.
     pub progress: Arc<dyn Progress>,
-    /// One image at a time: of many creates of one image the first fetches it.
-    turn: Semaphore,
+    turns: Turns,
+}
+
+/// Whose turn it is to fetch an image: of many creates of one image the first fetches it, and other images wait for nobody.
+#[derive(Default)]
+struct Turns(Mutex<BTreeMap<ImageName, Weak<Semaphore>>>);
+
+impl Turns {
+    async fn take(&self, name: &ImageName) -> Option<OwnedSemaphorePermit> {
+        let turn = {
+            // Only plain values are moved in and out.
+            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            turns.retain(|_, turn| turn.strong_count() > 0);
+            let known = turns.get(name).and_then(Weak::upgrade);
+            known.unwrap_or_else(|| {
+                let turn = Arc::new(Semaphore::new(1));
+                turns.insert(name.clone(), Arc::downgrade(&turn));
+                turn
+            })
+        };
+        turn.acquire_owned().await.ok()
+    }
 }
 
 impl Default for ImageSources {
     /// None at all.
     fn default() -> Self {
-        let (progress, turn) = (Arc::new(NoProgress), Semaphore::new(1));
-        Self { engine: None, registry: None, only: None, progress, turn }
+        Self {
+            engine: None,
+            registry: None,
+            only: None,
+            progress: Arc::new(NoProgress),
+            turns: Turns::default(),
+        }
     }
 }
 
@@ -56,7 +81,7 @@ impl ImageSources {
     /// Brings an image into the store as the policy has it. Whether it was brought, or is there meanwhile.
     pub(crate) async fn fetch(&self, store: &ImageStore, name: &str, policy: PullPolicy) -> Result<bool> {
         let Some(name) = self.allowed(name) else { return Ok(false) };
-        let Ok(_turn) = self.turn.acquire().await else { return Ok(false) };
+        let Some(_turn) = self.turns.take(&name).await else { return Ok(false) };
         match policy {
             PullPolicy::Never => Ok(false),
             PullPolicy::Missing => self.bring_missing(store, &name).await,
@@ -96,5 +121,58 @@ impl ImageSources {
                 .with_hint("use the pull policy `missing` or `never`"));
         };
         Ok(registry.bring(store, name, Arc::clone(&self.progress)).await?.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use eyot_image::ImageInfo;
+    use tokio::sync::Barrier;
+
+    use super::*;
+
+    /// A registry that answers nobody before two have asked.
+    #[derive(Debug)]
+    struct AnswersTwo(Barrier);
+
+    #[async_trait]
+    impl ImageSource for AnswersTwo {
+        async fn bring(
+            &self,
+            _: &ImageStore,
+            _: &ImageName,
+            _: Arc<dyn Progress>,
+        ) -> Result<Option<ImageInfo>> {
+            self.0.wait().await;
+            Ok(None)
+        }
+    }
+
+    fn sources() -> (tempfile::TempDir, ImageStore, ImageSources) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = ImageStore::new(folder.path());
+        let registry = Arc::new(AnswersTwo(Barrier::new(2)));
+        (folder, store, ImageSources { registry: Some(registry), ..ImageSources::default() })
+    }
+
+    #[tokio::test]
+    async fn one_image_does_not_wait_for_another() {
+        let (_folder, store, sources) = sources();
+        let fetch = |name| sources.fetch(&store, name, PullPolicy::Missing);
+        let (one, other) = tokio::join!(fetch("one:1"), fetch("other:1"));
+        assert!(!one.unwrap() && !other.unwrap());
+        assert!(sources.turns.take(&ImageName::parse("one:1").unwrap()).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn one_image_is_fetched_by_one_at_a_time() {
+        let turns = Turns::default();
+        let name = ImageName::parse("one:1").unwrap();
+        let first = turns.take(&name).await;
+        let mut second = std::pin::pin!(turns.take(&name));
+        assert!(futures_util::poll!(&mut second).is_pending());
+        drop(first);
+        assert!(second.await.is_some());
     }
 }
