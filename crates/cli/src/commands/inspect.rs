@@ -16,7 +16,7 @@ pub async fn run(args: &InspectArgs, context: &Context) -> Result<u8, Failure> {
     let sandbox = context.sandbox(&args.name).await?;
     // Not every provider counts; then there is nothing to show.
     let usage = sandbox.usage().await.ok();
-    let ports = sandbox.published_ports().await.unwrap_or_default();
+    let ports = sandbox.published_ports().await?;
     let facts = redaction::live_facts(&sandbox, args.show_env)?;
     if context.output.json {
         let mut facts = facts;

@@ -9,7 +9,7 @@ use eyot::{
 };
 use eyot_providers::docker::{Baseline, DockerOptions, DockerProvider};
 
-use super::{WARM_UP, progress};
+use super::repeat;
 use crate::args::BenchArgs;
 use crate::bench::{EngineRounds, Items, LeftOut, Report, Subject};
 use crate::context::Context;
@@ -91,15 +91,7 @@ async fn all_rounds(
     rounds: &EngineRounds<'_>,
 ) -> Result<Items, Failure> {
     rounds.baseline.create(&rounds.container).await?;
-    let progress = progress(context, u64::from(args.rounds + WARM_UP));
-    let mut items = Items::default();
-    for round in 0..args.rounds + WARM_UP {
-        items.warming_up = round < WARM_UP;
-        rounds.round(&mut items).await?;
-        progress.inc(1);
-    }
-    progress.finish_and_clear();
-    Ok(items)
+    repeat(args, context, async |items| rounds.round(items).await).await
 }
 
 /// What is on every container of a benchmark: whose it is.

@@ -7,7 +7,7 @@ mod native;
 use indicatif::ProgressBar;
 
 use crate::args::{BenchArgs, ProviderArg};
-use crate::bench::Report;
+use crate::bench::{Items, Report};
 use crate::context::Context;
 use crate::errors::Failure;
 
@@ -27,6 +27,23 @@ fn print(report: &Report, context: &Context) -> Result<(), Failure> {
         true => context.output.value(report),
         false => context.output.text(&report.markdown()),
     }
+}
+
+/// All rounds, those that only warm up first.
+async fn repeat(
+    args: &BenchArgs,
+    context: &Context,
+    mut round: impl AsyncFnMut(&mut Items) -> Result<(), Failure>,
+) -> Result<Items, Failure> {
+    let progress = progress(context, u64::from(args.rounds + WARM_UP));
+    let mut items = Items::default();
+    for number in 0..args.rounds + WARM_UP {
+        items.warming_up = number < WARM_UP;
+        round(&mut items).await?;
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    Ok(items)
 }
 
 /// A bar for whoever waits, and nothing for a program.

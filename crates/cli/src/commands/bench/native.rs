@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use eyot::{Sandbox, SandboxProvider, SandboxSpec};
 use eyot_image::ImageSource;
 
-use super::{WARM_UP, progress};
+use super::{WARM_UP, progress, repeat};
 use crate::args::{BenchArgs, BenchImage};
 use crate::bench::{Items, Peers, Report, Rounds, Subject, crowd, images, transfers};
 use crate::context::Context;
@@ -43,14 +43,7 @@ async fn measure_rounds(
     let live = Sandbox::create(provider, SandboxSpec::default()).await?;
     let sleeper = Sandbox::create(provider, SandboxSpec::default()).await?;
     let rounds = Rounds { provider, live: &live, sleeper: sleeper.id().as_str(), folder, eyot: &eyot, peers };
-    let progress = progress(context, u64::from(args.rounds + WARM_UP));
-    let mut items = Items::default();
-    for round in 0..args.rounds + WARM_UP {
-        items.warming_up = round < WARM_UP;
-        rounds.round(&mut items).await?;
-        progress.inc(1);
-    }
-    progress.finish_and_clear();
+    let items = repeat(args, context, async |items| rounds.round(items).await).await?;
     live.destroy().await?;
     provider.remove(sleeper.id().as_str()).await?;
     Ok(items)
