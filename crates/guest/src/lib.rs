@@ -1,12 +1,14 @@
 //! The guest: one protocol, served inside every sandbox that has a real Linux.
 //!
-//! [`protocol`] is the wire; `client` (a feature) is the host's side as a [`SandboxDriver`]; `program` (a feature) is
+//! [`protocol`] is the wire, [`accounts`] and [`environment`] what makers and guests agree on beside it; `client` (a feature) is the host's side as a [`SandboxDriver`]; `program` (a feature) is
 //! what runs inside. A backend differs only in how it places the program and opens a byte stream to it.
 //!
 //! [`SandboxDriver`]: https://docs.rs/eyot
 
+pub mod accounts;
 #[cfg(feature = "client")]
 pub mod client;
+pub mod environment;
 #[cfg(feature = "program")]
 pub mod program;
 pub mod protocol;

@@ -3,7 +3,7 @@
 
 use eyot::{
     DiskEnforcement, Enforcement, Error, ErrorKind, IdentityMap, Isolation, LimitsEnforced, NetworkMode,
-    Requirement, Result, ValidSpec,
+    Requirement, Result, ValidSpec, linux_capability,
 };
 
 use crate::cgroup::{CgroupController, CgroupSupport};
@@ -39,13 +39,12 @@ pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec, groups: &CgroupSupport) -> 
         _ => Enforcement::Rlimit,
     };
     let range = matches!(plan.map, IdMap::Range { .. });
-    let capabilities =
-        RANGE_CAPABILITIES.iter().filter(|_| range).map(|(name, _)| (*name).to_owned()).collect();
+    let held = linux_capability::names(if range { RANGE_CAPABILITIES } else { 0 });
     Isolation {
         namespaces,
         identity: Some(if range { IdentityMap::Range } else { IdentityMap::Single }),
         no_new_privileges: plan.steps.contains(&Step::NoNewPrivileges),
-        capabilities,
+        capabilities: held.map(|name| format!("CAP_{name}")).collect(),
         seccomp: find(&seccomp).is_some(),
         seccomp_instructions: find(&seccomp),
         landlock_abi: find(&landlock),

@@ -556,7 +556,7 @@ fn refuse_what_native_cannot(spec: &ValidSpec) -> Result<()> {
     let refuse =
         |option: &str| Err(SandboxOperationUnsupported::new("create", crate::NAME, &[option]).into());
     let security = &spec.spec().security;
-    let drops_all = security.drop_capabilities.iter().any(|name| name.eq_ignore_ascii_case("all"));
+    let drops_all = security.dropped_capabilities() == u64::MAX;
     match () {
         () if spec.spec().container != all_but_pull(spec) => refuse("container"),
         () if spec.spec().network == NetworkMode::Bridge => refuse("network: bridge"),

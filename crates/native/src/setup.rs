@@ -4,6 +4,10 @@
 use std::io;
 use std::path::PathBuf;
 
+use eyot::linux_capability::{
+    AUDIT_WRITE, CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, NET_BIND_SERVICE, SETFCAP, SETGID, SETPCAP,
+    SETUID, SYS_CHROOT,
+};
 use eyot::{NetworkMode, SandboxPath, ValidSpec};
 
 use crate::cgroup::{DEFAULT_MEMORY_MIB, GroupPlan};
@@ -35,27 +39,20 @@ pub(crate) struct Setup<'a> {
     pub has_disk: bool,
 }
 
-/// The capabilities that a range's guest, and root inside it, hold in their own user namespace: Docker's default set
-/// without raw sockets and device nodes.
-pub(crate) const RANGE_CAPABILITIES: [(&str, u32); 12] = [
-    ("CAP_CHOWN", 0),
-    ("CAP_DAC_OVERRIDE", 1),
-    ("CAP_FOWNER", 3),
-    ("CAP_FSETID", 4),
-    ("CAP_KILL", 5),
-    ("CAP_SETGID", 6),
-    ("CAP_SETUID", 7),
-    ("CAP_SETPCAP", 8),
-    ("CAP_NET_BIND_SERVICE", 10),
-    ("CAP_SYS_CHROOT", 18),
-    ("CAP_AUDIT_WRITE", 29),
-    ("CAP_SETFCAP", 31),
-];
-
-/// [`RANGE_CAPABILITIES`] as a mask.
-pub(crate) fn range_capability_mask() -> u64 {
-    RANGE_CAPABILITIES.iter().fold(0, |mask, (_, bit)| mask | 1 << bit)
-}
+/// The capabilities that a range's guest, and root inside it, hold in their own user namespace, as a mask: Docker's default
+/// set without raw sockets and device nodes.
+pub(crate) const RANGE_CAPABILITIES: u64 = CHOWN
+    | DAC_OVERRIDE
+    | FOWNER
+    | FSETID
+    | KILL
+    | SETGID
+    | SETUID
+    | SETPCAP
+    | NET_BIND_SERVICE
+    | SYS_CHROOT
+    | AUDIT_WRITE
+    | SETFCAP;
 
 /// Limits of the sandbox's user namespace: what is used inside counts towards whoever made it, so that one sandbox
 /// could use up all of its maker's inotify instances (128 by default); and no namespace is made inside.
@@ -246,7 +243,7 @@ impl Setup<'_> {
 
     fn confinement(&self) -> Vec<Step> {
         let range = self.is_range();
-        let keep = if range { range_capability_mask() } else { 0 };
+        let keep = if range { RANGE_CAPABILITIES } else { 0 };
         let mut steps =
             vec![Step::NoNewPrivileges, Step::Capabilities { keep, become_id: range.then_some(GUEST_ID) }];
         if self.landlock_abi >= 2 {
@@ -432,7 +429,7 @@ mod tests {
     #[test]
     fn a_range_gets_a_guest_of_its_own_id_and_docker_like_capabilities_at_most() {
         let plan = plan(RANGE, |_| {});
-        let keep = range_capability_mask();
+        let keep = RANGE_CAPABILITIES;
         assert!(plan.steps.contains(&Step::Capabilities { keep, become_id: Some(GUEST_ID) }));
         let dangerous = [12, 13, 16, 17, 19, 21, 23, 24, 25, 27, 32, 33, 38, 39, 40];
         assert!(dangerous.iter().all(|bit| keep & (1_u64 << bit) == 0), "{keep:x}");

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use eyot::{Error, ErrorKind, NetworkMode, Result, ValidSpec, WorkspaceSpec};
 use eyot_egress::control::Start;
+use eyot_guest::environment::{self, LOG_BYTES};
 use eyot_guest::protocol::{self, GuestConfig, MEMORY_EVENTS_FD};
 
 use crate::cgroup::GroupDescriptors;
@@ -219,22 +220,16 @@ impl Drop for Unfinished {
     }
 }
 
-/// The variables that every command has, whoever runs it. The user's own come from the guest.
-const BASIC_ENV: [(&str, &str); 2] = [("LANG", "C.UTF-8"), ("TZ", "UTC")];
-const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Started processes are numbered from the next multiple of this after each wake: the host does not know how many numbers
 /// a guest that is gone had used.
 const PROCESSES_PER_WAKE: u32 = 100_000;
-/// How much of a started process's log is kept.
-const LOG_BYTES: u64 = 1 << 20;
 
 fn guest_config(record: &Record, spec: &ValidSpec, users: &Users, map: IdMap) -> GuestConfig {
     let lifecycle = &spec.spec().lifecycle;
     let deadline = |deadline: Option<u64>| deadline.filter(|_| lifecycle.auto_destroy);
-    let mut env: Vec<(String, String)> =
-        BASIC_ENV.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let path = record.program_path.as_deref().unwrap_or(SYSTEM_PATH);
-    env.push(("PATH".to_owned(), format!("{}/.local/bin:{path}", users.default.home)));
+    let path = record.program_path.iter().map(|path| ("PATH".to_owned(), path.clone()));
+    let mut env = environment::completed(&path.collect::<Vec<_>>());
+    environment::put_own_programs_first(&mut env, &users.default.home);
     if spec.spec().network == NetworkMode::Egress {
         env.extend(egress::variables());
     }

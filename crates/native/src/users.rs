@@ -1,17 +1,14 @@
 //! Who there is inside: the image's users where a range of ids allows to become them, else the one user.
 
-use std::collections::BTreeMap;
 use std::io;
 
 use eyot::{Error, ErrorKind, ImageWishes, Result, ValidSpec};
+use eyot_guest::accounts::{Ids, Users as Accounts};
 use eyot_guest::protocol::Identity;
 
 use crate::image::{Image, Lower, read_of_image};
-use crate::plan::{IdMap, USER_ID};
-use crate::setup::range_capability_mask;
-
-/// The most users of an image that the guest is told of.
-const MAX_USERS: usize = 256;
+use crate::plan::{GUEST_ID, IdMap, RANGE_LEN, USER_ID};
+use crate::setup::RANGE_CAPABILITIES;
 
 /// The users of a sandbox.
 #[derive(Debug, Clone)]
@@ -27,9 +24,9 @@ pub(crate) struct Users {
 impl Users {
     /// The users for this spec on an image of these layers.
     pub(crate) fn of(spec: &ValidSpec, map: IdMap, lower: &Lower) -> Result<Self> {
-        let known = parse(&read_of_image(lower, "etc/passwd").map_err(unreadable)?);
-        let missing = !known.iter().any(|user| user.uid == USER_ID);
-        let default = known.iter().find(|user| user.uid == USER_ID).cloned().unwrap_or_else(user);
+        let mut known = known(lower)?;
+        let missing = known.by_id(USER_ID).is_none();
+        let default = known.by_id(USER_ID).cloned().unwrap_or_else(user);
         let wanted = spec.spec().user.as_deref();
         match map {
             IdMap::Single { .. } => match wanted {
@@ -45,14 +42,17 @@ impl Users {
                 )),
             },
             IdMap::Range { .. } => {
-                let mut others = with_root(known, &default);
-                if writes_to_host_as_the_user(spec) {
-                    others.retain(|user| user.uid == USER_ID);
-                }
+                known.complete_with(default.clone());
+                known.complete_with_root(RANGE_CAPABILITIES);
+                let others = match writes_to_host_as_the_user(spec) {
+                    true => known.known().iter().filter(|user| user.uid == USER_ID).cloned().collect(),
+                    false => known.known().to_vec(),
+                };
                 let default = match wanted {
                     None => default,
-                    Some(name) => find(&others, name, lower)?
-                        .ok_or_else(|| Error::invalid("user", format!("is not in the image: `{name}`")))?,
+                    Some(name) => {
+                        find(&known, name, lower).map_err(|reason| Error::invalid("user", reason))?
+                    }
                 };
                 Ok(Self { default, others, missing })
             }
@@ -60,9 +60,8 @@ impl Users {
     }
 }
 
-fn unreadable(error: io::Error) -> Error {
-    let message = format!("create sandbox: read the image's users: {}", crate::sentence(&error));
-    Error::new(ErrorKind::Invalid, message).with_source(error)
+fn unreadable(error: &io::Error) -> String {
+    format!("read the image's users: {}", crate::sentence(error))
 }
 
 /// Whether commands run as the default user unless a call says otherwise.
@@ -85,49 +84,21 @@ fn user() -> Identity {
     Identity { name: "user".into(), uid: USER_ID, gid: USER_ID, home: "/home/user".into(), capabilities: 0 }
 }
 
-fn with_root(mut known: Vec<Identity>, default: &Identity) -> Vec<Identity> {
-    if !known.iter().any(|user| user.uid == default.uid) {
-        known.insert(0, default.clone());
-    }
-    if !known.iter().any(|user| user.uid == 0) {
-        known.insert(
-            0,
-            Identity { name: "root".into(), uid: 0, gid: 0, home: "/root".into(), capabilities: 0 },
-        );
-    }
-    for user in known.iter_mut().filter(|user| user.uid == 0) {
-        user.capabilities = range_capability_mask();
-    }
-    known.truncate(MAX_USERS);
-    known
+/// Who may be somebody inside: all but the guest, and what is beyond the range.
+const IDS: Ids = Ids { is_user: |uid| uid < GUEST_ID, is_group: |gid| gid < RANGE_LEN, home_of_numbers: "/" };
+
+/// The users of an image's own `passwd`.
+fn known(lower: &Lower) -> Result<Accounts> {
+    let passwd = read_of_image(lower, "etc/passwd").map_err(|error| {
+        let message = format!("create sandbox: {}", unreadable(&error));
+        Error::new(ErrorKind::Invalid, message).with_source(error)
+    })?;
+    Ok(Accounts::parse(&passwd, IDS))
 }
 
-/// Who is meant by a name or a number, with another group behind a colon. A number needs no line in `passwd`.
-fn find(users: &[Identity], wanted: &str, lower: &Lower) -> Result<Option<Identity>> {
-    let (name, group) = wanted.split_once(':').map_or((wanted, None), |(name, group)| (name, Some(group)));
-    let by_name = users.iter().find(|user| user.name == name);
-    let known = by_name.or_else(|| users.iter().find(|user| user.uid.to_string() == name)).cloned();
-    let Some(found) = known.or_else(|| of_number(name)) else { return Ok(None) };
-    let Some(group) = group else { return Ok(Some(found)) };
-    let gid = match group.parse() {
-        Ok(gid) => Some(gid),
-        Err(_) => group_id(&read_of_image(lower, "etc/group").map_err(unreadable)?, group),
-    };
-    Ok(gid.filter(|gid| *gid < crate::plan::RANGE_LEN).map(|gid| Identity { gid, ..found }))
-}
-
-fn of_number(name: &str) -> Option<Identity> {
-    let uid = name.parse().ok().filter(|uid| *uid < crate::plan::GUEST_ID)?;
-    Some(Identity { name: name.to_owned(), uid, gid: 0, home: "/".to_owned(), capabilities: 0 })
-}
-
-fn group_id(groups: &str, wanted: &str) -> Option<u32> {
-    let of_line = |line: &str| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (name == wanted).then(|| fields.nth(1)?.parse().ok()).flatten()
-    };
-    groups.lines().find_map(of_line)
+/// Who is meant, or a sentence.
+fn find(known: &Accounts, wanted: &str, lower: &Lower) -> Result<Identity, String> {
+    known.find(wanted, || read_of_image(lower, "etc/group").map_err(|error| unreadable(&error)))
 }
 
 /// What an image wishes of its sandboxes, as far as it can be had here: an ordinary user's have one user only, and one
@@ -146,31 +117,10 @@ pub(crate) fn wishes(image: &Image) -> Result<ImageWishes> {
 }
 
 fn is_default(wanted: &str, lower: &Lower) -> Result<bool> {
-    let known = parse(&read_of_image(lower, "etc/passwd").map_err(unreadable)?);
-    let default = known.iter().find(|user| user.uid == USER_ID).cloned().unwrap_or_else(user);
-    Ok(find(&known, wanted, lower)?.is_some_and(|found| found.uid == USER_ID && found.gid == default.gid))
-}
-
-/// The users of a `passwd` file, the first of each name, without the guest's own id.
-fn parse(passwd: &str) -> Vec<Identity> {
-    let mut users = BTreeMap::new();
-    for (line_number, line) in passwd.lines().enumerate() {
-        let fields: Vec<&str> = line.split(':').collect();
-        let [name, _, uid, gid, _, home, ..] = fields[..] else {
-            continue;
-        };
-        let (Ok(uid), Ok(gid)) = (uid.parse::<u32>(), gid.parse::<u32>()) else {
-            continue;
-        };
-        let usable = uid < crate::plan::GUEST_ID && gid < crate::plan::RANGE_LEN && home.starts_with('/');
-        if usable && !name.is_empty() {
-            let identity = Identity { name: name.into(), uid, gid, home: home.into(), capabilities: 0 };
-            users.entry(name.to_owned()).or_insert((line_number, identity));
-        }
-    }
-    let mut users: Vec<(usize, Identity)> = users.into_values().collect();
-    users.sort_by_key(|(line_number, _)| *line_number);
-    users.into_iter().map(|(_, identity)| identity).collect()
+    let known = known(lower)?;
+    let default = known.by_id(USER_ID).cloned().unwrap_or_else(user);
+    let found = find(&known, wanted, lower);
+    Ok(found.is_ok_and(|found| found.uid == USER_ID && found.gid == default.gid))
 }
 
 #[cfg(test)]
@@ -195,13 +145,5 @@ mod tests {
         assert_eq!(names(Some("1000"), true), ["user"]);
         assert_eq!(names(None, false), ["root", "user"]);
         assert_eq!(names(Some("root"), true), ["root", "user"]);
-    }
-
-    #[test]
-    fn a_passwd_file_is_read_and_rubbish_in_it_is_skipped() {
-        let users = parse(
-            "root:x:0:0::/root:/bin/sh\nbad\nnode:x:1000:1000::/home/node:/bin/bash\nx:x:99999:1::/:/\n",
-        );
-        assert_eq!(users.iter().map(|user| user.name.as_str()).collect::<Vec<_>>(), ["root", "node"]);
     }
 }

@@ -17,6 +17,7 @@ mod exec;
 mod files;
 mod forward;
 mod isolation;
+pub mod linux_capability;
 mod network;
 mod now;
 mod observer;

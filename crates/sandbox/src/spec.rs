@@ -13,6 +13,7 @@ use eyot_egress::EgressRules;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::linux_capability;
 use crate::path::{SandboxPath, WorkspacePath};
 
 pub use container::{ContainerSpec, PullPolicy};
@@ -259,6 +260,16 @@ pub struct Security {
     pub no_new_privileges: bool,
     /// Capabilities to drop: `ALL`, or names such as `CAP_CHOWN` beyond what the provider always drops.
     pub drop_capabilities: Vec<String>,
+}
+
+impl Security {
+    /// [`drop_capabilities`](Self::drop_capabilities) as a mask. A name that is none drops nothing; a valid spec has none.
+    pub fn dropped_capabilities(&self) -> u64 {
+        self.drop_capabilities
+            .iter()
+            .filter_map(|name| linux_capability::mask(name))
+            .fold(0, |all, one| all | one)
+    }
 }
 
 impl Default for Security {
@@ -592,9 +603,7 @@ fn check_user(user: Option<&str>) -> Result<()> {
 }
 
 fn check_capabilities(names: &[String]) -> Result<()> {
-    let good =
-        |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
-    match names.iter().find(|name| !good(name)) {
+    match names.iter().find(|name| linux_capability::mask(name).is_none()) {
         Some(name) => {
             Err(Error::invalid("security.drop_capabilities", format!("has no capability's name: `{name}`")))
         }

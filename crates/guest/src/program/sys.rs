@@ -272,9 +272,6 @@ fn set_file_identity(uid: u32, gid: u32) -> (u32, u32) {
 /// otherwise whatever else that user runs could signal it and change the limits of the whole guest.
 pub fn become_user_for_files(identity: &Identity) -> io::Result<()> {
     let (uid, gid) = (identity.uid, identity.gid);
-    let (low, high) = (identity.capabilities as u32, (identity.capabilities >> 32) as u32);
-    let header = [0x2008_0522_u32, 0];
-    let sets = [low, low, 0, high, high, 0];
     let done = |result: libc::c_long| check(result as i32);
     // SAFETY: the calls change this thread alone (libc's own functions for ids change every thread); the pointers are
     // to locals with the kernel's layout that outlive the calls.
@@ -286,9 +283,21 @@ pub fn become_user_for_files(identity: &Identity) -> io::Result<()> {
         if (libc::setfsuid(u32::MAX), libc::setfsgid(u32::MAX)) != (uid.cast_signed(), gid.cast_signed()) {
             return Err(io::Error::from_raw_os_error(libc::EPERM));
         }
-        done(libc::syscall(libc::SYS_capset, &raw const header, &raw const sets))?;
     }
+    set_capabilities(identity.capabilities)?;
     forbid_dumping()
+}
+
+/// The kernel's version 3 of capability sets.
+pub const CAPABILITY_VERSION: u32 = 0x2008_0522;
+
+/// What this thread may use, as a mask, and nothing that it would hand on.
+pub fn set_capabilities(mask: u64) -> io::Result<()> {
+    let header = [CAPABILITY_VERSION, 0];
+    let (low, high) = (mask as u32, (mask >> 32) as u32);
+    let sets = [low, low, 0, high, high, 0];
+    // SAFETY: the call changes this thread alone; the pointers are to locals with the kernel's layout that outlive it.
+    check(unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr()) } as i32).map(drop)
 }
 
 /// Who is at the other end of a unix socket.

@@ -220,7 +220,6 @@ fn refuse_what_docker_cannot(spec: &SandboxSpec) -> Result<()> {
     let refuse =
         |option: &str| Err(SandboxOperationUnsupported::new("create", super::NAME, &[option]).into());
     labels::check(spec)?;
-    isolation::check_capabilities(&spec.security)?;
     match () {
         () if !spec.mounts.is_empty() => refuse("mounts"),
         () if spec.egress != eyot::EgressRules::default() => refuse("egress"),

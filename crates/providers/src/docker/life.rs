@@ -2,6 +2,7 @@
 //! known to the next one: nonces are derived from when the container was started.
 
 use eyot::Limits;
+use eyot_guest::environment::{self, LOG_BYTES};
 use eyot_guest::protocol::GuestConfig;
 use eyot_guest::protocol::Identity;
 use eyot_guest::protocol::container::{ContainerConfig, PreparedDirectory};
@@ -10,13 +11,9 @@ use sha2::{Digest, Sha256};
 use super::isolation::root_capabilities;
 use super::labels::Record;
 
-/// How much of a started process's log is kept, in bytes.
-const LOG_BYTES: u64 = 1 << 20;
 /// How many started processes a sandbox may have per second of its time, on the average, before numbers of an earlier
 /// life could be used again: the host does not know how many an earlier guest had given out.
 const PROCESSES_PER_SECOND: i64 = 64;
-/// Where programs are looked for where the image does not say.
-const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The home directory where the root file system is read-only.
 pub(crate) const WRITABLE_HOME: &str = "/home/user";
@@ -60,7 +57,7 @@ impl Life {
                 // The guest looks for it in the container.
                 user: Identity { name: String::new(), uid: 0, gid: 0, home: String::new(), capabilities: 0 },
                 users: Vec::new(),
-                env: basic_env(&record.env),
+                env: environment::completed(&record.env),
                 switch_user: true,
                 log_bytes: LOG_BYTES,
                 // The Engine counts; the kernel would count whatever else has the same user id on its host.
@@ -76,14 +73,6 @@ impl Life {
             directories: directories(record),
         }
     }
-}
-
-/// The image's variables over what every sandbox has.
-fn basic_env(image: &[(String, String)]) -> Vec<(String, String)> {
-    let usual = [("PATH", DEFAULT_PATH), ("LANG", "C.UTF-8"), ("TZ", "UTC")];
-    let missing = usual.into_iter().filter(|(name, _)| !image.iter().any(|(known, _)| known == name));
-    let missing = missing.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    missing.chain(image.iter().cloned()).collect()
 }
 
 fn used_numbers(record: &Record, now_ms: i64) -> u32 {
@@ -122,15 +111,6 @@ mod tests {
         assert_ne!(client, guest);
         assert_ne!(one.nonces(&record), other.nonces(&record));
         assert_eq!(one.nonces(&record), (client, guest));
-    }
-
-    #[test]
-    fn the_images_variables_win_and_what_is_missing_is_filled_in() {
-        let env = basic_env(&[("PATH".into(), "/bin".into()), ("A".into(), "1".into())]);
-        let find = |name: &str| {
-            env.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect::<Vec<_>>()
-        };
-        assert_eq!((find("PATH"), find("LANG"), find("A")), (vec!["/bin"], vec!["C.UTF-8"], vec!["1"]));
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use super::{config, directories, identity, protections, sys, users::Users};
+use super::{config, directories, identity, protections, sys, users};
+use crate::environment::put_own_programs_first;
 use crate::program::accept::Door;
 use crate::program::group_memory::GroupMemory;
 use crate::program::guest::Inherited;
@@ -80,8 +81,8 @@ fn inherited(
 /// kind and the reason.
 fn furnished(told: ContainerConfig) -> Result<crate::protocol::GuestConfig, (&'static str, String)> {
     let ContainerConfig { mut guest, user, capabilities, home, directories, is_woken } = told;
-    let users = Users::read(capabilities);
-    let mut user = users.find(&user).map_err(|reason| ("invalid", reason))?;
+    let known = users::read(capabilities);
+    let mut user = users::find(&known, &user).map_err(|reason| ("invalid", reason))?;
     let has_home = home.is_some();
     if let Some(home) = home {
         user.home = home;
@@ -92,42 +93,15 @@ fn furnished(told: ContainerConfig) -> Result<crate::protocol::GuestConfig, (&'s
         directories::make_home(&user, has_home).map_err(internal)?;
     }
     sys::bound_capabilities(capabilities).map_err(internal)?;
-    guest.users = users.known().to_vec();
+    guest.users = known.known().to_vec();
     put_own_programs_first(&mut guest.env, &user.home);
     guest.user = user;
     guest.switch_user = true;
     Ok(guest)
 }
 
-/// What pip and npm install for one user is found, and found first.
-fn put_own_programs_first(env: &mut [(String, String)], home: &str) {
-    let own = format!("{}/.local/bin", home.trim_end_matches('/'));
-    for (_, path) in env.iter_mut().filter(|(name, _)| name == "PATH") {
-        if path.split(':').all(|folder| folder != own) {
-            *path = format!("{own}:{path}");
-        }
-    }
-}
-
 fn listen(name: &str) -> io::Result<UnixListener> {
     let listener = UnixListener::bind(format!("{RUN_DIR}/{name}"))?;
     listener.set_nonblocking(true)?;
     Ok(listener)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn programs_of_the_users_own_are_found_first() {
-        let path = |path: &str, home: &str| {
-            let mut env = vec![("A".to_owned(), "/a".to_owned()), ("PATH".to_owned(), path.to_owned())];
-            put_own_programs_first(&mut env, home);
-            env[1].1.clone()
-        };
-        assert_eq!(path("/bin", "/home/node"), "/home/node/.local/bin:/bin");
-        assert_eq!(path("/bin", "/"), "/.local/bin:/bin");
-        assert_eq!(path("/bin:/root/.local/bin", "/root"), "/bin:/root/.local/bin");
-    }
 }

@@ -4,12 +4,12 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use crate::program::sys::{CAPABILITY_VERSION, set_capabilities};
+
 fn check(result: i32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The kernel's version 3 of capability sets.
-const CAPABILITY_VERSION: u32 = 0x2008_0522;
 /// No kernel has more capabilities than bits.
 const MOST_CAPABILITIES: u32 = 64;
 
@@ -34,14 +34,6 @@ pub fn permitted() -> io::Result<u64> {
     // SAFETY: the pointers are to locals with the kernel's layout that outlive the call.
     check(unsafe { libc::syscall(libc::SYS_capget, header.as_ptr(), sets.as_mut_ptr()) } as i32)?;
     Ok(u64::from(sets[1]) | u64::from(sets[4]) << 32)
-}
-
-fn set_capabilities(mask: u64) -> io::Result<()> {
-    let header = [CAPABILITY_VERSION, 0];
-    let (low, high) = (mask as u32, (mask >> 32) as u32);
-    let sets = [low, low, 0, high, high, 0];
-    // SAFETY: the pointers are to locals with the kernel's layout that outlive the call.
-    check(unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr()) } as i32)
 }
 
 /// Takes every capability but these from whatever this process starts, for good.

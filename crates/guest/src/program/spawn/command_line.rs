@@ -2,10 +2,10 @@
 
 use std::ffi::CString;
 
+use crate::environment::SYSTEM_PATH;
 use crate::program::failure::failure;
 use crate::protocol::{CommandSpec, Failure};
 
-const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const BASHES: [&str; 2] = ["/bin/bash", "/usr/bin/bash"];
 const SH: &str = "/bin/sh";
 const LONGEST_TEXT_BYTES: usize = 4096;
@@ -29,7 +29,7 @@ impl CommandLine {
     pub fn new(command: &CommandSpec, path: Option<&str>) -> Result<Self, Failure> {
         match command {
             CommandSpec::Shell(line) => shell(line),
-            CommandSpec::Argv(argv) => program(argv, path.unwrap_or(DEFAULT_PATH)),
+            CommandSpec::Argv(argv) => program(argv, path.unwrap_or(SYSTEM_PATH)),
         }
     }
 }
