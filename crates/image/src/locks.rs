@@ -13,11 +13,31 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
+/// A lock that is let go of by unlocking, not by closing: a process that is being started at that moment has a copy of every
+/// descriptor until it runs its program, and the copy would hold the lock for so long.
+#[derive(Debug)]
+pub(crate) struct Locked(File);
+
+impl Locked {
+    /// Of a file that is locked.
+    pub(crate) fn new(file: File) -> Self {
+        Self(file)
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        if let Err(error) = flock(&self.0, FlockOperation::Unlock) {
+            tracing::debug!(%error, "a lock is let go of by closing its file");
+        }
+    }
+}
+
 /// An image's layers stay while this is held.
 #[derive(Debug)]
 #[must_use]
 pub struct UseGuard {
-    _held: File,
+    _held: Locked,
 }
 
 impl UseGuard {
@@ -37,7 +57,7 @@ impl UseGuard {
 /// Blobs and layers that nothing names yet stay while this is held.
 #[derive(Debug)]
 pub(crate) struct ImportGuard {
-    held: File,
+    held: Locked,
 }
 
 impl ImportGuard {
@@ -48,7 +68,7 @@ impl ImportGuard {
 
     /// Whoever was alone goes on together with others.
     pub(crate) fn share(self) -> io::Result<Self> {
-        flock(&self.held, FlockOperation::LockShared)?;
+        flock(&self.held.0, FlockOperation::LockShared)?;
         Ok(self)
     }
 
@@ -59,17 +79,32 @@ impl ImportGuard {
 }
 
 /// The index's own: held for one change of it.
-pub(crate) fn index_lock(root: &Path) -> io::Result<File> {
+pub(crate) fn index_lock(root: &Path) -> io::Result<Locked> {
     locked(root, "changing", FlockOperation::LockExclusive)
 }
 
-fn locked(root: &Path, name: &str, how: FlockOperation) -> io::Result<File> {
+fn locked(root: &Path, name: &str, how: FlockOperation) -> io::Result<Locked> {
     let file =
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(root.join(name))?;
     loop {
         match flock(&file, how) {
             Err(rustix::io::Errno::INTR) => {}
-            other => return other.map(|()| file).map_err(io::Error::from),
+            other => return other.map(|()| Locked(file)).map_err(io::Error::from),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_let_go_of_is_free_though_somebody_has_a_copy_of_its_descriptor() {
+        let root = tempfile::tempdir().unwrap();
+        let importing = ImportGuard::shared(root.path()).unwrap();
+        let _copy = importing.held.0.try_clone().unwrap();
+        assert!(ImportGuard::alone(root.path()).is_err());
+        drop(importing);
+        assert!(ImportGuard::alone(root.path()).is_ok());
     }
 }

@@ -19,6 +19,7 @@ use crate::collect::PART;
 use crate::config::BlobRef;
 use crate::digest::Hashing;
 use crate::failure::{failed, refused};
+use crate::locks::Locked;
 use crate::progress::Progress;
 use crate::store::ImageStore;
 
@@ -140,7 +141,7 @@ struct Part {
     file: Option<Hashing<File>>,
     bytes: u64,
     /// The same open file, and with it the lock: until the blob has its name, or is given up.
-    _lock: File,
+    _lock: Locked,
 }
 
 impl Part {
@@ -160,7 +161,7 @@ impl Part {
                 return Ok(None);
             }
             if is_named {
-                let lock = file.try_clone()?;
+                let lock = Locked::new(file.try_clone()?);
                 let mut part = Self { wanted: wanted.clone(), path, file: None, bytes: 0, _lock: lock };
                 part.take_up(file)?;
                 return Ok(Some(part));
