@@ -39,7 +39,7 @@ pub use digest::Digest;
 pub use import::ImportOptions;
 pub use index::Generation;
 pub use listing::ImageInfo;
-pub use locks::UseGuard;
+pub use locks::{Locked, UseGuard};
 pub use progress::{NoProgress, Progress};
 pub use reference::ImageName;
 pub use remove::remove_tree;

@@ -16,11 +16,12 @@ use rustix::fs::{FlockOperation, flock};
 /// A lock that is let go of by unlocking, not by closing: a process that is being started at that moment has a copy of every
 /// descriptor until it runs its program, and the copy would hold the lock for so long.
 #[derive(Debug)]
-pub(crate) struct Locked(File);
+#[must_use]
+pub struct Locked(File);
 
 impl Locked {
-    /// Of a file that is locked.
-    pub(crate) fn new(file: File) -> Self {
+    /// The `flock` that this open file has.
+    pub fn new(file: File) -> Self {
         Self(file)
     }
 }

@@ -9,6 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use eyot::{NetworkMode, SandboxInfo, WorkspaceSpec};
+use eyot_image::Locked;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
@@ -162,17 +163,7 @@ pub(crate) fn wait_until_gone(pidfd: &OwnedFd) -> io::Result<()> {
 /// sleep or wakes it. The kernel lets go of it when the holder dies.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    directory: File,
-}
-
-/// By unlocking, not by closing: a process that is being started at that moment has a copy of every descriptor until it runs
-/// its program.
-impl Drop for Lock {
-    fn drop(&mut self) {
-        if let Err(error) = rustix::fs::flock(&self.directory, FlockOperation::Unlock) {
-            tracing::debug!(%error, "the lock of a sandbox is let go of by closing its directory");
-        }
-    }
+    _held: Locked,
 }
 
 impl Lock {
@@ -180,7 +171,7 @@ impl Lock {
     pub(crate) fn take(directory: &Path) -> io::Result<Self> {
         let directory = File::open(directory)?;
         rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Self { directory })
+        Ok(Self { _held: Locked::new(directory) })
     }
 
     /// Takes the lock of a sandbox once nobody else holds it. Blocks. The sandbox may have been destroyed meanwhile.
@@ -189,7 +180,9 @@ impl Lock {
         loop {
             match rustix::fs::flock(&directory, FlockOperation::LockExclusive) {
                 Err(rustix::io::Errno::INTR) => {}
-                other => return other.map(|()| Self { directory }).map_err(io::Error::from),
+                other => {
+                    return other.map(|()| Self { _held: Locked::new(directory) }).map_err(io::Error::from);
+                }
             }
         }
     }

@@ -20,6 +20,7 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
 use eyot::{Result, SandboxId, SandboxName};
+use eyot_image::Locked;
 use rustix::fs::FlockOperation;
 
 use crate::host::{self, SetupFailure};
@@ -110,11 +111,11 @@ impl StateDir {
 
     /// Held together by whoever makes a sandbox's directory and its lock, and alone by who must know that nobody is
     /// between the two.
-    pub(crate) fn gate(&self, how: FlockOperation) -> io::Result<fs::File> {
+    pub(crate) fn gate(&self, how: FlockOperation) -> io::Result<Locked> {
         let gate =
             fs::OpenOptions::new().write(true).create(true).truncate(false).open(self.root.join("gate"))?;
         rustix::fs::flock(&gate, how)?;
-        Ok(gate)
+        Ok(Locked::new(gate))
     }
 
     /// The ids in `sandboxes/` or `trash/`.
