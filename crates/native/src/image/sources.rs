@@ -81,11 +81,15 @@ impl ImageSources {
     /// Brings an image into the store as the policy has it. Whether it was brought, or is there meanwhile.
     pub(crate) async fn fetch(&self, store: &ImageStore, name: &str, policy: PullPolicy) -> Result<bool> {
         let Some(name) = self.allowed(name) else { return Ok(false) };
+        let bring_anew = match policy {
+            PullPolicy::Never => return Ok(false),
+            PullPolicy::Missing => false,
+            PullPolicy::Always => true,
+        };
         let Some(_turn) = self.turns.take(&name).await else { return Ok(false) };
-        match policy {
-            PullPolicy::Never => Ok(false),
-            PullPolicy::Missing => self.bring_missing(store, &name).await,
-            PullPolicy::Always => self.bring_anew(store, &name).await,
+        match bring_anew {
+            true => self.bring_anew(store, &name).await,
+            false => self.bring_missing(store, &name).await,
         }
     }
 
