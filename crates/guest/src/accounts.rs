@@ -1,6 +1,8 @@
 //! The users and groups of an image, from the text of its `passwd` and `group`: read by whoever makes a sandbox of it, or by
 //! the guest inside. Which ids may be used differs by maker, and is said by [`Ids`].
 
+use std::collections::HashSet;
+
 use crate::protocol::Identity;
 
 /// The most users of an image that a call may name.
@@ -20,7 +22,7 @@ pub struct Ids {
 /// The users of an image.
 #[derive(Debug, Clone)]
 pub struct Users {
-    known: Vec<Identity>,
+    all: Vec<Identity>,
     ids: Ids,
 }
 
@@ -28,38 +30,33 @@ impl Users {
     /// Those of this `passwd`, in its order, the first of each name. Lines that are none, and ids that nobody may have, are
     /// left out.
     pub fn parse(passwd: &str, ids: Ids) -> Self {
-        let mut known: Vec<Identity> = Vec::new();
-        for user in passwd.lines().filter_map(user_of_line) {
-            let usable = (ids.is_user)(user.uid) && (ids.is_group)(user.gid);
-            if known.len() < MAX_USERS && usable && !known.iter().any(|other| other.name == user.name) {
-                known.push(user);
-            }
-        }
-        Self { known, ids }
+        let mut names = HashSet::new();
+        let usable = |user: &Identity| (ids.is_user)(user.uid) && (ids.is_group)(user.gid);
+        let users = passwd.lines().filter_map(user_of_line).filter(usable);
+        Self { all: users.filter(|user| names.insert(user.name.clone())).collect(), ids }
     }
 
-    /// Those who are there.
+    /// Those whom a call may name: the first [`MAX_USERS`].
     pub fn known(&self) -> &[Identity] {
-        &self.known
+        &self.all[..self.all.len().min(MAX_USERS)]
     }
 
     /// The first with this id.
     pub fn by_id(&self, uid: u32) -> Option<&Identity> {
-        self.known.iter().find(|user| user.uid == uid)
+        self.all.iter().find(|user| user.uid == uid)
     }
 
     /// Puts this user before all others, unless somebody has the id.
     pub fn complete_with(&mut self, user: Identity) {
         if self.by_id(user.uid).is_none() {
-            self.known.insert(0, user);
-            self.known.truncate(MAX_USERS);
+            self.all.insert(0, user);
         }
     }
 
     /// There is a root, and it keeps these capabilities, a mask.
     pub fn complete_with_root(&mut self, capabilities: u64) {
         self.complete_with(identity("root", 0, 0, "/root"));
-        self.known.iter_mut().filter(|user| user.uid == 0).for_each(|root| root.capabilities = capabilities);
+        self.all.iter_mut().filter(|user| user.uid == 0).for_each(|root| root.capabilities = capabilities);
     }
 
     /// The user that this text means, as an image's configuration has it: `name`, `uid`, `name:group`, `uid:gid`. A number
@@ -74,7 +71,7 @@ impl Users {
         group_file: impl FnOnce() -> Result<String, String>,
     ) -> Result<Identity, String> {
         let (user, group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
-        let by_name = self.known.iter().find(|known| known.name == user).cloned();
+        let by_name = self.all.iter().find(|known| known.name == user).cloned();
         let found = match (by_name, user.parse::<u32>()) {
             (Some(found), _) => found,
             (None, Ok(uid)) => self.numbered(uid)?,
@@ -178,5 +175,13 @@ mod tests {
         let mut users = Users::parse(&lines, IDS);
         users.complete_with_root(0);
         assert_eq!((users.known().len(), users.known()[0].name.as_str()), (MAX_USERS, "root"));
+    }
+
+    #[test]
+    fn a_user_beyond_the_end_of_the_list_is_there_all_the_same() {
+        let lines: String = (1..1001).map(|id| format!("u{id}:x:{id}:{id}::/:/\n")).collect();
+        let users = Users::parse(&lines, IDS);
+        assert_eq!(users.by_id(1000).map(|user| user.name.as_str()), Some("u1000"));
+        assert_eq!(users.find("u900", || Ok(String::new())).unwrap().uid, 900);
     }
 }

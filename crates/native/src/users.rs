@@ -45,7 +45,7 @@ impl Users {
                 known.complete_with(default.clone());
                 known.complete_with_root(RANGE_CAPABILITIES);
                 let others = match writes_to_host_as_the_user(spec) {
-                    true => known.known().iter().filter(|user| user.uid == USER_ID).cloned().collect(),
+                    true => known.by_id(USER_ID).cloned().into_iter().collect(),
                     false => known.known().to_vec(),
                 };
                 let default = match wanted {
