@@ -3,9 +3,6 @@
 /// Where programs are looked for where nothing else says so.
 pub const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// How much of a started process's log is kept, in bytes.
-pub const LOG_BYTES: u64 = 1 << 20;
-
 /// The usual variables, less those that `given` has, and `given`.
 pub fn completed(given: &[(String, String)]) -> Vec<(String, String)> {
     let usual = [("PATH", SYSTEM_PATH), ("LANG", "C.UTF-8"), ("TZ", "UTC")];

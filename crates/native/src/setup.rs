@@ -4,10 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use eyot::linux_capability::{
-    AUDIT_WRITE, CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, NET_BIND_SERVICE, SETFCAP, SETGID, SETPCAP,
-    SETUID, SYS_CHROOT,
-};
+use eyot::linux_capability::{DOCKER_DEFAULT, MKNOD, NET_RAW};
 use eyot::{NetworkMode, SandboxPath, ValidSpec};
 
 use crate::cgroup::{DEFAULT_MEMORY_MIB, GroupPlan};
@@ -41,18 +38,7 @@ pub(crate) struct Setup<'a> {
 
 /// The capabilities that a range's guest, and root inside it, hold in their own user namespace, as a mask: Docker's default
 /// set without raw sockets and device nodes.
-pub(crate) const RANGE_CAPABILITIES: u64 = CHOWN
-    | DAC_OVERRIDE
-    | FOWNER
-    | FSETID
-    | KILL
-    | SETGID
-    | SETUID
-    | SETPCAP
-    | NET_BIND_SERVICE
-    | SYS_CHROOT
-    | AUDIT_WRITE
-    | SETFCAP;
+pub(crate) const RANGE_CAPABILITIES: u64 = DOCKER_DEFAULT & !(NET_RAW | MKNOD);
 
 /// Limits of the sandbox's user namespace: what is used inside counts towards whoever made it, so that one sandbox
 /// could use up all of its maker's inotify instances (128 by default); and no namespace is made inside.

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use eyot::{Error, ErrorKind, NetworkMode, Result, ValidSpec, WorkspaceSpec};
 use eyot_egress::control::Start;
-use eyot_guest::environment::{self, LOG_BYTES};
-use eyot_guest::protocol::{self, GuestConfig, MEMORY_EVENTS_FD};
+use eyot_guest::environment;
+use eyot_guest::protocol::{self, GuestConfig, LOG_BYTES, MEMORY_EVENTS_FD};
 
 use crate::cgroup::GroupDescriptors;
 use crate::destroy::Guest;

@@ -56,6 +56,22 @@ capabilities! {
     CHECKPOINT_RESTORE = 40,
 }
 
+/// What containers of Docker hold where nothing is dropped.
+pub const DOCKER_DEFAULT: u64 = CHOWN
+    | DAC_OVERRIDE
+    | FOWNER
+    | FSETID
+    | KILL
+    | SETGID
+    | SETUID
+    | SETPCAP
+    | NET_BIND_SERVICE
+    | NET_RAW
+    | SYS_CHROOT
+    | MKNOD
+    | AUDIT_WRITE
+    | SETFCAP;
+
 /// What a name stands for: `ALL`, or one such as `CAP_CHOWN` or `chown`.
 pub fn mask(name: &str) -> Option<u64> {
     let upper = name.to_ascii_uppercase();

@@ -40,6 +40,8 @@ pub const CHANNEL_STDERR: u8 = 2;
 
 /// What leads a payload of a log: its offset over both streams, and that in its own.
 pub const LOG_PREFIX_BYTES: usize = 16;
+/// How much of a started process's log makers have kept, in bytes.
+pub const LOG_BYTES: u64 = 1 << 20;
 /// The most processes that are listed as running.
 pub const MAX_LIVE_PROCESSES: usize = 8192;
 

@@ -21,7 +21,7 @@ pub(crate) async fn create(host: &Arc<Host>, spec: &ValidSpec) -> Result<Ready> 
     refuse_what_docker_cannot(spec.spec())?;
     let engine = &host.engine;
     let declared = isolation::declared(spec.spec(), engine.facts().await?);
-    isolation::check_required(spec.spec(), &declared)?;
+    isolation::check_required(spec.spec(), &declared).map_err(|error| error.context("create sandbox"))?;
     check_runtime(engine, spec.spec()).await?;
     let name = spec.spec().image.as_deref().unwrap_or(&host.default_image);
     let image = image::resolve(engine, name, spec.spec().container.pull).await?;
@@ -54,7 +54,7 @@ async fn begin(host: &Arc<Host>, record: &Arc<Record>, container: &str) -> Resul
     };
     let running = Running { record: Arc::clone(record), container: container.to_owned(), life };
     let connection = running.connect(host, true).await?;
-    Ready::new(host, running, connection).await
+    Ready::new(host, running, connection).await.map_err(|error| error.context("create sandbox"))
 }
 
 /// Starts a container; one that runs is fine.

@@ -1,10 +1,7 @@
 //! What holds around a container: what the Engine was asked for and says that it can do, and then what the guest reads
 //! of the kernel before anybody else runs.
 
-use eyot::linux_capability::{
-    self, AUDIT_WRITE, CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, MKNOD, NET_BIND_SERVICE, NET_RAW, SETFCAP,
-    SETGID, SETPCAP, SETUID, SYS_CHROOT,
-};
+use eyot::linux_capability::{self, CHOWN, DAC_OVERRIDE, DOCKER_DEFAULT, FOWNER, KILL, SETUID};
 use eyot::{
     DiskEnforcement, Enforcement, Error, ErrorKind, IdentityMap, Isolation, LimitsEnforced, NetworkMode,
     Result, SandboxSpec, Security,
@@ -14,28 +11,13 @@ use eyot_guest::protocol::container::CONTAINER_GUEST_CAPABILITIES;
 
 use super::engine::Facts;
 
-/// What containers of the Engine hold where nothing is dropped.
-const ENGINE_DEFAULT: u64 = CHOWN
-    | DAC_OVERRIDE
-    | FOWNER
-    | FSETID
-    | KILL
-    | SETGID
-    | SETUID
-    | SETPCAP
-    | NET_BIND_SERVICE
-    | NET_RAW
-    | SYS_CHROOT
-    | MKNOD
-    | AUDIT_WRITE
-    | SETFCAP;
 /// The capabilities by which root inside gets at the guest: any user's files (`FOWNER`: the directory of its sockets can be
 /// opened to all, and a false guest put there), any user's processes, becoming any user.
 const REACH_THE_GUEST: u64 = CHOWN | DAC_OVERRIDE | FOWNER | KILL | SETUID;
 
 /// The capabilities that root inside holds, as a mask: the Engine's default less what is dropped.
 pub(crate) fn root_capabilities(security: &Security) -> u64 {
-    ENGINE_DEFAULT & !security.dropped_capabilities()
+    DOCKER_DEFAULT & !security.dropped_capabilities()
 }
 
 /// What the container is given: what root inside holds, and what the guest needs for itself.
@@ -117,10 +99,9 @@ pub(crate) fn found(
         ("readonly_rootfs", spec.security.readonly_rootfs, protections.readonly_rootfs),
     ];
     if let Some((name, ..)) = asked.into_iter().find(|(_, is_asked, holds)| *is_asked && !holds) {
-        let message = format!(
-            "create sandbox: `security.{name}` was asked of the Engine and does not hold in the container"
-        );
-        let hint = "look at the Engine's runtime: `eyot inspect` names it; another one may hold it";
+        let message = format!("`security.{name}` was asked of the Engine and does not hold in the container");
+        let hint =
+            "the Engine's runtime does not hold it (`docker info` names the runtimes): ask for another one";
         return Err(Error::new(ErrorKind::Setup, message).with_hint(hint));
     }
     let isolation = Isolation {
@@ -141,8 +122,7 @@ pub(crate) fn check_required(spec: &SandboxSpec, isolation: &Isolation) -> Resul
         None => Ok(()),
         Some(missing) => {
             let name = serde_json::to_string(missing).unwrap_or_default();
-            let message =
-                format!("create sandbox: `require` asks for {name}, which does not hold on this Engine");
+            let message = format!("`require` asks for {name}, which does not hold on this Engine");
             let hint = "a limit must be asked for to be held; `eyot inspect` shows what holds";
             Err(Error::new(ErrorKind::Unsupported, message).with_hint(hint))
         }

@@ -2,10 +2,9 @@
 //! known to the next one: nonces are derived from when the container was started.
 
 use eyot::Limits;
-use eyot_guest::environment::{self, LOG_BYTES};
-use eyot_guest::protocol::GuestConfig;
-use eyot_guest::protocol::Identity;
+use eyot_guest::environment;
 use eyot_guest::protocol::container::{ContainerConfig, PreparedDirectory};
+use eyot_guest::protocol::{GuestConfig, Identity, LOG_BYTES};
 use sha2::{Digest, Sha256};
 
 use super::isolation::root_capabilities;

@@ -43,14 +43,13 @@ pub fn start_up() -> io::Result<Start> {
     drop(maker);
     let told = config::read_config(&mut stream)?;
     let is_woken = told.is_woken;
-    let config = match furnished(told) {
-        Ok(config) => config,
+    let (config, protections) = match protected(told) {
+        Ok(begun) => begun,
         Err((kind, reason)) => {
             config::refuse(stream, kind, &reason)?;
             return Ok(Start::End(if is_woken { EXIT_ASKED } else { EXIT_INCOMPLETE }));
         }
     };
-    let protections = protections::look()?;
     let inherited = Box::new(inherited(stream, listener, config, (children, open_files), stop, protections));
     Ok(Start::Serve { inherited, is_woken })
 }
@@ -75,6 +74,17 @@ fn inherited(
         stop: Some(stop),
         protections: Some(protections),
     }
+}
+
+/// Furnishes it and looks at what protects it: neither can be left out. A failure is its kind and the reason.
+fn protected(
+    told: ContainerConfig,
+) -> Result<(crate::protocol::GuestConfig, Protections), (&'static str, String)> {
+    let config = furnished(told)?;
+    let looked = protections::look();
+    let protections =
+        looked.map_err(|error| ("setup", format!("look at what protects the sandbox: {error}")))?;
+    Ok((config, protections))
 }
 
 /// Makes the container what the configuration says, and completes it with what only the container knows. A failure is its
