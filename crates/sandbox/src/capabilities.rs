@@ -8,6 +8,7 @@ use crate::error::{Result, SandboxOperationUnsupported};
 
 /// One thing that a provider may or may not do beyond the required methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Capability {
@@ -61,6 +62,8 @@ pub enum Capability {
     NetworkEgress,
     /// ttl and idle deadlines that fire with no Eyot process alive.
     Deadlines,
+    /// Both can be changed while the sandbox lives.
+    ChangeDeadlines,
     /// Sandboxes can be put to sleep and woken.
     Sleep,
 }

@@ -22,6 +22,7 @@ use crate::path::{Place, SandboxPath};
 use crate::process::{LiveProcesses, Log, LogQuery, ProcessId, ProcessInfo, Usage};
 use crate::published::PublishedPort;
 use crate::search::{GlobOptions, GlobResult, GrepOptions, GrepResult};
+use crate::spec::Lifecycle;
 use crate::watch::{WatchEvent, WatchOptions};
 
 /// Bytes that arrive piece by piece. Dropping it ends the operation behind it.
@@ -107,6 +108,11 @@ pub trait SandboxDriver: Send + Sync + 'static {
     /// What really holds around this sandbox.
     fn isolation(&self) -> &Isolation;
 
+    /// Whether its backend is connected, as far as is known without asking it.
+    fn is_connected(&self) -> bool {
+        true
+    }
+
     /// Reads a regular file, following symbolic links. `not_found`, `is_directory`; `invalid` for a FIFO, a socket
     /// or a device, promptly.
     async fn read(&self, file: &Place, range: ByteRange) -> Result<ByteStream>;
@@ -118,7 +124,7 @@ pub trait SandboxDriver: Send + Sync + 'static {
     /// Says what is known of a file; see [`FileStat`] about symbolic links.
     async fn stat(&self, file: &Place) -> Result<FileStat>;
 
-    /// Lists a directory, sorted by name, without `.` and `..`.
+    /// Lists a directory in its own order, without `.` and `..`. The handle sorts.
     async fn list(&self, directory: &Place) -> Result<Vec<DirEntry>>;
 
     /// Whether something is there; a dangling link is not. Missing or beneath a file is `false`, not an error.
@@ -246,6 +252,13 @@ pub trait SandboxDriver: Send + Sync + 'static {
     /// The rules of the network `egress` that hold now.
     async fn egress_rules(&self) -> Result<EgressRules> {
         Err(unsupported(self.provider(), "egress_rules"))
+    }
+
+    /// Replaces the deadlines and what happens when it is idle, for whoever opens the sandbox too. The ttl counts from the create,
+    /// the idle timeout from now.
+    async fn set_lifecycle(&self, lifecycle: &Lifecycle) -> Result<()> {
+        let Lifecycle { .. } = lifecycle;
+        Err(unsupported(self.provider(), "set_lifecycle"))
     }
 
     /// Replaces the rules of the network `egress`, for whoever opens the sandbox too. When this returns they hold for

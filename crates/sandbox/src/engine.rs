@@ -12,7 +12,7 @@ use crate::events::{EventKind, EventLog, EventLogOptions, EventRecorder, NewEven
 use crate::observer::Observer;
 use crate::pool::{PoolOptions, SandboxPool};
 use crate::provider::SandboxProvider;
-use crate::spec::SandboxName;
+use crate::spec::{SandboxId, SandboxName};
 use crate::store::{SandboxRow, Store};
 
 pub use reconcile::Reconciled;
@@ -68,6 +68,17 @@ impl Engine {
     /// What was put right when it was opened.
     pub fn opened_with(&self) -> &[Reconciled] {
         &self.opened_with
+    }
+
+    /// What is remembered.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.books.store
+    }
+
+    /// The pool that has the sandbox of this id, if one has it.
+    pub async fn pool_of(&self, id: &SandboxId) -> Result<Option<SandboxName>> {
+        let id = id.clone();
+        Ok(self.books.ask(move |store| store.sandbox(&id)).await?.map(|row| row.pool))
     }
 
     /// What happened.
@@ -128,9 +139,13 @@ impl Books {
 
     /// Who records what a sandbox does.
     pub(crate) fn recorder(&self, row: &SandboxRow) -> Option<Arc<dyn Observer>> {
+        self.recorder_of(&row.pool, &row.name)
+    }
+
+    /// The same by pool and name.
+    pub(crate) fn recorder_of(&self, pool: &SandboxName, name: &SandboxName) -> Option<Arc<dyn Observer>> {
         let events = Arc::clone(self.events.as_ref()?);
-        let (pool, name) = (row.pool.to_string(), row.name.to_string());
-        Some(Arc::new(EventRecorder::new(events, Some(pool), Some(name))))
+        Some(Arc::new(EventRecorder::new(events, Some(pool.to_string()), Some(name.to_string()))))
     }
 
     /// Destroys a sandbox and frees its name. One that the provider does not have any more is fine.

@@ -108,6 +108,8 @@ impl fmt::Display for ErrorKind {
 pub struct Error {
     kind: ErrorKind,
     message: String,
+    /// Where in the message the reason begins.
+    reason_at: usize,
     hint: Option<String>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
@@ -115,7 +117,7 @@ pub struct Error {
 impl Error {
     /// An error of this kind. The message is one lower-case sentence: verb, object, place, reason.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, source: None }
+        Self { kind, message: message.into(), reason_at: 0, hint: None, source: None }
     }
 
     /// The same error with what the operator should see; it is never part of the sentence.
@@ -135,8 +137,15 @@ impl Error {
     /// The same error with `context: ` before its sentence; kind, hint and source stay.
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Self {
+        let before = self.message.len();
         self.message = format!("{context}: {}", self.message);
+        self.reason_at += self.message.len() - before;
         self
+    }
+
+    /// The sentence without what [`Error::context`] has put before it: why it failed, wherever that was.
+    pub fn reason(&self) -> &str {
+        &self.message[self.reason_at..]
     }
 
     /// Whether a [`SandboxOperationUnsupported`] is behind it, whose sentence is whole.
@@ -277,6 +286,15 @@ mod tests {
             assert_eq!(ErrorKind::from_name(kind.as_str()), Some(kind));
             assert_eq!(serde_json::to_string(&kind).unwrap(), format!("\"{kind}\""));
         }
+    }
+
+    #[test]
+    fn the_reason_is_what_was_said_before_any_context() {
+        let error = Error::new(ErrorKind::NotFound, "no such file").context("read `ä`").context("copy");
+        assert_eq!(
+            (error.to_string().as_str(), error.reason()),
+            ("copy: read `ä`: no such file", "no such file")
+        );
     }
 
     #[test]

@@ -23,7 +23,7 @@ mod verify;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
 
 use futures_util::Stream;
 
@@ -32,7 +32,7 @@ pub use recorder::EventRecorder;
 pub use verify::{BrokenChain, Verified};
 
 use crate::blocking::blocking;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use append::Writer;
 use follow::Changes;
 use read::Cursor;
@@ -87,8 +87,27 @@ impl EventLog {
         writer.append(event).map_err(|error| Error::host("append to the event log", error))
     }
 
-    /// [`EventLog::append`] on a thread that may block. Once begun it is carried out, also when nobody waits any more.
+    /// `None`, and the event stays where it is, if somebody else writes.
+    fn append_at_once(&self, event: &mut Option<NewEvent>) -> Option<Result<Event>> {
+        let mut writer = match self.writer.try_lock() {
+            Ok(writer) => writer,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        let appended = writer.append_at_once(event)?;
+        Some(appended.map_err(|error| Error::host("append to the event log", error)))
+    }
+
+    /// [`EventLog::append`]: at once if nobody else writes just now, which is a matter of microseconds; else on a thread that may
+    /// block. Once begun it is carried out, also when nobody waits any more.
     pub async fn record(self: &Arc<Self>, event: NewEvent) -> Result<Event> {
+        let mut event = Some(event.checked()?);
+        if let Some(appended) = self.append_at_once(&mut event) {
+            return appended;
+        }
+        let Some(event) = event else {
+            return Err(Error::new(ErrorKind::Internal, "append to the event log: the event is gone"));
+        };
         let log = self.clone();
         blocking(move || log.append(event)).await
     }

@@ -97,6 +97,7 @@ impl fmt::Debug for Stdin {
 
 /// The size of a terminal, in character cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PtySize {
     /// Rows.
     pub rows: u16,
@@ -117,7 +118,9 @@ pub struct ExecOptions {
     pub cwd: Option<String>,
     /// Variables layered over the sandbox's, for this call alone.
     pub env: BTreeMap<String, String>,
-    /// Who runs it; `None`: the sandbox's user. Refused where the provider has no users.
+    /// Who runs it, by name, number, `name:group` or `uid:gid`; `None`: the sandbox's user. Whom the image does not name is
+    /// looked for in the sandbox's own `/etc/passwd` at the time of the call, so a user whom a command has made (`adduser`) is
+    /// there. `NotFound` for nobody; refused as `Unsupported` where the provider has no users.
     pub user: Option<String>,
     /// What it reads.
     pub stdin: Stdin,
@@ -133,6 +136,7 @@ pub struct ExecOptions {
 
 /// How a process ended, as the kernel said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ExitStatus {
     /// It exited with this code, 0–255.
@@ -145,6 +149,7 @@ pub enum ExitStatus {
 
 /// What came of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It exited with this code.
@@ -297,11 +302,16 @@ pub struct ExecStream {
 }
 
 impl ExecStream {
+    /// Its control, for whoever does not take its events.
+    pub fn control(&self) -> crate::sandbox::ExecControl {
+        self.control.clone()
+    }
+
     /// Sends a signal to the command's own process group (its terminal's foreground group if it has one).
     // The futures hold the control alone: a borrow of the stream, which is not `Sync`, would not be `Send`.
     pub fn signal(&self, signal: Signal) -> impl Future<Output = Result<()>> + Send + use<> {
         let control = self.control.clone();
-        async move { control.signal(signal.check()?).await }
+        async move { control.signal(signal).await }
     }
 
     /// Changes the size of the command's terminal.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FileType {
     /// A regular file.
@@ -21,6 +22,7 @@ pub enum FileType {
 /// For a symbolic link, `is_file`, `is_directory`, `size`, `modified_ms`, `mode` describe the target and
 /// `is_symbolic_link` the path itself. A dangling link is not found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FileStat {
     /// It is a regular file.
     pub is_file: bool,
@@ -43,6 +45,7 @@ pub struct FileStat {
 
 /// One name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DirEntry {
     /// The name, not the path. Bytes that are not UTF-8 stand as U+FFFD; `name_bytes` then has the real ones.
     pub name: String,
@@ -55,6 +58,16 @@ pub struct DirEntry {
     /// Size in bytes, where the backend says it without another question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
+}
+
+impl DirEntry {
+    /// The same by their names, as they are shown.
+    pub(crate) fn sorted(mut entries: Vec<Self>) -> Vec<Self> {
+        entries.sort_unstable_by(|one, other| {
+            (&one.name, &one.name_bytes).cmp(&(&other.name, &other.name_bytes))
+        });
+        entries
+    }
 }
 
 /// A part of a file.

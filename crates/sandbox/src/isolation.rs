@@ -6,6 +6,7 @@ use crate::spec::{NetworkMode, Requirement};
 
 /// How host and sandbox users correspond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum IdentityMap {
     /// One host user is one inner user; there is no inner root.
@@ -16,6 +17,7 @@ pub enum IdentityMap {
 
 /// How a limit is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Enforcement {
     /// By a cgroup controller.
@@ -28,6 +30,7 @@ pub enum Enforcement {
 
 /// How the disk limit is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DiskEnforcement {
     /// The kernel refuses the write that would exceed it.
@@ -40,6 +43,7 @@ pub enum DiskEnforcement {
 
 /// How each limit is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LimitsEnforced {
     /// `memory_mib`.
     pub memory: Enforcement,
@@ -53,6 +57,7 @@ pub struct LimitsEnforced {
 
 /// The protections around a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Isolation {
     /// The provider.
     pub provider: String,

@@ -33,6 +33,7 @@ pub mod store;
 pub mod tools;
 mod transfer;
 mod watch;
+pub mod wire;
 mod workspace;
 
 pub use bytes::Bytes;
@@ -60,16 +61,16 @@ pub use observer::{
 };
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, Place, SandboxPath, WorkspacePath};
 pub use pool::{
-    DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, MAX_OPEN_PORTS, POOL_WORKDIR, PoolCreate, PoolCreated,
-    PoolEntry, PoolOptions, PoolQuotas, PoolStatus, Preview, SandboxPool, Service,
+    Changes, DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, MAX_OPEN_PORTS, POOL_WORKDIR, PoolCreate, PoolCreated,
+    PoolEntry, PoolOptions, PoolProvider, PoolQuotas, PoolStatus, Preview, SandboxPool, Service,
 };
 pub use process::{
     LiveProcess, LiveProcesses, Log, LogChunk, LogQuery, LogRange, LogStream, ProcessId, ProcessInfo,
     ProcessStatus, Usage,
 };
-pub use provider::{Created, SandboxInfo, SandboxProvider, SandboxStatus};
+pub use provider::{Created, SandboxInfo, SandboxKeeper, SandboxProvider, SandboxStatus};
 pub use published::PublishedPort;
-pub use sandbox::{KILL_CONFIRM_MS, MAX_BUFFERED_READ_BYTES, Sandbox, StartOptions};
+pub use sandbox::{ExecControl, KILL_CONFIRM_MS, MAX_BUFFERED_READ_BYTES, Sandbox, StartOptions};
 pub use search::{GlobOptions, GlobResult, GrepMatch, GrepOptions, GrepResult};
 pub use spec::{
     ContainerSpec, IdleAction, ImageWishes, Lifecycle, Limits, Manifest, Mount, NetworkMode, PullPolicy,

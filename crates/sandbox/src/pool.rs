@@ -4,7 +4,10 @@
 //! cell per name ([`member`]), between processes by the store, which gives a name to one of them. A member whose sandbox
 //! has gone to sleep, or is gone, gives up its place to a new one, which wakes or makes it.
 
+mod as_provider;
 mod browse;
+mod change;
+mod keeper;
 mod make;
 mod member;
 mod options;
@@ -27,7 +30,9 @@ use crate::transfer::{Transfer, Transferred, transfer};
 use browse::Forwards;
 use member::{Member, Up};
 
+pub use as_provider::PoolProvider;
 pub use browse::{MAX_OPEN_PORTS, Preview};
+pub use change::Changes;
 pub(crate) use make::Noted;
 pub use options::{
     DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, POOL_WORKDIR, PoolCreate, PoolCreated, PoolEntry, PoolOptions,
@@ -153,12 +158,21 @@ impl SandboxPool {
     /// Destroys the sandbox of this name; `not_found` if there is none.
     pub async fn remove(&self, name: &str) -> Result<()> {
         let row = self.live(name).await?;
-        self.inner.forwards.close(&row.name);
-        let removed =
-            self.inner.books.remove(self.provider().as_ref(), &row, "it was removed from its pool").await;
-        self.members().remove(&row.name);
-        self.inner.changed.notify_waiters();
+        self.remove_row(&row).await
+    }
+
+    async fn remove_row(&self, row: &SandboxRow) -> Result<()> {
+        let reason = "it was removed from its pool";
+        let removed = self.inner.books.remove(self.provider().as_ref(), row, reason).await;
+        self.forgotten(&row.name);
         removed
+    }
+
+    /// Nothing is known of this name any more.
+    fn forgotten(&self, name: &SandboxName) {
+        self.inner.forwards.close(name);
+        self.members().remove(name);
+        self.inner.changed.notify_waiters();
     }
 
     /// Copies a file or a tree from one sandbox of the pool to another, which is made if need be; see [`transfer()`]. A

@@ -38,8 +38,15 @@ impl Serialize for ProcessId {
     }
 }
 
+impl<'de> Deserialize<'de> for ProcessId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 /// Whether a started process runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessStatus {
     /// It runs.
@@ -49,9 +56,11 @@ pub enum ProcessStatus {
 }
 
 /// What is known of a started process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ProcessInfo {
     /// Its id.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub id: ProcessId,
     /// Its process number inside the sandbox.
     pub pid: u32,
@@ -67,6 +76,7 @@ pub struct ProcessInfo {
 
 /// One of the two streams of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LogStream {
     /// Standard output.
@@ -96,6 +106,7 @@ pub struct LogQuery {
 
 /// What an answer about a log covers of it, as of when it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LogRange {
     /// The offset of the answer's first byte; `end` if it has none yet.
     pub start: u64,
@@ -146,6 +157,7 @@ pub struct LogChunk {
 
 /// A process that runs in a sandbox, whoever started it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LiveProcess {
     /// Its process number inside the sandbox.
     pub pid: u32,
@@ -154,6 +166,7 @@ pub struct LiveProcess {
     /// Whose it is, by name, or by number where the sandbox does not know the name.
     pub user: String,
     /// Its state, by the kernel's letter: `R` runs, `S` and `D` wait, `T` is stopped, `Z` has ended.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub state: char,
     /// Its processor time so far in milliseconds.
     pub cpu_ms: u64,
@@ -165,6 +178,7 @@ pub struct LiveProcess {
 
 /// Everything that runs in a sandbox but its guest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LiveProcesses {
     /// The processes, by number.
     pub processes: Vec<LiveProcess>,
@@ -174,6 +188,7 @@ pub struct LiveProcesses {
 
 /// What a sandbox uses now; absent is what the backend can't tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Usage {
     /// Live processes, the guest not counted.
     #[serde(skip_serializing_if = "Option::is_none")]

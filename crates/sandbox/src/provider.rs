@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::capabilities::Capabilities;
 use crate::driver::SandboxDriver;
-use crate::error::{Result, SandboxOperationUnsupported};
+use crate::error::{Error, ErrorKind, Result, SandboxOperationUnsupported};
 use crate::isolation::Isolation;
 use crate::path::SandboxPath;
 use crate::spec::{SandboxId, SandboxName, SandboxSpec, ValidSpec};
 
 /// Whether a sandbox can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxStatus {
     /// It is being made.
@@ -45,6 +46,9 @@ pub struct SandboxInfo {
     pub spec: SandboxSpec,
     /// What holds around it.
     pub isolation: Isolation,
+    /// Which life of it that is: another text after every wake, to be compared only. Empty where the provider does not know.
+    #[serde(default)]
+    pub life: String,
 }
 
 /// A sandbox that a provider made or found.
@@ -53,6 +57,18 @@ pub struct Created {
     pub info: SandboxInfo,
     /// Its driver.
     pub driver: Arc<dyn SandboxDriver>,
+    /// Who is asked to destroy it, if that is not the driver.
+    pub keeper: Option<Arc<dyn SandboxKeeper>>,
+}
+
+/// Whoever has more to do at the end of a sandbox than its driver: the pool that holds its name.
+#[async_trait]
+pub trait SandboxKeeper: Send + Sync + 'static {
+    /// Destroys the sandbox, as [`SandboxDriver::destroy`].
+    async fn destroy(&self) -> Result<()>;
+
+    /// Undoes its create, as [`SandboxDriver::abandon`].
+    async fn abandon(&self) -> Result<()>;
 }
 
 /// A kind of backend.
@@ -78,6 +94,14 @@ pub trait SandboxProvider: Send + Sync + 'static {
 
     /// Every sandbox there is, oldest first.
     async fn list(&self) -> Result<Vec<SandboxInfo>>;
+
+    /// What is known of one sandbox, by id or name, as [`SandboxProvider::list`] would tell it: it is not woken, and
+    /// being looked at is no use of it. `not_found`, or `destroyed` if it is known to have been.
+    async fn info(&self, id_or_name: &str) -> Result<SandboxInfo> {
+        let is_it = |info: &SandboxInfo| info.id.as_str() == id_or_name || info.name.as_str() == id_or_name;
+        let found = self.list().await?.into_iter().find(is_it);
+        found.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no sandbox `{id_or_name}`")))
+    }
 
     /// Destroys a sandbox by id or name, whatever state it is in; `not_found` if there is none.
     async fn remove(&self, id_or_name: &str) -> Result<()>;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A port of a sandbox that is published.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PublishedPort {
     /// The port inside.
     pub port: u16,

@@ -10,6 +10,7 @@ mod destroy;
 mod egress;
 mod exec;
 mod files;
+mod lifecycle;
 mod lock;
 mod processes;
 mod replay;
@@ -33,12 +34,13 @@ use crate::exec::{PtySize, Signal};
 use crate::isolation::Isolation;
 use crate::observer::{Observer, SandboxEvent};
 use crate::path::{Place, SandboxPath};
-use crate::provider::{Created, SandboxInfo};
+use crate::provider::{Created, SandboxInfo, SandboxKeeper};
 use crate::spec::{SandboxId, SandboxName};
 use crate::workspace::Workspace;
 use destroy::Lifetime;
 use egress::Follower;
 
+pub(crate) use create::refuse_another_id;
 pub use files::MAX_BUFFERED_READ_BYTES;
 pub use run::KILL_CONFIRM_MS;
 pub(crate) use write::Content;
@@ -54,16 +56,18 @@ pub struct StartOptions {
     pub user: Option<String>,
 }
 
-/// What an [`crate::ExecStream`] needs of a running command.
+/// The control of a running command, apart from its events. Made by [`crate::ExecStream::control`].
 #[derive(Clone)]
-pub(crate) struct ExecControl(pub(crate) Arc<dyn ExecutionControl>);
+pub struct ExecControl(pub(crate) Arc<dyn ExecutionControl>);
 
 impl ExecControl {
-    pub(crate) async fn signal(&self, signal: Signal) -> Result<()> {
-        self.0.signal(signal).await
+    /// Sends a signal to the command's own process group (its terminal's foreground group if it has one).
+    pub async fn signal(&self, signal: Signal) -> Result<()> {
+        self.0.signal(signal.check()?).await
     }
 
-    pub(crate) async fn resize(&self, size: PtySize) -> Result<()> {
+    /// Changes the size of the command's terminal.
+    pub async fn resize(&self, size: PtySize) -> Result<()> {
         self.0.resize(size).await
     }
 }
@@ -80,11 +84,16 @@ pub struct Sandbox {
     inner: Arc<Inner>,
     /// What it is called where this handle comes from, if that is not its name.
     called: Option<SandboxName>,
+    /// The directory that no path of this handle leads out of.
+    beneath: Option<SandboxPath>,
+    /// Whoever uses it has a handle of their own, whose rules hold.
+    is_bare: bool,
 }
 
 struct Inner {
     info: SandboxInfo,
     driver: Arc<dyn SandboxDriver>,
+    keeper: Option<Arc<dyn SandboxKeeper>>,
     observer: Option<Arc<dyn Observer>>,
     /// What every hook is told about this sandbox.
     event: SandboxEvent,
@@ -98,7 +107,7 @@ struct Inner {
 impl Sandbox {
     /// A handle; its observer is told of the `decisions` that were made before as well.
     fn new(created: Created, observer: Option<Arc<dyn Observer>>, decisions: usize) -> Self {
-        let Created { info, driver } = created;
+        let Created { info, driver, keeper } = created;
         let mut env = info.spec.env.clone();
         env.extend(info.spec.manifest.env.clone());
         let event = SandboxEvent {
@@ -108,8 +117,25 @@ impl Sandbox {
         };
         let follower = Follower::start(&info, &driver, observer.as_ref(), &event, decisions);
         let lifetime = Lifetime::default();
-        let inner = Inner { info, driver, observer, event, env, lifetime, _follower: follower };
-        Self { inner: Arc::new(inner), called: None }
+        let inner = Inner { info, driver, keeper, observer, event, env, lifetime, _follower: follower };
+        Self { inner: Arc::new(inner), called: None, beneath: None, is_bare: false }
+    }
+
+    /// A handle on what a provider made or found, with whoever watches.
+    pub(crate) fn of(created: Created, observer: Option<Arc<dyn Observer>>) -> Self {
+        Self::new(created, observer, 0)
+    }
+
+    /// Whether its backend is connected: a handle that is not is best made anew, since what it stands for sleeps, is gone, or
+    /// is reached in another way. Asks nobody.
+    pub fn is_connected(&self) -> bool {
+        self.check_alive().is_ok() && self.inner.driver.is_connected()
+    }
+
+    /// What it was made of, for another handle.
+    pub(crate) fn into_created(self) -> Created {
+        let Inner { info, driver, keeper, .. } = &*self.inner;
+        Created { info: info.clone(), driver: Arc::clone(driver), keeper: keeper.clone() }
     }
 
     /// Its id, never used twice.
@@ -153,9 +179,34 @@ impl Sandbox {
         self.cwd().resolve(path)
     }
 
+    /// The same as a place for the options of a call: held where this handle is.
+    pub fn resolve_place(&self, path: &str) -> Result<Place> {
+        self.place(path)
+    }
+
     /// Anvia's view over the same sandbox: relative paths only, held beneath the working directory.
     pub fn workspace(&self) -> Workspace {
         Workspace::new(self.clone())
+    }
+
+    /// A handle on the same sandbox for whoever serves another machine's handle, whose rules hold there: files are not held to
+    /// `limits.max_file_bytes`, and no parent directory is made.
+    #[must_use]
+    pub fn bare(&self) -> Self {
+        Self { is_bare: true, ..self.clone() }
+    }
+
+    /// The largest file that may be read or written.
+    pub(crate) fn max_file_bytes(&self) -> Option<u64> {
+        self.info().spec.limits.max_file_bytes.filter(|_| !self.is_bare)
+    }
+
+    /// A handle on the same sandbox whose paths, the working directories of commands included, are held beneath a directory:
+    /// one that leads out, by its text or by a symbolic link on the way, is refused with `permission`. (A program that runs
+    /// inside goes where it likes.) `unsupported` where the provider can't hold paths.
+    pub fn beneath(&self, directory: &str) -> Result<Self> {
+        self.require(Capability::Beneath, "beneath", &[])?;
+        Ok(Self { beneath: Some(self.place(directory)?.path), ..self.clone() })
     }
 
     pub(crate) fn driver(&self) -> &Arc<dyn SandboxDriver> {
@@ -183,21 +234,35 @@ impl Sandbox {
         self.capabilities().require(capability, self.driver().provider(), operation, options)
     }
 
-    /// A path as a caller of this handle gives it: alive first, then resolved, nowhere confined.
+    /// A path as a caller of this handle gives it: alive first, then resolved, then held where the handle is.
     fn place(&self, path: &str) -> Result<Place> {
         self.check_alive()?;
-        Ok(self.resolve_path(path)?.into())
+        self.held(self.resolve_path(path)?)
+    }
+
+    /// A path, held where the handle is.
+    fn held(&self, path: SandboxPath) -> Result<Place> {
+        match &self.beneath {
+            Some(directory) if path.strip_prefix(directory).is_none() => {
+                let message =
+                    format!("use `{path}` in sandbox `{}`: it is not beneath `{directory}`", self.name());
+                Err(Error::new(ErrorKind::Permission, message))
+            }
+            beneath => Ok(Place { path, beneath: beneath.clone() }),
+        }
     }
 
     /// Says what was being done, where, in the error's sentence; errors that already name it all stay as they are.
     pub(crate) fn failed(&self, operation: &str, place: impl fmt::Display) -> impl FnOnce(Error) -> Error {
         let context = format!("{operation} `{place}` in sandbox `{}`", self.name());
-        move |error| match error.kind() == ErrorKind::Destroyed
-            || error.is_sleeping()
-            || error.is_unsupported_operation()
-        {
-            true => error,
-            false => error.context(context),
+        // Below, a sandbox of a pool has another name.
+        let known_as = self.inner.keeper.is_some().then(|| self.name().clone());
+        move |error| match (error.kind(), known_as) {
+            (_, Some(name)) if error.is_sleeping() => Error::sleeping(name),
+            (ErrorKind::Destroyed, Some(name)) => Error::destroyed(name),
+            (ErrorKind::Destroyed, None) => error,
+            _ if error.is_sleeping() || error.is_unsupported_operation() => error,
+            _ => error.context(context),
         }
     }
 }

@@ -20,6 +20,7 @@ pub struct GlobOptions {
 
 /// What glob found: files and symbolic links (never followed), sorted by path.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GlobResult {
     /// Absolute paths. Bytes that are not UTF-8 stand as U+FFFD.
     pub paths: Vec<String>,
@@ -48,6 +49,7 @@ pub struct GrepOptions {
 
 /// One line that matched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GrepMatch {
     /// The file's absolute path.
     pub path: String,
@@ -61,6 +63,7 @@ pub struct GrepMatch {
 
 /// What grep found, sorted by path and line. Binary files (with a NUL in their beginning) are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GrepResult {
     /// The lines.
     pub matches: Vec<GrepMatch>,

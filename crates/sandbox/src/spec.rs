@@ -121,6 +121,7 @@ impl From<SandboxName> for String {
 
 /// Where the working directory's files live.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "mode", rename_all = "snake_case", deny_unknown_fields)]
 #[doc(alias = "SandboxWorkspaceOptions")]
 pub enum WorkspaceSpec {
@@ -139,11 +140,14 @@ pub enum WorkspaceSpec {
 
 /// A folder of the host inside the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Mount {
     /// The folder (or file) on the host, absolute.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub source: PathBuf,
     /// Where it appears inside.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub target: SandboxPath,
     /// Whether the sandbox may write to it; by default not.
     #[serde(default)]
@@ -152,10 +156,12 @@ pub struct Mount {
 
 /// What is put into a new sandbox before anybody uses it. Paths are relative to the working directory and stay beneath it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 #[doc(alias = "SandboxManifest")]
 pub struct Manifest {
     /// Files and their contents.
+    #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, String>))]
     pub files: BTreeMap<String, Bytes>,
     /// Directories.
     pub directories: Vec<String>,
@@ -165,6 +171,7 @@ pub struct Manifest {
 
 /// What a sandbox may reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 #[doc(alias = "SandboxNetworkMode")]
 pub enum NetworkMode {
@@ -183,6 +190,7 @@ pub enum NetworkMode {
 
 /// What a sandbox may use. `None`: the provider's default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 #[doc(alias = "SandboxLimits")]
 pub struct Limits {
@@ -218,6 +226,7 @@ impl Limits {
 
 /// What becomes of a sandbox that nobody has used for its idle timeout.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum IdleAction {
     /// It is destroyed.
@@ -229,6 +238,7 @@ pub enum IdleAction {
 
 /// How long a sandbox lives. Both deadlines run from the create, whether an Eyot process is alive or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 #[doc(alias = "SandboxLifecycleOptions")]
 pub struct Lifecycle {
@@ -251,6 +261,7 @@ impl Default for Lifecycle {
 
 /// How much the sandbox is held down. The defaults are what native always does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 #[doc(alias = "DockerSandboxSecurityOptions")]
 pub struct Security {
@@ -280,6 +291,7 @@ impl Default for Security {
 
 /// A protection without which the create must fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Requirement {
     /// `limits.memory_mib` is enforced.
@@ -302,18 +314,25 @@ pub enum Requirement {
 
 /// What to create. Every field has a default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 #[doc(alias = "SandboxCreateSessionOptions")]
 #[doc(alias = "DockerSandboxOptions")]
 pub struct SandboxSpec {
     /// The id; by default a new one.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub id: Option<SandboxId>,
     /// The name; by default made from the id.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub name: Option<SandboxName>,
+    /// The host name inside; by default the name.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub hostname: Option<SandboxName>,
     /// What it is made of: `host`, the name of an image such as `node:22`, a directory, a rootfs tarball. By default the
     /// provider's default.
     pub image: Option<String>,
     /// Where commands start; by default where the image says, else `/workspace`.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub workdir: Option<SandboxPath>,
     /// Where the working directory's files live.
     pub workspace: WorkspaceSpec,
@@ -333,6 +352,7 @@ pub struct SandboxSpec {
     /// What it may reach. In JSON also `true` for `egress`, `false` for `none`, and `{"mode": …}`.
     pub network: NetworkMode,
     /// Which public addresses, and which others, with [`NetworkMode::Egress`]. By default all public ones.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub egress: EgressRules,
     /// What it may use.
     pub limits: Limits,
@@ -373,11 +393,22 @@ impl ValidSpec {
         &self.workdir
     }
 
+    /// The host name inside.
+    pub fn hostname(&self) -> &SandboxName {
+        self.spec.hostname.as_ref().unwrap_or(&self.name)
+    }
+
     /// The variables for every command: `env` with the manifest's layered over it.
     pub fn env(&self) -> BTreeMap<String, String> {
         let mut env = self.spec.env.clone();
         env.extend(self.spec.manifest.env.clone());
         env
+    }
+
+    /// The spec as it was asked for: without a working directory if none was asked for.
+    pub fn asked(&self) -> SandboxSpec {
+        let workdir = self.spec.workdir.clone().filter(|_| !self.workdir_is_open);
+        SandboxSpec { workdir, ..self.spec.clone() }
     }
 
     /// The spec with id, name and working directory filled in.
@@ -408,7 +439,7 @@ impl SandboxSpec {
         check_manifest(&self.manifest)?;
         check_env("env", &self.env)?;
         check_texts("metadata", &self.metadata)?;
-        check_texts("labels", &self.labels)?;
+        check_labels(&self.labels)?;
         check_egress(self.network, &self.egress)?;
         check_limits(&self.limits)?;
         check_lifecycle(&self.lifecycle)?;
@@ -521,6 +552,11 @@ pub(crate) fn check_env(field: &str, env: &BTreeMap<String, String>) -> Result<(
     Ok(())
 }
 
+/// Refuses labels that no sandbox can have.
+pub(crate) fn check_labels(labels: &BTreeMap<String, String>) -> Result<()> {
+    check_texts("labels", labels)
+}
+
 fn check_texts(field: &str, texts: &BTreeMap<String, String>) -> Result<()> {
     if texts.len() > MAX_ENTRIES {
         return Err(Error::invalid(field, format!("may have {MAX_ENTRIES} entries, not {}", texts.len())));
@@ -582,7 +618,8 @@ fn check_limits(limits: &Limits) -> Result<()> {
     }
 }
 
-fn check_lifecycle(lifecycle: &Lifecycle) -> Result<()> {
+/// Refuses deadlines that no sandbox can have.
+pub(crate) fn check_lifecycle(lifecycle: &Lifecycle) -> Result<()> {
     let fields =
         [("lifecycle.ttl_ms", lifecycle.ttl_ms), ("lifecycle.idle_timeout_ms", lifecycle.idle_timeout_ms)];
     for (field, value) in fields {

@@ -9,6 +9,8 @@
 
 mod abandoned;
 mod asleep;
+mod changing;
+mod keys;
 mod making;
 mod owner;
 mod pools;
@@ -22,11 +24,12 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
+pub use keys::KeyRow;
 pub use making::{Begun, NewSandbox};
 pub use owner::Owner;
 pub use pools::PoolRow;
@@ -70,6 +73,19 @@ impl Store {
         Ok(Arc::new(Self { connection: Mutex::new(connection) }))
     }
 
+    /// Writes the store, as it is at one moment, into a new file (mode 0600) that nobody else uses. `already_exists`: it is there.
+    pub fn copy_into(&self, path: &Path) -> Result<()> {
+        OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(|error| Error::host("copy the store", error))?;
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = path.to_str().ok_or_else(|| Error::invalid("path", "must be UTF-8"))?;
+        connection.execute("VACUUM INTO ?1", [name]).map(drop).map_err(failed("copy the store"))
+    }
+
     /// Does `work` in a transaction that holds the file's only right to write from its beginning.
     fn write<T>(&self, what: &str, work: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
         self.transaction(TransactionBehavior::Immediate, what, work)
@@ -88,6 +104,29 @@ impl Store {
     ) -> Result<T> {
         // A transaction that a panic cut short was rolled back when it was dropped.
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        Self::on(&mut connection, behavior, what, work)
+    }
+
+    /// [`Store::read`], unless somebody in this process uses the store just now. Readers wait for nobody in another process.
+    fn read_at_once<T>(
+        &self,
+        what: &str,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T>,
+    ) -> Option<Result<T>> {
+        let mut connection = match self.connection.try_lock() {
+            Ok(connection) => connection,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(Self::on(&mut connection, TransactionBehavior::Deferred, what, work))
+    }
+
+    fn on<T>(
+        connection: &mut Connection,
+        behavior: TransactionBehavior,
+        what: &str,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T>,
+    ) -> Result<T> {
         let transaction = connection.transaction_with_behavior(behavior).map_err(failed(what))?;
         let done = work(&transaction)?;
         transaction.commit().map_err(failed(what))?;

@@ -19,6 +19,7 @@ use staged::Staged;
 
 /// What is copied, and where to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Transfer {
     /// A file or a directory in the one sandbox.
@@ -32,6 +33,7 @@ pub struct Transfer {
 
 /// What was copied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Transferred {
     /// Regular files.
     pub files: u64,

@@ -24,11 +24,13 @@ impl Default for WatchOptions {
 
 /// What happened to a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WatchEventKind {
     /// It is there now: it was made, linked or moved in. What was in a directory that was moved in, or was made in a new
-    /// one before that could be watched, follows as created. Rarely, something is said to be created twice.
+    /// one before that could be watched, follows as created. Rarely, something is said to be created twice; and what
+    /// is made twice in a row under one name may be told once.
     Created,
     /// Its content changed, or its permissions, owner or times. A file that is watched by itself is modified, too, when
     /// another one takes its name, as an atomic write does.
@@ -49,6 +51,7 @@ pub enum WatchEventKind {
 
 /// Something that happened at or below a watched place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WatchEvent {
     /// What happened.
     #[serde(flatten)]

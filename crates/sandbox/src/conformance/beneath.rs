@@ -10,6 +10,7 @@ use super::check::{
 use super::read::collect;
 use crate::driver::ByteStream;
 use crate::error::{Error, ErrorKind, Result};
+use crate::exec::{Command, ExecOptions};
 use crate::files::{CreateDirOptions, RemoveOptions, TarInOptions};
 use crate::path::Place;
 use crate::sandbox::Sandbox;
@@ -36,6 +37,8 @@ cases! {
         needs [Beneath, Shell, Symlinks, Argv];
     f1_a_manifest_does_not_write_through_a_link_out_of_the_workspace(fixture)
         needs [Beneath, Shell, Symlinks, PersistentWorkspace];
+    f1_a_handle_that_is_held_beneath_a_directory_reaches_nothing_else(sandbox)
+        needs [Beneath, Shell, Symlinks, Argv];
     links_that_stay_in_the_workspace_work(sandbox) needs [Beneath, Shell, Symlinks];
     a_link_out_of_the_workspace_can_itself_be_listed_renamed_and_removed(sandbox)
         needs [Beneath, Shell, Symlinks];
@@ -96,6 +99,38 @@ async fn f1_a_file_is_not_read_through_a_link_out_of_the_workspace(sandbox: Sand
     // The same path without the confinement: it is the link that was refused.
     ensure_eq!(sandbox.read_text("file").await?, CANARY);
     Ok(())
+}
+
+async fn f1_a_handle_that_is_held_beneath_a_directory_reaches_nothing_else(sandbox: Sandbox) -> Check {
+    let (_, links) = with_links(&sandbox).await?;
+    output(
+        &sandbox,
+        "mkdir -p held && printf inner > held/f && ln -s /tmp/outside held/out && ln -s f held/in",
+    )
+    .await?;
+    let held = sandbox.beneath("held")?;
+    ensure_eq!(held.read_text("held/f").await?, "inner");
+    ensure_eq!(held.read_text("held/in").await?, "inner");
+    held.write("held/new/file", "x").await?;
+    let outside = ["held/out/f", "held/../abs/f", "/tmp/outside/f", "/etc/passwd", "f", "held-too/f"];
+    for path in
+        outside.iter().map(|path| (*path).to_owned()).chain(links.iter().map(|link| format!("{link}/f")))
+    {
+        ensure_fails!(held.read(&path).await, Permission);
+        ensure_fails!(held.write(&path, "x").await, Permission);
+        ensure_fails!(held.stat(&path).await, Permission);
+    }
+    let there = |cwd: &str| ExecOptions { cwd: Some(cwd.to_owned()), ..ExecOptions::default() };
+    let pwd = || Command::argv(["pwd"]);
+    ensure!(
+        held.exec(pwd(), there("held")).await?.stdout_text().trim_end().ends_with("/held"),
+        "another place"
+    );
+    for cwd in ["held/out", "/tmp", "abs"] {
+        ensure_fails!(held.exec(pwd(), there(cwd)).await, Permission);
+    }
+    ensure_fails!(held.exec(pwd(), ExecOptions::default()).await, Permission);
+    outside_is_untouched(&sandbox).await
 }
 
 async fn f1_a_file_is_not_written_through_a_link_out_of_the_workspace(sandbox: Sandbox) -> Check {

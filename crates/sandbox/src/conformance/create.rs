@@ -8,16 +8,18 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 
 use super::check::{
-    Check, Disposable, cases, ensure, ensure_eq, ensure_fails, output, promptly, unique_name, with_spec,
+    Check, Disposable, Failure, cases, ensure, ensure_eq, ensure_fails, output, promptly, unique_name,
+    with_spec,
 };
 use super::{Fixture, check};
 use crate::path::SandboxPath;
-use crate::provider::{SandboxProvider, SandboxStatus};
+use crate::provider::{SandboxInfo, SandboxProvider, SandboxStatus};
 use crate::sandbox::Sandbox;
 use crate::spec::{Limits, Manifest, SandboxId, SandboxName, SandboxSpec};
 
 cases! {
     a_new_sandbox_is_listed_and_can_be_opened_by_id_and_by_name(fixture) needs [];
+    one_sandbox_is_told_as_the_list_tells_it_until_it_is_gone(fixture) needs [];
     a_sandbox_tells_what_it_was_made_from(fixture) needs [];
     a_taken_name_is_refused_and_harms_nobody(fixture) needs [];
     a_taken_id_is_refused_and_harms_nobody(fixture) needs [];
@@ -28,6 +30,7 @@ cases! {
     a_sandbox_that_nobody_made_is_not_found(fixture) needs [];
     get_or_create_says_whether_it_made_the_sandbox(fixture) needs [];
     get_or_create_with_another_id_for_a_name_is_refused(fixture) needs [];
+    get_or_create_with_the_id_of_another_name_is_refused(fixture) needs [];
     twenty_get_or_creates_at_once_make_one_sandbox(fixture) needs [];
     two_sandboxes_share_no_files(fixture) needs [Shell];
     two_handles_are_the_same_sandbox(fixture) needs [Shell];
@@ -66,6 +69,29 @@ async fn a_new_sandbox_is_listed_and_can_be_opened_by_id_and_by_name(fixture: Ar
         Ok(())
     })
     .await
+}
+
+/// What a provider says of a sandbox, but for its life, which a list need not know.
+fn told(mut info: SandboxInfo) -> Check<serde_json::Value> {
+    info.life.clear();
+    serde_json::to_value(info).map_err(|error| Failure::Broken(error.to_string()))
+}
+
+async fn one_sandbox_is_told_as_the_list_tells_it_until_it_is_gone(fixture: Arc<dyn Fixture>) -> Check {
+    let (spec, name) = named(&*fixture);
+    let provider = fixture.provider();
+    ensure_fails!(provider.info(name.as_str()).await, NotFound);
+    let sandbox = Disposable(Sandbox::create(&*provider, spec).await?);
+    let in_list = provider.list().await?.into_iter().find(|info| info.name == name);
+    let in_list = told(in_list.ok_or_else(|| Failure::Broken("it is not in the list".to_owned()))?)?;
+    for key in [name.as_str(), sandbox.0.id().as_str()] {
+        ensure_eq!(told(provider.info(key).await?)?, in_list);
+    }
+    sandbox.0.destroy().await?;
+    for key in [name.as_str(), sandbox.0.id().as_str()] {
+        ensure_fails!(provider.info(key).await, NotFound | Destroyed);
+    }
+    Ok(())
 }
 
 async fn a_sandbox_tells_what_it_was_made_from(fixture: Arc<dyn Fixture>) -> Check {
@@ -241,6 +267,19 @@ async fn get_or_create_with_another_id_for_a_name_is_refused(fixture: Arc<dyn Fi
     let provider = fixture.provider();
     with_spec(&*fixture, spec, async |_sandbox: Sandbox| {
         let refused = Sandbox::get_or_create(&*provider, other).await.map(|(made, _)| Disposable(made));
+        ensure_fails!(refused, AlreadyExists);
+        Ok(())
+    })
+    .await
+}
+
+async fn get_or_create_with_the_id_of_another_name_is_refused(fixture: Arc<dyn Fixture>) -> Check {
+    let (first, _) = named(&*fixture);
+    let (second, _) = named(&*fixture);
+    let provider = fixture.provider();
+    with_spec(&*fixture, first, async |sandbox: Sandbox| {
+        let spec = SandboxSpec { id: Some(sandbox.id().clone()), ..second };
+        let refused = Sandbox::get_or_create(&*provider, spec).await.map(|(made, _)| Disposable(made));
         ensure_fails!(refused, AlreadyExists);
         Ok(())
     })

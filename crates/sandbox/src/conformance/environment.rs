@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use super::Fixture;
 use super::check::{Check, cases, ensure, ensure_eq, ensure_fails, need_program, output, sh, with_spec};
+use super::create::named;
 use crate::exec::{Command, ExecOptions};
 use crate::sandbox::Sandbox;
+use crate::spec::SandboxName;
 
 cases! {
+    a_sandbox_is_called_by_its_name_inside_unless_the_spec_says_otherwise(fixture) needs [Shell];
     a_calls_variables_arrive_verbatim(sandbox) needs [Argv];
     a_calls_variables_do_not_stick(sandbox) needs [Shell];
     the_call_wins_over_the_manifest_and_the_manifest_over_the_spec(fixture) needs [Shell];
@@ -26,6 +29,24 @@ fn variables(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 fn with(pairs: &[(&str, &str)]) -> ExecOptions {
     ExecOptions { env: variables(pairs), ..ExecOptions::default() }
+}
+
+async fn a_sandbox_is_called_by_its_name_inside_unless_the_spec_says_otherwise(
+    fixture: Arc<dyn Fixture>,
+) -> Check {
+    let (spec, name) = named(&*fixture);
+    with_spec(&*fixture, spec, async |sandbox: Sandbox| {
+        ensure_eq!(output(&sandbox, "uname -n").await?, name.as_str());
+        Ok(())
+    })
+    .await?;
+    let (mut spec, _) = named(&*fixture);
+    spec.hostname = Some(SandboxName::parse("another")?);
+    with_spec(&*fixture, spec, async |sandbox: Sandbox| {
+        ensure_eq!(output(&sandbox, "uname -n; cat /etc/hostname").await?, "another\nanother");
+        Ok(())
+    })
+    .await
 }
 
 async fn a_calls_variables_arrive_verbatim(sandbox: Sandbox) -> Check {

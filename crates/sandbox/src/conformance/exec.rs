@@ -24,6 +24,7 @@ cases! {
     a_program_that_may_not_be_run_is_refused_with_permission(sandbox) needs [Argv];
     an_empty_command_and_a_null_byte_are_invalid(sandbox) needs [];
     another_user_runs_the_command_or_is_refused_as_unsupported(sandbox) needs [Shell];
+    a_user_whom_a_command_made_runs_commands_or_is_refused_as_unsupported(sandbox) needs [Shell];
     what_one_command_wrote_the_next_one_reads(sandbox) needs [Shell];
 }
 
@@ -180,7 +181,6 @@ async fn an_empty_command_and_a_null_byte_are_invalid(sandbox: Sandbox) -> Check
 }
 
 async fn another_user_runs_the_command_or_is_refused_as_unsupported(sandbox: Sandbox) -> Check {
-    let as_user = |user: &str| ExecOptions { user: Some(user.to_owned()), ..ExecOptions::default() };
     if !sandbox.capabilities().has(Capability::Users) {
         ensure_fails!(sandbox.exec("touch made", as_user("root")).await, Unsupported);
         ensure!(!sandbox.exists("made").await?, "the command ran as somebody else");
@@ -195,6 +195,37 @@ async fn another_user_runs_the_command_or_is_refused_as_unsupported(sandbox: San
     ensure_eq!(result.stdout_text(), id);
     ensure_eq!(output(&sandbox, "id -u").await?, own);
     ensure_fails!(sandbox.exec("true", as_user("nobody-of-that-name")).await, Invalid | NotFound);
+    Ok(())
+}
+
+fn as_user(user: &str) -> ExecOptions {
+    ExecOptions { user: Some(user.to_owned()), ..ExecOptions::default() }
+}
+
+async fn a_user_whom_a_command_made_runs_commands_or_is_refused_as_unsupported(sandbox: Sandbox) -> Check {
+    if !sandbox.capabilities().has(Capability::Users) {
+        ensure_fails!(sandbox.exec("touch made", as_user("later")).await, Unsupported);
+        ensure!(!sandbox.exists("made").await?, "the command ran as somebody else");
+        return Ok(());
+    }
+    ensure_fails!(sandbox.exec("true", as_user("later")).await, Invalid | NotFound);
+    if !sandbox.exec("[ -w /etc ]", as_user("root")).await?.success() {
+        return Err(Failure::NotHere("root can change nothing in /etc".to_owned()));
+    }
+    // Root need not have the capability to give files away.
+    let made = "echo later:x:4321:4322::/home/later:/bin/sh >> /etc/passwd && echo later:x:4322: >> /etc/group \
+                && echo pair:x:4323:later >> /etc/group && mkdir -p /home/later && chmod 777 /home/later";
+    let made = sandbox.exec(made, as_user("root")).await?;
+    ensure!(made.success(), "root can make no user: {}", made.stderr_text());
+    let who = "echo $(id -un) $(id -u) $(id -gn) $HOME; touch ~/made-by-me";
+    for (user, group) in [("later", "later"), ("4321", "later"), ("later:pair", "pair")] {
+        let result = sandbox.exec(who, as_user(user)).await?;
+        ensure_eq!(result.stdout_text(), format!("later 4321 {group} /home/later\n"));
+        ensure!(result.success(), "no file in its home: {}", result.stderr_text());
+    }
+    let gone = sandbox.exec("sed -i /^later:/d /etc/passwd", as_user("root")).await?;
+    ensure!(gone.success(), "root can remove no user: {}", gone.stderr_text());
+    ensure_fails!(sandbox.exec("true", as_user("later")).await, Invalid | NotFound);
     Ok(())
 }
 

@@ -6,19 +6,21 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::Fixture;
-use super::check::{Check, Disposable, cases, ensure, ensure_eq, ensure_fails, sh, until};
+use super::check::{Check, Disposable, cases, ensure, ensure_eq, ensure_fails, sh, unique_name, until};
 use super::create::{listed, named, nothing_left};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{Command, ExecOptions, Outcome};
 use crate::observer::{DestroyEvent, ExecEndEvent, ExecStartEvent, FileWriteEvent, Observer, SandboxEvent};
 use crate::process::ProcessStatus;
 use crate::sandbox::{Sandbox, StartOptions};
+use crate::spec::{SandboxSpec, WorkspaceSpec};
 
 cases! {
     the_observer_hears_everything_once_and_in_order(fixture) needs [Shell];
     a_refused_command_is_not_heard_of(fixture) needs [Shell];
     a_command_that_cannot_start_has_a_start_and_no_end(fixture) needs [Shell];
     an_observer_that_fails_at_the_creation_undoes_it(fixture) needs [];
+    a_create_that_is_undone_leaves_a_workspace_that_was_there(fixture) needs [PersistentWorkspace];
     an_observer_that_fails_before_a_command_keeps_it_from_starting(fixture) needs [Shell];
     an_observer_that_fails_after_a_command_is_the_callers_error(fixture) needs [Shell];
     a_streamed_command_is_heard_of_like_any_other(fixture) needs [Shell];
@@ -138,6 +140,23 @@ async fn an_observer_that_fails_at_the_creation_undoes_it(fixture: Arc<dyn Fixtu
     ensure_fails!(refused, Conflict);
     ensure_eq!(recorder.heard(), ["created in /workspace"]);
     nothing_left(&*provider, &name).await
+}
+
+async fn a_create_that_is_undone_leaves_a_workspace_that_was_there(fixture: Arc<dyn Fixture>) -> Check {
+    let (provider, id) = (fixture.provider(), unique_name().to_string());
+    let spec = |destroy_on_session_destroy| {
+        let workspace = WorkspaceSpec::Persistent { id: id.clone(), destroy_on_session_destroy };
+        SandboxSpec { workspace, ..fixture.spec() }
+    };
+    let first = Disposable(Sandbox::create(&*provider, spec(false)).await?);
+    first.0.write("kept", "mine").await?;
+    first.0.destroy().await?;
+    let recorder = Recorder::failing_at("created");
+    let refused = Sandbox::create_observed(&*provider, spec(true), recorder).await.map(Disposable);
+    ensure_fails!(refused, Conflict);
+    let last = Disposable(Sandbox::create(&*provider, spec(true)).await?);
+    ensure_eq!(last.0.read_text("kept").await?, "mine");
+    Ok(last.0.destroy().await?)
 }
 
 async fn an_observer_that_fails_before_a_command_keeps_it_from_starting(fixture: Arc<dyn Fixture>) -> Check {

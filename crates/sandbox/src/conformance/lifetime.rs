@@ -12,9 +12,10 @@ use super::create::{listed, named, nothing_left};
 use crate::error::{Error, ErrorKind};
 use crate::exec::{ExecOptions, Outcome};
 use crate::files::{ByteRange, CreateDirOptions, RemoveOptions, TarInOptions};
+use crate::now::now_ms;
 use crate::process::ProcessId;
 use crate::sandbox::{Sandbox, StartOptions};
-use crate::spec::SandboxName;
+use crate::spec::{Lifecycle, SandboxName};
 
 cases! {
     every_operation_on_a_destroyed_sandbox_is_refused_as_destroyed(fixture) needs [];
@@ -28,6 +29,8 @@ cases! {
     dropping_the_last_handle_destroys_nothing(fixture) needs [Shell];
     a_ttl_destroys_a_sandbox_even_while_it_works(fixture) needs [Shell, Deadlines];
     a_ttl_is_not_early(fixture) needs [Shell, Deadlines];
+    deadlines_can_be_changed_while_a_sandbox_lives(fixture) needs [Shell, ChangeDeadlines];
+    a_changed_idle_timeout_counts_from_the_change(fixture) needs [ChangeDeadlines];
     an_idle_timeout_destroys_a_sandbox_that_nobody_uses(fixture) needs [Deadlines];
     an_idle_timeout_does_not_count_while_the_sandbox_is_used(fixture) needs [Shell, Deadlines];
     a_started_process_does_not_keep_its_sandbox_from_being_idle(fixture) needs [Shell, Deadlines, Processes];
@@ -222,6 +225,37 @@ async fn a_ttl_is_not_early(fixture: Arc<dyn Fixture>) -> Check {
         ensure!(made.elapsed() < Duration::from_secs(15), "it does not die");
     }
     ensure!(made.elapsed() >= Duration::from_millis(1500), "it died after {:?}", made.elapsed());
+    Ok(sandbox.0.destroy().await?)
+}
+
+async fn deadlines_can_be_changed_while_a_sandbox_lives(fixture: Arc<dyn Fixture>) -> Check {
+    let (sandbox, name) = mortal(&*fixture, Some(1500), None).await?;
+    let provider = fixture.provider();
+    let none = Lifecycle::default();
+    for wrong in [0, u64::MAX] {
+        let lifecycle = Lifecycle { ttl_ms: Some(wrong), ..none.clone() };
+        ensure_fails!(sandbox.0.set_lifecycle(&lifecycle).await, Invalid);
+    }
+    sandbox.0.set_lifecycle(&none).await?;
+    let opened = Sandbox::open(&*provider, name.as_str()).await?;
+    ensure_eq!(opened.info().spec.lifecycle, none);
+    ensure_eq!(output(&sandbox.0, "sleep 2; echo lived").await?, "lived");
+    let over = Lifecycle { ttl_ms: Some(1), ..none.clone() };
+    ensure_fails!(opened.set_lifecycle(&over).await, Invalid);
+    let lived = u64::try_from(now_ms() - opened.info().created_ms).unwrap_or_default();
+    opened.set_lifecycle(&Lifecycle { ttl_ms: Some(lived + 1000), ..none }).await?;
+    until("its removal", async || Ok(!listed(&*provider, &name).await?)).await?;
+    let error = sandbox.0.exists("x").await.err();
+    ensure!(error.as_ref().is_some_and(is_gone), "an operation ended with {error:?}");
+    Ok(sandbox.0.destroy().await?)
+}
+
+async fn a_changed_idle_timeout_counts_from_the_change(fixture: Arc<dyn Fixture>) -> Check {
+    let (sandbox, name) = mortal(&*fixture, None, Some(86_400_000)).await?;
+    let provider = fixture.provider();
+    let idle = Lifecycle { idle_timeout_ms: Some(500), ..Lifecycle::default() };
+    sandbox.0.set_lifecycle(&idle).await?;
+    until("its removal", async || Ok(!listed(&*provider, &name).await?)).await?;
     Ok(sandbox.0.destroy().await?)
 }
 

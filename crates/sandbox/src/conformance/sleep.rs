@@ -21,6 +21,7 @@ cases! {
     what_was_removed_stays_removed_over_a_sleep(fixture) needs [Sleep, Shell];
     processes_are_gone_after_a_wake_and_their_numbers_are_not_used_again(fixture) needs [Sleep, Shell, Processes];
     a_sandbox_sleeps_and_wakes_again_and_again(fixture) needs [Sleep, Shell];
+    every_life_of_a_sandbox_is_told_apart_from_those_before(fixture) needs [Sleep];
     a_second_sleep_is_fine_and_so_is_a_wake_of_one_that_runs(fixture) needs [Sleep];
     what_sleeps_is_listed_as_sleeping_and_open_says_how_to_wake_it(fixture) needs [Sleep];
     every_handle_says_that_its_sandbox_sleeps_and_not_that_it_was_destroyed(fixture) needs [Sleep, Shell];
@@ -49,6 +50,20 @@ async fn sandbox(fixture: &dyn Fixture) -> Check<(Disposable, SandboxName)> {
 async fn nap(provider: &dyn SandboxProvider, name: &SandboxName) -> Check<Sandbox> {
     promptly("the sleep", provider.sleep(name.as_str())).await??;
     Ok(promptly("the wake", Sandbox::wake(provider, name.as_str())).await??)
+}
+
+async fn every_life_of_a_sandbox_is_told_apart_from_those_before(fixture: Arc<dyn Fixture>) -> Check {
+    let (sandbox, name) = sandbox(&*fixture).await?;
+    let provider = fixture.provider();
+    let mut lives = vec![sandbox.0.info().life.clone()];
+    let again = Sandbox::open(&*provider, name.as_str()).await?;
+    ensure_eq!(again.info().life, lives[0]);
+    for _ in 0..2 {
+        let woken = nap(&*provider, &name).await?;
+        ensure!(!lives.contains(&woken.info().life), "{:?} again after {lives:?}", woken.info().life);
+        lives.push(woken.info().life.clone());
+    }
+    Ok(())
 }
 
 async fn status(provider: &dyn SandboxProvider, name: &SandboxName) -> Check<Option<SandboxStatus>> {
@@ -163,6 +178,7 @@ async fn what_sleeps_is_listed_as_sleeping_and_open_says_how_to_wake_it(fixture:
     ensure_eq!(status(&*provider, &name).await?, Some(SandboxStatus::Running));
     provider.sleep(name.as_str()).await?;
     ensure_eq!(status(&*provider, &name).await?, Some(SandboxStatus::Sleeping));
+    ensure_eq!(provider.info(name.as_str()).await?.status, SandboxStatus::Sleeping);
     for key in [name.as_str(), first.0.id().as_str()] {
         let error = said(provider.open(key).await.map(drop))?;
         ensure!(says_that_it_sleeps(&error), "open said {error:?}");

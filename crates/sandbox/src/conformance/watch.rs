@@ -161,8 +161,10 @@ async fn a_rename_inside_is_one_event_and_one_out_or_in_is_half_of_it(sandbox: S
     output(&sandbox, "mkdir in in/d; touch in/a in/b; mkdir out; touch out/c").await?;
     let mut events = watch(&sandbox, "in", DEEP).await?;
     output(&sandbox, "mv in/a in/d/x; mv in/b out; mv out/c in; mv -T out/b in/c").await?;
-    let found = told(&sandbox, &mut events, "in/last").await?;
-    ensure_eq!(found, ["renamed in/a in/d/x", "removed in/b", "created in/c", "created in/c"]);
+    let mut found = told(&sandbox, &mut events, "in/last").await?;
+    // The kernel makes one of two equal events in a row, where nobody has read the first yet.
+    found.dedup();
+    ensure_eq!(found, ["renamed in/a in/d/x", "removed in/b", "created in/c"]);
     Ok(())
 }
 

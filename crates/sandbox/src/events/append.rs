@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use super::event::{Event, EventHash, EventKind, NewEvent};
-use super::head::{Head, lock_to_append};
+use super::head::{Head, lock_to_append, try_lock};
 use super::segment::{self, Lines};
 use super::{EventLogOptions, line};
 use crate::now::now_ms;
@@ -29,6 +29,24 @@ impl Writer {
         let file = lock_to_append(&self.folder, self.head.take())?;
         let appended = self.append_locked(&file, event);
         // Should this fail, closing the file gives the lock back.
+        if file.unlock().is_ok() {
+            self.head = Some(file);
+        }
+        appended
+    }
+
+    /// [`Writer::append`] if no other process writes just now; else the event stays where it is. So it does the first time.
+    pub(super) fn append_at_once(&mut self, event: &mut Option<NewEvent>) -> Option<io::Result<Event>> {
+        let file = self.head.take()?;
+        match try_lock(&file) {
+            Ok(true) => {}
+            Ok(false) => {
+                self.head = Some(file);
+                return None;
+            }
+            Err(error) => return Some(Err(error)),
+        }
+        let appended = event.take().map(|event| self.append_locked(&file, event));
         if file.unlock().is_ok() {
             self.head = Some(file);
         }

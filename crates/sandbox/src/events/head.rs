@@ -1,7 +1,7 @@
 //! What the log knows of itself: where it begins, where it ends. A small file that is written after every line, and whose
 //! lock is the log's.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -66,6 +66,19 @@ pub(super) fn lock_to_append(folder: &Path, mut opened: Option<File>) -> io::Res
         if file.metadata()?.nlink() > 0 {
             return Ok(file);
         }
+    }
+}
+
+/// Takes the lock of a head that was open already, unless somebody has it, or the head is another file now.
+pub(super) fn try_lock(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => return Ok(false),
+        Err(TryLockError::Error(error)) => return Err(error),
+        Ok(()) => {}
+    }
+    match file.metadata()?.nlink() > 0 {
+        true => Ok(true),
+        false => file.unlock().map(|()| false),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::engine::refuse_anothers;
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::EventKind;
 use crate::sandbox::Sandbox;
-use crate::spec::{SandboxId, SandboxName, SandboxSpec};
+use crate::spec::{Lifecycle, SandboxId, SandboxName, SandboxSpec};
 use crate::store::{Begun, NewSandbox, Owner, RowState, SandboxRow};
 
 /// How long somebody else's making or removing is waited for, and after how long it is looked whether they still live.
@@ -43,7 +43,7 @@ impl SandboxPool {
     async fn bring_up_here(&self, name: &SandboxName, create: &PoolCreate) -> Result<(Up, bool)> {
         for _ in 0..TRIES {
             let id = SandboxId::generate();
-            let spec = self.spec(id.clone(), create)?;
+            let spec = self.spec(id.clone(), name, create)?;
             let row = match self.begin(name, id, &spec, create).await? {
                 Begun::Making(row) => return Ok((self.make(*row, spec).await?, true)),
                 Begun::There(row) => *row,
@@ -77,9 +77,6 @@ impl SandboxPool {
         create: &PoolCreate,
     ) -> Result<Begun> {
         spec.clone().validate()?;
-        let ttl_ms = spec.lifecycle.ttl_ms.filter(|_| spec.lifecycle.auto_destroy);
-        let deadline =
-            |ttl_ms| crate::now::now_ms().saturating_add(i64::try_from(ttl_ms).unwrap_or(i64::MAX));
         let new = NewSandbox {
             pool: self.name().clone(),
             name: name.clone(),
@@ -89,8 +86,13 @@ impl SandboxPool {
             spec: without_contents(spec.clone()),
             services: create.services.clone(),
             sleep_after_ms: self.sleep_after_ms(create),
-            deadline_ms: ttl_ms.map(deadline),
+            deadline_ms: deadline_ms(&spec.lifecycle),
         };
+        self.begin_row(new).await
+    }
+
+    /// Takes a name, if it is free; the pool is noted with its first sandbox.
+    pub(super) async fn begin_row(&self, new: NewSandbox) -> Result<Begun> {
         let (quotas, pool) = (self.options().quotas, self.name().clone());
         let options = self.noted()?;
         self.inner
@@ -149,7 +151,7 @@ impl SandboxPool {
     }
 
     /// Waits until nobody is at work on this row any more. Who has ended in the middle of it is followed by this process.
-    async fn wait_for_others(&self, row: &SandboxRow) -> Result<()> {
+    pub(super) async fn wait_for_others(&self, row: &SandboxRow) -> Result<()> {
         let given_up = tokio::time::Instant::now() + PATIENCE;
         loop {
             let changed = self.inner.changed.notified();
@@ -203,6 +205,12 @@ impl SandboxPool {
             removed => removed,
         }
     }
+}
+
+/// When a sandbox that is made now ends, in milliseconds since 1970 (UTC).
+pub(super) fn deadline_ms(lifecycle: &Lifecycle) -> Option<i64> {
+    let ttl_ms = lifecycle.ttl_ms.filter(|_| lifecycle.auto_destroy)?;
+    Some(crate::now::now_ms().saturating_add(i64::try_from(ttl_ms).unwrap_or(i64::MAX)))
 }
 
 /// What the store keeps of a spec: what was put into the sandbox is in the sandbox.

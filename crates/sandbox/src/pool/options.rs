@@ -78,6 +78,7 @@ pub struct PoolCreate {
 
 /// A program that runs whenever its sandbox is awake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Service {
     /// A shell line.
@@ -91,9 +92,11 @@ pub struct Service {
 }
 
 /// What came of a create.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PoolCreated {
     /// The sandbox's name.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub sandbox: SandboxName,
     /// `false`: it was there already, and was left as it is.
     pub created: bool,
@@ -104,9 +107,11 @@ pub struct PoolCreated {
 }
 
 /// A sandbox of a pool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PoolEntry {
     /// Its name.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: SandboxName,
     /// Its image, as it was named.
     pub image: String,
@@ -116,6 +121,7 @@ pub struct PoolEntry {
 
 /// Whether a sandbox of a pool has processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PoolStatus {
     /// It answers at once.

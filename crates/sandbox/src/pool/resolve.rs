@@ -1,11 +1,13 @@
 //! What a sandbox of a pool is made from: the pool's template, the image that was named, how long it stays awake.
 
+use std::path::Path;
+
 use super::make::without_contents;
 use super::{POOL_WORKDIR, PoolCreate, SandboxPool};
 use crate::capabilities::Capability;
 use crate::error::Result;
 use crate::path::SandboxPath;
-use crate::spec::{IdleAction, SandboxId, SandboxSpec};
+use crate::spec::{IdleAction, SandboxId, SandboxName, SandboxSpec};
 use crate::store::SandboxRow;
 
 /// What an image is called when nobody has named one.
@@ -17,6 +19,17 @@ pub(super) fn shown(image: Option<&str>) -> &str {
 }
 
 impl SandboxPool {
+    /// Whether somebody who is not to reach the host may ask for an image by this name: an alias or the default of the pool, or
+    /// a name that leads to no file of the host.
+    pub fn may_be_asked_for(&self, image: &str) -> bool {
+        let options = self.options();
+        let is_configured =
+            options.images.contains_key(image) || options.default_image.as_deref() == Some(image);
+        let may_be_path =
+            || image.starts_with(['/', '.', '~']) || image.contains("..") || Path::new(image).exists();
+        image == UNNAMED || is_configured || !may_be_path()
+    }
+
     /// The image of a create, as it is named: its own, or the pool's.
     pub(super) fn image(&self, create: &PoolCreate) -> Option<String> {
         create.image.clone().or_else(|| self.options().default_image.clone())
@@ -28,10 +41,12 @@ impl SandboxPool {
     }
 
     /// What the sandbox with this id is made from.
-    pub(super) fn spec(&self, id: SandboxId, create: &PoolCreate) -> Result<SandboxSpec> {
+    pub(super) fn spec(&self, id: SandboxId, name: &SandboxName, create: &PoolCreate) -> Result<SandboxSpec> {
         let options = self.options();
         let mut spec = create.spec.clone().unwrap_or_else(|| options.template.clone());
         (spec.id, spec.name) = (Some(id), None);
+        // To the provider it has a name made from its id; inside, the one that it has in the pool.
+        spec.hostname.get_or_insert_with(|| name.clone());
         if spec.workdir.is_none() {
             spec.workdir = Some(SandboxPath::parse(POOL_WORKDIR)?);
         }
@@ -52,7 +67,7 @@ impl SandboxPool {
         let without_image = |spec| SandboxSpec { image: None, ..without_contents(spec) };
         let other_spec = asked.spec.is_some()
             && self
-                .spec(row.id.clone(), asked)
+                .spec(row.id.clone(), &row.name, asked)
                 .is_ok_and(|spec| without_image(spec) != without_image(row.spec.clone()));
         let other_services = !asked.services.is_empty() && asked.services != row.services;
         let differs = [("image", other_image), ("spec", other_spec), ("services", other_services)];

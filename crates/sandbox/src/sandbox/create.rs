@@ -14,12 +14,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::files::{CreateDirOptions, WriteOptions};
 use crate::observer::Observer;
 use crate::path::{Place, WorkspacePath};
-use crate::provider::{SandboxInfo, SandboxProvider, SandboxStatus};
+use crate::provider::{SandboxProvider, SandboxStatus};
 use crate::spec::{IdleAction, Manifest, SandboxSpec, ValidSpec};
 
-/// How often a get-or-create tries again when the name appears and vanishes under it.
-const GET_OR_CREATE_TRIES: usize = 4;
-/// How long it waits for somebody else's create of the same name, and how long between two looks.
+/// How long a get-or-create waits for somebody else's create of the same name, and how long between two looks.
 const CREATE_PATIENCE: Duration = Duration::from_secs(10);
 const CREATE_LOOK: Duration = Duration::from_millis(5);
 
@@ -96,13 +94,19 @@ impl Sandbox {
         let Some(key) = name.or_else(|| spec.id.as_ref().map(ToString::to_string)) else {
             return Ok((Self::create(provider, spec).await?, true));
         };
-        for _ in 0..GET_OR_CREATE_TRIES {
+        let given_up = Instant::now() + CREATE_PATIENCE;
+        while Instant::now() < given_up {
             if let Some(found) = find_finished(provider, &key, &spec).await? {
                 return Ok((found, false));
             }
             match Self::create(provider, spec.clone()).await {
-                // Somebody else was faster.
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                // Somebody else was faster; an engine knows a name as taken before it shows what has it.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    if has_anothers_id(provider, &spec).await {
+                        return Err(error);
+                    }
+                    tokio::time::sleep(CREATE_LOOK).await
+                }
                 created => return Ok((created?, true)),
             }
         }
@@ -194,10 +198,21 @@ async fn find_finished(
     }
 }
 
+/// Whether the spec's id is of a sandbox by another name, or of one that is gone: neither ever gets the spec's name.
+async fn has_anothers_id(provider: &dyn SandboxProvider, spec: &SandboxSpec) -> bool {
+    let (Some(id), Some(name)) = (&spec.id, &spec.name) else { return false };
+    match provider.info(id.as_str()).await {
+        Ok(info) => info.name != *name,
+        Err(error) => error.kind() == ErrorKind::Destroyed,
+    }
+}
+
 /// Whether a sandbox that does not answer never will.
 async fn is_dead(provider: &dyn SandboxProvider, key: &str) -> Result<bool> {
-    let named = |info: &SandboxInfo| info.name.as_str() == key || info.id.as_str() == key;
-    Ok(provider.list().await?.iter().any(|info| named(info) && info.status == SandboxStatus::Dead))
+    match provider.info(key).await {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed) => Ok(false),
+        info => Ok(info?.status == SandboxStatus::Dead),
+    }
 }
 
 /// Opens `key`, or says that it is free. A name is used again after a destroy; an id never is.
@@ -208,12 +223,17 @@ async fn find(provider: &dyn SandboxProvider, key: &str, spec: &SandboxSpec) -> 
         Err(error) if error.kind() == ErrorKind::Destroyed && spec.name.is_some() => return Ok(None),
         found => found?,
     };
+    refuse_another_id(found, spec).map(Some)
+}
+
+/// Whoever names an id too means that one sandbox.
+pub(crate) fn refuse_another_id(found: Sandbox, spec: &SandboxSpec) -> Result<Sandbox> {
     match spec.id.as_ref().filter(|id| *id != found.id()) {
         Some(_) => {
-            let message = format!("get or create sandbox `{key}`: the name belongs to {}", found.id());
+            let message = format!("create sandbox: the name `{}` is in use by another id", found.name());
             Err(Error::new(ErrorKind::AlreadyExists, message))
         }
-        None => Ok(Some(found)),
+        None => Ok(found),
     }
 }
 
@@ -252,7 +272,7 @@ impl Drop for Unfinished {
 
 /// Destroys without telling the observer, who was never told of a creation.
 async fn undo(sandbox: &Sandbox) {
-    if let Err(error) = sandbox.driver().abandon().await {
+    if let Err(error) = sandbox.abandon().await {
         tracing::warn!(sandbox = %sandbox.id(), %error, "a sandbox whose create failed could not be destroyed");
     }
 }

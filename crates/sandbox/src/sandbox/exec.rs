@@ -85,8 +85,8 @@ impl Sandbox {
     /// Where a command starts: exactly the sandbox's own directory, or one that is resolved against it.
     pub(super) fn exec_cwd(&self, cwd: Option<&str>) -> Result<Place> {
         match cwd {
-            None | Some("") => Ok(self.cwd().clone().into()),
-            Some(path) => Ok(self.resolve_path(path)?.into()),
+            None | Some("") => self.held(self.cwd().clone()),
+            Some(path) => self.held(self.resolve_path(path)?),
         }
     }
 

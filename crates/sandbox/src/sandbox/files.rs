@@ -36,7 +36,7 @@ impl Sandbox {
     /// the spec's `limits.max_file_bytes`.
     pub async fn read_stream(&self, path: &str, range: ByteRange) -> Result<ByteStream> {
         let place = self.place(path)?;
-        let limit = self.info().spec.limits.max_file_bytes.unwrap_or(u64::MAX);
+        let limit = self.max_file_bytes().unwrap_or(u64::MAX);
         self.read_stream_at(&place, path, range, limit).await
     }
 
@@ -50,6 +50,11 @@ impl Sandbox {
     /// `not_directory`.
     #[doc(alias = "readdir")]
     pub async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
+        Ok(DirEntry::sorted(self.list_in_its_order(path).await?))
+    }
+
+    /// The same in the directory's own order, which is no order that anybody promises.
+    pub async fn list_in_its_order(&self, path: &str) -> Result<Vec<DirEntry>> {
         let place = self.place(path)?;
         self.driver().list(&place).await.map_err(self.failed("list directory", path))
     }
@@ -82,7 +87,7 @@ impl Sandbox {
     }
 
     pub(crate) async fn read_at(&self, place: &Place, shown: &str) -> Result<Bytes> {
-        let limit = self.info().spec.limits.max_file_bytes.unwrap_or(u64::MAX).min(MAX_BUFFERED_READ_BYTES);
+        let limit = self.max_file_bytes().unwrap_or(u64::MAX).min(MAX_BUFFERED_READ_BYTES);
         let mut stream = self.read_stream_at(place, shown, ByteRange::default(), limit).await?;
         let Some(first) = stream.next().await else {
             return Ok(Bytes::new());

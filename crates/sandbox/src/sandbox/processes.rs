@@ -63,6 +63,12 @@ impl Sandbox {
         self.driver().wait(process).await.map_err(self.failed("wait for process", process))
     }
 
+    /// The same for somebody who only looks on, which is no use of the sandbox: it may fall asleep meanwhile.
+    pub async fn observe_end(&self, process: ProcessId) -> Result<ProcessInfo> {
+        self.check_processes("wait")?;
+        self.driver().observe_end(process).await.map_err(self.failed("wait for process", process))
+    }
+
     /// A started process's log, to its end or as long as the process runs. `invalid` when both tails are asked for.
     pub async fn logs(&self, process: ProcessId, query: LogQuery) -> Result<Log> {
         self.check_processes("logs")?;

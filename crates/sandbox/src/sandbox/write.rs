@@ -73,7 +73,7 @@ impl Sandbox {
 
     /// The stricter of the call's and the spec's limit.
     fn write_limits(&self, options: WriteOptions) -> WriteOptions {
-        let limits = [options.max_file_bytes, self.info().spec.limits.max_file_bytes];
+        let limits = [options.max_file_bytes, self.max_file_bytes()];
         WriteOptions { max_file_bytes: limits.into_iter().flatten().min(), ..options }
     }
 
@@ -87,7 +87,7 @@ impl Sandbox {
         }
         let content = || stream::once(std::future::ready(Ok(bytes.clone()))).boxed();
         let file_size = match self.driver().write(place, content(), options).await {
-            Err(error) if parent_may_be_missing(&error) => {
+            Err(error) if !self.is_bare && parent_may_be_missing(&error) => {
                 self.make_parent(place).await;
                 self.driver().write(place, content(), options).await?
             }
@@ -103,7 +103,7 @@ impl Sandbox {
         options: WriteOptions,
     ) -> Result<Written> {
         let file_size = match self.driver().write(place, replay.reader(), options).await {
-            Err(error) if parent_may_be_missing(&error) => {
+            Err(error) if !self.is_bare && parent_may_be_missing(&error) => {
                 let Some(again) = replay.rewind() else {
                     return Err(error);
                 };

@@ -11,6 +11,7 @@ use crate::path::SandboxPath;
 
 /// When an image is fetched: by an engine from a registry, by a provider with a store of its own from wherever it was told.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PullPolicy {
     /// When there is none of that name.
@@ -24,6 +25,7 @@ pub enum PullPolicy {
 
 /// What only a provider with a container engine can do; `pull` counts for others too.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ContainerSpec {
     /// When the image is fetched.
@@ -35,8 +37,10 @@ pub struct ContainerSpec {
     /// TCP ports that the engine publishes on the host's 127.0.0.1, each on a port of its choosing. They need a network.
     pub ports: Vec<u16>,
     /// Names that the sandbox knows, and their addresses.
+    #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, String>))]
     pub extra_hosts: BTreeMap<String, IpAddr>,
     /// Directories that are kept in memory, with their sizes in MiB. What lies there is lost with a sleep.
+    #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, u64>))]
     pub tmpfs_mib: BTreeMap<SandboxPath, u64>,
 }
 

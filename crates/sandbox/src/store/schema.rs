@@ -10,6 +10,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0001_pools.sql")),
     M::up(include_str!("migrations/0002_sandboxes.sql")),
     M::up(include_str!("migrations/0003_asleep.sql")),
+    M::up(include_str!("migrations/0004_keys.sql")),
 ];
 const MIGRATIONS: Migrations<'static> = Migrations::from_slice(STEPS);
 

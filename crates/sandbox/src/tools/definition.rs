@@ -161,6 +161,20 @@ impl ToolDef {
         self
     }
 
+    /// The same tool as a model is shown it, answered by this instead: by a server that has the tool, say. Its arguments are
+    /// checked before, and it is dropped where it is when its call is cancelled.
+    #[must_use]
+    pub fn answered_by<F, Fut>(self, run: F) -> Self
+    where
+        F: Fn(ToolContext, Value) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ToolOutput>> + Send + 'static,
+    {
+        let run = move |context: ToolContext, input: Value| -> BoxFuture<'static, Result<ToolOutput>> {
+            Box::pin(run(context, input))
+        };
+        Self { run: Arc::new(run), settles_cancel: false, ..self }
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name

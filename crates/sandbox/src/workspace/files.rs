@@ -58,7 +58,7 @@ impl Workspace {
         let (path, place) = self.directory("list_files", path)?;
         let listed = match self.sandbox.driver().list(&place).await {
             Err(error) if error.kind() == ErrorKind::NotDirectory && self.is_file(&place).await => Vec::new(),
-            listed => listed.map_err(self.sandbox.failed("list directory", &path))?,
+            listed => DirEntry::sorted(listed.map_err(self.sandbox.failed("list directory", &path))?),
         };
         let mut entries = Vec::with_capacity(listed.len());
         for entry in listed {

@@ -101,14 +101,16 @@ async fn get_or_create_opens_what_somebody_else_made_meanwhile() {
     assert_eq!(driver.log.lines(), ["open a", "create", "open a"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn get_or_create_gives_up_on_a_name_that_keeps_vanishing() {
     let driver = Scripted::new(&[]);
     let provider = Provider::of(&driver);
-    for _ in 0..9 {
+    for _ in 0..10_000 {
         provider.opens.lock().unwrap().push_back(error(ErrorKind::NotFound));
         provider.creates.lock().unwrap().push_back(error(ErrorKind::AlreadyExists));
     }
     let failed = Sandbox::get_or_create(&provider, named("a")).await.unwrap_err();
-    assert_eq!((failed.kind(), driver.log.count("create")), (ErrorKind::Conflict, 4));
+    // It was patient for a while, and no longer.
+    let tries = driver.log.count("create");
+    assert!(failed.kind() == ErrorKind::Conflict && (10..10_000).contains(&tries), "{failed} after {tries}");
 }

@@ -321,8 +321,10 @@ impl Provider {
                 created_ms: 0,
                 spec: spec.spec().clone(),
                 isolation: isolation(),
+                life: String::new(),
             },
             driver: self.driver.clone(),
+            keeper: None,
         }
     }
 }

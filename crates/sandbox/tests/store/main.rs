@@ -368,3 +368,26 @@ fn threads_of_one_process_share_a_store() {
     });
     assert_eq!(made, 25);
 }
+
+#[test]
+fn a_key_is_known_by_its_hash_until_it_is_revoked() {
+    let scene = Scene::new();
+    let pools = [name("p"), name("q")];
+    let key = scene.store.add_key("key_1", &name("ci"), &pools, [7; 32]).unwrap();
+    assert!(key.opens(&name("q")) && !key.opens(&name("other")));
+    assert_eq!(scene.store.key_of_hash([7; 32]).unwrap(), Some(key.clone()));
+    assert_eq!(scene.store.key_of_hash([8; 32]).unwrap(), None);
+    let taken = scene.store.add_key("key_2", &name("ci"), &pools, [8; 32]).unwrap_err();
+    assert_eq!(taken.kind(), ErrorKind::AlreadyExists);
+    assert_eq!(
+        scene.store.add_key("key_2", &name("x"), &[], [8; 32]).unwrap_err().kind(),
+        ErrorKind::Invalid
+    );
+    assert!(scene.store.revoke_key("ci").unwrap().revoked_ms.is_some());
+    assert_eq!(scene.store.key_of_hash([7; 32]).unwrap(), None);
+    assert_eq!(scene.store.revoke_key("key_1").unwrap_err().kind(), ErrorKind::NotFound);
+    // Its name is free again, and what it was is not forgotten.
+    scene.store.add_key("key_2", &name("ci"), &pools[..1], [8; 32]).unwrap();
+    let ids: Vec<String> = scene.store.keys().unwrap().into_iter().map(|key| key.id).collect();
+    assert_eq!(ids, ["key_1", "key_2"]);
+}

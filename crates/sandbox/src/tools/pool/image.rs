@@ -3,8 +3,6 @@
 //! A provider may take paths of the host for images. Whoever opens a pool may name them; a model may not: it would read
 //! the host through its sandbox.
 
-use std::path::Path;
-
 use crate::error::{Error, ErrorKind, Result};
 use crate::pool::{PoolCreate, PoolCreated, SandboxPool};
 use crate::tools::set::quoted;
@@ -19,7 +17,7 @@ pub(super) async fn create_of(
     image: &str,
     create: PoolCreate,
 ) -> Result<PoolCreated> {
-    if !may_be_named(pool, image) {
+    if !pool.may_be_asked_for(image) {
         return Err(no_such_image(pool, image));
     }
     let create = PoolCreate { image: Some(image.to_owned()), ..create };
@@ -48,14 +46,6 @@ pub(super) async fn create_of_default(
         }
         created => created,
     }
-}
-
-/// An alias or the default of the pool, or a name that leads to no file of the host.
-fn may_be_named(pool: &SandboxPool, image: &str) -> bool {
-    let options = pool.options();
-    let is_configured = options.images.contains_key(image) || options.default_image.as_deref() == Some(image);
-    is_configured
-        || !(image.starts_with(['/', '.', '~']) || image.contains("..") || Path::new(image).exists())
 }
 
 /// The same whatever the host has by that name.

@@ -1,0 +1,31 @@
+//! How long a sandbox that lives goes on living.
+
+use super::Sandbox;
+use crate::error::{Error, Result};
+use crate::now::now_ms;
+use crate::spec::{Lifecycle, check_lifecycle};
+
+impl Sandbox {
+    /// Replaces its deadlines and what happens when it is idle, for everybody who uses the sandbox and as long as it lives.
+    /// The ttl still counts from the create; one that has passed already is `invalid`. The idle timeout counts from this
+    /// call on. Providers without [`Capability::ChangeDeadlines`](crate::Capability) say `unsupported`.
+    pub async fn set_lifecycle(&self, lifecycle: &Lifecycle) -> Result<()> {
+        check_lifecycle(lifecycle)?;
+        self.refuse_a_ttl_that_has_passed(lifecycle)?;
+        self.driver().set_lifecycle(lifecycle).await.map_err(self.failed("set", "lifecycle"))
+    }
+
+    /// Whoever wants it gone destroys it.
+    fn refuse_a_ttl_that_has_passed(&self, lifecycle: &Lifecycle) -> Result<()> {
+        let Some(ttl_ms) = lifecycle.ttl_ms.filter(|_| lifecycle.auto_destroy) else { return Ok(()) };
+        let lived_ms = u64::try_from(now_ms().saturating_sub(self.info().created_ms)).unwrap_or(0);
+        match ttl_ms > lived_ms {
+            true => Ok(()),
+            false => {
+                let reason = format!("has passed already: it counts from the create, {lived_ms} ms ago");
+                Err(Error::invalid("lifecycle.ttl_ms", reason)
+                    .with_hint("add what has passed, or destroy the sandbox"))
+            }
+        }
+    }
+}

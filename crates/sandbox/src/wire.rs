@@ -1,0 +1,27 @@
+//! What goes over HTTP between a server and its clients: bodies, answers, messages of sockets. Plain data; how they are carried
+//! is the server's and the client's.
+
+mod about;
+mod exec;
+mod page;
+mod patch;
+mod previews;
+mod problem;
+mod sandboxes;
+
+pub use about::{Health, ToolAnswer, Version};
+pub use exec::{
+    ExecAnswer, ExecBody, ExecPiece, ExecStarted, LogPiece, STDERR, STDIN_WINDOW, STDOUT, SignalBody,
+    SocketControl, SocketEvent, StartBody,
+};
+pub use page::{PAGE_PROOF, SessionAnswer, SessionBody, TerminalAnswer, TerminalBody, TerminalList};
+pub use patch::{PatchLifecycle, PatchSandbox};
+pub use previews::{PREVIEW_TOKEN, PreviewAnswer, PreviewBody};
+pub use problem::{PROBLEM_JSON, Problem, Unsupported};
+pub use sandboxes::{
+    CapabilitiesAnswer, CreateSandbox, Exists, Listing, MemberBody, PoolAnswer, PoolList, ProcessList,
+    PublishedPorts, SandboxAnswer, SandboxList, TransferBody, Unpacked, UsageAnswer, Written,
+};
+
+/// The header by which a client holds on to one life of a sandbox: what it asks of another one is refused as asleep.
+pub const LIFE: &str = "eyot-life";

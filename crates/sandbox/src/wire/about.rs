@@ -1,0 +1,36 @@
+//! The server itself and its tools, on the wire.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Whether a server answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Health {
+    /// `ok`.
+    pub status: String,
+}
+
+/// Which server this is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Version {
+    /// Eyot's.
+    pub version: String,
+    /// The API's.
+    pub api: String,
+}
+
+/// What a tool answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ToolAnswer {
+    /// What the model reads, in pieces.
+    pub content: Vec<String>,
+    /// The same as data, where the tool has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
+    pub structured: Option<Value>,
+    /// It says what went wrong.
+    pub is_error: bool,
+}
