@@ -4,7 +4,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use ipnet::{Ipv4Net, Ipv6Net};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// What kind of address this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +66,20 @@ pub fn plain(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(six) => six.to_ipv4_mapped().map_or(address, IpAddr::V4),
         IpAddr::V4(_) => address,
+    }
+}
+
+/// Whether every address of this network is public.
+pub(crate) fn is_public_throughout(net: IpNet) -> bool {
+    match net {
+        IpNet::V4(net) => {
+            let is_special = |(special, _): &(Ipv4Net, _)| special.contains(&net) || net.contains(special);
+            !SPECIAL_V4.iter().any(is_special) && !METADATA_V4.iter().any(|address| net.contains(address))
+        }
+        IpNet::V6(net) => {
+            let is_special = |(special, _): &(Ipv6Net, _)| special.contains(&net) || net.contains(special);
+            GLOBAL_UNICAST.contains(&net) && !SPECIAL_V6.iter().any(is_special)
+        }
     }
 }
 
@@ -198,6 +212,31 @@ mod tests {
             "64:ff9b::101:101",
         ] {
             assert_eq!(kind(text), AddressKind::Public, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_network_is_public_throughout_only_if_nothing_special_is_in_it_or_around_it() {
+        let is_public = |text: &str| is_public_throughout(text.parse().unwrap());
+        for net in ["1.1.1.1/32", "8.8.8.0/24", "93.184.0.0/16", "2606:4700::/32"] {
+            assert!(is_public(net), "{net}");
+        }
+        for net in [
+            "0.0.0.0/0",
+            "10.0.0.0/8",
+            "10.1.2.3/32",
+            "8.0.0.0/5",
+            "169.254.169.254/32",
+            "168.63.129.0/24",
+            "192.168.0.0/15",
+            "127.0.0.1/32",
+            "::/0",
+            "fd00::/8",
+            "::ffff:8.8.8.8/128",
+            "2002::/16",
+            "2000::/3",
+        ] {
+            assert!(!is_public(net), "{net}");
         }
     }
 

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use crate::address::AddressKind;
+use crate::address::{AddressKind, is_public_throughout};
 use crate::host::HostName;
 
 /// One rule, as text: `example.com`, `*.example.com` (what is below it), `10.1.0.0/16`, `93.184.216.34`, `[2001:db8::]/32`,
@@ -60,6 +60,15 @@ impl EgressRule {
     /// Whether the rule is about a network that has this address, on this port.
     pub fn contains(&self, address: IpAddr, port: u16) -> bool {
         matches!(&self.subject, Subject::Net(net) if net.contains(&address)) && self.has_port(Some(port))
+    }
+
+    /// Whether what it allows is public whatever it is: a name (whose addresses are judged when they are dialled), or a network
+    /// without any address of a host's own networks.
+    pub fn is_public(&self) -> bool {
+        match &self.subject {
+            Subject::Net(net) => is_public_throughout(*net),
+            _ => true,
+        }
     }
 
     /// Whether the rule is about this address alone, on this port.

@@ -53,6 +53,7 @@ fn config() -> GuestConfig {
         forbid_setuid: false,
         memory_events_fd: None,
         last_process_id: 0,
+        later_users: None,
     }
 }
 

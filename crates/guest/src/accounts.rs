@@ -3,20 +3,27 @@
 
 use std::collections::HashSet;
 
-use crate::protocol::Identity;
+use crate::protocol::{Identity, Ids};
 
-/// The most users of an image that a call may name.
+/// The most users of an image that a guest is told of.
 pub const MAX_USERS: usize = 256;
+/// The user id of root.
+pub const ROOT: u32 = 0;
 
-/// Which ids the image's users may have.
-#[derive(Debug, Clone, Copy)]
-pub struct Ids {
+impl Ids {
     /// Whether somebody may be this user.
-    pub is_user: fn(u32) -> bool,
+    pub fn has_user(&self, uid: u32) -> bool {
+        uid < self.users_below && self.reserved != Some(uid)
+    }
+
     /// Whether somebody may be of this group.
-    pub is_group: fn(u32) -> bool,
-    /// The home directory of a user who has no line in `passwd`.
-    pub home_of_numbers: &'static str,
+    pub fn has_group(&self, gid: u32) -> bool {
+        gid < self.groups_below && self.reserved != Some(gid)
+    }
+
+    fn have(&self, user: &Identity) -> bool {
+        self.has_user(user.uid) && self.has_group(user.gid)
+    }
 }
 
 /// The users of an image.
@@ -31,12 +38,11 @@ impl Users {
     /// left out.
     pub fn parse(passwd: &str, ids: Ids) -> Self {
         let mut names = HashSet::new();
-        let usable = |user: &Identity| (ids.is_user)(user.uid) && (ids.is_group)(user.gid);
-        let users = passwd.lines().filter_map(user_of_line).filter(usable);
+        let users = users_of(passwd).filter(|user| ids.have(user));
         Self { all: users.filter(|user| names.insert(user.name.clone())).collect(), ids }
     }
 
-    /// Those whom a call may name: the first [`MAX_USERS`].
+    /// Those whom a guest is told of: the first [`MAX_USERS`].
     pub fn known(&self) -> &[Identity] {
         &self.all[..self.all.len().min(MAX_USERS)]
     }
@@ -55,53 +61,90 @@ impl Users {
 
     /// There is a root, and it keeps these capabilities, a mask.
     pub fn complete_with_root(&mut self, capabilities: u64) {
-        self.complete_with(identity("root", 0, 0, "/root"));
-        self.all.iter_mut().filter(|user| user.uid == 0).for_each(|root| root.capabilities = capabilities);
+        self.complete_with(identity("root", ROOT, ROOT, "/root"));
+        self.all.iter_mut().filter(|user| user.uid == ROOT).for_each(|root| root.capabilities = capabilities);
     }
 
-    /// The user that this text means, as an image's configuration has it: `name`, `uid`, `name:group`, `uid:gid`. A number
-    /// needs no line in `passwd` or `group`; a name does. `group_file` gives the text of `group`, and is asked for a
-    /// group's name only.
+    /// The same as [`find`], among these.
     ///
     /// # Errors
-    /// A sentence about who is not there, or what `group_file` fails with.
+    /// As [`find`].
     pub fn find(
         &self,
         text: &str,
+        place: &str,
         group_file: impl FnOnce() -> Result<String, String>,
     ) -> Result<Identity, String> {
-        let (user, group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
-        let by_name = self.all.iter().find(|known| known.name == user).cloned();
-        let found = match (by_name, user.parse::<u32>()) {
-            (Some(found), _) => found,
-            (None, Ok(uid)) => self.numbered(uid)?,
-            (None, Err(_)) => return Err(format!("there is no user `{user}` in the image")),
-        };
-        let Some(group) = group else { return Ok(found) };
-        let gid = match group.parse() {
-            Ok(gid) => Some(gid),
-            Err(_) => group_id(&group_file()?, group),
-        };
-        match gid.filter(|gid| (self.ids.is_group)(*gid)) {
-            Some(gid) => Ok(Identity { gid, ..found }),
-            None => Err(format!("there is no group `{group}` in the image")),
-        }
-    }
-
-    fn numbered(&self, uid: u32) -> Result<Identity, String> {
-        if !(self.ids.is_user)(uid) {
-            return Err(format!("nobody may be user {uid}"));
-        }
-        let known = self.by_id(uid).cloned();
-        Ok(known.unwrap_or_else(|| identity(&uid.to_string(), uid, 0, self.ids.home_of_numbers)))
+        find(text, self.all.iter().cloned(), &self.ids, place, group_file)
     }
 }
 
+/// The user that this text means, as an image's configuration has it: `name`, `uid`, `name:group`, `uid:gid`. The first of
+/// `users` with a name, or a number, is the one. A number needs no line in `passwd` or `group`; a name does. `group_file`
+/// gives the text of `group`, and is asked for a group's name only. `place` is where they were looked for, for the sentence.
+///
+/// # Errors
+/// A sentence about who is not there or may not be, or what `group_file` fails with.
+pub fn find(
+    text: &str,
+    users: impl Iterator<Item = Identity> + Clone,
+    ids: &Ids,
+    place: &str,
+    group_file: impl FnOnce() -> Result<String, String>,
+) -> Result<Identity, String> {
+    let (user, group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
+    let found = match users.clone().find(|known| known.name == user) {
+        Some(found) if ids.have(&found) => found,
+        Some(found) => return Err(beyond(&found, place)),
+        None => numbered(user, users, ids, place)?,
+    };
+    let Some(group) = group else { return Ok(found) };
+    let gid = match group.parse() {
+        Ok(gid) => Some(gid),
+        Err(_) => group_id(&group_file()?, group),
+    };
+    match gid {
+        Some(gid) if ids.has_group(gid) => Ok(Identity { gid, ..found }),
+        Some(gid) => Err(format!("nobody may be of group {gid}")),
+        None => Err(format!("there is no group `{group}` in {place}")),
+    }
+}
+
+/// The user of this number, of these or of no line.
+fn numbered(
+    text: &str,
+    mut users: impl Iterator<Item = Identity>,
+    ids: &Ids,
+    place: &str,
+) -> Result<Identity, String> {
+    let Ok(uid) = text.parse::<u32>() else {
+        return Err(format!("there is no user `{text}` in {place}"));
+    };
+    if !ids.has_user(uid) {
+        return Err(format!("nobody may be user {uid}"));
+    }
+    let known = users.find(|user| user.uid == uid && ids.have(user));
+    Ok(known.unwrap_or_else(|| identity(text, uid, 0, &ids.home_of_numbers)))
+}
+
+fn beyond(user: &Identity, place: &str) -> String {
+    let Identity { name, uid, gid, .. } = user;
+    format!(
+        "nobody may be user `{name}` of {place}: its ids {uid} and {gid} are not among those of this sandbox"
+    )
+}
+
+/// The users of the lines of a `passwd`, whatever their ids; lines that are none are left out.
+pub fn users_of(passwd: &str) -> impl Iterator<Item = Identity> + Clone {
+    passwd.lines().filter_map(user_of_line)
+}
+
 fn user_of_line(line: &str) -> Option<Identity> {
-    let fields: Vec<&str> = line.split(':').collect();
-    let [name, _, uid, gid, _, home, ..] = fields[..] else { return None };
-    let usable = !name.is_empty() && home.starts_with('/');
-    usable.then_some(identity(name, uid.parse().ok()?, gid.parse().ok()?, home))
+    let mut fields = line.split(':');
+    let name = fields.next().filter(|name| !name.is_empty())?;
+    let (uid, gid) = (fields.nth(1)?.parse().ok()?, fields.next()?.parse().ok()?);
+    let home = fields.nth(1).filter(|home| home.starts_with('/'))?;
+    Some(identity(name, uid, gid, home))
 }
 
 fn group_id(group_file: &str, wanted: &str) -> Option<u32> {
@@ -121,22 +164,25 @@ mod tests {
     use super::*;
 
     const GUEST: u32 = 65_533;
-    const IDS: Ids = Ids {
-        is_user: |id| id != GUEST,
-        is_group: |id| id < 70_000 && id != GUEST,
-        home_of_numbers: "/home/user",
-    };
+    fn ids() -> Ids {
+        Ids {
+            users_below: u32::MAX,
+            groups_below: 70_000,
+            reserved: Some(GUEST),
+            home_of_numbers: "/home/user".to_owned(),
+        }
+    }
 
     fn users() -> Users {
         let passwd = "root:x:0:0:root:/root:/bin/sh\nrubbish\nnode:x:1000:1000::/home/node:/bin/bash\nnode:x:7:7::/:/\n\
                       guest:x:65533:65533::/:/\nfar:x:7:99999::/:/\nnowhere:x:8:8:::/\n";
-        let mut users = Users::parse(passwd, IDS);
+        let mut users = Users::parse(passwd, ids());
         users.complete_with_root(1 << 7);
         users
     }
 
     fn found(text: &str) -> Result<Identity, String> {
-        users().find(text, || Ok("root:x:0:\nstaff:x:50:node\n".to_owned()))
+        users().find(text, "the image", || Ok("root:x:0:\nstaff:x:50:node\n".to_owned()))
     }
 
     #[test]
@@ -167,12 +213,19 @@ mod tests {
     }
 
     #[test]
+    fn a_user_whose_ids_nobody_may_have_is_not_passed_over_for_a_later_one_of_the_name() {
+        let passwd = "far:x:7:99999::/:/\nfar:x:8:8::/:/\n";
+        let refused = find("far", users_of(passwd), &ids(), "the sandbox", || Ok(String::new()));
+        assert!(refused.unwrap_err().contains("its ids 7 and 99999 are not among"));
+    }
+
+    #[test]
     fn an_image_without_users_has_root_and_the_list_has_an_end() {
-        let mut users = Users::parse("", IDS);
+        let mut users = Users::parse("", ids());
         users.complete_with_root(0);
         assert_eq!(users.by_id(0).map(|root| root.home.as_str()), Some("/root"));
         let lines: String = (1..1000).map(|id| format!("u{id}:x:{id}:{id}::/:/\n")).collect();
-        let mut users = Users::parse(&lines, IDS);
+        let mut users = Users::parse(&lines, ids());
         users.complete_with_root(0);
         assert_eq!((users.known().len(), users.known()[0].name.as_str()), (MAX_USERS, "root"));
     }
@@ -180,8 +233,8 @@ mod tests {
     #[test]
     fn a_user_beyond_the_end_of_the_list_is_there_all_the_same() {
         let lines: String = (1..1001).map(|id| format!("u{id}:x:{id}:{id}::/:/\n")).collect();
-        let users = Users::parse(&lines, IDS);
+        let users = Users::parse(&lines, ids());
         assert_eq!(users.by_id(1000).map(|user| user.name.as_str()), Some("u1000"));
-        assert_eq!(users.find("u900", || Ok(String::new())).unwrap().uid, 900);
+        assert_eq!(users.find("u900", "the image", || Ok(String::new())).unwrap().uid, 900);
     }
 }

@@ -76,6 +76,7 @@ fn new_record(spec: &ValidSpec, image: &Image) -> Result<Record> {
         created_ms: now_ms(),
         spec: kept,
         isolation: isolation::unknown(),
+        life: "0".to_owned(),
     };
     let boot_id = boot_id().map_err(failed("read the boot id"))?;
     Ok(Record {

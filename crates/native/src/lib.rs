@@ -16,6 +16,8 @@
 //! ```
 
 #[cfg(feature = "provider")]
+mod backup;
+#[cfg(feature = "provider")]
 mod cgroup;
 #[cfg(feature = "provider")]
 mod condition;
@@ -36,6 +38,8 @@ mod image;
 #[cfg(feature = "provider")]
 mod isolation;
 mod launcher;
+#[cfg(feature = "provider")]
+mod lifecycle;
 #[cfg(feature = "provider")]
 mod maker;
 #[cfg(feature = "provider")]
@@ -64,6 +68,8 @@ mod users;
 #[cfg(feature = "provider")]
 mod wake;
 
+#[cfg(feature = "provider")]
+pub use backup::{HeldSandboxes, hold_still, settle_copies};
 #[cfg(feature = "fuzzing")]
 pub use image::unpack_for_fuzzing;
 // For tests of failing closed.

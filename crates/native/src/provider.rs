@@ -22,6 +22,7 @@ use crate::egress;
 use crate::host::{self, SetupFailure};
 use crate::image::{ImageCache, ImageSources, image_store, is_absent};
 use crate::launcher::client::Launcher;
+use crate::lifecycle;
 use crate::maker::{Maker, preview, support};
 use crate::owner::{GroupMeter, Owner, verdict};
 use crate::record::{Lock, Record, socket_path};
@@ -211,12 +212,13 @@ impl NativeProvider {
             meter: (!record.groups.is_empty())
                 .then(|| Arc::new(GroupMeter(record.groups.clone())) as Arc<dyn Meter>),
         };
-        let mut driver = GuestDriver::new(connection, parts);
+        let directory = self.host.state.sandbox(&record.info.id);
+        let lifecycle = Arc::new(lifecycle::Keeper(directory.clone()));
+        let mut driver = GuestDriver::new(connection, parts).with_lifecycle(lifecycle);
         if record.info.spec.network == NetworkMode::Egress {
-            let directory = self.host.state.sandbox(&record.info.id);
             driver = driver.with_egress(Arc::new(egress::Control::of(directory)));
         }
-        Created { info: record.info, driver: Arc::new(driver) }
+        Created { info: record.info, driver: Arc::new(driver), keeper: None }
     }
 }
 
@@ -273,15 +275,11 @@ impl Host {
     }
 
     fn id_of(&self, id_or_name: &str) -> Result<SandboxId> {
-        let not_found = || {
-            Error::new(ErrorKind::NotFound, format!("there is no sandbox `{id_or_name}`"))
-                .with_hint("`eyot ls` shows those that are there")
-        };
         let id = match SandboxId::parse(id_or_name) {
             Ok(id) => Some(id),
             Err(_) => SandboxName::parse(id_or_name).ok().and_then(|name| self.state.id_of_name(&name)),
         };
-        id.filter(|id| self.state.sandbox(id).exists()).ok_or_else(not_found)
+        id.filter(|id| self.state.sandbox(id).exists()).ok_or_else(|| not_found(id_or_name))
     }
 
     /// The record of a sandbox that can be used.
@@ -340,6 +338,14 @@ impl Host {
         }
     }
 
+    fn info(&self, id_or_name: &str) -> Result<SandboxInfo> {
+        match Condition::of(&self.state.sandbox(&self.id_of(id_or_name)?)) {
+            (_, Condition::Expired) => Err(not_running(id_or_name, Condition::Expired)),
+            (Some(record), condition) => Ok(SandboxInfo { status: condition.status(), ..record.info }),
+            (None, _) => Err(not_found(id_or_name)),
+        }
+    }
+
     fn list(&self) -> Result<Vec<SandboxInfo>> {
         self.sweep();
         let ids = self.state.ids("sandboxes").map_err(|error| {
@@ -355,6 +361,11 @@ impl Host {
 }
 
 /// Why a sandbox can't be used as it is.
+fn not_found(id_or_name: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no sandbox `{id_or_name}`"))
+        .with_hint("`eyot ls` shows those that are there")
+}
+
 fn not_running(id_or_name: &str, condition: Condition) -> Error {
     let unavailable = |message: String| Error::new(ErrorKind::Unavailable, message);
     match condition {
@@ -494,6 +505,11 @@ impl SandboxProvider for NativeProvider {
         self.blocking(Host::list).await
     }
 
+    async fn info(&self, id_or_name: &str) -> Result<SandboxInfo> {
+        let key = id_or_name.to_owned();
+        self.blocking(move |host| host.info(&key)).await
+    }
+
     async fn remove(&self, id_or_name: &str) -> Result<()> {
         let key = id_or_name.to_owned();
         self.blocking(move |host| {
@@ -511,15 +527,16 @@ impl SandboxProvider for NativeProvider {
 /// What sandboxes of [`NativeProvider`] can do, on every host.
 pub fn capabilities() -> Capabilities {
     use Capability::{
-        Append, Argv, AtomicWrite, Beneath, Deadlines, Dial, Glob, Grep, KillTree, LiveProcesses, Mounts,
-        NetworkEgress, NetworkHost, PersistentWorkspace, Processes, Pty, RangedRead, Reopen, Shell, Signals,
-        Sleep, Symlinks, Tar, Usage, Users, Watch,
+        Append, Argv, AtomicWrite, Beneath, ChangeDeadlines, Deadlines, Dial, Glob, Grep, KillTree,
+        LiveProcesses, Mounts, NetworkEgress, NetworkHost, PersistentWorkspace, Processes, Pty, RangedRead,
+        Reopen, Shell, Signals, Sleep, Symlinks, Tar, Usage, Users, Watch,
     };
     let always = [
         Append,
         Argv,
         AtomicWrite,
         Beneath,
+        ChangeDeadlines,
         Deadlines,
         Dial,
         Glob,

@@ -234,6 +234,7 @@ pub(crate) mod tests {
             created_ms: crate::condition::now_ms(),
             spec: spec.spec().clone(),
             isolation: crate::isolation::unknown(),
+            life: "0".to_owned(),
         };
         Record {
             info,

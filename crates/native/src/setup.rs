@@ -93,7 +93,7 @@ impl Setup<'_> {
         if self.spec.spec().network == NetworkMode::Egress {
             steps.push(Step::EgressSockets);
         }
-        steps.push(Step::HostName(self.spec.name().to_string()));
+        steps.push(Step::HostName(self.spec.hostname().to_string()));
         steps.extend(self.confinement());
         Plan { map: self.map, own_network, steps, fail_at: self.fail_at }
     }
@@ -267,12 +267,12 @@ pub(crate) const FILES_OF_SKELETON: [(&str, &str); 2] = [("etc/hosts", HOSTS), (
 
 /// The text of a sandbox's `/etc/hostname`.
 pub(crate) fn host_name(spec: &ValidSpec) -> String {
-    format!("{}\n", spec.name())
+    format!("{}\n", spec.hostname())
 }
 
 /// The text of a sandbox's `/etc/hosts`: it finds itself by its name.
 pub(crate) fn hosts(spec: &ValidSpec) -> String {
-    format!("127.0.0.1 localhost {}\n::1 localhost\n", spec.name())
+    format!("127.0.0.1 localhost {}\n::1 localhost\n", spec.hostname())
 }
 
 /// A path inside the sandbox as the child sees it before it pivots.

@@ -250,6 +250,7 @@ fn guest_config(record: &Record, spec: &ValidSpec, users: &Users, map: IdMap) ->
         max_processes: Some(spec.spec().limits.pids.unwrap_or(eyot::Limits::DEFAULT_PIDS)),
         memory_events_fd: None,
         last_process_id: record.wakes.wrapping_mul(PROCESSES_PER_WAKE),
+        later_users: users.later.clone(),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::io;
 
 use eyot::{Error, ErrorKind, ImageWishes, Result, ValidSpec};
-use eyot_guest::accounts::{Ids, Users as Accounts};
-use eyot_guest::protocol::Identity;
+use eyot_guest::accounts::Users as Accounts;
+use eyot_guest::protocol::{Identity, Ids};
 
 use crate::image::{Image, Lower, read_of_image};
 use crate::plan::{GUEST_ID, IdMap, RANGE_LEN, USER_ID};
@@ -17,6 +17,8 @@ pub(crate) struct Users {
     pub default: Identity,
     /// Whom a call may name; empty where users can't be changed.
     pub others: Vec<Identity>,
+    /// Whom a call may name who is none of these, but in the sandbox's own files by then. `None`: nobody.
+    pub later: Option<Ids>,
     /// The image has nobody with the default user's id: these lines are to be added to its `passwd` and `group`.
     pub missing: bool,
 }
@@ -30,9 +32,9 @@ impl Users {
         let wanted = spec.spec().user.as_deref();
         match map {
             IdMap::Single { .. } => match wanted {
-                None => Ok(Self { default, others: Vec::new(), missing }),
+                None => Ok(Self { default, others: Vec::new(), later: None, missing }),
                 Some(name) if name == default.name || name == "1000" => {
-                    Ok(Self { default, others: Vec::new(), missing })
+                    Ok(Self { default, others: Vec::new(), later: None, missing })
                 }
                 Some(name) => Err(Error::invalid(
                     "user",
@@ -44,9 +46,9 @@ impl Users {
             IdMap::Range { .. } => {
                 known.complete_with(default.clone());
                 known.complete_with_root(RANGE_CAPABILITIES);
-                let others = match writes_to_host_as_the_user(spec) {
-                    true => known.by_id(USER_ID).cloned().into_iter().collect(),
-                    false => known.known().to_vec(),
+                let (others, later) = match writes_to_host_as_the_user(spec) {
+                    true => (known.by_id(USER_ID).cloned().into_iter().collect(), None),
+                    false => (known.known().to_vec(), Some(ids())),
                 };
                 let default = match wanted {
                     None => default,
@@ -54,7 +56,7 @@ impl Users {
                         find(&known, name, lower).map_err(|reason| Error::invalid("user", reason))?
                     }
                 };
-                Ok(Self { default, others, missing })
+                Ok(Self { default, others, later, missing })
             }
         }
     }
@@ -85,7 +87,9 @@ fn user() -> Identity {
 }
 
 /// Who may be somebody inside: all but the guest, and what is beyond the range.
-const IDS: Ids = Ids { is_user: |uid| uid < GUEST_ID, is_group: |gid| gid < RANGE_LEN, home_of_numbers: "/" };
+fn ids() -> Ids {
+    Ids { users_below: GUEST_ID, groups_below: RANGE_LEN, reserved: None, home_of_numbers: "/".to_owned() }
+}
 
 /// The users of an image's own `passwd`.
 fn known(lower: &Lower) -> Result<Accounts> {
@@ -93,12 +97,13 @@ fn known(lower: &Lower) -> Result<Accounts> {
         let message = format!("create sandbox: {}", unreadable(&error));
         Error::new(ErrorKind::Invalid, message).with_source(error)
     })?;
-    Ok(Accounts::parse(&passwd, IDS))
+    Ok(Accounts::parse(&passwd, ids()))
 }
 
 /// Who is meant, or a sentence.
 fn find(known: &Accounts, wanted: &str, lower: &Lower) -> Result<Identity, String> {
-    known.find(wanted, || read_of_image(lower, "etc/group").map_err(|error| unreadable(&error)))
+    let group = || read_of_image(lower, "etc/group").map_err(|error| unreadable(&error));
+    known.find(wanted, "the image", group)
 }
 
 /// What an image wishes of its sandboxes, as far as it can be had here: an ordinary user's have one user only, and one
@@ -129,14 +134,26 @@ mod tests {
 
     use super::*;
 
-    fn names(user: Option<&str>, writable: bool) -> Vec<String> {
+    fn of(user: Option<&str>, writable: bool) -> Users {
         let lower = tempfile::tempdir().unwrap();
         let target = SandboxPath::parse("/mnt/x").unwrap();
         let mounts = vec![Mount { source: "/srv".into(), target, writable }];
         let spec = SandboxSpec { mounts, user: user.map(str::to_owned), ..SandboxSpec::default() };
         let lower = Lower::one(lower.path().to_str().unwrap());
-        let users = Users::of(&spec.validate().unwrap(), IdMap::Range { base: 1 << 30 }, &lower).unwrap();
-        users.others.into_iter().map(|user| user.name).collect()
+        Users::of(&spec.validate().unwrap(), IdMap::Range { base: 1 << 30 }, &lower).unwrap()
+    }
+
+    fn names(user: Option<&str>, writable: bool) -> Vec<String> {
+        of(user, writable).others.into_iter().map(|user| user.name).collect()
+    }
+
+    #[test]
+    fn a_user_made_later_is_somebody_unless_ids_in_a_writable_mount_are_the_hosts() {
+        assert!(of(None, true).later.is_none());
+        assert!(of(Some("root"), true).later.is_some());
+        assert!(
+            of(None, false).later.is_some_and(|ids| !ids.has_user(GUEST_ID) && !ids.has_group(RANGE_LEN))
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::os::unix::net::UnixStream;
 
-use eyot::{Error, ErrorKind, Result, ValidSpec};
+use eyot::{Error, ErrorKind, Result, SandboxInfo, ValidSpec};
 
 use crate::create::draw_nonces;
 use crate::maker::{Maker, as_root, caller_alone, failed};
@@ -46,7 +46,8 @@ fn renewed(record: Record) -> Result<Record> {
     let [client_nonce, guest_nonce] = draw_nonces()?;
     let boot_id = boot_id().map_err(failed("read the boot id"))?;
     let wakes = record.wakes.saturating_add(1);
-    Ok(Record { client_nonce, guest_nonce, boot_id, wakes, groups: Vec::new(), ..record })
+    let info = SandboxInfo { life: wakes.to_string(), ..record.info };
+    Ok(Record { info, client_nonce, guest_nonce, boot_id, wakes, groups: Vec::new(), ..record })
 }
 
 /// The ids that its files have. The host's root is never mapped, whoever made the sandbox.

@@ -1,6 +1,7 @@
 //! K11: using up what all share. The limit is hit inside; the host and a sibling do not notice.
 
-use eyot::{ExecOptions, Outcome, ProcessId, RemoveOptions, StartOptions};
+use eyot::{ExecOptions, LogChunk, LogQuery, Outcome, ProcessId, RemoveOptions, StartOptions};
+use futures_util::TryStreamExt;
 use tokio::process::Command;
 
 use crate::check::{Check, cases, ensure, ensure_eq, not_enforced, not_here, promptly, slow, until};
@@ -128,12 +129,13 @@ pub fn make_deep_path(arguments: &[String]) {
 
 /// Sets a bomb off that holds what it took, and waits until there is no more to take.
 async fn set_off(stage: &Stage, kind: &str) -> Check<(ProcessId, Facts)> {
-    let line = format!("exec /attack/threats probe bomb {kind} > /workspace/bomb");
+    let line = format!("exec /attack/threats probe bomb {kind}");
     let process = stage.sandbox.start(line, StartOptions::default()).await?.id;
-    let said = async || match stage.sandbox.read_text("bomb").await {
-        Ok(text) => Ok(text),
-        Err(error) if error.kind() == eyot::ErrorKind::NotFound => Ok(String::new()),
-        Err(error) => Err(error),
+    // From its log: a call for a file takes a thread, and in a container the guest may get none any more.
+    let said = async || -> Check<String> {
+        let chunks = stage.sandbox.logs(process, LogQuery::default()).await?.chunks;
+        let chunks: Vec<LogChunk> = chunks.try_collect().await?;
+        Ok(chunks.iter().map(|chunk| String::from_utf8_lossy(&chunk.data).into_owned()).collect())
     };
     until("the bomb", || async { Ok(said().await?.contains("held=true")) }).await?;
     Ok((process, Facts::parse(&said().await?)))

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use eyot::{
     ByteRange, ByteStream, Capabilities, CreateDirOptions, DirEntry, EgressDecision, EgressRules, Error,
     ErrorKind, ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult, Isolation,
-    LiveProcesses, Log, LogQuery, Place, ProcessId, ProcessInfo, RemoveOptions, Result, SandboxDriver,
-    SandboxOperationUnsupported, SandboxPath, Signal, TarInOptions, TcpStream, Usage, WatchEvent,
-    WatchOptions, WriteOptions,
+    Lifecycle, LiveProcesses, Log, LogQuery, Place, ProcessId, ProcessInfo, RemoveOptions, Result,
+    SandboxDriver, SandboxOperationUnsupported, SandboxPath, Signal, TarInOptions, TcpStream, Usage,
+    WatchEvent, WatchOptions, WriteOptions,
 };
 use futures_util::stream::BoxStream;
 
@@ -58,6 +58,13 @@ pub trait EgressControl: Send + Sync {
     ) -> Result<BoxStream<'static, Result<EgressDecision>>>;
 }
 
+/// Keeps a sandbox's deadlines where they outlive its guest.
+#[async_trait]
+pub trait LifecycleKeeper: Send + Sync {
+    /// Keeps them, and says what is left of the ttl, in milliseconds.
+    async fn keep(&self, lifecycle: &Lifecycle) -> Result<Option<u64>>;
+}
+
 /// Measures from outside what a guest can't see.
 #[async_trait]
 pub trait Meter: Send + Sync {
@@ -86,18 +93,26 @@ pub struct GuestDriver {
     connection: Connection,
     parts: GuestDriverParts,
     egress: Option<Arc<dyn EgressControl>>,
+    lifecycle: Option<Arc<dyn LifecycleKeeper>>,
 }
 
 impl GuestDriver {
     /// The driver of the sandbox at the other end of the connection.
     pub fn new(connection: Connection, parts: GuestDriverParts) -> Self {
-        Self { connection, parts, egress: None }
+        Self { connection, parts, egress: None, lifecycle: None }
     }
 
     /// The same with a network `egress`.
     #[must_use]
     pub fn with_egress(mut self, egress: Arc<dyn EgressControl>) -> Self {
         self.egress = Some(egress);
+        self
+    }
+
+    /// The same with deadlines that can be changed.
+    #[must_use]
+    pub fn with_lifecycle(mut self, lifecycle: Arc<dyn LifecycleKeeper>) -> Self {
+        self.lifecycle = Some(lifecycle);
         self
     }
 
@@ -282,6 +297,10 @@ impl SandboxDriver for GuestDriver {
         Ok(Box::new(Dialled::new(call)))
     }
 
+    fn is_connected(&self) -> bool {
+        !self.connection.is_closed()
+    }
+
     async fn usage(&self) -> Result<Usage> {
         let usage = match self.connection.ask(&Request::Usage).await? {
             Reply::Usage(record) => usage(record),
@@ -331,6 +350,15 @@ impl SandboxDriver for GuestDriver {
 
     async fn kill(&self, process: ProcessId, signal: Option<Signal>) -> Result<()> {
         self.done(Request::Kill(process.0, signal.map(|signal| signal.0))).await
+    }
+
+    async fn set_lifecycle(&self, lifecycle: &Lifecycle) -> Result<()> {
+        let Some(keeper) = &self.lifecycle else {
+            return Err(SandboxOperationUnsupported::new("set_lifecycle", &self.parts.provider, &[]).into());
+        };
+        let left_ms = keeper.keep(lifecycle).await?;
+        let idle_timeout_ms = lifecycle.idle_timeout_ms.filter(|_| lifecycle.auto_destroy);
+        self.done(Request::SetDeadlines(left_ms, idle_timeout_ms)).await
     }
 
     async fn egress_rules(&self) -> Result<EgressRules> {

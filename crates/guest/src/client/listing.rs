@@ -20,7 +20,7 @@ pub(super) enum Unlisted {
     Broken(String),
 }
 
-/// The entries of a call that has been opened, sorted by name.
+/// The entries of a call that has been opened, in the order in which they come.
 pub(super) async fn collect(call: &Call) -> Result<Vec<DirEntry>, Unlisted> {
     let mut entries = Vec::new();
     while let Some(piece) = poll_fn(|context| call.poll_piece(context)).await {
@@ -33,7 +33,6 @@ pub(super) async fn collect(call: &Call) -> Result<Vec<DirEntry>, Unlisted> {
         entries.extend(chunk.into_iter().map(dir_entry));
     }
     call.reply().await.map_err(Unlisted::Failed)?;
-    entries.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(entries)
 }
 

@@ -33,7 +33,7 @@ mod watch;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use connection::Connection;
-pub use driver::{Destroyer, EgressControl, GuestDriver, GuestDriverParts, Meter};
+pub use driver::{Destroyer, EgressControl, GuestDriver, GuestDriverParts, LifecycleKeeper, Meter};
 pub use fault::{Inquiry, Verdict};
 
 /// Locks; a panic elsewhere left nothing half done here, since each locked section only moves plain values.

@@ -70,7 +70,7 @@ impl Guest {
         let streams = self.watch_outputs(id, outputs).map_err(|error| internal("watch a command", &error))?;
         let report_start = matches!(sink, Sink::Log(..));
         let kills_before = self.memory_events.kills();
-        let launched = self.spawner.start(id, &exec, &self.config, theirs, report_start)?;
+        let launched = self.spawner.start(id, &exec, &self.config, &identity, theirs, report_start)?;
         let input = input.map(|fd| InputWriter::new(fd, Arc::clone(&self.poll), Token::Input(id)));
         self.reapers.insert(launched.reaper(), id);
         // A terminal has no end of input but the one that is typed.

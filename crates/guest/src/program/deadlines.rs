@@ -36,11 +36,19 @@ impl Deadlines {
         idle_timeout_ms: Option<u64>,
     ) -> io::Result<Self> {
         let deadlines = Self { timer: Timer::new()?, activity, ttl_ms, idle_timeout_ms };
+        poll.add_reader(deadlines.timer.fd(), Token::Deadline)?;
         if let Some((next, _)) = deadlines.next() {
-            poll.add_reader(deadlines.timer.fd(), Token::Deadline)?;
             deadlines.timer.set(next)?;
         }
         Ok(deadlines)
+    }
+
+    /// Others: the sandbox is over this many milliseconds from now, and after so many without activity.
+    pub fn change(&mut self, left_ms: Option<u64>, idle_timeout_ms: Option<u64>) -> io::Result<()> {
+        self.ttl_ms = left_ms.map(|left| self.activity.uptime_ms().saturating_add(left));
+        self.idle_timeout_ms = idle_timeout_ms;
+        // Without either the timer may still fire once, and is then not set again.
+        self.next().map_or(Ok(()), |(next, _)| self.timer.set(next))
     }
 
     /// The timer fired: why the sandbox is over, if it is. `busy`: a call is being served, which is activity. Otherwise

@@ -6,6 +6,7 @@
 //! its orphaned descendants.
 
 mod accept;
+mod account_files;
 mod activity;
 mod call_handle;
 mod call_ids;

@@ -29,6 +29,9 @@ impl Guest {
             Request::Processes => handle.answer(&Ok(Reply::Processes(self.processes.records()))),
             Request::Wait(process, is_look) => self.begin_wait(handle, process, is_look == Some(true)),
             Request::Logs(request) => self.begin_logs(handle, &request),
+            Request::SetDeadlines(left_ms, idle_timeout_ms) => {
+                handle.answer(&self.set_deadlines(left_ms, idle_timeout_ms));
+            }
             Request::Kill(process, signal) => handle.answer(&self.kill_process(process, signal)),
             Request::Dial(port) => self.begin_dial(handle, port),
             Request::Usage => self.begin_usage(handle),
@@ -49,6 +52,15 @@ impl Guest {
             }
             Request::Watch(..) => self.begin_watch(handle, request),
         }
+    }
+
+    fn set_deadlines(
+        &mut self,
+        left_ms: Option<u64>,
+        idle_timeout_ms: Option<u64>,
+    ) -> Result<Reply, Failure> {
+        let set = self.deadlines.change(left_ms, idle_timeout_ms);
+        set.map_err(|error| failure("internal", format!("set the timer: {error}"))).map(|()| Reply::Done)
     }
 
     fn adopt(&mut self, handle: &CallHandle) -> Result<Reply, Failure> {

@@ -113,6 +113,27 @@ pub struct GuestConfig {
     /// again.
     #[cbor(n(13), default)]
     pub last_process_id: u32,
+    /// A user whom nobody knew when the guest was told is looked up in the sandbox's own files when a call names it, and may
+    /// have these ids. `None`: there is nobody else.
+    #[cbor(n(14), default)]
+    pub later_users: Option<Ids>,
+}
+
+/// Which ids users may have in a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Ids {
+    /// The first user id that is too large.
+    #[n(0)]
+    pub users_below: u32,
+    /// The first group id that is too large.
+    #[n(1)]
+    pub groups_below: u32,
+    /// An id that is nobody's, as user and as group: the guest's own.
+    #[n(2)]
+    pub reserved: Option<u32>,
+    /// The home directory of a user who is named by number and has no line in `passwd`.
+    #[n(3)]
+    pub home_of_numbers: String,
 }
 
 /// A user inside the sandbox.
@@ -251,6 +272,10 @@ pub enum Request {
     /// Answers `LiveProcesses`.
     #[n(24)]
     LiveProcesses,
+    /// From now on the guest ends the sandbox this many milliseconds from now, and after so many without activity. Answers
+    /// `Done`.
+    #[n(25)]
+    SetDeadlines(#[n(0)] Option<u64>, #[n(1)] Option<u64>),
 }
 
 /// What to run.

@@ -14,7 +14,7 @@ mod message;
 pub use frame::{Decoder, Frame, FrameError, HEADER_BYTES, Header, Kind, MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES};
 pub use message::{
     CommandSpec, Control, Event, Exec, Failure, FileEntry, FileKind, GlobFound, GrepFound, GrepLine,
-    GuestConfig, Hello, Identity, LiveFound, LiveRecord, Location, LogRange, LogRequest, Message,
+    GuestConfig, Hello, Identity, Ids, LiveFound, LiveRecord, Location, LogRange, LogRequest, Message,
     ProcessRecord, Protections, Reply, Request, StatRecord, Status, Terminal, UsageRecord, WatchKind,
     WatchRecord, Welcome, WriteHow, decode, encode,
 };

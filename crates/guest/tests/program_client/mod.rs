@@ -136,6 +136,7 @@ fn config_for(directory: &Path) -> GuestConfig {
         forbid_setuid: false,
         memory_events_fd: None,
         last_process_id: 0,
+        later_users: None,
     }
 }
 

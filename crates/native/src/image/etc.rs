@@ -44,7 +44,7 @@ const COPIED: [&str; 31] = [
     "vim",
 ];
 
-const GENERATED: [(&str, &str); 9] = [
+const GENERATED: [(&str, &str); 10] = [
     (
         "passwd",
         "root:x:0:0:root:/root:/bin/bash\n\
@@ -63,9 +63,14 @@ const GENERATED: [(&str, &str); 9] = [
     ("bash.bashrc", "[ -z \"$PS1\" ] || PS1='\\u@\\h:\\w\\$ '\n"),
     ("fstab", ""),
     ("timezone", "Etc/UTC\n"),
+    (
+        "pam.d/other",
+        "auth sufficient pam_rootok.so\nauth required pam_deny.so\naccount required pam_permit.so\n\
+         password required pam_unix.so\nsession required pam_permit.so\n",
+    ),
 ];
 
-/// Fills an empty `etc`.
+/// Fills an `etc` that holds empty directories at most, `pam.d` among them.
 pub(super) fn fill(etc: &Path) -> io::Result<()> {
     for (name, content) in GENERATED {
         fs::write(etc.join(name), content)?;
@@ -145,6 +150,7 @@ mod tests {
     #[test]
     fn nothing_that_sets_up_the_hosts_own_tools_is_copied() {
         let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("pam.d")).unwrap();
         fill(dir.path()).unwrap();
         for name in
             ["environment", "pip.conf", "npmrc", "gitconfig", "apt", "shadow", "gshadow", "sudoers", "ssh"]

@@ -15,14 +15,17 @@ use crate::setup::{HOSTS, device_files};
 use crate::state::{StateDir, make_dir};
 
 /// Changes whenever the skeleton's form does.
-const FORM: u32 = 2;
+const FORM: u32 = 3;
 
 /// Directories of the skeleton and their permission bits.
-const DIRECTORIES: [(&str, u32); 24] = [
+const DIRECTORIES: [(&str, u32); 26] = [
     ("dev", 0o755),
     ("dev/pts", 0o755),
     ("dev/shm", 0o755),
     ("etc", 0o755),
+    ("etc/pam.d", 0o755),
+    // Empty: the host's own may hold anything. Debian's `adduser` wants it.
+    ("etc/skel", 0o755),
     ("home", 0o755),
     ("home/user", 0o755),
     ("media", 0o755),

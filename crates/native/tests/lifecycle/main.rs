@@ -7,6 +7,7 @@ mod groups;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod images;
+mod later_users;
 mod maker;
 mod many;
 mod outliving;
@@ -33,6 +34,7 @@ fn main() {
         many::trials(),
         workspaces::trials(),
         images::trials(),
+        later_users::trials(),
         stored_images::trials(),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit();

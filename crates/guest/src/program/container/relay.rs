@@ -7,6 +7,7 @@ use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use super::identity;
 use super::start_up::{GUEST_SOCKET, MAKER_SOCKET};
@@ -14,11 +15,14 @@ use crate::protocol::container::{RELAY_TO_GUEST, RELAY_TO_MAKER, RUN_DIR};
 
 /// How much is carried at once.
 const BUFFER_BYTES: usize = 64 * 1024;
+/// How long a guest may take until it listens, and how long between two looks.
+const PATIENCE: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(2);
 
 /// Carries bytes between the standard streams and the guest until either ends.
 pub fn relay() -> io::Result<ExitCode> {
     identity::become_relay()?;
-    let (stream, role) = connect()?;
+    let (stream, role) = connect(RUN_DIR)?;
     // Without std's buffers: a frame must not wait for a line end.
     let mut output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -34,12 +38,33 @@ pub fn relay() -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A guest without a configuration listens for one; any other for clients.
-fn connect() -> io::Result<(UnixStream, u8)> {
-    match UnixStream::connect(format!("{RUN_DIR}/{MAKER_SOCKET}")) {
-        Ok(stream) => Ok((stream, RELAY_TO_MAKER)),
-        Err(_) => Ok((UnixStream::connect(format!("{RUN_DIR}/{GUEST_SOCKET}"))?, RELAY_TO_GUEST)),
+/// An engine may start a relay before the guest has come so far as to listen. It is looked for again and again, and not
+/// watched for: until then the directory is not ours, and the kernel counts who watches over all containers.
+fn connect(directory: &str) -> io::Result<(UnixStream, u8)> {
+    use io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
+    let given_up = Instant::now() + PATIENCE;
+    loop {
+        match connect_now(directory) {
+            Err(error)
+                if matches!(error.kind(), NotFound | PermissionDenied | ConnectionRefused)
+                    && Instant::now() < given_up =>
+            {
+                std::thread::sleep(LOOK);
+            }
+            found => return found,
+        }
     }
+}
+
+/// A guest without a configuration listens for one; any other for clients alone.
+fn connect_now(directory: &str) -> io::Result<(UnixStream, u8)> {
+    let to = |socket: &str| UnixStream::connect(format!("{directory}/{socket}"));
+    to(MAKER_SOCKET).map(|stream| (stream, RELAY_TO_MAKER)).or_else(|_| {
+        let guest = to(GUEST_SOCKET)?;
+        // It begins with the maker's: only now does its absence say that the guest has its configuration.
+        let maker = to(MAKER_SOCKET).map(|stream| (stream, RELAY_TO_MAKER));
+        Ok(maker.unwrap_or((guest, RELAY_TO_GUEST)))
+    })
 }
 
 fn carry(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
@@ -51,5 +76,35 @@ fn carry(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn a_relay_that_is_faster_than_its_guest_waits_until_it_listens() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().to_str().unwrap().to_owned();
+        assert!(connect_now(&directory).is_err());
+        let relay = std::thread::spawn({
+            let directory = directory.clone();
+            move || connect(&directory).unwrap().1
+        });
+        let _maker = UnixListener::bind(folder.path().join(MAKER_SOCKET)).unwrap();
+        assert_eq!(relay.join().unwrap(), RELAY_TO_MAKER);
+    }
+
+    #[test]
+    fn a_guest_with_its_configuration_is_a_clients() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().to_str().unwrap();
+        let _guest = UnixListener::bind(folder.path().join(GUEST_SOCKET)).unwrap();
+        assert_eq!(connect(directory).unwrap().1, RELAY_TO_GUEST);
+        let _maker = UnixListener::bind(folder.path().join(MAKER_SOCKET)).unwrap();
+        assert_eq!(connect(directory).unwrap().1, RELAY_TO_MAKER);
     }
 }

@@ -32,9 +32,10 @@ pub fn start_up() -> io::Result<Start> {
     let (children, open_files) = protect()?;
     let stop = sys::termination()?;
     identity::become_guest()?;
+    // First: where there is the other and not this one, a relay takes it that there was one.
+    let maker = listen(MAKER_SOCKET)?;
     // Clients that come early wait in its queue.
     let listener = listen(GUEST_SOCKET)?;
-    let maker = listen(MAKER_SOCKET)?;
     let mut stream = match config::first_client(&maker, &stop)? {
         Ok(stream) => stream,
         Err(code) => return Ok(Start::End(code)),
@@ -104,6 +105,7 @@ fn furnished(told: ContainerConfig) -> Result<crate::protocol::GuestConfig, (&'s
     }
     sys::bound_capabilities(capabilities).map_err(internal)?;
     guest.users = known.known().to_vec();
+    guest.later_users = Some(users::ids());
     put_own_programs_first(&mut guest.env, &user.home);
     guest.user = user;
     guest.switch_user = true;

@@ -38,6 +38,7 @@ pub use failure::Problem as Refusal;
 use failure::{Kind, Problem};
 #[cfg(feature = "fuzzing")]
 pub use glob_pattern::Pattern;
+pub use regular::of_the_sandbox as open_regular;
 
 /// Serves one file request to its end: events and content go over `io`, the answer comes back.
 ///

@@ -7,6 +7,7 @@ use rustix::fs::{FileType, OFlags, Stat};
 
 use super::failure::{Kind, Problem};
 use super::locate::{Target, file_type};
+use crate::protocol::Location;
 
 /// How content is opened: a FIFO that is swapped in does not hang, a terminal does not become ours.
 pub const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
@@ -20,6 +21,17 @@ pub fn open(target: &Target) -> Result<(File, Stat), Problem> {
     let stat = rustix::fs::fstat(&file)?;
     check(&stat)?;
     Ok((File::from(file), stat))
+}
+
+/// Opens a regular file of the sandbox itself, by its absolute path, and gives its size in bytes; `None` where there is
+/// nothing. A failure is the end of a sentence about the file.
+pub fn of_the_sandbox(path: &str) -> Result<Option<(File, u64)>, String> {
+    let location = Location { path: path.to_owned(), beneath: None };
+    match Target::new(&location).and_then(|target| open(&target)) {
+        Ok((file, stat)) => Ok(Some((file, size(&stat)))),
+        Err(problem) if problem.kind == Kind::NotFound => Ok(None),
+        Err(problem) => Err(problem.reason),
+    }
 }
 
 /// Refuses what is not a regular file: `is_directory` or `invalid`.

@@ -2,12 +2,14 @@
 
 mod command_line;
 mod environment;
+mod identity;
 mod launch;
 mod reaper;
 mod refusal;
 mod setuid_filter;
 mod stacks;
 
+use std::cell::OnceCell;
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
@@ -15,6 +17,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 pub use command_line::text_of;
+pub use identity::identity_of;
 pub use launch::Launched;
 pub use reaper::{RECORD_ENDED, RECORD_FAILED, RECORD_STARTED, Record};
 pub use refusal::refusal;
@@ -40,7 +43,7 @@ pub struct Spawner {
     null: File,
     open_files: [u64; 2],
     shell: &'static str,
-    child_raises_oom_score: bool,
+    oom_score_is_roots: OnceCell<bool>,
     spare_stacks: Vec<Stacks>,
 }
 
@@ -60,15 +63,13 @@ impl Spawner {
         let (status_reader, status_writer) = sys::pipe()?;
         sys::set_nonblocking(status_reader.as_fd())?;
         let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
-        // Not dumpable, the guest's own files in /proc belong to root, which need not exist in here.
-        let oom_score = File::options().write(true).open("/proc/self/oom_score_adj");
         Ok(Self {
             status_reader,
             status_writer,
             null: File::options().read(true).write(true).open("/dev/null")?,
             open_files,
             shell,
-            child_raises_oom_score: oom_score.is_ok(),
+            oom_score_is_roots: OnceCell::new(),
             spare_stacks: Vec::new(),
         })
     }
@@ -86,16 +87,16 @@ impl Spawner {
         records.iter().map(Record::from_bytes).collect()
     }
 
-    /// Starts a command. What goes wrong after this point comes as a record. `report_start`: so does the start.
+    /// Starts a command as this user. What goes wrong after this point comes as a record. `report_start`: so does the start.
     pub fn start(
         &mut self,
         command: u32,
         exec: &Exec,
         config: &GuestConfig,
+        identity: &Identity,
         streams: Streams,
         report_start: bool,
     ) -> Result<Launched, Failure> {
-        let identity = identity_of(exec, config)?;
         let recipe = self.recipe(command, exec, config, identity, streams)?;
         let started = self.stacks().and_then(|stacks| Launched::start(recipe, stacks, report_start));
         started.map_err(|error| internal("start a command", &error))
@@ -110,12 +111,20 @@ impl Spawner {
         }
     }
 
-    /// Makes a command that runs what the kernel kills first when memory is short, where it could not do so itself.
+    /// Makes a command that runs what the kernel kills first when memory is short, where it could not do so itself: in a
+    /// namespace whose files in /proc belong to a root that is not in there.
     pub fn raise_oom_score_of(&self, pid: i32) {
-        if !self.child_raises_oom_score {
+        if self.oom_score_is_roots() {
             // A courtesy to the guest; a command that has ended, or that is another user's by now, goes without.
             drop(std::fs::write(format!("/proc/{pid}/oom_score_adj"), "500"));
         }
+    }
+
+    /// Not dumpable, the guest's own files in /proc belong to root, which need not exist in here. Looked at when the first
+    /// command starts: before, the guest was more than it is.
+    fn oom_score_is_roots(&self) -> bool {
+        let open = || File::options().write(true).open("/proc/self/oom_score_adj");
+        *self.oom_score_is_roots.get_or_init(|| open().is_err())
     }
 
     fn stacks(&mut self) -> io::Result<Stacks> {
@@ -149,7 +158,7 @@ impl Spawner {
                 .collect(),
             terminal,
             become_user,
-            raise_oom_score: self.child_raises_oom_score,
+            oom_score_is_roots: self.oom_score_is_roots(),
             cwd,
             beneath,
             open_files: self.open_files,
@@ -161,25 +170,6 @@ impl Spawner {
             env: env.to_strings(),
         })
     }
-}
-
-/// Who runs a command.
-///
-/// # Errors
-/// `unsupported` where the guest can't change users, `not_found` for a user that it was not told of.
-pub fn identity_of<'a>(exec: &Exec, config: &'a GuestConfig) -> Result<&'a Identity, Failure> {
-    let Some(name) = exec.user.as_deref().filter(|name| *name != config.user.name) else {
-        return Ok(&config.user);
-    };
-    if !config.switch_user || config.users.is_empty() {
-        let user = &config.user.name;
-        return Err(failure(
-            "unsupported",
-            format!("there is no user `{name}`: this sandbox has the user `{user}` only"),
-        ));
-    }
-    let found = config.users.iter().find(|identity| identity.name == name);
-    found.ok_or_else(|| failure("not_found", format!("there is no user `{name}`")))
 }
 
 fn working_directory(exec: &Exec) -> Result<(CString, Option<CString>), Failure> {

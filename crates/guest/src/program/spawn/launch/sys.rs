@@ -25,8 +25,8 @@ pub struct Recipe {
     pub terminal: bool,
     /// User, group and capabilities to change to.
     pub become_user: Option<(u32, u32, u64)>,
-    /// Raise the child's own out-of-memory score.
-    pub raise_oom_score: bool,
+    /// Only root may raise the child's out-of-memory score.
+    pub oom_score_is_roots: bool,
     /// The working directory; relative to `beneath` if that is given.
     pub cwd: CString,
     /// The directory that `cwd` must not leave.
@@ -164,7 +164,8 @@ fn own(recipe: Recipe, handed_over: &[OwnedFd], stacks: Stacks, report_start: bo
         uid,
         gid,
         capabilities,
-        oom_path: if recipe.raise_oom_score { OOM_PATH.as_ptr() } else { ptr::null() },
+        oom_path: OOM_PATH.as_ptr(),
+        oom_path_is_roots: recipe.oom_score_is_roots,
         cwd: recipe.cwd.as_ptr(),
         beneath: recipe.beneath.as_ref().map_or(ptr::null(), |path| path.as_ptr()),
         open_files: recipe.open_files,

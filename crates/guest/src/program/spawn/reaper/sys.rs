@@ -97,8 +97,10 @@ pub struct Plan {
     pub gid: u32,
     /// The capabilities that are kept.
     pub capabilities: u64,
-    /// Where the child writes its own higher out-of-memory score, or null.
+    /// Where the child writes its own higher out-of-memory score.
     pub oom_path: *const c_char,
+    /// Only root may write there. A child that becomes a user can do so as root first.
+    pub oom_path_is_roots: bool,
     /// The working directory; below `beneath` if that is not null.
     pub cwd: *const c_char,
     /// The directory that `cwd` is relative to and must not leave.
@@ -336,7 +338,9 @@ unsafe fn set_limits(plan: &Plan) {
         if plan.processes[0] != u64::MAX {
             must(plan, STEP_SETUP, set(libc::RLIMIT_NPROC, &plan.processes));
         }
-        raise_oom_score(plan);
+        if !plan.oom_path_is_roots {
+            raise_oom_score(plan);
+        }
     }
 }
 
@@ -345,9 +349,6 @@ unsafe fn set_limits(plan: &Plan) {
 /// # Safety
 /// As `child`.
 unsafe fn raise_oom_score(plan: &Plan) {
-    if plan.oom_path.is_null() {
-        return;
-    }
     // SAFETY: the path is a C string of the plan.
     unsafe {
         let flags = (libc::O_WRONLY | libc::O_CLOEXEC) as usize;
@@ -372,6 +373,12 @@ unsafe fn become_user(plan: &Plan) {
     let forbid_dumping = [libc::PR_SET_DUMPABLE as usize, 0, 0, 0];
     // SAFETY: every pointer is to a local that outlives the call and has the kernel's layout.
     unsafe {
+        if plan.oom_path_is_roots {
+            // For the files' sake alone. Where there is no root in here it changes nothing.
+            call(libc::SYS_setfsuid, [0; 4]);
+            must(plan, STEP_USER, call(libc::SYS_prctl, forbid_dumping));
+            raise_oom_score(plan);
+        }
         must(plan, STEP_USER, call(libc::SYS_setgroups, [1, &raw const plan.gid as usize, 0, 0]));
         must(plan, STEP_USER, call(libc::SYS_setresgid, [gid, gid, gid, 0]));
         must(plan, STEP_USER, call(libc::SYS_prctl, forbid_dumping));

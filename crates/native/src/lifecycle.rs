@@ -1,0 +1,38 @@
+//! Deadlines that are changed while a sandbox lives: its record has them for whoever wakes it or finds it ended, and its guest
+//! for itself.
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use eyot::{Error, ErrorKind, Lifecycle, Result};
+use eyot_guest::client::LifecycleKeeper;
+
+use crate::condition::Condition;
+use crate::provider::on_blocking_thread;
+use crate::record::{Lock, Record};
+
+/// The record of the sandbox with this directory.
+pub(crate) struct Keeper(pub PathBuf);
+
+#[async_trait]
+impl LifecycleKeeper for Keeper {
+    async fn keep(&self, lifecycle: &Lifecycle) -> Result<Option<u64>> {
+        let (directory, lifecycle) = (self.0.clone(), lifecycle.clone());
+        on_blocking_thread(move || {
+            let gone =
+                |error| Error::new(ErrorKind::Destroyed, "the sandbox has been destroyed").with_source(error);
+            // Whoever puts it to sleep or wakes it writes the record too.
+            let _lock = Lock::wait(&directory).map_err(gone)?;
+            let mut record = Record::read(&directory).map_err(gone)?;
+            if matches!(Condition::of(&directory).1, Condition::Sleeping) {
+                return Err(Error::sleeping(&record.info.name));
+            }
+            record.info.spec.lifecycle = lifecycle;
+            record.write(&directory).map_err(|error| {
+                Error::new(ErrorKind::Internal, "write the sandbox's record").with_source(error)
+            })?;
+            Ok(record.ttl_left_ms())
+        })
+        .await
+    }
+}
