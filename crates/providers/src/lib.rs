@@ -3,3 +3,5 @@
 
 #[cfg(feature = "docker")]
 pub mod docker;
+#[cfg(feature = "remote")]
+pub mod remote;

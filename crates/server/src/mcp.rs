@@ -20,6 +20,8 @@ use rmcp::model::Tool;
 use tokio_util::task::TaskTracker;
 
 pub use http::{AllowedHost, AllowedOrigin, HttpOptions, Tokens, serve_http};
+pub(crate) use http::{SESSION_ID, SessionLimits, service};
+pub(crate) use pools::CallersPool;
 pub use pools::Pools;
 pub use stdio::serve_stdio;
 
@@ -53,7 +55,7 @@ impl McpServer {
     }
 
     /// Comes back when every session has ended and what it had is destroyed.
-    async fn ended(&self) {
+    pub(crate) async fn ended(&self) {
         self.inner.sessions.close();
         self.inner.sessions.wait().await;
     }

@@ -56,6 +56,14 @@ impl Condition {
         }
     }
 
+    /// The life of one that runs.
+    pub(crate) fn life(&self) -> Option<&Life> {
+        match self {
+            Self::Running(life) => Some(life),
+            _ => None,
+        }
+    }
+
     /// As others are told.
     pub(crate) fn status(&self) -> SandboxStatus {
         match self {

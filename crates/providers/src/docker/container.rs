@@ -26,7 +26,7 @@ pub(crate) fn body(record: &Record, image_id: &str) -> Result<ContainerCreateBod
     let ports: Vec<String> = spec.container.ports.iter().map(|port| format!("{port}/tcp")).collect();
     Ok(ContainerCreateBody {
         image: Some(image_id.to_owned()),
-        hostname: Some(record.name.to_string()),
+        hostname: Some(record.spec.hostname.as_ref().unwrap_or(&record.name).to_string()),
         // The guest becomes a user of its own, and whoever runs commands for each.
         user: Some("0:0".to_owned()),
         entrypoint: Some(vec![format!("{GUEST_DIR}/{GUEST_FILE}"), INIT.to_owned()]),

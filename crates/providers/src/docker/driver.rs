@@ -7,13 +7,13 @@ use eyot::{
     ByteRange, ByteStream, Capabilities, CreateDirOptions, Created, DirEntry, Error, ErrorKind, ExecRequest,
     Execution, FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult, Isolation, LiveProcesses, Log,
     LogQuery, Place, ProcessId, ProcessInfo, PublishedPort, RemoveOptions, Result, SandboxDriver,
-    SandboxPath, SandboxStatus, Signal, TarInOptions, TcpStream, Usage, WatchEvent, WatchOptions,
-    WriteOptions,
+    SandboxPath, Signal, TarInOptions, TcpStream, Usage, WatchEvent, WatchOptions, WriteOptions,
 };
 use eyot_guest::client::{Connection, Destroyer, GuestDriver, GuestDriverParts};
 use futures_util::stream::BoxStream;
 use tokio::sync::Semaphore;
 
+use super::condition::Condition;
 use super::connect::Running;
 use super::destroy;
 use super::host::Host;
@@ -39,8 +39,9 @@ impl Ready {
     /// The sandbox as a provider gives it.
     pub(crate) fn created(self) -> Created {
         let driver = self.driver;
-        let info = driver.running.record.info(SandboxStatus::Running, driver.isolation.clone());
-        Created { info, driver: Arc::new(driver) }
+        let condition = Condition::Running(driver.running.life.clone());
+        let info = driver.running.record.info(&condition, driver.isolation.clone());
+        Created { info, driver: Arc::new(driver), keeper: None }
     }
 }
 
@@ -113,7 +114,7 @@ impl DockerDriver {
         }
         let now = super::find::inspect(&self.host.engine, &self.running.container).await?;
         match now.map(|found| found.condition) {
-            Some(super::condition::Condition::Running(life)) if life == self.running.life => {}
+            Some(Condition::Running(life)) if life == self.running.life => {}
             _ => return Err(self.running.refusal(&self.host.engine).await),
         }
         match self.running.connect(&self.host, false).await {
@@ -152,6 +153,10 @@ impl SandboxDriver for DockerDriver {
 
     fn workdir(&self) -> &SandboxPath {
         &self.workdir
+    }
+
+    fn is_connected(&self) -> bool {
+        self.open_one().is_some()
     }
 
     async fn destroy(&self) -> Result<()> {

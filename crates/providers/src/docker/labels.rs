@@ -6,6 +6,9 @@ use std::collections::HashMap;
 use eyot::{Error, ErrorKind, Manifest, Result, SandboxId, SandboxInfo, SandboxName, SandboxSpec};
 use serde::{Deserialize, Serialize};
 
+use super::condition::Condition;
+use super::life::Life;
+
 /// Labels that begin so are Eyot's own.
 pub(crate) const PREFIX: &str = "dev.eyot.";
 /// On everything that Eyot makes: the version of what the other labels mean.
@@ -79,16 +82,17 @@ impl Record {
     }
 
     /// What is known of the sandbox without asking it.
-    pub(crate) fn info(&self, status: eyot::SandboxStatus, isolation: eyot::Isolation) -> SandboxInfo {
+    pub(crate) fn info(&self, condition: &Condition, isolation: eyot::Isolation) -> SandboxInfo {
         SandboxInfo {
             id: self.id.clone(),
             name: self.name.clone(),
             provider: super::NAME.to_owned(),
-            status,
+            status: condition.status(),
             workdir: self.workdir(),
             created_ms: self.created_ms,
             spec: self.spec.clone(),
             isolation,
+            life: condition.life().map(|Life(life)| life.clone()).unwrap_or_default(),
         }
     }
 

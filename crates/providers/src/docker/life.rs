@@ -64,6 +64,7 @@ impl Life {
                 forbid_setuid: false,
                 memory_events_fd: None,
                 last_process_id: if is_first { 0 } else { used_numbers(record, now_ms) },
+                later_users: None,
             },
             user: record.user.clone(),
             capabilities: root_capabilities(&record.spec.security),

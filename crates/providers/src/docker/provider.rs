@@ -114,6 +114,10 @@ impl SandboxProvider for DockerProvider {
         sweep::list(&self.host.engine).await
     }
 
+    async fn info(&self, id_or_name: &str) -> Result<SandboxInfo> {
+        sweep::info(&self.host.engine, id_or_name).await
+    }
+
     async fn remove(&self, id_or_name: &str) -> Result<()> {
         let engine = &self.host.engine;
         let found = find::find(engine, id_or_name).await?;

@@ -2,12 +2,12 @@
 //! started them.
 
 use bollard::models::{ContainerSummary, ContainerSummaryStateEnum as State};
-use eyot::{Result, SandboxInfo};
+use eyot::{Error, Result, SandboxInfo};
 
 use super::condition::Condition;
 use super::destroy::destroy;
 use super::engine::Engine;
-use super::find::{Found, all, inspect};
+use super::find::{Found, all, find, inspect};
 use super::isolation;
 use super::labels::{Record, now_ms};
 
@@ -23,11 +23,21 @@ pub(crate) async fn list(engine: &Engine) -> Result<Vec<SandboxInfo>> {
             && !removed(engine, &found).await
         {
             let isolation = isolation::declared(&found.record.spec, facts);
-            infos.push(found.record.info(found.condition.status(), isolation));
+            infos.push(found.record.info(&found.condition, isolation));
         }
     }
     infos.sort_by(|one, other| (one.created_ms, &one.id).cmp(&(other.created_ms, &other.id)));
     Ok(infos)
+}
+
+/// One of them, by id or name; what is over is removed, and gone.
+pub(crate) async fn info(engine: &Engine, id_or_name: &str) -> Result<SandboxInfo> {
+    let found = find(engine, id_or_name).await?;
+    if removed(engine, &found).await {
+        return Err(Error::destroyed(id_or_name));
+    }
+    let isolation = isolation::declared(&found.record.spec, engine.facts().await?);
+    Ok(found.record.info(&found.condition, isolation))
 }
 
 /// One that runs is known well enough by the list; of any other, the container says more.

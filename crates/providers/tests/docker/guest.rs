@@ -14,6 +14,7 @@ tests! {
     k07_the_memory_and_the_variables_of_a_containers_guest_can_not_be_read(DEBIAN);
     k07_the_limits_of_a_containers_guest_can_not_be_changed(DEBIAN);
     k07_the_secret_of_a_sandbox_is_nowhere_inside(DEBIAN);
+    k11_the_kernel_kills_a_command_before_the_guest_when_memory_is_short(DEBIAN);
     k07_of_each_capability_that_root_keeps_it_is_told_whether_it_reaches_the_guest(DEBIAN);
     k07_root_that_ends_every_new_stream_harms_no_stream_that_is_open(DEBIAN);
     k12_nobody_inside_holds_or_gains_a_capability(DEBIAN);
@@ -146,6 +147,24 @@ async fn k07_the_secret_of_a_sandbox_is_nowhere_inside(engine: TestEngine) -> Ch
         )
         .await?;
         ensure!(!said.contains("secret") && !said.contains("nonce") && !said.contains("dev.eyot"), "{said}");
+        Ok(())
+    })
+    .await
+}
+
+async fn k11_the_kernel_kills_a_command_before_the_guest_when_memory_is_short(engine: TestEngine) -> Check {
+    attacked(&engine, async |sandbox| {
+        for user in [None, Some("nobody")] {
+            let found =
+                crate::check::output_as(sandbox, user, "cat /proc/self/oom_score_adj /proc/1/oom_score_adj")
+                    .await;
+            let found = found?;
+            let scores: Vec<i32> = found.lines().filter_map(|line| line.parse().ok()).collect();
+            ensure!(
+                scores.len() == 2 && scores[0] > scores[1],
+                "a command of {user:?} and the guest: {found}"
+            );
+        }
         Ok(())
     })
     .await

@@ -3,33 +3,35 @@
 //!
 //! There is no TLS: beyond the own machine, put a proxy before it that has a certificate.
 
-mod guard;
-mod listen;
 mod sessions;
-mod token;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::{HeaderName, Method, header};
+use axum::http::HeaderName;
 use axum::middleware::from_fn_with_state;
 use eyot::{Error, Result};
+use prometheus_client::metrics::gauge::Gauge;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::session::Session;
 use super::{MAX_MESSAGE_BYTES, McpServer};
-use guard::Guard;
+use crate::http::cors::cors;
+use crate::http::guard::{self, Guard};
+use crate::http::limits::ServeLimits;
+use crate::http::listen::{self, Listener};
+use crate::http::token;
+pub(crate) use sessions::SessionLimits;
 use sessions::Sessions;
 
-pub use guard::{AllowedHost, AllowedOrigin};
-pub use token::Tokens;
+pub use crate::http::token::Tokens;
+pub use crate::http::{AllowedHost, AllowedOrigin};
 
-const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// Who may reach the server, and how long sessions last.
 #[derive(Debug, Clone)]
@@ -64,7 +66,7 @@ pub async fn serve_http(
 ) -> Result<()> {
     refuse_to_be_open(&listener, &options.tokens)?;
     let router = router(server, options, &stop);
-    listen::serve(listener, router, stop).await;
+    listen::serve(Listener::Tcp(listener), router, &ServeLimits::default(), Gauge::default(), stop).await;
     server.ended().await;
     Ok(())
 }
@@ -81,19 +83,8 @@ fn refuse_to_be_open(listener: &TcpListener, tokens: &Tokens) -> Result<()> {
 }
 
 fn router(server: &McpServer, options: HttpOptions, stop: &CancellationToken) -> Router {
-    let manager = Arc::new(session_manager());
-    let sessions = Sessions::new(Arc::clone(&manager), options.session_timeout, options.max_sessions);
-    // Ours comes first and says more; two lists would only differ.
-    let config = StreamableHttpServerConfig::default()
-        .disable_allowed_hosts()
-        .disable_allowed_origins()
-        .with_max_request_body_bytes(MAX_MESSAGE_BYTES)
-        .with_cancellation_token(stop.clone());
-    let server = server.clone();
-    let mcp = StreamableHttpService::new(move || Ok(Session::over_http(&server)), manager, config);
-    Router::new()
-        .route_service("/mcp", mcp)
-        .layer(from_fn_with_state(sessions, sessions::keep))
+    let HttpOptions { session_timeout: timeout, max_sessions: max, .. } = options;
+    service(server, SessionLimits { timeout, max, max_of_client: max }, stop)
         .layer(from_fn_with_state(Arc::new(options.tokens), token::require))
         .layer(cors(&options.allowed_origins))
         .layer(from_fn_with_state(
@@ -102,28 +93,24 @@ fn router(server: &McpServer, options: HttpOptions, stop: &CancellationToken) ->
         ))
 }
 
+/// MCP at every path that it is put at, for whom the layers above it let in as a [`token::Client`].
+pub(crate) fn service(server: &McpServer, limits: SessionLimits, stop: &CancellationToken) -> Router {
+    let manager = Arc::new(session_manager());
+    let sessions = Sessions::new(Arc::clone(&manager), limits);
+    // Ours comes first and says more; two lists would only differ.
+    let config = StreamableHttpServerConfig::default()
+        .disable_allowed_hosts()
+        .disable_allowed_origins()
+        .with_max_request_body_bytes(MAX_MESSAGE_BYTES)
+        .with_cancellation_token(stop.clone());
+    let server = server.clone();
+    let mcp = StreamableHttpService::new(move || Ok(Session::over_http(&server)), manager, config);
+    Router::new().route_service("/mcp", mcp).layer(from_fn_with_state(sessions, sessions::keep))
+}
+
 /// Ours end sessions that nobody uses: rmcp's timeout would end one in the middle of a long call.
 fn session_manager() -> LocalSessionManager {
     let mut manager = LocalSessionManager::default();
     manager.session_config.keep_alive = None;
     manager
-}
-
-fn cors(origins: &[AllowedOrigin]) -> CorsLayer {
-    let origins = origins.to_vec();
-    let allowed = move |origin: &axum::http::HeaderValue, _: &axum::http::request::Parts| {
-        guard::is_listed(origin, &origins)
-    };
-    CorsLayer::new()
-        .allow_origin(AllowOrigin::predicate(allowed))
-        .allow_methods([Method::GET, Method::POST, Method::DELETE])
-        .allow_headers([
-            header::AUTHORIZATION,
-            header::CONTENT_TYPE,
-            header::ACCEPT,
-            SESSION_ID,
-            HeaderName::from_static("mcp-protocol-version"),
-            HeaderName::from_static("last-event-id"),
-        ])
-        .expose_headers([SESSION_ID])
 }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::call::Call;
-use super::pools::SessionPool;
+use super::pools::{CallersPool, SessionPool};
 use super::{MAX_CALLS, McpServer};
 
 const INSTRUCTIONS: &str = "The tools act inside sandboxes: private Linux machines that cannot touch the host. A \
@@ -112,8 +112,11 @@ impl ServerHandler for Session {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        let end = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<SessionEnd>());
-        if let Some(end) = end {
+        let came_with = context.extensions.get::<Parts>().map(|parts| &parts.extensions);
+        if let Some(pool) = came_with.and_then(|extensions| extensions.get::<CallersPool>()) {
+            self.pool.is_of(pool);
+        }
+        if let Some(end) = came_with.and_then(|extensions| extensions.get::<SessionEnd>()) {
             // A second `initialize` changes nothing: the session is what the first one opened.
             self.end.get_or_init(|| end.clone());
         }

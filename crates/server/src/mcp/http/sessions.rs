@@ -21,12 +21,23 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::SESSION_ID;
-use super::token::Client;
+use crate::http::token::Client;
 use crate::mcp::MAX_MESSAGE_BYTES;
 use crate::mcp::session::SessionEnd;
 
 /// How long a client may take to send a message.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long sessions last, and how many there may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SessionLimits {
+    /// One that nobody uses ends after this long.
+    pub timeout: Duration,
+    /// At once, of all clients.
+    pub max: usize,
+    /// At once, of one client.
+    pub max_of_client: usize,
+}
 
 /// The sessions there are.
 #[derive(Clone)]
@@ -35,6 +46,7 @@ pub(super) struct Sessions(Arc<Inner>);
 struct Inner {
     manager: Arc<LocalSessionManager>,
     timeout: Duration,
+    max_of_client: usize,
     places: Arc<Semaphore>,
     open: Mutex<HashMap<String, Arc<Open>>>,
 }
@@ -49,9 +61,10 @@ struct Open {
 }
 
 impl Sessions {
-    pub(super) fn new(manager: Arc<LocalSessionManager>, timeout: Duration, max: usize) -> Self {
+    pub(super) fn new(manager: Arc<LocalSessionManager>, limits: SessionLimits) -> Self {
+        let SessionLimits { timeout, max, max_of_client } = limits;
         let places = Arc::new(Semaphore::new(max));
-        Self(Arc::new(Inner { manager, timeout, places, open: Mutex::default() }))
+        Self(Arc::new(Inner { manager, timeout, max_of_client, places, open: Mutex::default() }))
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<String, Arc<Open>>> {
@@ -59,8 +72,8 @@ impl Sessions {
     }
 
     /// The session of this id, if this client opened it.
-    fn of(&self, id: &str, client: Client) -> Option<Arc<Open>> {
-        self.open().get(id).filter(|open| open.client == client).cloned()
+    fn of(&self, id: &str, client: &Client) -> Option<Arc<Open>> {
+        self.open().get(id).filter(|open| open.client == *client).cloned()
     }
 
     /// Notes a session that was opened, and closes it when it is over.
@@ -113,7 +126,7 @@ impl Drop for Use {
 
 /// Passes on requests for a session that is the client's own, and those that may open one.
 pub(super) async fn keep(State(sessions): State<Sessions>, request: Request, next: Next) -> Response {
-    let Some(client) = request.extensions().get::<Client>().copied() else {
+    let Some(client) = request.extensions().get::<Client>().cloned() else {
         return StatusCode::UNAUTHORIZED.into_response();
     };
     let request = match with_message(request).await {
@@ -121,7 +134,7 @@ pub(super) async fn keep(State(sessions): State<Sessions>, request: Request, nex
         Err(refused) => return Err::<(), _>(refused).into_response(),
     };
     match session_id(request.headers()) {
-        Some(id) => match sessions.of(&id, client) {
+        Some(id) => match sessions.of(&id, &client) {
             Some(open) => use_it(open, request, next).await,
             None => (StatusCode::NOT_FOUND, "Not Found: there is no such session\n").into_response(),
         },
@@ -146,9 +159,11 @@ async fn use_it(open: Arc<Open>, request: Request, next: Next) -> Response {
 }
 
 async fn open_one(sessions: &Sessions, client: Client, mut request: Request, next: Next) -> Response {
+    if sessions.open().values().filter(|open| open.client == client).count() >= sessions.0.max_of_client {
+        return too_many();
+    }
     let Ok(place) = Arc::clone(&sessions.0.places).try_acquire_owned() else {
-        return (StatusCode::SERVICE_UNAVAILABLE, "there are too many sessions; try again later\n")
-            .into_response();
+        return too_many();
     };
     let end = SessionEnd(CancellationToken::new());
     request.extensions_mut().insert(end.clone());
@@ -158,6 +173,10 @@ async fn open_one(sessions: &Sessions, client: Client, mut request: Request, nex
         sessions.note(&id, Arc::new(open));
     }
     response
+}
+
+fn too_many() -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, "there are too many sessions; try again later\n").into_response()
 }
 
 fn session_id(headers: &HeaderMap) -> Option<String> {

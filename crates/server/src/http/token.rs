@@ -58,7 +58,7 @@ impl Tokens {
         let mut client = None;
         for (index, known) in self.hashes.iter().enumerate() {
             if bool::from(known.ct_eq(&shown)) {
-                client = Some(Client(index));
+                client = Some(Client::Token(index));
             }
         }
         client
@@ -75,12 +75,19 @@ fn hash(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
-/// Whoever has shown a token: its place among them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Client(usize);
+/// Whoever is let in, as far as sessions tell clients apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Client {
+    /// By a token: its place among them.
+    Token(usize),
+    /// By an API key: its id.
+    Key(String),
+    /// Anybody is.
+    Anybody,
+}
 
 /// Passes on what comes with a token, without the token, so that no log can show it.
-pub(super) async fn require(State(tokens): State<Arc<Tokens>>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn require(State(tokens): State<Arc<Tokens>>, mut request: Request, next: Next) -> Response {
     let shown = shown(request.headers());
     let Some(client) = shown.and_then(|token| tokens.client(token)) else {
         return unauthorized(shown.is_some());
@@ -90,7 +97,8 @@ pub(super) async fn require(State(tokens): State<Arc<Tokens>>, mut request: Requ
     next.run(request).await
 }
 
-fn shown(headers: &HeaderMap) -> Option<&str> {
+/// The one bearer token that comes with a request.
+pub(crate) fn shown(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (value, None) = (values.next()?, values.next()) else { return None };
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
@@ -121,8 +129,8 @@ mod tests {
     #[test]
     fn each_token_is_a_client_of_its_own_and_anything_else_is_nobody() {
         let tokens = Tokens::new(&["first-token-of-two", "other-token-of-two"]).unwrap();
-        assert_eq!(tokens.client("first-token-of-two"), Some(Client(0)));
-        assert_eq!(tokens.client("other-token-of-two"), Some(Client(1)));
+        assert_eq!(tokens.client("first-token-of-two"), Some(Client::Token(0)));
+        assert_eq!(tokens.client("other-token-of-two"), Some(Client::Token(1)));
         for wrong in ["", "first-token-of-tw", "first-token-of-two ", "FIRST-TOKEN-OF-TWO"] {
             assert_eq!(tokens.client(wrong), None, "{wrong}");
         }

@@ -8,9 +8,13 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::uri::{Authority, Uri};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use eyot::{Error, ErrorKind};
+
+use super::own_page::{self, OwnPage};
+use crate::problem::Refusal;
 
 /// A name by which clients may call the server: `example.com`, or `example.com:8443` for that port alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +65,13 @@ impl FromStr for AllowedOrigin {
     }
 }
 
+impl AllowedHost {
+    /// Without its port.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+}
+
 impl fmt::Display for AllowedHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.host)?;
@@ -69,28 +80,40 @@ impl fmt::Display for AllowedHost {
 }
 
 /// `[::1]` and `::1`, `Example.com.` and `example.com` are the same.
-fn normal(host: &str) -> String {
+pub(crate) fn normal(host: &str) -> String {
     host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.').to_ascii_lowercase()
 }
 
 /// Whether an `Origin` header is on the list.
-pub(super) fn is_listed(origin: &HeaderValue, origins: &[AllowedOrigin]) -> bool {
+pub(crate) fn is_listed(origin: &HeaderValue, origins: &[AllowedOrigin]) -> bool {
     let origin = origin.to_str().ok().and_then(|text| AllowedOrigin::from_str(text).ok());
     origin.is_some_and(|origin| origins.contains(&origin))
 }
 
 /// The lists.
-pub(super) struct Guard {
+pub(crate) struct Guard {
     hosts: Vec<AllowedHost>,
     origins: Vec<AllowedOrigin>,
+    /// The server has a page of its own.
+    has_page: bool,
 }
 
 impl Guard {
-    pub(super) fn new(hosts: Vec<AllowedHost>, origins: Vec<AllowedOrigin>) -> Self {
-        Self { hosts, origins }
+    pub(crate) fn new(hosts: Vec<AllowedHost>, origins: Vec<AllowedOrigin>) -> Self {
+        Self { hosts, origins, has_page: false }
+    }
+
+    /// The same, letting the server's own page in too, or not.
+    pub(crate) fn with_page(self, has_page: bool) -> Self {
+        Self { has_page, ..self }
     }
 
     fn objection(&self, uri: &Uri, headers: &HeaderMap) -> Option<&'static str> {
+        self.objection_to_host(uri, headers).or_else(|| self.objection_to_origin(headers))
+    }
+
+    /// What is wrong with the name by which we are called.
+    pub(crate) fn objection_to_host(&self, uri: &Uri, headers: &HeaderMap) -> Option<&'static str> {
         let hosts = headers.get_all(header::HOST);
         let named: Vec<_> =
             hosts.iter().map(|host| host.to_str().ok().and_then(|text| text.parse().ok())).collect();
@@ -102,8 +125,13 @@ impl Guard {
         if !self.admits(host) || !line_is_fine {
             return Some("the `Host` is not one of this server's names; `--allow-host NAME` adds one");
         }
+        None
+    }
+
+    fn objection_to_origin(&self, headers: &HeaderMap) -> Option<&'static str> {
         let mut origins = headers.get_all(header::ORIGIN).iter();
-        match origins.all(|origin| is_listed(origin, &self.origins)) {
+        let is_own = self.has_page && own_page::asks(headers);
+        match is_own || origins.all(|origin| is_listed(origin, &self.origins)) {
             true => None,
             false => Some("the `Origin` is not allowed to use this server; `--allow-origin ORIGIN` adds one"),
         }
@@ -121,14 +149,27 @@ impl Guard {
 }
 
 /// Passes on what no web page has sent, or one that is let in.
-pub(super) async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
+    if guard.has_page && own_page::asks(request.headers()) {
+        request.extensions_mut().insert(OwnPage);
+    }
     match guard.objection(request.uri(), request.headers()) {
         None => next.run(request).await,
-        Some(objection) => {
-            tracing::warn!(objection, "a request is refused");
-            (StatusCode::FORBIDDEN, format!("Forbidden: {objection}\n")).into_response()
-        }
+        Some(objection) => refused(objection),
     }
+}
+
+/// Passes on what calls the server by one of its names, whoever's page asks.
+pub(crate) async fn check_host(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+    match guard.objection_to_host(request.uri(), request.headers()) {
+        None => next.run(request).await,
+        Some(objection) => refused(objection),
+    }
+}
+
+fn refused(objection: &'static str) -> Response {
+    tracing::warn!(objection, "a request is refused");
+    Refusal::from(Error::new(ErrorKind::Permission, objection)).into_response()
 }
 
 #[cfg(test)]

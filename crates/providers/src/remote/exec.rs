@@ -1,0 +1,258 @@
+//! A command over a WebSocket; see the server's `exec_socket` for what goes over it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use eyot::wire::{ExecBody, STDERR, STDIN_WINDOW, STDOUT, SocketControl, SocketEvent};
+use eyot::{
+    Command, Error, ErrorKind, ExecRequest, Execution, ExecutionControl, ExecutionEvent, ExecutionInput,
+    ExitStatus, Outcome, PtySize, Result, Signal,
+};
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::http::{Server, Socket, Target, meant};
+
+/// How much of standard input goes in one message, in bytes.
+const PIECE_BYTES: usize = 64 * 1024;
+/// What ended a tree that was killed.
+const SIGKILL: i32 = 9;
+
+/// Runs a command.
+pub(super) async fn exec(server: &Server, target: &Target, request: ExecRequest) -> Result<Execution> {
+    let wants_input = request.stdin;
+    let mut query = Vec::new();
+    if let Some(beneath) = &request.cwd.beneath {
+        query.push(("beneath", beneath.as_str()));
+    }
+    let url = server.url(&["v1", "sandboxes", &target.id, "exec", "socket"], &query)?;
+    let mut socket = server.socket(target, url).await?;
+    let body = serde_json::to_string(&body(&request))
+        .map_err(|error| Error::new(ErrorKind::Internal, "write a command down").with_source(error))?;
+    socket.send(Message::Text(body.into())).await.map_err(|error| broken(error, target))?;
+    let (sink, mut source) = socket.split();
+    started(target, &mut source).await?;
+    let (messages, queue) = mpsc::unbounded_channel();
+    let over = CancellationToken::new();
+    tokio::spawn(send_all(sink, queue, over.clone()));
+    let window = Arc::new(Semaphore::new(STDIN_WINDOW));
+    let control = Arc::new(Control { messages: messages.clone(), over: over.clone() });
+    let input = wants_input.then(|| Input { messages, window: Arc::clone(&window), over: over.clone() });
+    let state = Reading { source, target: target.clone(), window, is_over: false, _over: over.drop_guard() };
+    Ok(Execution {
+        events: futures_util::stream::unfold(state, next).boxed(),
+        input: input.map(|input| Box::new(input) as Box<dyn ExecutionInput>),
+        control,
+    })
+}
+
+fn body(request: &ExecRequest) -> ExecBody {
+    let (command, argv) = match &request.command {
+        Command::Shell(line) => (Some(line.clone()), None),
+        Command::Argv(argv) => (None, Some(argv.clone())),
+    };
+    ExecBody {
+        command,
+        argv,
+        cwd: Some(request.cwd.path.to_string()),
+        env: request.env.clone(),
+        user: request.user.clone(),
+        // The handle on this side has the deadline, and keeps what is kept.
+        timeout_ms: Some(u64::MAX),
+        max_output_bytes: Some(0),
+        stdin: None,
+        stdin_base64: None,
+        stdin_follows: request.stdin,
+        pty: request.pty,
+    }
+}
+
+fn broken(error: impl std::error::Error + Send + Sync + 'static, target: &Target) -> Error {
+    let message = format!("the connection to sandbox `{}` broke", target.name);
+    Error::new(ErrorKind::Unavailable, message).with_source(error)
+}
+
+fn silent(target: &Target) -> Error {
+    let message = format!("the server closed the connection to sandbox `{}`", target.name);
+    Error::new(ErrorKind::Unavailable, message)
+}
+
+/// Waits until the command runs, or can't.
+async fn started(target: &Target, source: &mut SplitStream<Socket>) -> Result<()> {
+    loop {
+        match source.next().await {
+            Some(Ok(Message::Text(text))) => match event(&text)? {
+                SocketEvent::Started => return Ok(()),
+                SocketEvent::Problem(problem) => return Err(meant(target, problem)),
+                other => return Err(unexpected(&other)),
+            },
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+            Some(Ok(_)) | None => return Err(silent(target)),
+            Some(Err(error)) => return Err(broken(error, target)),
+        }
+    }
+}
+
+fn event(text: &str) -> Result<SocketEvent> {
+    serde_json::from_str(text).map_err(|error| {
+        Error::new(ErrorKind::Unavailable, "the server's message can't be read").with_source(error)
+    })
+}
+
+fn unexpected(event: &SocketEvent) -> Error {
+    Error::new(ErrorKind::Unavailable, format!("the server says {event:?} where that can't be"))
+}
+
+/// Sends what is queued until whoever reads the events is gone.
+async fn send_all(
+    mut sink: SplitSink<Socket, Message>,
+    mut queue: mpsc::UnboundedReceiver<Message>,
+    over: CancellationToken,
+) {
+    let sending = async {
+        while let Some(message) = queue.recv().await {
+            if sink.send(message).await.is_err() {
+                return;
+            }
+        }
+        std::future::pending().await
+    };
+    tokio::select! {
+        () = sending => {}
+        () = over.cancelled() => {}
+    }
+    if let Err(error) = sink.close().await {
+        tracing::trace!(%error, "a connection was closed by its other end");
+    }
+}
+
+struct Reading {
+    source: SplitStream<Socket>,
+    target: Target,
+    window: Arc<Semaphore>,
+    is_over: bool,
+    _over: DropGuard,
+}
+
+async fn next(mut reading: Reading) -> Option<(Result<ExecutionEvent>, Reading)> {
+    if reading.is_over {
+        return None;
+    }
+    let event = loop {
+        match reading.source.next().await {
+            Some(Ok(Message::Binary(bytes))) => match output(bytes) {
+                Some(event) => break Ok(event),
+                None => continue,
+            },
+            Some(Ok(Message::Text(text))) => match event(&text) {
+                Ok(SocketEvent::Credit(bytes)) => reading.window.add_permits(bytes),
+                Ok(SocketEvent::Refused(problem)) => {
+                    tracing::debug!(reason = problem.reason, "a signal or a size was refused");
+                }
+                Ok(SocketEvent::End(answer)) => break Ok(ExecutionEvent::Exit(status(answer.outcome))),
+                Ok(SocketEvent::Problem(problem)) => break Err(meant(&reading.target, problem)),
+                Ok(other) => break Err(unexpected(&other)),
+                Err(error) => break Err(error),
+            },
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+            Some(Ok(Message::Close(_))) | None => break Err(silent(&reading.target)),
+            Some(Err(error)) => break Err(broken(error, &reading.target)),
+        }
+    };
+    reading.is_over = matches!(event, Err(_) | Ok(ExecutionEvent::Exit(_)));
+    Some((event, reading))
+}
+
+fn output(mut bytes: Bytes) -> Option<ExecutionEvent> {
+    let stream = *bytes.first()?;
+    let piece = bytes.split_off(1);
+    match stream {
+        STDOUT => Some(ExecutionEvent::Stdout(piece)),
+        STDERR => Some(ExecutionEvent::Stderr(piece)),
+        _ => None,
+    }
+}
+
+fn status(outcome: Outcome) -> ExitStatus {
+    match outcome {
+        Outcome::Exited(code) => ExitStatus::Exited(code),
+        Outcome::Signaled(signal) => ExitStatus::Signaled(signal),
+        Outcome::OutOfMemory => ExitStatus::OutOfMemory,
+        // By us, or by the server's own deadline.
+        Outcome::TimedOut | Outcome::Cancelled => ExitStatus::Signaled(SIGKILL),
+    }
+}
+
+/// A command's standard input.
+struct Input {
+    messages: mpsc::UnboundedSender<Message>,
+    window: Arc<Semaphore>,
+    over: CancellationToken,
+}
+
+#[async_trait]
+impl ExecutionInput for Input {
+    async fn write(&mut self, mut bytes: Bytes) -> Result<()> {
+        let gone = || Error::new(ErrorKind::Unavailable, "the command does not read any more");
+        while !bytes.is_empty() {
+            let piece = bytes.split_to(bytes.len().min(PIECE_BYTES));
+            let count = u32::try_from(piece.len()).map_err(|_| gone())?;
+            let permits = tokio::select! {
+                permits = self.window.acquire_many(count) => permits.map_err(|_| gone())?,
+                () = self.over.cancelled() => return Err(gone()),
+            };
+            // The server gives them back.
+            permits.forget();
+            self.messages.send(Message::Binary(piece)).map_err(|_| gone())?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        // End of file; a command that has ended needs none.
+        if self.messages.send(Message::Binary(Bytes::new())).is_err() {
+            tracing::trace!("a command ended before its input");
+        }
+    }
+}
+
+/// A command's control.
+struct Control {
+    messages: mpsc::UnboundedSender<Message>,
+    over: CancellationToken,
+}
+
+impl Control {
+    fn send(&self, control: SocketControl) -> Result<()> {
+        let text = serde_json::to_string(&control)
+            .map_err(|error| Error::new(ErrorKind::Internal, "write a control down").with_source(error))?;
+        let ended = || Error::new(ErrorKind::NotFound, "the command does not run");
+        match self.over.is_cancelled() {
+            true => Err(ended()),
+            false => self.messages.send(Message::Text(text.into())).map_err(|_| ended()),
+        }
+    }
+}
+
+#[async_trait]
+impl ExecutionControl for Control {
+    async fn kill(&self) -> Result<()> {
+        // Killing what has ended is fine.
+        drop(self.send(SocketControl::Kill));
+        Ok(())
+    }
+
+    async fn signal(&self, Signal(number): Signal) -> Result<()> {
+        self.send(SocketControl::Signal(number))
+    }
+
+    async fn resize(&self, size: PtySize) -> Result<()> {
+        self.send(SocketControl::Resize(size))
+    }
+}

@@ -1,0 +1,263 @@
+//! Requests to a server, and what its refusals mean.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use eyot::wire::{LIFE, Problem};
+use eyot::{Error, ErrorKind, Result, SandboxOperationUnsupported};
+use futures_util::{Stream, StreamExt};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Error as SocketError;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue, header};
+
+use super::options::{RemoteAddress, RemoteOptions};
+use super::tls;
+
+/// What is asked of a server about one sandbox: which, and in which life.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    /// Its id.
+    pub id: String,
+    /// Its name, for sentences.
+    pub name: String,
+    /// The life of the handle.
+    pub life: String,
+}
+
+/// A server.
+#[derive(Clone)]
+pub(super) struct Server {
+    options: RemoteOptions,
+    client: reqwest::Client,
+    base: Url,
+    /// What WebSockets to `https` are opened with.
+    tls: Option<Arc<ClientConfig>>,
+}
+
+/// Any stream that a WebSocket can be spoken over.
+pub(super) trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
+
+pub(super) type Socket = WebSocketStream<Box<dyn Connection>>;
+
+impl Server {
+    pub fn new(options: RemoteOptions) -> Result<Self> {
+        let builder = reqwest::Client::builder().no_proxy();
+        let (builder, base) = match &options.address {
+            RemoteAddress::Http(url) => (builder, url.clone()),
+            // The name is for the header alone.
+            RemoteAddress::Unix(path) => (builder.unix_socket(path.as_path()), localhost()?),
+        };
+        let tls = match base.scheme() {
+            "https" => Some(tls::config(options.ca_certificate.as_deref())?),
+            _ => None,
+        };
+        let builder = match &tls {
+            Some(tls) => builder.tls_backend_preconfigured(ClientConfig::clone(tls)),
+            None => builder,
+        };
+        let client = builder.build().map_err(|error| {
+            Error::new(ErrorKind::Internal, "prepare requests to the server").with_source(error)
+        })?;
+        Ok(Self { options, client, base, tls })
+    }
+
+    /// The pool that requests name.
+    pub fn pool(&self) -> Option<&str> {
+        self.options.pool.as_deref()
+    }
+
+    /// A path below the address, its segments escaped.
+    pub fn url(&self, segments: &[&str], query: &[(&str, &str)]) -> Result<Url> {
+        let mut url = self.base.clone();
+        url.path_segments_mut()
+            .map_err(|()| Error::new(ErrorKind::Internal, "the server's address has no paths"))?
+            .clear()
+            .extend(segments);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        Ok(url)
+    }
+
+    /// A request with the key.
+    pub fn request(&self, method: Method, url: Url) -> RequestBuilder {
+        let request = self.client.request(method, url);
+        match &self.options.key {
+            Some(key) => request.bearer_auth(key),
+            None => request,
+        }
+    }
+
+    /// Sends a request about the server, or about a sandbox that is not at hand.
+    pub async fn ask(&self, request: RequestBuilder) -> Result<Response> {
+        let response = request.send().await.map_err(|error| self.unreachable(error))?;
+        match response.status().is_success() {
+            true => Ok(response),
+            false => Err(whole(refusal(response).await)),
+        }
+    }
+
+    /// Sends a request about a sandbox.
+    pub async fn ask_about(&self, target: &Target, request: RequestBuilder) -> Result<Response> {
+        let request = request.header(LIFE, &target.life);
+        let response = request.send().await.map_err(|error| self.unreachable(error))?;
+        match response.status().is_success() {
+            true => Ok(response),
+            false => Err(meant(target, refusal(response).await)),
+        }
+    }
+
+    /// The JSON of an answer.
+    pub async fn json<T: DeserializeOwned>(&self, response: Response) -> Result<T> {
+        let bytes = response.bytes().await.map_err(|error| self.unreachable(error))?;
+        serde_json::from_slice(&bytes).map_err(|error| {
+            Error::new(ErrorKind::Unavailable, "the server's answer can't be read").with_source(error)
+        })
+    }
+
+    /// The bytes of an answer, as they come.
+    pub fn bytes(&self, response: Response) -> impl Stream<Item = Result<Bytes>> + Send + 'static {
+        response.bytes_stream().map(|bytes| {
+            bytes.map_err(|error| {
+                Error::new(ErrorKind::Unavailable, "the server's answer broke off").with_source(error)
+            })
+        })
+    }
+
+    /// Opens a WebSocket.
+    pub async fn socket(&self, target: &Target, url: Url) -> Result<Socket> {
+        let mut request = url.as_str().replacen("http", "ws", 1).into_client_request().map_err(|error| {
+            Error::new(ErrorKind::Internal, "prepare a request to the server").with_source(error)
+        })?;
+        let headers = request.headers_mut();
+        let value = |text: &str| {
+            HeaderValue::from_str(text).map_err(|_| Error::invalid("key", "has what no header can carry"))
+        };
+        headers.insert(HeaderName::from_static(LIFE), value(&target.life)?);
+        if let Some(key) = &self.options.key {
+            headers.insert(header::AUTHORIZATION, value(&format!("Bearer {key}"))?);
+        }
+        let stream = self.connect().await?;
+        match tokio_tungstenite::client_async(request, stream).await {
+            Ok((socket, _)) => Ok(socket),
+            Err(SocketError::Http(response)) => {
+                let body = response.body().as_deref().unwrap_or_default();
+                Err(meant(target, problem(response.status().as_u16(), body)))
+            }
+            Err(error) => Err(self.unreachable(error)),
+        }
+    }
+
+    async fn connect(&self) -> Result<Box<dyn Connection>> {
+        match &self.options.address {
+            RemoteAddress::Unix(path) => {
+                Ok(Box::new(UnixStream::connect(path).await.map_err(|error| self.unreachable(error))?))
+            }
+            RemoteAddress::Http(url) => {
+                let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+                let address = (host, url.port_or_known_default().unwrap_or(80));
+                let stream = TcpStream::connect(address).await.map_err(|error| self.unreachable(error))?;
+                stream.set_nodelay(true).map_err(|error| self.unreachable(error))?;
+                let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
+                let name = ServerName::try_from(host.to_owned()).map_err(|error| self.unreachable(error))?;
+                let connector = TlsConnector::from(Arc::clone(tls));
+                let stream =
+                    connector.connect(name, stream).await.map_err(|error| self.unreachable(error))?;
+                Ok(Box::new(stream))
+            }
+        }
+    }
+
+    fn unreachable(&self, error: impl std::error::Error + Send + Sync + 'static) -> Error {
+        let place = match &self.options.address {
+            RemoteAddress::Http(url) => url.as_str().trim_end_matches('/').to_owned(),
+            RemoteAddress::Unix(path) => format!("unix:{}", path.display()),
+        };
+        let (sentence, hint) = match tls::failure(&error) {
+            Some(reason) => (
+                format!("the server at {place} can't be trusted: {reason}"),
+                "EYOT_CA_CERT names a PEM file with the certificates that the server's may come from",
+            ),
+            None => (format!("the server at {place} does not answer"), "start one: eyot serve"),
+        };
+        Error::new(ErrorKind::Unavailable, sentence).with_hint(hint).with_source(error)
+    }
+}
+
+fn localhost() -> Result<Url> {
+    Url::parse("http://localhost/")
+        .map_err(|error| Error::new(ErrorKind::Internal, "name this host").with_source(error))
+}
+
+async fn refusal(response: Response) -> Problem {
+    let status = response.status();
+    let body = response.bytes().await.unwrap_or_default();
+    problem(status.as_u16(), &body)
+}
+
+/// The problem in a body; what is none came from something in between.
+fn problem(status: u16, body: &[u8]) -> Problem {
+    serde_json::from_slice(body).unwrap_or_else(|_| {
+        let kind = match status {
+            401 | 403 => ErrorKind::Permission,
+            404 => ErrorKind::NotFound,
+            _ => ErrorKind::Unavailable,
+        };
+        let title = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+        let detail = format!("the server answered {status} {}", title.unwrap_or_default());
+        Problem {
+            problem_type: "about:blank".to_owned(),
+            title: title.unwrap_or_default().to_owned(),
+            status,
+            reason: detail.clone(),
+            detail,
+            kind: kind.to_string(),
+            hint: None,
+            field: None,
+            sleeping: false,
+            no_sandbox: false,
+            unsupported: None,
+        }
+    })
+}
+
+/// A problem whose sentence nobody adds to.
+pub(super) fn whole(problem: Problem) -> Error {
+    if problem.sleeping {
+        return Error::sleeping(problem.reason.split('`').nth(1).unwrap_or_default());
+    }
+    let detail = problem.detail.clone();
+    of_kind(problem, detail)
+}
+
+/// A problem of a call on a sandbox, whose handle says what was to be done.
+pub(super) fn meant(target: &Target, problem: Problem) -> Error {
+    match () {
+        () if problem.no_sandbox => Error::destroyed(&target.name),
+        () if problem.sleeping => Error::sleeping(&target.name),
+        () => {
+            let reason = problem.reason.clone();
+            of_kind(problem, reason)
+        }
+    }
+}
+
+fn of_kind(problem: Problem, sentence: String) -> Error {
+    if let Some(unsupported) = problem.unsupported {
+        let options: Vec<&str> = unsupported.options.iter().map(String::as_str).collect();
+        return SandboxOperationUnsupported::new(&unsupported.operation, &unsupported.provider, &options)
+            .into();
+    }
+    let kind = ErrorKind::from_name(&problem.kind).unwrap_or(ErrorKind::Unavailable);
+    let error = Error::new(kind, sentence);
+    problem.hint.into_iter().fold(error, Error::with_hint)
+}

@@ -1,0 +1,151 @@
+//! A pool of a server as a provider.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use eyot::wire::{CapabilitiesAnswer, CreateSandbox, PreviewAnswer, PreviewBody, SandboxAnswer, SandboxList};
+use eyot::{
+    Capabilities, Created, Error, ErrorKind, Isolation, Manifest, Result, SandboxInfo, SandboxProvider,
+    ValidSpec,
+};
+use reqwest::Method;
+
+use super::driver::RemoteDriver;
+use super::http::Server;
+use super::options::RemoteOptions;
+
+/// How many sandboxes are asked for at once.
+const PAGE: &str = "1000";
+
+/// A pool of another Eyot server.
+pub struct RemoteProvider {
+    server: Server,
+    name: String,
+    capabilities: Capabilities,
+}
+
+impl RemoteProvider {
+    /// Asks the server what it can do. `unavailable` if none answers there, `permission` if the key is wrong.
+    pub async fn open(options: RemoteOptions) -> Result<Arc<Self>> {
+        let server = Server::new(options)?;
+        let told = capabilities(&server).await?;
+        let capabilities = Capabilities::new(told.capabilities);
+        Ok(Arc::new(Self { server, name: told.provider, capabilities }))
+    }
+
+    /// Lets somebody see a port of a sandbox as a web page of the server's; the sandbox is not woken for that. `not_found`: there
+    /// is no such sandbox; `invalid`: the port is 0, or the time is none that may be asked for.
+    pub async fn preview(&self, id_or_name: &str, port: u16, who: &PreviewBody) -> Result<PreviewAnswer> {
+        let query: Vec<(&str, &str)> = self.server.pool().map(|pool| ("pool", pool)).into_iter().collect();
+        let port = port.to_string();
+        let url = self.server.url(&["v1", "sandboxes", id_or_name, "ports", &port, "preview"], &query)?;
+        let body = serde_json::to_vec(who)
+            .map_err(|error| Error::new(ErrorKind::Internal, "write a request down").with_source(error))?;
+        let request =
+            self.server.request(Method::POST, url).header("content-type", "application/json").body(body);
+        self.server.json(self.server.ask(request).await?).await
+    }
+
+    fn created(&self, answer: SandboxAnswer) -> Created {
+        let info = answer.info();
+        let driver = RemoteDriver::new(self.server.clone(), &info, self.capabilities.clone());
+        Created { info, driver: Arc::new(driver), keeper: None }
+    }
+
+    /// Asks something of one sandbox, by id or name.
+    async fn of_one(&self, method: Method, id_or_name: &str, what: &[&str]) -> Result<reqwest::Response> {
+        let mut query = vec![("show_env", "true")];
+        query.extend(self.server.pool().map(|pool| ("pool", pool)));
+        let path: Vec<&str> =
+            ["v1", "sandboxes", id_or_name].into_iter().chain(what.iter().copied()).collect();
+        let url = self.server.url(&path, &query)?;
+        self.server.ask(self.server.request(method, url)).await.map_err(|error| match error.is_sleeping() {
+            true => Error::sleeping(id_or_name),
+            false => error,
+        })
+    }
+}
+
+async fn capabilities(server: &Server) -> Result<CapabilitiesAnswer> {
+    let url = server.url(&["v1", "capabilities"], &[])?;
+    server.json(server.ask(server.request(Method::GET, url)).await?).await
+}
+
+#[async_trait]
+impl SandboxProvider for RemoteProvider {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn isolation(&self) -> Result<Isolation> {
+        Ok(capabilities(&self.server).await?.isolation)
+    }
+
+    async fn create(&self, spec: &ValidSpec) -> Result<Created> {
+        let asked = spec.asked();
+        // The handle on this side puts the manifest's files in; its variables go with every command.
+        let manifest = Manifest { env: asked.manifest.env.clone(), ..Manifest::default() };
+        let body = eyot::SandboxSpec {
+            id: Some(spec.id().clone()),
+            name: Some(spec.name().clone()),
+            manifest,
+            ..asked
+        };
+        let body =
+            CreateSandbox { pool: self.server.pool().map(str::to_owned), spec: body, get_or_create: false };
+        let body = serde_json::to_vec(&body)
+            .map_err(|error| Error::new(ErrorKind::Internal, "write a spec down").with_source(error))?;
+        let request = self
+            .server
+            .request(Method::POST, self.server.url(&["v1", "sandboxes"], &[("show_env", "true")])?);
+        let request = request.header("content-type", "application/json").body(body);
+        let answer: SandboxAnswer = self.server.json(self.server.ask(request).await?).await?;
+        Ok(self.created(answer))
+    }
+
+    async fn open(&self, id_or_name: &str) -> Result<Created> {
+        let response = self.of_one(Method::POST, id_or_name, &["open"]).await?;
+        Ok(self.created(self.server.json(response).await?))
+    }
+
+    async fn list(&self) -> Result<Vec<SandboxInfo>> {
+        let mut infos = Vec::new();
+        let mut cursor = None;
+        loop {
+            let mut query = vec![("limit", PAGE)];
+            query.extend(self.server.pool().map(|pool| ("pool", pool)));
+            query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
+            let url = self.server.url(&["v1", "sandboxes"], &query)?;
+            let response = self.server.ask(self.server.request(Method::GET, url)).await?;
+            let SandboxList { sandboxes, next_cursor } = self.server.json(response).await?;
+            infos.extend(sandboxes.into_iter().map(SandboxAnswer::info));
+            match next_cursor {
+                Some(next) => cursor = Some(next),
+                None => return Ok(infos),
+            }
+        }
+    }
+
+    async fn info(&self, id_or_name: &str) -> Result<SandboxInfo> {
+        let response = self.of_one(Method::GET, id_or_name, &[]).await?;
+        let answer: SandboxAnswer = self.server.json(response).await?;
+        Ok(answer.info())
+    }
+
+    async fn remove(&self, id_or_name: &str) -> Result<()> {
+        self.of_one(Method::DELETE, id_or_name, &[]).await.map(drop)
+    }
+
+    async fn sleep(&self, id_or_name: &str) -> Result<()> {
+        self.of_one(Method::POST, id_or_name, &["sleep"]).await.map(drop)
+    }
+
+    async fn wake(&self, id_or_name: &str) -> Result<Created> {
+        let response = self.of_one(Method::POST, id_or_name, &["wake"]).await?;
+        Ok(self.created(self.server.json(response).await?))
+    }
+}

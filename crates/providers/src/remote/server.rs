@@ -1,0 +1,62 @@
+//! A server itself: its pools, the tools that act in them, and what happened to their sandboxes.
+
+mod events;
+mod pools;
+mod tools;
+
+use std::sync::Arc;
+
+use eyot::{Error, ErrorKind, Result, SandboxName};
+use reqwest::{Method, RequestBuilder};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::http::Server;
+use super::options::RemoteOptions;
+use super::provider::RemoteProvider;
+
+/// An Eyot server. Clones are the same.
+#[derive(Clone)]
+pub struct RemoteServer {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    options: RemoteOptions,
+    server: Server,
+}
+
+impl RemoteServer {
+    /// The server at this address. It is not asked anything yet.
+    pub fn new(options: RemoteOptions) -> Result<Self> {
+        let server = Server::new(options.clone())?;
+        Ok(Self { inner: Arc::new(Inner { options, server }) })
+    }
+
+    /// The sandboxes of one of its pools; `None`: of the key's own, or of the one that the options name.
+    ///
+    /// # Errors
+    /// As [`RemoteProvider::open`].
+    pub async fn provider(&self, pool: Option<&SandboxName>) -> Result<Arc<RemoteProvider>> {
+        let named = pool.map(ToString::to_string).or_else(|| self.inner.options.pool.clone());
+        RemoteProvider::open(RemoteOptions { pool: named, ..self.inner.options.clone() }).await
+    }
+
+    fn server(&self) -> &Server {
+        &self.inner.server
+    }
+
+    fn request(&self, method: Method, path: &[&str], query: &[(&str, &str)]) -> Result<RequestBuilder> {
+        Ok(self.server().request(method, self.server().url(path, query)?))
+    }
+
+    async fn answer<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T> {
+        self.server().json(self.server().ask(request).await?).await
+    }
+}
+
+fn with_json(request: RequestBuilder, body: &impl Serialize) -> Result<RequestBuilder> {
+    let body = serde_json::to_vec(body)
+        .map_err(|error| Error::new(ErrorKind::Internal, "write a request down").with_source(error))?;
+    Ok(request.header("content-type", "application/json").body(body))
+}

@@ -1,0 +1,40 @@
+//! The tools of a server, called as a model calls them.
+
+use eyot::tools::{ToolContent, ToolOutput, Toolset};
+use eyot::wire::ToolAnswer;
+use eyot::{Result, SandboxName};
+use reqwest::Method;
+use serde_json::Value;
+
+use super::{RemoteServer, with_json};
+
+impl RemoteServer {
+    /// Calls a tool of a set in a pool. What the tool fails with is in the answer; an error is the request's.
+    pub async fn call(
+        &self,
+        pool: &SandboxName,
+        set: &str,
+        tool: &str,
+        arguments: Value,
+    ) -> Result<ToolOutput> {
+        let request =
+            self.request(Method::POST, &["v1", "toolsets", set, tool], &[("pool", pool.as_str())])?;
+        let answer: ToolAnswer = self.answer(with_json(request, &arguments)?).await?;
+        let ToolAnswer { content, structured, is_error } = answer;
+        Ok(ToolOutput { content: content.into_iter().map(ToolContent::Text).collect(), structured, is_error })
+    }
+
+    /// The tools of a set, as they are declared here, answered by the server in this pool. A call that is dropped is
+    /// cancelled there.
+    pub fn tools(&self, pool: &SandboxName, set: &Toolset) -> Result<Toolset> {
+        let tools = set.tools().iter().map(|tool| {
+            let (server, pool) = (self.clone(), pool.clone());
+            let (set, name) = (set.name().to_owned(), tool.name().to_owned());
+            tool.clone().answered_by(move |_, arguments| {
+                let (server, pool, set, name) = (server.clone(), pool.clone(), set.clone(), name.clone());
+                async move { server.call(&pool, &set, &name, arguments).await }
+            })
+        });
+        Toolset::new(set.name(), tools)
+    }
+}

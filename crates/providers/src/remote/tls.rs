@@ -1,0 +1,74 @@
+//! TLS to a server: whose certificates are trusted, for plain requests and WebSockets alike.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use eyot::{Error, ErrorKind, Result};
+use rustls_platform_verifier::BuilderVerifierExt;
+use tokio_rustls::rustls::client::WantsClientCert;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::{self, ClientConfig, ConfigBuilder, RootCertStore};
+
+/// How a server's certificate is checked: against those of this file, else against those that the system trusts.
+pub(super) fn config(ca_certificate: Option<&Path>) -> Result<Arc<ClientConfig>> {
+    let builder = match ca_certificate {
+        Some(file) => builder()?.with_root_certificates(roots(file)?),
+        None => of_system()?,
+    };
+    let mut config = builder.with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// What TLS failed with, if it is that.
+pub(super) fn failure<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a rustls::Error> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        // Its `source` is that of what it wraps, not what it wraps.
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        next = match wrapped {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        };
+    }
+    None
+}
+
+fn builder() -> Result<ConfigBuilder<ClientConfig, rustls::WantsVerifier>> {
+    ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(failed)
+}
+
+fn of_system() -> Result<ConfigBuilder<ClientConfig, WantsClientCert>> {
+    builder()?.with_platform_verifier().map_err(failed)
+}
+
+fn failed(error: rustls::Error) -> Error {
+    Error::new(ErrorKind::Unavailable, format!("prepare TLS to the server: {error}"))
+        .with_hint("name a PEM file with the certificates to trust: EYOT_CA_CERT")
+        .with_source(error)
+}
+
+fn roots(file: &Path) -> Result<RootCertStore> {
+    let wrong = |reason: String| {
+        Error::invalid("EYOT_CA_CERT", format!("names `{}`: {reason}", file.display()))
+            .with_hint("name a PEM file with the certificates that the server's may come from")
+    };
+    let mut roots = RootCertStore::empty();
+    let certificates = CertificateDer::pem_file_iter(file).map_err(|error| wrong(error.to_string()))?;
+    for certificate in certificates {
+        let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
+        roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
+    }
+    match roots.is_empty() {
+        true => Err(wrong("it has no `-----BEGIN CERTIFICATE-----`".to_owned())),
+        false => Ok(roots),
+    }
+}

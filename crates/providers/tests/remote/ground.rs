@@ -1,0 +1,52 @@
+//! A server on loopback over native sandboxes, and a client of it.
+
+use std::sync::Arc;
+
+use eyot::{Engine, PoolOptions, SandboxName, SandboxProvider};
+use eyot_native::{NativeOptions, NativeProvider};
+use eyot_providers::remote::{RemoteOptions, RemoteProvider};
+use eyot_server::api::{Access, Api, Listener, ServeOptions, serve};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+/// A server that lives as long as the tests, in a runtime of its own.
+pub struct Ground {
+    provider: Arc<RemoteProvider>,
+    _server: Runtime,
+    _state: tempfile::TempDir,
+}
+
+impl Ground {
+    pub fn new() -> Self {
+        let state = tempfile::tempdir().expect("a folder for the state");
+        let folder = state.path().join("state");
+        let server = Runtime::new().expect("a runtime");
+        let provider = server.block_on(async {
+            let native =
+                NativeProvider::new(NativeOptions { state: folder.clone(), ..NativeOptions::default() })
+                    .expect("a provider");
+            let engine = Engine::open(native, &folder).await.expect("an engine");
+            let api = Api::new(engine, Access::Keys, |name| PoolOptions { name, ..PoolOptions::default() });
+            // The suite opens a private network to see that it can be.
+            let api = api.opening_private_networks();
+            let pool = SandboxName::parse("conformance").expect("a name");
+            let key = api.keys().create(pool.clone(), vec![pool]).await.expect("a key");
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            let address = format!("http://{}", listener.local_addr().expect("an address"));
+            tokio::spawn(async move {
+                let options = ServeOptions::default();
+                let served = serve(&api, Listener::Tcp(listener), options, CancellationToken::new()).await;
+                assert!(served.is_ok(), "{served:?}");
+            });
+            let address = address.parse().expect("an address");
+            let options = RemoteOptions { address, ca_certificate: None, key: Some(key.secret), pool: None };
+            RemoteProvider::open(options).await.expect("a server that answers")
+        });
+        Self { provider, _server: server, _state: state }
+    }
+
+    pub fn provider(&self) -> Arc<dyn SandboxProvider> {
+        self.provider.clone()
+    }
+}

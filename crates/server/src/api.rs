@@ -1,0 +1,254 @@
+//! The HTTP API under `/v1`: sandboxes of pools, what runs in them and what lies in them, for whoever has a key.
+//!
+//! A handler maps a route to one call of the library and stops; what is wrong with a request is a problem (RFC 9457). The
+//! document of the API (OpenAPI 3.1) is made from the handlers themselves.
+
+mod about;
+mod access;
+mod coded;
+mod egress;
+mod events;
+mod events_stream;
+mod exec;
+mod exec_socket;
+mod exec_stream;
+mod extract;
+mod files;
+mod host_reach;
+mod kept;
+pub(crate) mod keys;
+mod mcp;
+mod metrics;
+mod pools;
+mod ports;
+mod previews;
+mod processes;
+pub(crate) mod random;
+mod rates;
+mod sandboxes;
+mod search;
+mod session;
+mod sessions;
+mod small_bodies;
+mod state;
+mod stopping;
+mod streamed;
+mod terminals;
+mod tools;
+mod turns;
+mod watch;
+
+use std::sync::Arc;
+
+use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::get;
+use axum::{Extension, Router};
+use eyot::wire::Problem;
+use eyot::{Error, ErrorKind, Result};
+use tokio_util::sync::CancellationToken;
+use utoipa::openapi::OpenApi as Document;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::{Modify, OpenApi};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use utoipa_swagger_ui::{Config, SwaggerUi};
+
+use crate::http::cors::cors;
+use crate::http::guard::{self, Guard};
+pub use crate::http::limits::ServeLimits;
+use crate::http::listen;
+pub use crate::http::listen::Listener;
+pub use crate::http::{AllowedHost, AllowedOrigin, Certificate};
+use crate::preview::{self, Previews};
+pub use crate::preview::{PreviewDomain, PreviewLimits};
+
+use crate::problem::Refusal;
+pub use access::Access;
+pub(crate) use session::is_sessions;
+use stopping::Stopping;
+
+pub use keys::{Keys, NewKey};
+pub use state::Api;
+
+/// Where the page about the API is.
+const PAGE: &str = "/docs";
+/// Where its document is.
+const DOCUMENT: &str = "/v1/openapi.json";
+
+#[derive(OpenApi)]
+#[openapi(info(title = "Eyot", description = "Computers for AI agents, over HTTP."), security(("key" = [])),
+    components(schemas(Problem)), modifiers(&KeyScheme))]
+struct Described;
+
+/// A key is a bearer token.
+struct KeyScheme;
+
+impl Modify for KeyScheme {
+    fn modify(&self, document: &mut Document) {
+        let scheme = Http::builder()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("`eyot keys create NAME` makes one."));
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("key", SecurityScheme::Http(scheme.build()));
+    }
+}
+
+/// What needs a key.
+fn protected() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(sandboxes::create, sandboxes::list))
+        .routes(routes!(sandboxes::get, sandboxes::patch, sandboxes::destroy))
+        .routes(routes!(sandboxes::open))
+        .routes(routes!(sandboxes::wake))
+        .routes(routes!(sandboxes::sleep))
+        .routes(routes!(sandboxes::usage))
+        .routes(routes!(sandboxes::capabilities))
+        .routes(routes!(exec::exec))
+        .routes(routes!(exec_stream::exec_stream))
+        .routes(routes!(exec_stream::exec_again, exec_stream::exec_end))
+        .routes(routes!(files::read, files::write, files::remove))
+        .routes(routes!(files::stat))
+        .routes(routes!(files::exists))
+        .routes(routes!(files::list))
+        .routes(routes!(files::mkdir))
+        .routes(routes!(files::rename))
+        .routes(routes!(files::tree_out, files::tree_in))
+        .routes(routes!(search::glob))
+        .routes(routes!(search::grep))
+        .routes(routes!(watch::watch))
+        .routes(routes!(processes::start, processes::list))
+        .routes(routes!(processes::live))
+        .routes(routes!(processes::wait))
+        .routes(routes!(processes::logs))
+        .routes(routes!(processes::signal))
+        .routes(routes!(egress::rules, egress::set_rules))
+        .routes(routes!(egress::decisions))
+        .routes(routes!(ports::published))
+        .routes(routes!(ports::connect))
+        .routes(routes!(previews::open, previews::close))
+        .routes(routes!(pools::list))
+        .routes(routes!(pools::get, pools::close))
+        .routes(routes!(pools::transfer))
+        .routes(routes!(pools::make))
+        .routes(routes!(events::list))
+        .routes(routes!(tools::declare))
+        .routes(routes!(tools::call))
+        .routes(routes!(tools::call_pool))
+        .routes(routes!(metrics::metrics))
+        .routes(routes!(terminals::open, terminals::list))
+        .routes(routes!(terminals::end))
+        .route("/v1/sandboxes/{sandbox}/exec/socket", get(exec_socket::exec_socket))
+        .route("/v1/sandboxes/{sandbox}/terminals/{terminal}/socket", get(terminals::attach))
+}
+
+/// What needs none.
+fn open() -> OpenApiRouter<Api> {
+    OpenApiRouter::with_openapi(Described::openapi())
+        .routes(routes!(about::health))
+        .routes(routes!(about::version))
+        .routes(routes!(about::document))
+        .routes(routes!(session::who, session::sign_in, session::sign_out))
+}
+
+/// The API's document, OpenAPI 3.1.
+pub fn document() -> Document {
+    let mut document = open().merge(protected()).into_openapi();
+    for item in document.paths.paths.values_mut() {
+        let operations =
+            [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch, &mut item.head];
+        for operation in operations.into_iter().flatten() {
+            // Two handlers of one name are of different tags.
+            let tag = operation.tags.iter().flatten().next().cloned().unwrap_or_default();
+            operation.operation_id = operation.operation_id.take().map(|id| format!("{tag}_{id}"));
+        }
+    }
+    document
+}
+
+/// The API as routes.
+pub fn router(api: &Api) -> Router {
+    let protected = Router::from(protected())
+        .route_layer(from_fn_with_state(api.clone(), small_bodies::read_first))
+        .route_layer(from_fn(coded::refuse))
+        .route_layer(from_fn_with_state(api.clone(), access::require))
+        .layer(DefaultBodyLimit::max(api.limits().max_json_bytes));
+    Router::from(open())
+        .merge(page())
+        .merge(protected)
+        .fallback(nowhere)
+        .method_not_allowed_fallback(not_so)
+        .with_state(api.clone())
+}
+
+/// The document, readable, at `/docs/`.
+fn page() -> Router<Api> {
+    let config = Config::from(DOCUMENT)
+        .persist_authorization(false)
+        .doc_expansion("none")
+        .filter(true)
+        .validator_url("none");
+    SwaggerUi::new(PAGE).config(config).into()
+}
+
+async fn nowhere() -> Refusal {
+    Error::new(ErrorKind::NotFound, "there is nothing at this path").into()
+}
+
+async fn not_so() -> Refusal {
+    Refusal::of_status(StatusCode::METHOD_NOT_ALLOWED, "this path has no such method")
+}
+
+/// Serves the API and MCP on this listener until `stop` is cancelled; answers that are under way may end.
+pub async fn serve(
+    api: &Api,
+    listener: Listener,
+    options: ServeOptions,
+    stop: CancellationToken,
+) -> Result<()> {
+    let mcp = mcp::server()?;
+    let guard = Guard::new(options.allowed_hosts, options.allowed_origins.clone());
+    let guard = Arc::new(guard.with_page(options.page));
+    let (domains, limits) = (options.preview_domains, options.preview_limits);
+    let previews = Previews::new(api.clone(), Arc::clone(&guard), domains, limits, options.page);
+    let router = router(api)
+        .merge(mcp::router(api, &mcp, &stop))
+        .layer(from_fn_with_state(api.clone(), metrics::measure))
+        .layer(cors(&options.allowed_origins))
+        .layer(from_fn_with_state(Arc::clone(&guard), guard::check));
+    let router = match options.page {
+        // There is nothing of anybody in its files, and browsers name the page as the origin of its own scripts.
+        true => router.merge(crate::page::router().layer(from_fn_with_state(guard, guard::check_host))),
+        false => router,
+    };
+    let router = router
+        .layer(from_fn_with_state(Arc::new(previews), preview::divert))
+        .layer(Extension(Stopping(stop.clone())));
+    listen::serve(listener, router, api.limits(), api.metrics().connections(), stop).await;
+    mcp.ended().await;
+    Ok(())
+}
+
+/// By which names clients may call the server, beside loopback's, and which web pages may use it.
+#[derive(Debug, Clone)]
+pub struct ServeOptions {
+    /// Names.
+    pub allowed_hosts: Vec<AllowedHost>,
+    /// Pages; without any, none may.
+    pub allowed_origins: Vec<AllowedOrigin>,
+    /// Domains whose names `{port}-{id}.DOMAIN` all lead here, beside `localhost`; the first is told in URLs of previews.
+    pub preview_domains: Vec<PreviewDomain>,
+    /// How long and how many previews may be.
+    pub preview_limits: PreviewLimits,
+    /// There is a page at `/`, as by default. Previews below a path are then shown by browsers as of no origin: they keep no
+    /// cookies and no storage, and load nothing that asks for a token. Those on hosts of their own are not touched.
+    pub page: bool,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        let (allowed_hosts, allowed_origins, preview_domains, preview_limits) = Default::default();
+        Self { allowed_hosts, allowed_origins, preview_domains, preview_limits, page: true }
+    }
+}

@@ -1,0 +1,160 @@
+//! Who asks: the holder of the key that comes with a request, or anybody where the server was told so.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use eyot::store::KeyRow;
+use eyot::{Error, ErrorKind, SandboxName};
+
+use super::session;
+use super::state::Api;
+use crate::http::Peer;
+use crate::http::held::held;
+use crate::http::own_page::OwnPage;
+use crate::http::token::Client;
+use crate::problem::Refusal;
+
+/// Who is let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Whoever shows a key.
+    Keys,
+    /// Whoever reaches the server, to every pool. For loopback, and sockets that only their owner can open.
+    Anybody,
+}
+
+/// Who asks.
+#[derive(Debug, Clone)]
+pub(super) struct Caller(Option<Arc<KeyRow>>);
+
+impl Caller {
+    /// The id of the caller's key.
+    fn key_id(&self) -> Option<&str> {
+        self.0.as_ref().map(|key| key.id.as_str())
+    }
+
+    /// Whether the caller may use this pool.
+    pub fn opens(&self, pool: &SandboxName) -> bool {
+        self.0.as_ref().is_none_or(|key| key.opens(pool))
+    }
+
+    /// Who it is, as far as sessions tell clients apart.
+    pub fn client(&self) -> Client {
+        self.0.as_ref().map_or(Client::Anybody, |key| Client::Key(key.id.clone()))
+    }
+
+    /// The pools that the caller may use; `None`: all.
+    pub fn pools(&self) -> Option<&[SandboxName]> {
+        self.0.as_ref().map(|key| key.pools.as_slice())
+    }
+
+    /// The pool that is named, or the caller's own. One that it may not use is not there.
+    pub fn pool(&self, named: Option<&str>) -> Result<SandboxName, Refusal> {
+        let pool = match (named, &self.0) {
+            (Some(named), _) => SandboxName::parse(named).map_err(|error| error.context("choose a pool"))?,
+            (None, Some(key)) => key.pools.first().cloned().ok_or_else(|| no_pool("default"))?,
+            (None, None) => SandboxName::parse(eyot::DEFAULT_SANDBOX)?,
+        };
+        match self.opens(&pool) {
+            true => Ok(pool),
+            false => Err(no_pool(pool.as_str())),
+        }
+    }
+}
+
+fn no_pool(name: &str) -> Refusal {
+    Error::new(ErrorKind::NotFound, format!("there is no pool `{name}`")).into()
+}
+
+/// Passes on what comes with a key, when it is the key's turn: without the key, so that no log can show it.
+pub(super) async fn require(State(api): State<Api>, mut request: Request, next: Next) -> Response {
+    let is_own_page = request.extensions().get::<OwnPage>().is_some();
+    let caller = match api.access() {
+        Access::Anybody if is_a_pages(request.headers()) && !is_own_page => return not_for_pages(),
+        Access::Anybody => Caller(None),
+        Access::Keys => match holder(&api, request.headers(), is_own_page).await {
+            Ok(key) => Caller(Some(Arc::new(key))),
+            Err(refused) => {
+                let peer = request.extensions().get::<Peer>().copied();
+                return or_later(&api, peer, refused);
+            }
+        },
+    };
+    if let Err(wait) = api.rates().begin(caller.key_id()) {
+        api.metrics().refused("rate_of_key");
+        return wait.of_key();
+    }
+    let Some(turn) = api.turns().take(caller.key_id()) else {
+        api.metrics().refused("requests_of_key");
+        return api.turns().refusal();
+    };
+    request.headers_mut().remove(header::AUTHORIZATION);
+    request.headers_mut().remove(header::COOKIE);
+    request.extensions_mut().insert(caller);
+    request.extensions_mut().insert(turn.clone());
+    held(next.run(request).await, turn)
+}
+
+/// What somebody without a right key is told; from an address that asks in this way too often, that it has to wait. The look-up
+/// came before: nobody is kept out by what others from their address have shown, and a guess at 256 bits needs no limit.
+pub(super) fn or_later(api: &Api, peer: Option<Peer>, refused: Response) -> Response {
+    if refused.status() != StatusCode::UNAUTHORIZED {
+        return refused;
+    }
+    match api.rates().begin_stranger(peer.unwrap_or(Peer::Socket)) {
+        Ok(()) => refused,
+        Err(wait) => {
+            api.metrics().refused("rate_of_wrong_keys");
+            wait.of_stranger()
+        }
+    }
+}
+
+/// Whether a web page has a browser ask without saying which page it is. A page of a preview below a path is of the server's own
+/// origin, and then browsers name none; where nobody shows a key, that alone would let a sandbox's page in.
+pub(super) fn is_a_pages(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site");
+    site.is_some_and(|site| site != "none") && !headers.contains_key(header::ORIGIN)
+}
+
+fn not_for_pages() -> Response {
+    let reason = "a web page asks for this, by its `Sec-Fetch-Site`, and no key is needed here";
+    Refusal::from(Error::new(ErrorKind::Permission, reason)).into_response()
+}
+
+async fn holder(api: &Api, headers: &HeaderMap, is_own_page: bool) -> Result<KeyRow, Response> {
+    let Some(shown) = crate::http::token::shown(headers) else {
+        if session::is_shown(headers) && !headers.contains_key(header::AUTHORIZATION) {
+            return signed_in(api, headers, is_own_page).await;
+        }
+        return Err(unauthorized("send the key as `Authorization: Bearer KEY`"));
+    };
+    match api.keys().holder(shown).await {
+        Ok(Some(key)) => Ok(key),
+        Ok(None) => Err(unauthorized("the key is wrong, or was revoked")),
+        Err(error) => Err(Refusal::from(error).into_response()),
+    }
+}
+
+/// Who signed in at the page. Its cookie is worth nothing unless the page itself asks.
+async fn signed_in(api: &Api, headers: &HeaderMap, is_own_page: bool) -> Result<KeyRow, Response> {
+    if !is_own_page {
+        let reason = "a session is the page's of this server alone, and it is not the page that asks";
+        return Err(Refusal::from(Error::new(ErrorKind::Permission, reason)).into_response());
+    }
+    match session::holder(api, headers).await {
+        Ok(Some(key)) => Ok(key),
+        Ok(None) => Err(unauthorized("the session has ended, or its key was revoked: sign in again")),
+        Err(error) => Err(Refusal::from(error).into_response()),
+    }
+}
+
+fn unauthorized(sentence: &'static str) -> Response {
+    let mut response = Refusal::unauthorized(sentence).into_response();
+    let challenge = HeaderValue::from_static("Bearer realm=\"eyot\"");
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    response
+}

@@ -1,0 +1,58 @@
+//! The network `egress` of a sandbox: its rules, and what was decided by them.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use eyot::EgressRules;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::events_stream::events;
+use super::extract::{Chosen, JsonBody, Params, TheSandbox, Where};
+use super::host_reach;
+use super::state::Api;
+use crate::problem::{Problems, Refusal};
+
+/// Says which rules hold now.
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/egress", tag = "network", params(TheSandbox, Where),
+    responses((status = 200, body = Object), Problems))]
+pub(super) async fn rules(Chosen(sandbox): Chosen) -> Result<Json<EgressRules>, Refusal> {
+    Ok(Json(sandbox.egress_rules().await?))
+}
+
+/// Replaces the rules. Connections that they do not allow are closed.
+#[utoipa::path(put, path = "/v1/sandboxes/{sandbox}/egress", tag = "network", params(TheSandbox, Where), request_body = Object,
+    responses((status = 204), Problems))]
+pub(super) async fn set_rules(
+    State(api): State<Api>,
+    Chosen(sandbox): Chosen,
+    JsonBody(rules): JsonBody<EgressRules>,
+) -> Result<StatusCode, Refusal> {
+    host_reach::refuse_rules(&api, &rules)?;
+    sandbox.set_egress_rules(&rules).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Which decisions.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Decisions {
+    /// So many of those that are remembered, at most 1,000; by default all.
+    last: Option<usize>,
+    /// And what comes.
+    #[serde(default)]
+    follow: bool,
+}
+
+/// Tells what was decided about attempts to leave, oldest first: events `decision`.
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/egress/decisions", tag = "network", params(TheSandbox, Where, Decisions),
+    responses((status = 200, description = "What was decided", content_type = "text/event-stream"),
+        Problems))]
+pub(super) async fn decisions(
+    Chosen(sandbox): Chosen,
+    Params(Decisions { last, follow }): Params<Decisions>,
+) -> Result<impl IntoResponse, Refusal> {
+    let decisions = sandbox.egress_decisions(last.unwrap_or(usize::MAX), follow).await?;
+    Ok(events("decision", decisions, |_| None))
+}

@@ -1,0 +1,81 @@
+//! What happened to the sandboxes of the pools that a key opens.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use eyot::events::{Event, EventLog};
+use eyot::{Error, ErrorKind, SandboxName};
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::IntoParams;
+
+use super::access::Caller;
+use super::events_stream::events;
+use super::extract::{LastEventId, Params};
+use super::state::Api;
+use super::stopping::Stopping;
+use crate::problem::{Problems, Refusal};
+
+/// The most events that are read at once.
+const BATCH: usize = 1000;
+
+/// Which events.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Which {
+    /// Only of this pool; by default of all that the key opens.
+    pool: Option<String>,
+    /// From this number on; by default from the first that is kept. A `Last-Event-ID` header says the one before.
+    from_seq: Option<u64>,
+    /// And what comes.
+    #[serde(default)]
+    follow: bool,
+}
+
+/// Tells what happened, oldest first: events `event`, each with its number as its id.
+#[utoipa::path(get, path = "/v1/events", tag = "events", params(Which),
+    responses((status = 200, description = "What happened", content_type = "text/event-stream"),
+        Problems))]
+pub(super) async fn list(
+    State(api): State<Api>,
+    Extension(stopping): Extension<Stopping>,
+    caller: Caller,
+    Params(asked): Params<Which>,
+    LastEventId(last_seen): LastEventId,
+) -> Result<impl IntoResponse, Refusal> {
+    let only = asked.pool.as_deref().map(|pool| caller.pool(Some(pool))).transpose()?;
+    let log = api.engine().events().cloned();
+    let log = log.ok_or_else(|| Error::new(ErrorKind::Unsupported, "this server records no events"))?;
+    let from_seq = last_seen.map(|seq| seq.saturating_add(1)).or(asked.from_seq).unwrap_or(1);
+    let all = if asked.follow { stopping.ends(log.follow(from_seq)).boxed() } else { kept(log, from_seq) };
+    let may_see = move |event: &Event| {
+        let pool = event.pool.as_deref().and_then(|pool| SandboxName::parse(pool).ok());
+        pool.is_some_and(|pool| caller.opens(&pool) && only.as_ref().is_none_or(|only| *only == pool))
+    };
+    let seen = all.filter(move |event| std::future::ready(event.as_ref().map_or(true, &may_see)));
+    Ok(events("event", seen, |event| Some(event.seq)))
+}
+
+/// Those that are there now.
+fn kept(log: Arc<EventLog>, from_seq: u64) -> BoxStream<'static, eyot::Result<Event>> {
+    let batches = futures_util::stream::unfold(Some((log, from_seq)), async |state| {
+        let (log, from_seq) = state?;
+        let reader = Arc::clone(&log);
+        let read = tokio::task::spawn_blocking(move || reader.read(from_seq, BATCH)).await;
+        let batch = read.unwrap_or_else(|error| {
+            Err(Error::new(ErrorKind::Internal, "read the event log").with_source(error))
+        });
+        let next = match &batch {
+            Ok(batch) if batch.len() == BATCH => batch.last().map(|last| (log, last.seq + 1)),
+            _ => None,
+        };
+        let items: Vec<eyot::Result<Event>> = match batch {
+            Ok(batch) => batch.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
+        };
+        Some((futures_util::stream::iter(items), next))
+    });
+    batches.flatten().boxed()
+}

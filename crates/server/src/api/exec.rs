@@ -1,0 +1,95 @@
+//! Commands whose result is one answer. A client that goes away takes its command with it.
+
+use axum::Json;
+use axum::extract::State;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use eyot::wire::{ExecAnswer, ExecBody};
+use eyot::{Command, Error, ExecOptions, ExecResult, FlatResult, Sandbox, Stdin};
+
+use super::extract::{Chosen, InPool, JsonBody, TheSandbox};
+use super::state::Api;
+use crate::problem::{Problems, Refusal};
+
+/// What to run in this sandbox, and how. No more is kept of its output than the server keeps of anybody's.
+pub(super) fn checked(api: &Api, sandbox: &Sandbox, body: ExecBody) -> Result<(Command, ExecOptions), Error> {
+    let most = api.limits().max_output_bytes;
+    let kept = body.max_output_bytes.or(sandbox.info().spec.limits.max_output_bytes);
+    let command = match (body.command, body.argv) {
+        (Some(line), None) => Command::Shell(line),
+        (None, Some(argv)) => Command::Argv(argv),
+        _ => return Err(Error::invalid("command", "or `argv` must be there, and not both")),
+    };
+    let stdin = match (body.stdin, body.stdin_base64) {
+        (None, None) => Stdin::Closed,
+        (Some(text), None) => Stdin::Bytes(text.into()),
+        (None, Some(text)) => Stdin::Bytes(
+            BASE64_STANDARD.decode(text).map_err(|error| Error::invalid("stdin_base64", error))?.into(),
+        ),
+        (Some(_), Some(_)) => {
+            return Err(Error::invalid("stdin", "and `stdin_base64` can't both be there"));
+        }
+    };
+    let options = ExecOptions {
+        cwd: body.cwd,
+        env: body.env,
+        user: body.user,
+        stdin,
+        timeout_ms: body.timeout_ms,
+        max_output_bytes: kept.map(|kept| kept.min(most)),
+        cancel: None,
+        pty: body.pty,
+    };
+    Ok((command, options))
+}
+
+/// What comes from the client while the command runs can't come by a plain request.
+pub(super) fn refuse_what_needs_a_socket(body: &ExecBody) -> Result<(), Error> {
+    let field = match body {
+        ExecBody { pty: Some(_), .. } => "pty",
+        ExecBody { stdin_follows: true, .. } => "stdin_follows",
+        _ => return Ok(()),
+    };
+    Err(Error::invalid(field, "needs a WebSocket: `/exec/socket`"))
+}
+
+/// A result as it goes over the wire.
+pub(super) fn answer(result: ExecResult) -> ExecAnswer {
+    let odd = |bytes: &Bytes| std::str::from_utf8(bytes).is_err().then(|| BASE64_STANDARD.encode(bytes));
+    let (stdout_base64, stderr_base64) = (odd(&result.stdout), odd(&result.stderr));
+    let flat = result.flatten();
+    let FlatResult { stdout, stderr, exit_code, duration_ms, timed_out, aborted, .. } = flat;
+    ExecAnswer {
+        outcome: result.outcome,
+        exit_code,
+        stdout,
+        stderr,
+        stdout_base64,
+        stderr_base64,
+        stdout_bytes: result.stdout_bytes,
+        stderr_bytes: result.stderr_bytes,
+        stdout_truncated: flat.stdout_truncated,
+        stderr_truncated: flat.stderr_truncated,
+        duration_ms,
+        timed_out,
+        aborted,
+        may_still_be_running: result.may_still_be_running,
+    }
+}
+
+/// Runs a command to its end. What it exits with is a result; a client that goes away ends it.
+#[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/exec", tag = "exec", request_body = ExecBody,
+    params(TheSandbox, InPool),
+    responses((status = 200, body = ExecAnswer), Problems))]
+pub(super) async fn exec(
+    State(api): State<Api>,
+    Chosen(sandbox): Chosen,
+    JsonBody(body): JsonBody<ExecBody>,
+) -> Result<Json<ExecAnswer>, Refusal> {
+    refuse_what_needs_a_socket(&body)?;
+    let (command, options) = checked(&api, &sandbox, body)?;
+    let result = sandbox.exec(command, options).await?;
+    api.metrics().exec_ended(&result);
+    Ok(Json(answer(result)))
+}

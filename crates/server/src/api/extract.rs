@@ -1,0 +1,204 @@
+//! What handlers take from a request: its JSON, its query, the sandbox that it names. What is wrong with them is a problem like
+//! any other.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use eyot::wire::LIFE;
+use eyot::{Error, ErrorKind, Sandbox, SandboxInfo, SandboxName, SandboxProvider};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+use utoipa::IntoParams;
+
+use super::access::Caller;
+use super::state::Api;
+use crate::problem::Refusal;
+
+/// A request's JSON body.
+pub(super) struct JsonBody<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<Api> for JsonBody<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Refusal> {
+        let limit_ms = api.limits().json_timeout_ms;
+        let read = timeout(Duration::from_millis(limit_ms), Bytes::from_request(request, api)).await;
+        let read = read.map_err(|_| Refusal::slow(limit_ms))?;
+        let most = api.limits().max_json_bytes;
+        let bytes = read.map_err(|rejection| match rejection.status().as_u16() {
+            413 => Refusal::from(
+                Error::new(ErrorKind::TooLarge, format!("read the request: its body may have {most} bytes"))
+                    .with_hint("whoever runs the server may allow more: `eyot serve --max-json-bytes`"),
+            ),
+            _ => Refusal::from(Error::new(
+                ErrorKind::Invalid,
+                format!("read the request: {}", rejection.body_text()),
+            )),
+        })?;
+        // Whatever may be left out may be left out altogether; and a list is no object, though serde would take it for one.
+        let bytes = if bytes.trim_ascii().is_empty() { Bytes::from_static(b"{}") } else { bytes };
+        if bytes.trim_ascii_start().first().is_some_and(|first| *first == b'[') {
+            return Err(Error::invalid("body", "must be a JSON object, not a list").into());
+        }
+        let mut json = serde_json::Deserializer::from_slice(&bytes);
+        let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+            let (path, reason) = (error.path().to_string(), error.inner().to_string());
+            let field = if path == "." { "body".to_owned() } else { path };
+            Refusal::from(Error::invalid(field, reason))
+        })?;
+        json.end().map_err(|error| Refusal::from(Error::invalid("body", error)))?;
+        Ok(Self(value))
+    }
+}
+
+/// A request's query.
+pub(super) struct Params<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequestParts<Api> for Params<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Refusal> {
+        let Query(value) = Query::try_from_uri(&parts.uri)
+            .map_err(|rejection| Refusal::from(Error::invalid("query", rejection.body_text())))?;
+        Ok(Self(value))
+    }
+}
+
+impl FromRequestParts<Api> for Caller {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Refusal> {
+        let missing = || Error::new(ErrorKind::Internal, "nobody has looked who asks");
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| missing().into())
+    }
+}
+
+/// The sandbox that a path names.
+#[derive(IntoParams)]
+#[into_params(names("sandbox"), parameter_in = Path)]
+pub(super) struct TheSandbox(
+    /// Its id, or its name in the pool.
+    #[allow(dead_code, reason = "it is read by its name, and stands here for the document")]
+    String,
+);
+
+/// The pool where a name is looked for.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct InPool {
+    /// The pool of a name; by default the key's own.
+    #[allow(dead_code, reason = "`Asked` reads it; it stands here for the document")]
+    pool: Option<String>,
+}
+
+/// The same, and whether secrets are to be told.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Asked {
+    /// The pool of a name; by default the key's own.
+    pool: Option<String>,
+    /// The answer has the values of variables, which may be secret.
+    show_env: Option<bool>,
+}
+
+/// Whether secrets are to be told.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ShowEnv {
+    /// The pool; by default the key's own. The body may name it instead.
+    pub pool: Option<String>,
+    /// The answer has the values of variables, which may be secret.
+    pub show_env: Option<bool>,
+}
+
+/// The same, and a directory that no path of the request leads out of.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Where {
+    /// The pool of a name; by default the key's own.
+    #[allow(dead_code, reason = "`Asked` reads it; it stands here for the document")]
+    pool: Option<String>,
+    /// A directory that no path of the request leads out of, by its text or by a symbolic link.
+    beneath: Option<String>,
+}
+
+/// Which sandbox a request names, before it is looked for.
+pub(super) struct Named {
+    pub caller: Caller,
+    pub pool: Option<String>,
+    pub sandbox: String,
+    /// Answers have the values of variables.
+    pub show_env: bool,
+}
+
+impl FromRequestParts<Api> for Named {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
+        let caller = Caller::from_request_parts(parts, api).await?;
+        let Params(Asked { pool, show_env }) = Params::from_request_parts(parts, api).await?;
+        let Path(mut path) = Path::<HashMap<String, String>>::from_request_parts(parts, api)
+            .await
+            .map_err(|rejection| Refusal::from(Error::invalid("path", rejection.body_text())))?;
+        let sandbox = path.remove("sandbox").unwrap_or_default();
+        Ok(Self { caller, pool, sandbox, show_env: show_env.unwrap_or(false) })
+    }
+}
+
+impl Named {
+    /// The pool where it is, if the caller may use that.
+    pub async fn pool(&self, api: &Api) -> Result<SandboxName, Refusal> {
+        api.pool_of(&self.caller, self.pool.as_deref(), &self.sandbox).await
+    }
+
+    /// What is known of it. It is not woken, and being looked at is no use.
+    pub async fn info(&self, api: &Api, pool: &SandboxName) -> Result<SandboxInfo, Refusal> {
+        api.pool(pool)?.info(&self.sandbox).await.map_err(|error| self.gone(error))
+    }
+
+    /// An error of what was done to it. One that is gone is as one that never was.
+    pub fn gone(&self, error: Error) -> Refusal {
+        match error.kind() {
+            ErrorKind::NotFound | ErrorKind::Destroyed => Refusal::no_sandbox(&self.sandbox),
+            _ => error.into(),
+        }
+    }
+}
+
+/// The sandbox that a request names, awake; held beneath a directory where the query asks for that.
+pub(super) struct Chosen(pub Sandbox);
+
+impl FromRequestParts<Api> for Chosen {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
+        let named = Named::from_request_parts(parts, api).await?;
+        let life = parts.headers.get(LIFE).and_then(|life| life.to_str().ok());
+        let sandbox = api.sandbox(&named.caller, named.pool.as_deref(), &named.sandbox, life).await?;
+        // Who holds on to a life has a handle of its own.
+        let sandbox = if life.is_some() { sandbox.bare() } else { sandbox };
+        let Params(Where { beneath, .. }) = Params::from_request_parts(parts, api).await?;
+        Ok(Self(match beneath {
+            Some(directory) => sandbox.beneath(&directory)?,
+            None => sandbox,
+        }))
+    }
+}
+
+/// What the header `Last-Event-ID` of a stream that is taken up again says: the number of the last event that came.
+pub(super) struct LastEventId(pub Option<u64>);
+
+impl<S: Sync> FromRequestParts<S> for LastEventId {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        let Some(id) = parts.headers.get("last-event-id") else { return Ok(Self(None)) };
+        let number = id.to_str().ok().and_then(|id| id.parse().ok());
+        let wrong = || Error::invalid("Last-Event-ID", "must be the id of an event, which is a number");
+        Ok(Self(Some(number.ok_or_else(wrong)?)))
+    }
+}

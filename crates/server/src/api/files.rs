@@ -1,0 +1,317 @@
+//! Files: read, written, described, listed, made, moved, removed; and whole trees as tar streams.
+
+use axum::Json;
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use eyot::wire::{Exists, Listing, Unpacked, Written};
+use eyot::{
+    ByteRange, ByteStream, CreateDirOptions, Error, ErrorKind, FileStat, RemoveOptions, TarInOptions,
+    WriteMode, WriteOptions,
+};
+use futures_util::{StreamExt, TryStreamExt};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::extract::{Chosen, Params, TheSandbox, Where};
+use crate::problem::{Problems, Refusal};
+
+/// Which file.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct OfPath {
+    /// Absolute, or relative to the sandbox's working directory.
+    path: String,
+}
+
+/// Which part of which file.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ReadFile {
+    /// Absolute, or relative to the sandbox's working directory.
+    path: String,
+    /// Where to begin, in bytes; by default 0. A `Range` header says the same.
+    offset: Option<u64>,
+    /// How many bytes at the most; by default all.
+    limit: Option<u64>,
+}
+
+/// Reads a file as it is.
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/files", tag = "files", params(TheSandbox, Where, ReadFile),
+    responses((status = 200, description = "The bytes", content_type = "application/octet-stream"),
+        (status = 206, description = "The bytes of the range", content_type = "application/octet-stream"),
+        Problems))]
+pub(super) async fn read(
+    Chosen(sandbox): Chosen,
+    Params(asked): Params<ReadFile>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let Some(range) = headers.get(header::RANGE) else {
+        let range = ByteRange { offset: asked.offset.unwrap_or(0), limit: asked.limit };
+        return Ok(octets(sandbox.read_stream(&asked.path, range).await?).into_response());
+    };
+    let size = sandbox.stat(&asked.path).await?.size.unwrap_or(0);
+    let Some((first, last)) = range.to_str().ok().and_then(|text| range_of(text, size)) else {
+        let all = HeaderValue::from_str(&format!("bytes */{size}")).unwrap_or(HeaderValue::from_static(""));
+        let unit = [(header::CONTENT_RANGE, all)];
+        return Ok((StatusCode::RANGE_NOT_SATISFIABLE, unit).into_response());
+    };
+    let range = ByteRange { offset: first, limit: Some(last - first + 1) };
+    let mut response = octets(sandbox.read_stream(&asked.path, range).await?).into_response();
+    *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+    if let Ok(value) = HeaderValue::from_str(&format!("bytes {first}-{last}/{size}")) {
+        response.headers_mut().insert(header::CONTENT_RANGE, value);
+    }
+    Ok(response)
+}
+
+/// The first and the last byte of a `Range` header with one range.
+fn range_of(text: &str, size: u64) -> Option<(u64, u64)> {
+    let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
+    let end = size.checked_sub(1)?;
+    let (first, last) = match (first.trim(), last.trim()) {
+        ("", suffix) => (size.saturating_sub(suffix.parse().ok().filter(|length| *length > 0)?), end),
+        (first, "") => (first.parse().ok()?, end),
+        (first, last) => (first.parse().ok()?, last.parse::<u64>().ok()?.min(end)),
+    };
+    (first <= last).then_some((first, last))
+}
+
+fn octets(stream: ByteStream) -> impl IntoResponse {
+    let kind = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
+        // Whatever a file holds, no browser shows it as a page of the server.
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    ];
+    (kind, Body::from_stream(stream))
+}
+
+/// How to write which file.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WriteFile {
+    /// Absolute, or relative to the sandbox's working directory.
+    path: String,
+    /// What becomes of a file that is there: `replace` (the default), `append`, `create_new`.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    mode: WriteMode,
+    /// Permission bits, as a decimal number; by default 420 (`0o644`).
+    permissions: Option<u32>,
+    /// Refused, with nothing changed, when the file would grow past this many bytes.
+    max_file_bytes: Option<u64>,
+}
+
+/// Writes a file from the request's body, making missing parent directories. A body that breaks off changes nothing.
+#[utoipa::path(put, path = "/v1/sandboxes/{sandbox}/files", tag = "files", params(TheSandbox, Where, WriteFile),
+    request_body(content_type = "application/octet-stream", description = "The bytes"),
+    responses((status = 200, body = Written), Problems))]
+pub(super) async fn write(
+    Chosen(sandbox): Chosen,
+    Params(asked): Params<WriteFile>,
+    body: Body,
+) -> Result<Json<Written>, Refusal> {
+    let WriteFile { path, mode, permissions, max_file_bytes } = asked;
+    let options = WriteOptions { mode, permissions, max_file_bytes };
+    let size = sandbox.write_stream(&path, content(body), options).await?;
+    Ok(Json(Written { size }))
+}
+
+fn content(body: Body) -> ByteStream {
+    let broken = |error: axum::Error| {
+        Error::new(ErrorKind::Cancelled, "the request's body broke off, or nothing of it came for too long")
+            .with_source(error)
+    };
+    body.into_data_stream().map_err(broken).boxed()
+}
+
+/// How to remove what.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct RemoveFile {
+    /// Absolute, or relative to the sandbox's working directory.
+    path: String,
+    /// Removes a directory and everything below it.
+    #[serde(default)]
+    recursive: bool,
+    /// A path that is missing is fine.
+    #[serde(default)]
+    force: bool,
+}
+
+/// Removes a file, a symbolic link (not its target), or with `recursive` a directory.
+#[utoipa::path(delete, path = "/v1/sandboxes/{sandbox}/files", tag = "files", params(TheSandbox, Where, RemoveFile),
+    responses((status = 204), Problems))]
+pub(super) async fn remove(
+    Chosen(sandbox): Chosen,
+    Params(asked): Params<RemoveFile>,
+) -> Result<StatusCode, Refusal> {
+    let RemoveFile { path, recursive, force } = asked;
+    sandbox.remove(&path, RemoveOptions { recursive, force }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Says what is known of a file.
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/stat", tag = "files", params(TheSandbox, Where, OfPath),
+    responses((status = 200, body = FileStat), Problems))]
+pub(super) async fn stat(
+    Chosen(sandbox): Chosen,
+    Params(OfPath { path }): Params<OfPath>,
+) -> Result<Json<FileStat>, Refusal> {
+    Ok(Json(sandbox.stat(&path).await?))
+}
+
+/// Says whether something is there. Missing, dangling and beneath a file are all `false`.
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/exists", tag = "files", params(TheSandbox, Where, OfPath),
+    responses((status = 200, body = Exists), Problems))]
+pub(super) async fn exists(
+    Chosen(sandbox): Chosen,
+    Params(OfPath { path }): Params<OfPath>,
+) -> Result<Json<Exists>, Refusal> {
+    Ok(Json(Exists { exists: sandbox.exists(&path).await? }))
+}
+
+/// The order of a listing.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Order {
+    #[default]
+    Name,
+    Directory,
+}
+
+/// Which directory to list, and how.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ListDirectory {
+    /// Absolute, or relative to the sandbox's working directory.
+    path: String,
+    /// `name` (the default), or `directory`: its own order, which is no order that anybody promises.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    order: Order,
+}
+
+/// Lists a directory, dot files included.
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/list", tag = "files", params(TheSandbox, Where, ListDirectory),
+    responses((status = 200, body = Listing), Problems))]
+pub(super) async fn list(
+    Chosen(sandbox): Chosen,
+    Params(ListDirectory { path, order }): Params<ListDirectory>,
+) -> Result<Json<Listing>, Refusal> {
+    let entries = match order {
+        Order::Name => sandbox.list(&path).await?,
+        Order::Directory => sandbox.list_in_its_order(&path).await?,
+    };
+    Ok(Json(Listing { entries }))
+}
+
+/// How to make which directory.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct MakeDirectory {
+    /// Absolute, or relative to the sandbox's working directory.
+    path: String,
+    /// Makes parents too, and accepts a directory that is there.
+    #[serde(default)]
+    recursive: bool,
+}
+
+/// Makes a directory.
+#[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/mkdir", tag = "files", params(TheSandbox, Where, MakeDirectory),
+    responses((status = 204), Problems))]
+pub(super) async fn mkdir(
+    Chosen(sandbox): Chosen,
+    Params(MakeDirectory { path, recursive }): Params<MakeDirectory>,
+) -> Result<StatusCode, Refusal> {
+    sandbox.create_dir(&path, CreateDirOptions { recursive }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What to move where.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Rename {
+    /// What to move.
+    from: String,
+    /// Its new path.
+    to: String,
+}
+
+/// Moves a file or a directory, replacing a file (or an empty directory) that is in the way.
+#[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/rename", tag = "files", params(TheSandbox, Where, Rename),
+    responses((status = 204), Problems))]
+pub(super) async fn rename(
+    Chosen(sandbox): Chosen,
+    Params(Rename { from, to }): Params<Rename>,
+) -> Result<StatusCode, Refusal> {
+    sandbox.rename(&from, &to).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Packs a file or a tree as tar; names begin with the last segment of the path.
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/tree", tag = "files", params(TheSandbox, Where, OfPath),
+    responses((status = 200, description = "The tar stream", content_type = "application/x-tar"),
+        Problems))]
+pub(super) async fn tree_out(
+    Chosen(sandbox): Chosen,
+    Params(OfPath { path }): Params<OfPath>,
+) -> Result<Response, Refusal> {
+    let tar = sandbox.tar_out(&path).await?;
+    let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/x-tar"))];
+    Ok((kind, Body::from_stream(tar)).into_response())
+}
+
+/// Where to unpack, and how much at the most.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Unpack {
+    /// A directory that is there.
+    path: String,
+    /// The most bytes of all files together; by default 4 GiB.
+    max_total_bytes: Option<u64>,
+    /// The most entries; by default 1,000,000.
+    max_entries: Option<u64>,
+}
+
+/// Unpacks a tar stream, the request's body, below a directory.
+#[utoipa::path(put, path = "/v1/sandboxes/{sandbox}/tree", tag = "files", params(TheSandbox, Where, Unpack),
+    request_body(content_type = "application/x-tar", description = "The tar stream"),
+    responses((status = 200, body = Unpacked), Problems))]
+pub(super) async fn tree_in(
+    Chosen(sandbox): Chosen,
+    Params(asked): Params<Unpack>,
+    body: Body,
+) -> Result<Json<Unpacked>, Refusal> {
+    let usual = TarInOptions::default();
+    let options = TarInOptions {
+        max_total_bytes: asked.max_total_bytes.unwrap_or(usual.max_total_bytes),
+        max_entries: asked.max_entries.unwrap_or(usual.max_entries),
+    };
+    let entries = sandbox.tar_in(&asked.path, content(body), options).await?;
+    Ok(Json(Unpacked { entries }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_range_is_read_as_rfc_9110_has_it() {
+        for (text, range) in [
+            ("bytes=0-0", Some((0, 0))),
+            ("bytes=2-", Some((2, 9))),
+            ("bytes=-3", Some((7, 9))),
+            ("bytes=-99", Some((0, 9))),
+            ("bytes=5-99", Some((5, 9))),
+            ("bytes=10-", None),
+            ("bytes=5-4", None),
+            ("bytes=-0", None),
+            ("bytes=0-1,3-4", None),
+            ("lines=0-1", None),
+        ] {
+            assert_eq!(range_of(text, 10), range, "{text}");
+        }
+        assert_eq!(range_of("bytes=0-", 0), None);
+    }
+}

@@ -1,0 +1,54 @@
+//! What reaches the server's host, or the network that it is in, is not for whoever asks by HTTP.
+
+use eyot::{EgressRules, Error, ErrorKind, NetworkMode, SandboxPool, SandboxSpec};
+
+use super::state::Api;
+use crate::problem::Refusal;
+
+/// Refuses a spec of a sandbox of this pool that would reach the host: its files, its network, the engine's networks and runtimes.
+pub(super) fn refuse_spec(api: &Api, pool: &SandboxPool, spec: &SandboxSpec) -> Result<(), Refusal> {
+    let is_open = api.may_use_host_networks();
+    match () {
+        () if !spec.mounts.is_empty() => refused("mounts", "can't name folders of the server's host"),
+        () if spec.network == NetworkMode::Host && !is_open => {
+            refused("network", "can't be the server's host's")
+        }
+        () if spec.container.network.is_some() && !is_open => {
+            refused("container.network", "is for the server's host to say")
+        }
+        () if spec.container.runtime.is_some() => {
+            refused("container.runtime", "is for the server's host to say")
+        }
+        () => {
+            refuse_image(pool, spec.image.as_deref())?;
+            refuse_rules(api, &spec.egress)
+        }
+    }
+}
+
+/// Refuses an image that may be a path on the host, with the same words whatever is there.
+pub(super) fn refuse_image(pool: &SandboxPool, image: Option<&str>) -> Result<(), Refusal> {
+    match image {
+        Some(image) if !pool.may_be_asked_for(image) => {
+            refused("image", "can't be a path on the server's host")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses rules that open what is not public, unless the server was told that they may.
+pub(super) fn refuse_rules(api: &Api, rules: &EgressRules) -> Result<(), Refusal> {
+    match rules.allow.iter().find(|rule| !rule.is_public()) {
+        Some(rule) if !api.may_open_private_networks() => {
+            let reason = format!("can't open `{rule}`, which is not public throughout");
+            let hint = "whoever runs the server may allow it: `eyot serve --allow-private-networks`";
+            let message = format!("use network `egress`: `egress.allow` {reason}");
+            Err(Error::new(ErrorKind::Permission, message).with_hint(hint).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refused(field: &str, reason: &str) -> Result<(), Refusal> {
+    Err(Error::new(ErrorKind::Permission, format!("create sandbox: `{field}` {reason}")).into())
+}

@@ -1,0 +1,47 @@
+//! MCP beside the API: the toolset `pool` at `/mcp`, in the pool of whoever opens the session. The sandboxes stay when it ends.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use eyot::Result;
+use eyot::tools::toolset;
+use tokio_util::sync::CancellationToken;
+
+use super::access::{self, Caller};
+use super::state::Api;
+use super::tools::{POOL, POOL_HEADER};
+use crate::mcp::{CallersPool, McpServer, Pools, SessionLimits, service};
+use crate::problem::Refusal;
+
+/// Sessions of all keys, and of one.
+const LIMITS: SessionLimits =
+    SessionLimits { timeout: Duration::from_secs(3600), max: 1000, max_of_client: 100 };
+
+/// The server of the tools that every key may use.
+pub(super) fn server() -> Result<McpServer> {
+    McpServer::new(toolset(POOL)?, Pools::PerCaller)
+}
+
+/// `/mcp`, for whoever has a key.
+pub(super) fn router(api: &Api, server: &McpServer, stop: &CancellationToken) -> Router {
+    service(server, LIMITS, stop)
+        .layer(from_fn_with_state(api.clone(), introduce))
+        .layer(from_fn_with_state(api.clone(), access::require))
+}
+
+/// Says whose session it is.
+async fn introduce(State(api): State<Api>, caller: Caller, mut request: Request, next: Next) -> Response {
+    let named = request.headers().get(POOL_HEADER).and_then(|pool| pool.to_str().ok());
+    let pool = caller.pool(named).and_then(|pool| Ok(api.pool(&pool)?.pool().clone()));
+    match pool {
+        Ok(pool) => {
+            request.extensions_mut().insert(CallersPool(pool));
+            request.extensions_mut().insert(caller.client());
+            next.run(request).await
+        }
+        Err(refusal) => Refusal::into_response(refusal),
+    }
+}

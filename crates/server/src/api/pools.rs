@@ -1,0 +1,92 @@
+//! Pools: which there are, what is in one, and what moves between its sandboxes.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use eyot::wire::{MemberBody, PoolAnswer, PoolList, TransferBody};
+use eyot::{PoolCreate, PoolCreated, SandboxName, SandboxProvider, Transfer, Transferred};
+
+use super::access::Caller;
+use super::extract::JsonBody;
+use super::host_reach;
+use super::state::Api;
+use crate::problem::{Problems, Refusal};
+
+/// Lists the pools that the key opens.
+#[utoipa::path(get, path = "/v1/pools", tag = "pools",
+    responses((status = 200, body = PoolList), Problems))]
+pub(super) async fn list(State(api): State<Api>, caller: Caller) -> Result<Json<PoolList>, Refusal> {
+    let pools = match caller.pools() {
+        Some(pools) => pools.to_vec(),
+        None => api.engine().pools().await?,
+    };
+    Ok(Json(PoolList { pools }))
+}
+
+fn named(caller: &Caller, pool: &str) -> Result<SandboxName, Refusal> {
+    caller.pool(Some(pool))
+}
+
+/// Lists the sandboxes of a pool, by name. Asking wakes none and keeps none awake.
+#[utoipa::path(get, path = "/v1/pools/{pool}", tag = "pools", params(("pool" = String, Path, description = "The pool")),
+    responses((status = 200, body = PoolAnswer), Problems))]
+pub(super) async fn get(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(pool): Path<String>,
+) -> Result<Json<PoolAnswer>, Refusal> {
+    let name = named(&caller, &pool)?;
+    let sandboxes = api.pool(&name)?.pool().list().await?;
+    Ok(Json(PoolAnswer { name, sandboxes }))
+}
+
+/// Destroys every sandbox of a pool and forgets it.
+#[utoipa::path(delete, path = "/v1/pools/{pool}", tag = "pools", params(("pool" = String, Path, description = "The pool")),
+    responses((status = 204), Problems))]
+pub(super) async fn close(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(pool): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    let name = named(&caller, &pool)?;
+    let provider = api.pool(&name)?;
+    let gone = provider.list().await?;
+    provider.pool().close().await?;
+    gone.iter().for_each(|info| api.let_go(info.id.as_str()));
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Makes a sandbox of a pool from the pool's template, unless it is there: then it is woken, and the answer says in what it
+/// differs.
+#[utoipa::path(put, path = "/v1/pools/{pool}/sandboxes/{name}", tag = "pools", request_body = MemberBody,
+    params(("pool" = String, Path, description = "The pool"), ("name" = String, Path, description = "Its name in the pool")),
+    responses((status = 200, body = PoolCreated), Problems))]
+pub(super) async fn make(
+    State(api): State<Api>,
+    caller: Caller,
+    Path((pool, name)): Path<(String, String)>,
+    JsonBody(body): JsonBody<MemberBody>,
+) -> Result<Json<PoolCreated>, Refusal> {
+    let pool = named(&caller, &pool)?;
+    let MemberBody { image, sleep_after_ms, services } = body;
+    let provider = api.pool(&pool)?;
+    host_reach::refuse_image(provider.pool(), image.as_deref())?;
+    let create = PoolCreate { image, sleep_after_ms, spec: None, services };
+    Ok(Json(provider.pool().create(&name, create).await?))
+}
+
+/// Copies a file or a tree from one sandbox of a pool to another, which is made if need be.
+#[utoipa::path(post, path = "/v1/pools/{pool}/transfer", tag = "pools", request_body = TransferBody,
+    params(("pool" = String, Path, description = "The pool")),
+    responses((status = 200, body = Transferred), Problems))]
+pub(super) async fn transfer(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(pool): Path<String>,
+    JsonBody(body): JsonBody<TransferBody>,
+) -> Result<Json<Transferred>, Refusal> {
+    let name = named(&caller, &pool)?;
+    let TransferBody { from, to, from_path, to_path, recursive } = body;
+    let what = Transfer { from_path, to_path, recursive };
+    Ok(Json(api.pool(&name)?.pool().transfer(&from, &to, &what).await?))
+}

@@ -1,0 +1,101 @@
+//! Who may see a port of a sandbox as a web page, told as an address. What is seen there is [`crate::preview`]'s.
+
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime};
+
+use axum::Json;
+use axum::extract::{Extension, Path, State};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use eyot::wire::{PREVIEW_TOKEN, PreviewAnswer, PreviewBody};
+use eyot::{Error, ErrorKind, SandboxName};
+
+use super::extract::{InPool, JsonBody, Named, TheSandbox};
+use super::ports::ThePort;
+use super::state::Api;
+use crate::preview::{Base, Domains, Issued, Place, TICKET, TTL_MS, TTL_MS_RANGE, scheme};
+use crate::problem::{Problems, Refusal};
+
+/// Lets somebody see a port of a sandbox in a browser. Each request gives new tokens; earlier ones stay good for their time.
+#[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/ports/{port}/preview", tag = "ports", params(TheSandbox, ThePort, InPool),
+    request_body = PreviewBody,
+    responses((status = 201, body = PreviewAnswer), Problems))]
+pub(super) async fn open(
+    State(api): State<Api>,
+    named: Named,
+    Path(path): Path<HashMap<String, String>>,
+    domains: Option<Extension<Domains>>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<PreviewBody>,
+) -> Result<Response, Refusal> {
+    let ttl_ms = body.ttl_ms.unwrap_or(TTL_MS);
+    if !TTL_MS_RANGE.contains(&ttl_ms) {
+        let (least, most) = (TTL_MS_RANGE.start(), TTL_MS_RANGE.end());
+        return Err(Error::invalid("ttl_ms", format!("must be from {least} to {most}, not {ttl_ms}")).into());
+    }
+    let (ttl, now) = (Duration::from_millis(ttl_ms), SystemTime::now());
+    let (pool, place) = place(&api, &named, &path).await?;
+    let issued = api.grants().issue(&place, &pool, ttl, body.public, now)?;
+    let domains = domains.map(|Extension(Domains(domains))| domains).unwrap_or_default();
+    let host = host(&headers)?;
+    let base = Base { scheme: scheme(&headers), host: &host };
+    let path_url = base.path_url(&place);
+    let url = base.host_url(&place, &domains).unwrap_or_else(|| path_url.clone());
+    let answer = answer(&place, [url, path_url], issued, now + ttl);
+    let no_store = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    Ok((StatusCode::CREATED, no_store, Json(answer)).into_response())
+}
+
+/// From now on nobody sees the port, whatever they were given. What is under way is cut.
+#[utoipa::path(delete, path = "/v1/sandboxes/{sandbox}/ports/{port}/preview", tag = "ports", params(TheSandbox, ThePort, InPool),
+    responses((status = 204), Problems))]
+pub(super) async fn close(
+    State(api): State<Api>,
+    named: Named,
+    Path(path): Path<HashMap<String, String>>,
+) -> Result<StatusCode, Refusal> {
+    let (_, place) = place(&api, &named, &path).await?;
+    api.grants().revoke(&place);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Which port of which sandbox is meant. The sandbox is not woken.
+async fn place(
+    api: &Api,
+    named: &Named,
+    path: &HashMap<String, String>,
+) -> Result<(SandboxName, Place), Refusal> {
+    let port: Option<u16> = path.get("port").and_then(|text| text.parse().ok()).filter(|port| *port != 0);
+    let port = port.ok_or_else(|| Error::invalid("port", "must be a number from 1 to 65535"))?;
+    let pool = named.pool(api).await?;
+    let info = named.info(api, &pool).await?;
+    Ok((pool, Place { sandbox: info.id, port }))
+}
+
+/// By what the server was called.
+fn host(headers: &HeaderMap) -> Result<Authority, Error> {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse().ok());
+    host.ok_or_else(|| Error::new(ErrorKind::Invalid, "send one `Host` header"))
+}
+
+fn answer(place: &Place, urls: [String; 2], issued: Option<Issued>, ends: SystemTime) -> PreviewAnswer {
+    let (token, tickets) = issued.map(|Issued { token, tickets }| (token, tickets)).unzip();
+    let [url, path_url] = match &tickets {
+        Some([one, other]) => {
+            let [url, path_url] = urls;
+            [format!("{url}?{TICKET}={one}"), format!("{path_url}?{TICKET}={other}")]
+        }
+        None => urls,
+    };
+    PreviewAnswer {
+        sandbox: place.sandbox.to_string(),
+        port: place.port,
+        url,
+        path_url,
+        public: token.is_none(),
+        token,
+        header: PREVIEW_TOKEN.to_owned(),
+        expires_at: humantime::format_rfc3339_millis(ends).to_string(),
+    }
+}

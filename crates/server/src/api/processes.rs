@@ -1,0 +1,178 @@
+//! Started processes: they outlive the call, the connection and the server.
+
+use std::collections::HashMap;
+
+use axum::Json;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use eyot::wire::{LogPiece, ProcessList, SignalBody, StartBody};
+use eyot::{
+    Command, Error, LiveProcesses, LogChunk, LogQuery, LogRange, LogStream, ProcessId, ProcessInfo, Signal,
+    StartOptions,
+};
+use futures_util::{StreamExt, TryStreamExt};
+use serde::{Deserialize, Serialize};
+use utoipa::IntoParams;
+
+use super::events_stream::events;
+use super::extract::{Chosen, JsonBody, LastEventId, Params, TheSandbox, Where};
+use crate::problem::{Problems, Refusal};
+
+/// A started process.
+#[derive(IntoParams)]
+#[into_params(names("process"), parameter_in = Path)]
+pub(super) struct TheProcess(
+    /// Its id, such as `p1`.
+    #[allow(dead_code, reason = "it is read by its name, and stands here for the document")]
+    String,
+);
+
+fn process(path: &HashMap<String, String>) -> Result<ProcessId, Refusal> {
+    let text = path.get("process").map(String::as_str).unwrap_or_default();
+    Ok(text.parse::<ProcessId>()?)
+}
+
+/// Starts a process that outlives the call. It reads end of file; its output is kept in a ring.
+#[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/processes", tag = "processes", params(TheSandbox, Where),
+    request_body = StartBody,
+    responses((status = 201, body = ProcessInfo), Problems))]
+pub(super) async fn start(
+    Chosen(sandbox): Chosen,
+    JsonBody(body): JsonBody<StartBody>,
+) -> Result<Response, Refusal> {
+    let command = match (body.command, body.argv) {
+        (Some(line), None) => Command::Shell(line),
+        (None, Some(argv)) => Command::Argv(argv),
+        _ => return Err(Error::invalid("command", "or `argv` must be there, and not both").into()),
+    };
+    let options = StartOptions { cwd: body.cwd, env: body.env, user: body.user };
+    let started = sandbox.start(command, options).await?;
+    Ok((StatusCode::CREATED, Json(started)).into_response())
+}
+
+/// Lists the started processes that are still known.
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/processes", tag = "processes", params(TheSandbox, Where),
+    responses((status = 200, body = ProcessList), Problems))]
+pub(super) async fn list(Chosen(sandbox): Chosen) -> Result<Json<ProcessList>, Refusal> {
+    Ok(Json(ProcessList { processes: sandbox.processes().await? }))
+}
+
+/// Lists everything that runs, whoever started it.
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/live", tag = "processes", params(TheSandbox, Where),
+    responses((status = 200, body = LiveProcesses), Problems))]
+pub(super) async fn live(Chosen(sandbox): Chosen) -> Result<Json<LiveProcesses>, Refusal> {
+    Ok(Json(sandbox.live_processes().await?))
+}
+
+/// How to wait.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Wait {
+    /// Only looks on: the sandbox may fall asleep meanwhile.
+    #[serde(default)]
+    observe: bool,
+}
+
+/// Answers once a started process has ended.
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/processes/{process}/wait", tag = "processes",
+    params(TheSandbox, TheProcess, Where, Wait),
+    responses((status = 200, body = ProcessInfo), Problems))]
+pub(super) async fn wait(
+    Chosen(sandbox): Chosen,
+    Path(path): Path<HashMap<String, String>>,
+    Params(Wait { observe }): Params<Wait>,
+) -> Result<Json<ProcessInfo>, Refusal> {
+    let process = process(&path)?;
+    let ended = match observe {
+        true => sandbox.observe_end(process).await?,
+        false => sandbox.wait(process).await?,
+    };
+    Ok(Json(ended))
+}
+
+/// Which part of a log.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Logs {
+    /// `stdout` or `stderr`; by default both.
+    #[param(value_type = Option<String>)]
+    stream: Option<LogStream>,
+    /// Where to begin, in bytes ever written; by default 0. A `Last-Event-ID` header says the same.
+    offset: Option<u64>,
+    /// So many bytes before the end instead.
+    tail_bytes: Option<u64>,
+    /// So many lines before the end instead.
+    tail_lines: Option<u64>,
+    /// The most bytes; by default 1 MiB unless `follow`.
+    limit_bytes: Option<u64>,
+    /// Goes on until the process ends.
+    #[serde(default)]
+    follow: bool,
+}
+
+fn piece(chunk: LogChunk) -> LogPiece {
+    let LogChunk { stream, offset, stream_offset, data } = chunk;
+    LogPiece { stream, offset, stream_offset, data: BASE64_STANDARD.encode(&data) }
+}
+
+/// What goes out about a log.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum LogEvent {
+    Range(LogRange),
+    Piece(LogPiece),
+}
+
+/// Reads a process's log: server-sent events `log`, the first of which is what the answer covers, then the pieces, each with
+/// the offset behind it as its id.
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/processes/{process}/logs", tag = "processes",
+    params(TheSandbox, TheProcess, Where, Logs),
+    responses((status = 200, description = "The log", content_type = "text/event-stream"),
+        Problems))]
+pub(super) async fn logs(
+    Chosen(sandbox): Chosen,
+    Path(path): Path<HashMap<String, String>>,
+    Params(asked): Params<Logs>,
+    LastEventId(last_seen): LastEventId,
+) -> Result<impl IntoResponse, Refusal> {
+    let query = LogQuery {
+        stream: asked.stream,
+        offset: last_seen.or(asked.offset).unwrap_or(0),
+        tail_bytes: asked.tail_bytes.filter(|_| last_seen.is_none()),
+        tail_lines: asked.tail_lines.filter(|_| last_seen.is_none()),
+        limit_bytes: asked.limit_bytes,
+        follow: asked.follow,
+    };
+    let log = sandbox.logs(process(&path)?, query).await?;
+    let begins = futures_util::stream::iter([Ok((LogEvent::Range(log.range), None))]);
+    let pieces = log.chunks.map_ok(|chunk| {
+        let behind = chunk.offset + chunk.data.len() as u64;
+        (LogEvent::Piece(piece(chunk)), Some(behind))
+    });
+    let told = begins.chain(pieces).map_ok(|(event, behind)| Numbered { event, behind });
+    Ok(events("log", told, |numbered| numbered.behind))
+}
+
+#[derive(Serialize)]
+struct Numbered {
+    #[serde(flatten)]
+    event: LogEvent,
+    #[serde(skip)]
+    behind: Option<u64>,
+}
+
+/// Sends a signal to a started process's group, or kills its tree.
+#[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/processes/{process}/signal", tag = "processes",
+    params(TheSandbox, TheProcess, Where), request_body = SignalBody,
+    responses((status = 204), Problems))]
+pub(super) async fn signal(
+    Chosen(sandbox): Chosen,
+    Path(path): Path<HashMap<String, String>>,
+    JsonBody(SignalBody { signal }): JsonBody<SignalBody>,
+) -> Result<StatusCode, Refusal> {
+    sandbox.kill(process(&path)?, signal.map(Signal)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

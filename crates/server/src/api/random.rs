@@ -1,0 +1,13 @@
+//! Random texts that nobody can guess.
+
+use eyot::{Error, ErrorKind, Result};
+
+/// So many random bytes, in hexadecimal.
+pub(crate) fn random<const BYTES: usize>() -> Result<String> {
+    let mut bytes = [0_u8; BYTES];
+    let got = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty());
+    if got.is_err() || got.is_ok_and(|got| got != BYTES) {
+        return Err(Error::new(ErrorKind::Internal, "the system gave no random numbers"));
+    }
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

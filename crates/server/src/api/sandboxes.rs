@@ -1,0 +1,290 @@
+//! Sandboxes themselves: made, listed, looked at, put to sleep, woken, destroyed.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, UNIX_EPOCH};
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use eyot::wire::{
+    CapabilitiesAnswer, CreateSandbox, LIFE, PatchSandbox, SandboxAnswer, SandboxList, UsageAnswer,
+};
+use eyot::{Capability, Changes, Error, Sandbox, SandboxInfo, SandboxName, SandboxProvider};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::access::Caller;
+use super::extract::{Asked, Chosen, InPool, JsonBody, Named, Params, ShowEnv, TheSandbox};
+use super::host_reach;
+use super::state::Api;
+use crate::problem::{Problems, Refusal};
+
+/// The most sandboxes in one answer.
+const MAX_LISTED: usize = 1000;
+/// How many there are where the request does not say.
+const LISTED: usize = 100;
+/// RFC 3339 has no later second.
+const LAST_SECOND: u64 = 253_402_300_799;
+
+/// What is told of a sandbox, without its secrets.
+fn told(info: SandboxInfo, pool: &SandboxName, show_env: bool) -> SandboxAnswer {
+    let SandboxInfo { id, name, provider, status, workdir, created_ms, mut spec, isolation, life } = info;
+    let mut env_names: Vec<String> = spec.env.keys().chain(spec.manifest.env.keys()).cloned().collect();
+    env_names.sort();
+    env_names.dedup();
+    if !show_env {
+        spec.env.clear();
+        spec.manifest.env.clear();
+    }
+    spec.manifest.files.clear();
+    let lifecycle = spec.lifecycle.clone();
+    let ttl_ms = lifecycle.ttl_ms.filter(|_| lifecycle.auto_destroy);
+    SandboxAnswer {
+        id,
+        name,
+        pool: pool.clone(),
+        provider,
+        status,
+        life,
+        workdir,
+        created_ms,
+        expires_at: ttl_ms.map(|ttl_ms| rfc3339(created_ms, ttl_ms)),
+        idle_timeout_ms: lifecycle.idle_timeout_ms.filter(|_| lifecycle.auto_destroy),
+        labels: spec.labels.clone(),
+        spec,
+        env_names,
+        isolation,
+    }
+}
+
+fn live(sandbox: &Sandbox, pool: &SandboxName, show_env: bool) -> SandboxAnswer {
+    let info = SandboxInfo { isolation: sandbox.isolation().clone(), ..sandbox.info().clone() };
+    told(info, pool, show_env)
+}
+
+fn rfc3339(created_ms: i64, ttl_ms: u64) -> String {
+    let since_1970 =
+        Duration::from_millis(u64::try_from(created_ms).unwrap_or_default().saturating_add(ttl_ms));
+    let at = UNIX_EPOCH.checked_add(since_1970.min(Duration::from_secs(LAST_SECOND))).unwrap_or(UNIX_EPOCH);
+    humantime::format_rfc3339_millis(at).to_string()
+}
+
+/// Which sandboxes to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ListSandboxes {
+    /// The pool; by default the key's own.
+    pool: Option<String>,
+    /// Only those with this label: `key=value`, several behind commas.
+    label: Option<String>,
+    /// Only those after this sandbox: the `next_cursor` of the answer before.
+    cursor: Option<String>,
+    /// The most in one answer, 1 to 1,000; by default 100.
+    limit: Option<usize>,
+}
+
+/// Makes a sandbox.
+#[utoipa::path(post, path = "/v1/sandboxes", tag = "sandboxes", params(ShowEnv), request_body = CreateSandbox,
+    responses((status = 201, body = SandboxAnswer), (status = 200, description = "It was there already", body = SandboxAnswer),
+        Problems))]
+pub(super) async fn create(
+    State(api): State<Api>,
+    caller: Caller,
+    Params(ShowEnv { pool: in_query, show_env }): Params<ShowEnv>,
+    JsonBody(CreateSandbox { pool, spec, get_or_create }): JsonBody<CreateSandbox>,
+) -> Result<Response, Refusal> {
+    let pool = caller.pool(pool.or(in_query).as_deref())?;
+    let provider = api.pool(&pool)?;
+    host_reach::refuse_spec(&api, provider.pool(), &spec)?;
+    let (sandbox, is_new) = match get_or_create {
+        true => provider.get_or_make(spec).await?,
+        false => (provider.make(spec).await?, true),
+    };
+    let answer = live(&sandbox, &pool, show_env.unwrap_or(false));
+    if is_new {
+        // A client may choose an id; what an earlier sandbox of that id has granted is not for this one.
+        api.grants().revoke_all(sandbox.id());
+    }
+    api.hold(pool, sandbox);
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(answer)).into_response())
+}
+
+/// Lists the sandboxes of a pool.
+#[utoipa::path(get, path = "/v1/sandboxes", tag = "sandboxes", params(ListSandboxes),
+    responses((status = 200, body = SandboxList), Problems))]
+pub(super) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    Params(asked): Params<ListSandboxes>,
+) -> Result<Json<SandboxList>, Refusal> {
+    let pool = caller.pool(asked.pool.as_deref())?;
+    let limit = asked.limit.unwrap_or(LISTED);
+    if !(1..=MAX_LISTED).contains(&limit) {
+        return Err(Error::invalid("limit", format!("must be from 1 to {MAX_LISTED}, not {limit}")).into());
+    }
+    let labels = labels(asked.label.as_deref())?;
+    let mut infos = api.pool(&pool)?.list().await?;
+    infos.sort_by(|one, other| one.id.cmp(&other.id));
+    infos.retain(|info| {
+        asked.cursor.as_deref().is_none_or(|cursor| info.id.as_str() > cursor)
+            && labels.iter().all(|(key, value)| info.spec.labels.get(key) == Some(value))
+    });
+    let has_more = infos.len() > limit;
+    infos.truncate(limit);
+    let next_cursor = infos.last().filter(|_| has_more).map(|info| info.id.to_string());
+    let sandboxes = infos.into_iter().map(|info| told(info, &pool, false)).collect();
+    Ok(Json(SandboxList { sandboxes, next_cursor }))
+}
+
+fn labels(text: Option<&str>) -> Result<BTreeMap<String, String>, Refusal> {
+    let pairs = text.into_iter().flat_map(|text| text.split(','));
+    pairs
+        .map(|pair| {
+            let (key, value) = pair
+                .split_once('=')
+                .ok_or_else(|| Error::invalid("label", format!("must look like key=value, not `{pair}`")))?;
+            Ok((key.to_owned(), value.to_owned()))
+        })
+        .collect()
+}
+
+/// Says what is known of a sandbox. It is not woken, and being looked at is no use.
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}", tag = "sandboxes",
+    params(TheSandbox, Asked),
+    responses((status = 200, body = SandboxAnswer), Problems))]
+pub(super) async fn get(State(api): State<Api>, named: Named) -> Result<Json<SandboxAnswer>, Refusal> {
+    let pool = named.pool(&api).await?;
+    Ok(Json(told(named.info(&api, &pool).await?, &pool, named.show_env)))
+}
+
+/// Changes a sandbox: its labels, its deadlines, the rules of its network. What is absent stays; what is wrong changes nothing.
+/// One whose deadlines or rules are to change is woken.
+#[utoipa::path(patch, path = "/v1/sandboxes/{sandbox}", tag = "sandboxes", params(TheSandbox, Asked), request_body = PatchSandbox,
+    responses((status = 200, body = SandboxAnswer), Problems))]
+pub(super) async fn patch(
+    State(api): State<Api>,
+    named: Named,
+    headers: HeaderMap,
+    JsonBody(patch): JsonBody<PatchSandbox>,
+) -> Result<Json<SandboxAnswer>, Refusal> {
+    let pool = named.pool(&api).await?;
+    if let Some(life) = headers.get(LIFE).and_then(|life| life.to_str().ok()) {
+        // Whoever holds on to a life wakes nothing.
+        api.sandbox(&named.caller, named.pool.as_deref(), &named.sandbox, Some(life)).await?;
+    }
+    let PatchSandbox { labels, lifecycle, egress } = patch;
+    let now = named.info(&api, &pool).await?;
+    let lifecycle = lifecycle.map(|lifecycle| lifecycle.applied(now.spec.lifecycle));
+    if let Some(rules) = &egress {
+        host_reach::refuse_rules(&api, rules)?;
+    }
+    let changes = Changes { labels, lifecycle, egress };
+    let changed = api.pool(&pool)?.change(now.id.as_str(), changes).await;
+    changed.map_err(|error| named.gone(error))?;
+    // The handle knows what it was made from.
+    api.let_go_of_handle(&now.id);
+    Ok(Json(told(named.info(&api, &pool).await?, &pool, named.show_env)))
+}
+
+/// Opens a sandbox that runs: what is known of it, and what it can do.
+#[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/open", tag = "sandboxes",
+    params(TheSandbox, Asked),
+    responses((status = 200, body = SandboxAnswer), Problems))]
+pub(super) async fn open(State(api): State<Api>, named: Named) -> Result<Json<SandboxAnswer>, Refusal> {
+    let pool = named.pool(&api).await?;
+    let found = api.pool(&pool)?.find(&named.sandbox).await;
+    answered(&api, pool, &named, found)
+}
+
+/// Wakes a sandbox; one that runs is fine.
+#[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/wake", tag = "sandboxes",
+    params(TheSandbox, Asked),
+    responses((status = 200, body = SandboxAnswer), Problems))]
+pub(super) async fn wake(State(api): State<Api>, named: Named) -> Result<Json<SandboxAnswer>, Refusal> {
+    let pool = named.pool(&api).await?;
+    let found = api.pool(&pool)?.find_awake(&named.sandbox).await;
+    answered(&api, pool, &named, found)
+}
+
+fn answered(
+    api: &Api,
+    pool: SandboxName,
+    named: &Named,
+    found: Result<Sandbox, Error>,
+) -> Result<Json<SandboxAnswer>, Refusal> {
+    let sandbox = found.map_err(|error| named.gone(error))?;
+    let answer = live(&sandbox, &pool, named.show_env);
+    api.hold(pool, sandbox);
+    Ok(Json(answer))
+}
+
+/// Puts a sandbox to sleep: its processes end, its files stay, and any use wakes it. One that sleeps already is fine.
+#[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/sleep", tag = "sandboxes",
+    params(TheSandbox, InPool),
+    responses((status = 204), Problems))]
+pub(super) async fn sleep(State(api): State<Api>, named: Named) -> Result<StatusCode, Refusal> {
+    let pool = named.pool(&api).await?;
+    api.pool(&pool)?.sleep(&named.sandbox).await.map_err(|error| named.gone(error))?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// How a sandbox ends.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Ending {
+    /// Undo its create, because its maker could not finish it: a persistent workspace that was there before stays, whatever
+    /// the spec says of the end. Only while it runs; by default `false`.
+    #[serde(default)]
+    abandon: bool,
+}
+
+/// Destroys a sandbox: processes, mounts, files.
+#[utoipa::path(delete, path = "/v1/sandboxes/{sandbox}", tag = "sandboxes",
+    params(TheSandbox, InPool, Ending),
+    responses((status = 204), Problems))]
+pub(super) async fn destroy(
+    State(api): State<Api>,
+    named: Named,
+    Params(Ending { abandon }): Params<Ending>,
+) -> Result<StatusCode, Refusal> {
+    let pool = named.pool(&api).await?;
+    let provider = api.pool(&pool)?;
+    let id = provider.id_of(&named.sandbox).await.map_err(|error| named.gone(error))?;
+    let ended = match abandon {
+        true => provider.find(id.as_str()).await.map_err(|error| named.gone(error))?.abandon().await,
+        false => provider.remove(id.as_str()).await,
+    };
+    ended.map_err(|error| named.gone(error))?;
+    api.let_go(id.as_str());
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Says what a sandbox uses now. Asking is no use of it.
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/usage", tag = "sandboxes",
+    params(TheSandbox, InPool),
+    responses((status = 200, body = UsageAnswer), Problems))]
+pub(super) async fn usage(Chosen(sandbox): Chosen) -> Result<Json<UsageAnswer>, Refusal> {
+    Ok(Json(UsageAnswer { usage: sandbox.usage().await? }))
+}
+
+/// Says what sandboxes can do here.
+#[utoipa::path(get, path = "/v1/capabilities", tag = "server",
+    responses((status = 200, body = CapabilitiesAnswer), Problems))]
+pub(super) async fn capabilities(
+    State(api): State<Api>,
+    caller: Caller,
+) -> Result<Json<CapabilitiesAnswer>, Refusal> {
+    let provider = api.pool(&caller.pool(None)?)?;
+    Ok(Json(CapabilitiesAnswer {
+        provider: provider.name().to_owned(),
+        // What reaches the host is not for whoever asks by HTTP.
+        capabilities: provider
+            .capabilities()
+            .iter()
+            .filter(|can| !matches!(can, Capability::Mounts | Capability::NetworkHost))
+            .collect(),
+        isolation: provider.isolation().await?,
+    }))
+}

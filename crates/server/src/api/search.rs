@@ -1,0 +1,89 @@
+//! Finding files and lines.
+
+use axum::Json;
+use eyot::{GlobOptions, GlobResult, GrepOptions, GrepResult, Place, Sandbox};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::extract::{Chosen, Params, TheSandbox, Where};
+use crate::problem::{Problems, Refusal};
+
+/// How many results there are where the request does not say, and the longest line that is shown whole, in bytes.
+const RESULTS: u32 = 1000;
+const LINE_BYTES: u32 = 500;
+
+/// Which files.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Glob {
+    /// A glob such as `**/*.rs`, relative to `path`.
+    pattern: String,
+    /// Where to look; by default the working directory.
+    path: Option<String>,
+    /// Names that begin with a dot too.
+    #[serde(default)]
+    hidden: bool,
+    /// The most paths; by default 1,000.
+    max_results: Option<u32>,
+}
+
+/// Finds files whose path matches a pattern, sorted by path.
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/glob", tag = "files", params(TheSandbox, Where, Glob),
+    responses((status = 200, body = GlobResult), Problems))]
+pub(super) async fn glob(
+    Chosen(sandbox): Chosen,
+    Params(asked): Params<Glob>,
+) -> Result<Json<GlobResult>, Refusal> {
+    let root = root(&sandbox, asked.path.as_deref())?;
+    let max_results = asked.max_results.unwrap_or(RESULTS);
+    let options = GlobOptions { pattern: asked.pattern, root, hidden: asked.hidden, max_results };
+    Ok(Json(sandbox.glob(&options).await?))
+}
+
+/// Which lines.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Grep {
+    /// A regular expression.
+    pattern: String,
+    /// Where to look: a file, or a directory and everything below it; by default the working directory.
+    path: Option<String>,
+    /// The pattern is literal text.
+    #[serde(default)]
+    literal: bool,
+    /// Upper and lower case are alike.
+    #[serde(default)]
+    ignore_case: bool,
+    /// Only files that match this glob.
+    include: Option<String>,
+    /// The most lines; by default 1,000.
+    max_matches: Option<u32>,
+    /// The longest line that is shown whole, in bytes; by default 500.
+    max_line_bytes: Option<u32>,
+}
+
+/// Finds lines that match a pattern, sorted by path and line.
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/grep", tag = "files", params(TheSandbox, Where, Grep),
+    responses((status = 200, body = GrepResult), Problems))]
+pub(super) async fn grep(
+    Chosen(sandbox): Chosen,
+    Params(asked): Params<Grep>,
+) -> Result<Json<GrepResult>, Refusal> {
+    let options = GrepOptions {
+        root: root(&sandbox, asked.path.as_deref())?,
+        pattern: asked.pattern,
+        literal: asked.literal,
+        ignore_case: asked.ignore_case,
+        include: asked.include,
+        max_matches: asked.max_matches.unwrap_or(RESULTS),
+        max_line_bytes: asked.max_line_bytes.unwrap_or(LINE_BYTES),
+    };
+    Ok(Json(sandbox.grep(&options).await?))
+}
+
+fn root(sandbox: &Sandbox, path: Option<&str>) -> Result<Place, Refusal> {
+    Ok(match path {
+        Some(path) => sandbox.resolve_place(path)?,
+        None => sandbox.resolve_place(sandbox.cwd().as_str())?,
+    })
+}

@@ -1,0 +1,129 @@
+//! Sessions of browsers that signed in at the page: what is kept of them, how many, for how long.
+//!
+//! They stand in memory and by their hashes alone, never with the key: a server that ends signs everybody out, and a stolen
+//! state folder opens none. A session is two secrets. The cookie goes wherever the browser sends it, which is to every port of
+//! the host's name; the proof lies with the page, which another port's page can't read. One without the other is worth nothing.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use eyot::Result;
+use subtle::ConstantTimeEq;
+
+use super::keys::hash;
+use super::random::random;
+
+/// How long one lasts: 12 hours.
+pub(super) const LIFE: Duration = Duration::from_secs(12 * 3600);
+/// How many a key may have at once; the oldest makes room for a new one.
+const PER_KEY: usize = 32;
+/// How many there may be at once; the oldest makes room for a new one.
+const MAX: usize = 4096;
+/// The longest text that is looked at as a secret, in bytes.
+const MAX_BYTES: usize = 128;
+
+type Hash = [u8; 32];
+
+/// The sessions of a server.
+#[derive(Default)]
+pub(super) struct Sessions {
+    all: Mutex<HashMap<Hash, Session>>,
+}
+
+struct Session {
+    /// The hash of the key that it was opened with.
+    key: Hash,
+    proof: Hash,
+    opened: Instant,
+}
+
+/// A session that was just opened. Nobody can tell these again.
+pub(super) struct Opened {
+    pub cookie: String,
+    pub proof: String,
+}
+
+impl Sessions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Hash, Session>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens one for the holder of this key, by the key's hash.
+    pub fn open(&self, key: Hash, now: Instant) -> Result<Opened> {
+        let opened = Opened { cookie: random::<32>()?, proof: random::<32>()? };
+        let mut all = self.lock();
+        all.retain(|_, session| now.duration_since(session.opened) < LIFE);
+        make_room(&mut all, PER_KEY, |session| session.key == key);
+        make_room(&mut all, MAX, |_| true);
+        all.insert(hash(&opened.cookie), Session { key, proof: hash(&opened.proof), opened: now });
+        Ok(opened)
+    }
+
+    /// The hash of the key that a cookie and its proof stand for.
+    pub fn key(&self, cookie: &str, proof: &str, now: Instant) -> Option<Hash> {
+        if cookie.len() > MAX_BYTES || proof.len() > MAX_BYTES {
+            return None;
+        }
+        let all = self.lock();
+        // What is looked up is a hash, which tells nothing of the cookie.
+        let session = all.get(&hash(cookie))?;
+        let is_it = bool::from(session.proof.ct_eq(&hash(proof)));
+        (is_it && now.duration_since(session.opened) < LIFE).then_some(session.key)
+    }
+
+    /// Ends one. One that has ended is fine.
+    pub fn close(&self, cookie: &str) {
+        self.lock().remove(&hash(&cookie[..cookie.floor_char_boundary(MAX_BYTES)]));
+    }
+}
+
+/// Lets the oldest of these go until there is room for one more.
+fn make_room(all: &mut HashMap<Hash, Session>, most: usize, is_one: impl Fn(&Session) -> bool) {
+    let mut those: Vec<(Instant, Hash)> = all
+        .iter()
+        .filter(|(_, session)| is_one(session))
+        .map(|(cookie, session)| (session.opened, *cookie))
+        .collect();
+    if those.len() < most {
+        return;
+    }
+    those.sort_unstable();
+    let too_many = those.len() + 1 - most;
+    for (_, cookie) in &those[..too_many] {
+        all.remove(cookie);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_is_worth_nothing_without_its_proof_nor_after_its_time() {
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        let (one, other) = (sessions.open([1; 32], now).unwrap(), sessions.open([2; 32], now).unwrap());
+        let key = |cookie: &str, proof: &str, at| sessions.key(cookie, proof, at);
+        assert_eq!(key(&one.cookie, &one.proof, now), Some([1; 32]));
+        assert_eq!(key(&other.cookie, &other.proof, now + LIFE - Duration::from_millis(1)), Some([2; 32]));
+        assert_eq!(key(&one.cookie, &one.proof, now + LIFE), None);
+        for (cookie, proof) in [(&one.cookie, &other.proof), (&one.proof, &one.cookie)] {
+            assert_eq!(key(cookie, proof, now), None);
+        }
+        assert_eq!(key(&one.cookie, "", now), None);
+        sessions.close(&one.cookie);
+        assert_eq!(key(&one.cookie, &one.proof, now), None);
+        assert_eq!(key(&other.cookie, &other.proof, now), Some([2; 32]));
+    }
+
+    #[test]
+    fn a_keys_oldest_session_makes_room_and_another_keys_does_not() {
+        let (sessions, begin) = (Sessions::default(), Instant::now());
+        let at = |index: usize| begin + Duration::from_millis(index as u64);
+        let other = sessions.open([2; 32], begin).unwrap();
+        let ours: Vec<Opened> = (0..=PER_KEY).map(|i| sessions.open([1; 32], at(i)).unwrap()).collect();
+        let is_open = |opened: &Opened| sessions.key(&opened.cookie, &opened.proof, at(PER_KEY)).is_some();
+        assert!(!is_open(&ours[0]) && is_open(&other));
+        assert!(ours[1..].iter().all(is_open));
+    }
+}

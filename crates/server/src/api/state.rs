@@ -1,0 +1,278 @@
+//! What all requests share: the engine, its pools, the keys, and handles that are open already.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use eyot::{Engine, Error, ErrorKind, PoolOptions, PoolProvider, Result, Sandbox, SandboxId, SandboxName};
+
+use super::access::{Access, Caller};
+use super::keys::Keys;
+use super::metrics::Metrics;
+use super::rates::Rates;
+use super::sessions::Sessions;
+use super::streamed::Streamed;
+use super::terminals::Terminals;
+use super::turns::Turns;
+use crate::http::limits::ServeLimits;
+use crate::preview::Grants;
+use crate::problem::Refusal;
+
+/// How a pool is opened that a request names.
+pub type OptionsOfPool = dyn Fn(SandboxName) -> PoolOptions + Send + Sync;
+
+/// The HTTP API over one engine. Clones are the same.
+#[derive(Clone)]
+pub struct Api {
+    inner: Arc<Inner>,
+    limits: Arc<ServeLimits>,
+    turns: Arc<Turns>,
+    rates: Arc<Rates>,
+    metrics: Arc<Metrics>,
+    may_open_private_networks: bool,
+    may_use_host_networks: bool,
+}
+
+struct Inner {
+    engine: Engine,
+    keys: Keys,
+    access: Access,
+    options: Box<OptionsOfPool>,
+    pools: Mutex<BTreeMap<SandboxName, Arc<PoolProvider>>>,
+    /// Handles by id: whoever has the id need not ask the store.
+    handles: Mutex<HashMap<SandboxId, Held>>,
+    streamed: Streamed,
+    terminals: Terminals,
+    /// Browsers that signed in.
+    sessions: Sessions,
+    /// Who may see previews.
+    grants: Grants,
+}
+
+#[derive(Clone)]
+struct Held {
+    pool: SandboxName,
+    sandbox: Sandbox,
+}
+
+impl Api {
+    /// Over this engine, for whoever `access` lets in. `options`: how a pool is opened.
+    pub fn new(
+        engine: Engine,
+        access: Access,
+        options: impl Fn(SandboxName) -> PoolOptions + Send + Sync + 'static,
+    ) -> Self {
+        let keys = Keys::new(Arc::clone(engine.store()));
+        let (pools, handles, streamed, terminals, sessions, grants) = Default::default();
+        let options = Box::new(options);
+        let inner =
+            Inner { engine, keys, access, options, pools, handles, streamed, terminals, sessions, grants };
+        let limits = ServeLimits::default();
+        let turns = Arc::new(Turns::new(limits.max_requests_per_key));
+        let rates = Arc::new(Rates::new(&limits));
+        Self {
+            inner: Arc::new(inner),
+            limits: Arc::new(limits),
+            turns,
+            rates,
+            metrics: Arc::new(Metrics::new()),
+            may_open_private_networks: false,
+            may_use_host_networks: false,
+        }
+    }
+
+    /// The same, giving each client this much at the most. Clones that were made before are not changed.
+    #[must_use]
+    pub fn limited(self, limits: ServeLimits) -> Self {
+        let turns = Arc::new(Turns::new(limits.max_requests_per_key));
+        let rates = Arc::new(Rates::new(&limits));
+        Self { limits: Arc::new(limits), turns, rates, ..self }
+    }
+
+    /// The same, letting whoever has a key open private networks, and single addresses of the host, by rules of the network
+    /// `egress`.
+    #[must_use]
+    pub fn opening_private_networks(self) -> Self {
+        Self { may_open_private_networks: true, ..self }
+    }
+
+    pub(super) fn may_open_private_networks(&self) -> bool {
+        self.may_open_private_networks
+    }
+
+    /// The same, letting specs name the host's own network and the networks of its container engine: for a server whose
+    /// clients may use its host anyway.
+    #[must_use]
+    pub fn using_host_networks(self) -> Self {
+        Self { may_use_host_networks: true, ..self }
+    }
+
+    pub(super) fn may_use_host_networks(&self) -> bool {
+        self.may_use_host_networks
+    }
+
+    pub(super) fn limits(&self) -> &ServeLimits {
+        &self.limits
+    }
+
+    pub(super) fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    pub(super) fn rates(&self) -> &Rates {
+        &self.rates
+    }
+
+    pub(super) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.inner.engine
+    }
+
+    pub(super) fn access(&self) -> Access {
+        self.inner.access
+    }
+
+    pub(super) fn streamed(&self) -> &Streamed {
+        &self.inner.streamed
+    }
+
+    pub(super) fn terminals(&self) -> &Terminals {
+        &self.inner.terminals
+    }
+
+    pub(super) fn sessions(&self) -> &Sessions {
+        &self.inner.sessions
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> &Keys {
+        &self.inner.keys
+    }
+
+    /// A pool, which is opened when it is first named.
+    pub(super) fn pool(&self, name: &SandboxName) -> Result<Arc<PoolProvider>> {
+        if let Some(pool) = lock(&self.inner.pools).get(name) {
+            return Ok(Arc::clone(pool));
+        }
+        let options = PoolOptions { name: name.clone(), ..(self.inner.options)(name.clone()) };
+        let opened = self.inner.engine.pool(options)?.as_provider();
+        Ok(Arc::clone(lock(&self.inner.pools).entry(name.clone()).or_insert(opened)))
+    }
+
+    /// The pool of a sandbox, if the caller may use it. `named`: the pool where a name is looked for.
+    pub(super) async fn pool_of(
+        &self,
+        caller: &Caller,
+        named: Option<&str>,
+        id_or_name: &str,
+    ) -> Result<SandboxName, Refusal> {
+        let Ok(id) = SandboxId::parse(id_or_name) else { return caller.pool(named) };
+        let held = lock(&self.inner.handles).get(&id).map(|held| held.pool.clone());
+        let pool = match held {
+            Some(pool) => Some(pool),
+            None => self.inner.engine.pool_of(&id).await?,
+        };
+        pool.filter(|pool| caller.opens(pool)).ok_or_else(|| Refusal::no_sandbox(id_or_name))
+    }
+
+    /// A sandbox, by id or name. `life`: the only one of its lives that will do; without it, one that sleeps is woken.
+    pub(super) async fn sandbox(
+        &self,
+        caller: &Caller,
+        named: Option<&str>,
+        id_or_name: &str,
+        life: Option<&str>,
+    ) -> Result<Sandbox, Refusal> {
+        let sandbox = match self.held(caller, id_or_name) {
+            Some(sandbox) => sandbox,
+            None => {
+                let pool = self.pool_of(caller, named, id_or_name).await?;
+                self.found(pool, id_or_name, life.is_some()).await?
+            }
+        };
+        match life {
+            Some(life) if life != sandbox.info().life => Err(Error::sleeping(sandbox.name()).into()),
+            _ => Ok(sandbox),
+        }
+    }
+
+    fn held(&self, caller: &Caller, id: &str) -> Option<Sandbox> {
+        let id = SandboxId::parse(id).ok()?;
+        let held = lock(&self.inner.handles).get(&id).cloned()?;
+        (caller.opens(&held.pool) && held.sandbox.is_connected()).then_some(held.sandbox)
+    }
+
+    async fn found(&self, pool: SandboxName, id_or_name: &str, as_it_is: bool) -> Result<Sandbox, Refusal> {
+        let provider = self.pool(&pool)?;
+        let found = match as_it_is {
+            true => provider.find(id_or_name).await,
+            false => provider.find_awake(id_or_name).await,
+        };
+        match found {
+            Ok(sandbox) => {
+                self.hold(pool, sandbox.clone());
+                Ok(sandbox)
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed) => {
+                self.let_go(id_or_name);
+                Err(Refusal::no_sandbox(id_or_name))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Lets go of a handle; whoever asks next gets another.
+    pub(super) fn let_go_of_handle(&self, id: &SandboxId) {
+        lock(&self.inner.handles).remove(id);
+    }
+
+    /// Lets go of a handle whose sandbox is gone, and of whoever might see previews of it.
+    pub(crate) fn let_go(&self, id_or_name: &str) {
+        if let Ok(id) = SandboxId::parse(id_or_name) {
+            self.let_go_of_handle(&id);
+            self.inner.grants.revoke_all(&id);
+        }
+    }
+
+    /// Who may see previews.
+    pub(crate) fn grants(&self) -> &Grants {
+        &self.inner.grants
+    }
+
+    /// The pool of a sandbox, whoever asks; `None`: there is no such sandbox.
+    pub(crate) async fn pool_of_any(&self, id: &SandboxId) -> Result<Option<SandboxName>> {
+        let held = lock(&self.inner.handles).get(id).filter(|held| held.sandbox.is_connected()).cloned();
+        match held {
+            Some(held) => Ok(Some(held.pool)),
+            None => self.inner.engine.pool_of(id).await,
+        }
+    }
+
+    /// A sandbox, whoever asks, and whether it had to be woken for that.
+    pub(crate) async fn awake(&self, pool: &SandboxName, id: &SandboxId) -> Result<(Sandbox, bool), Refusal> {
+        let held = lock(&self.inner.handles).get(id).cloned();
+        if let Some(held) = held.filter(|held| held.pool == *pool && held.sandbox.is_connected()) {
+            return Ok((held.sandbox, false));
+        }
+        match self.found(pool.clone(), id.as_str(), true).await {
+            Err(refused) if refused.is_sleeping() => {
+                Ok((self.found(pool.clone(), id.as_str(), false).await?, true))
+            }
+            found => Ok((found?, false)),
+        }
+    }
+
+    /// Keeps a handle for the requests to come, and lets go of those whose sandboxes have ended by themselves.
+    pub(super) fn hold(&self, pool: SandboxName, sandbox: Sandbox) {
+        let mut handles = lock(&self.inner.handles);
+        handles.retain(|_, held| held.sandbox.is_connected());
+        handles.insert(sandbox.id().clone(), Held { pool, sandbox });
+    }
+}
+
+/// Only plain values are moved in and out.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

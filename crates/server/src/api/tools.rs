@@ -1,0 +1,126 @@
+//! The tools of the agent world: their declarations, and calls of them as a model makes them.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use eyot::tools::{
+    ToolContent, ToolContext, ToolFormat, ToolOutput, handle_tool_call, toolset, toolset_names,
+};
+use eyot::wire::ToolAnswer;
+use eyot::{CancellationToken, Error, ErrorKind, SandboxName};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::IntoParams;
+
+use super::access::Caller;
+use super::extract::{JsonBody, Params};
+use super::state::Api;
+use crate::problem::{Problems, Refusal};
+
+/// The toolset of seed 002's own door.
+pub(super) const POOL: &str = "pool";
+/// By which a request at that door names another pool than the key's own.
+pub(super) const POOL_HEADER: &str = "eyot-pool";
+
+/// How to declare.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Declared {
+    /// `mcp` (the default), `anthropic`, `openai`, …
+    format: Option<String>,
+}
+
+/// Declares the tools of a set, as the format has it.
+#[utoipa::path(get, path = "/v1/toolsets/{toolset}", tag = "tools",
+    params(("toolset" = String, Path, description = "`pool`, `workspace`, `coding`, …"), Declared),
+    responses((status = 200, body = Object), Problems))]
+pub(super) async fn declare(
+    _: Caller,
+    Path(name): Path<String>,
+    Params(Declared { format }): Params<Declared>,
+) -> Result<Json<Value>, Refusal> {
+    let format = match format {
+        None => ToolFormat::Mcp,
+        Some(text) => serde_json::from_value(Value::String(text.clone()))
+            .map_err(|_| Error::invalid("format", format!("is not known: `{text}`")))?,
+    };
+    Ok(Json(named(&name)?.schemas(format)))
+}
+
+fn named(name: &str) -> Result<eyot::tools::Toolset, Refusal> {
+    if !toolset_names().contains(&name) {
+        let message = format!("there is no toolset `{name}`; there are: {}", toolset_names().join(", "));
+        return Err(Error::new(ErrorKind::NotFound, message).into());
+    }
+    Ok(toolset(name)?)
+}
+
+/// Where a tool acts.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ActsIn {
+    /// The pool; by default the key's own.
+    pool: Option<String>,
+}
+
+/// Calls a tool with its arguments. What goes wrong is for the model to read: an answer with `is_error`.
+#[utoipa::path(post, path = "/v1/toolsets/{toolset}/{tool}", tag = "tools", request_body = Object,
+    params(("toolset" = String, Path, description = "`pool`, `workspace`, `coding`, …"),
+        ("tool" = String, Path, description = "The tool's name"), ActsIn),
+    responses((status = 200, body = ToolAnswer), Problems))]
+pub(super) async fn call(
+    State(api): State<Api>,
+    caller: Caller,
+    Path((set, tool)): Path<(String, String)>,
+    Params(ActsIn { pool }): Params<ActsIn>,
+    JsonBody(arguments): JsonBody<Value>,
+) -> Result<Json<ToolAnswer>, Refusal> {
+    let pool = caller.pool(pool.as_deref())?;
+    answer(&api, pool, &set, &tool, arguments).await
+}
+
+/// Calls a tool of the toolset `pool`, in the key's own pool unless a header `Eyot-Pool` names another, and answers with the
+/// tool's own result: what it declares, bare. What goes wrong is for the model to read: `{"error": sentence}`.
+#[utoipa::path(post, path = "/tool/{tool}", tag = "tools", request_body = Object,
+    params(("tool" = String, Path, description = "The tool's name"),
+        ("eyot-pool" = Option<String>, Header, description = "The pool; by default the key's own")),
+    responses((status = 200, body = Object), Problems))]
+pub(super) async fn call_pool(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(tool): Path<String>,
+    headers: axum::http::HeaderMap,
+    JsonBody(arguments): JsonBody<Value>,
+) -> Result<Json<Value>, Refusal> {
+    let pool = headers.get(POOL_HEADER).and_then(|pool| pool.to_str().ok());
+    let Json(ToolAnswer { content, structured, .. }) =
+        answer(&api, caller.pool(pool)?, POOL, &tool, arguments).await?;
+    Ok(Json(structured.unwrap_or_else(|| json!({ "error": content.concat() }))))
+}
+
+async fn answer(
+    api: &Api,
+    pool: SandboxName,
+    set: &str,
+    tool: &str,
+    arguments: Value,
+) -> Result<Json<ToolAnswer>, Refusal> {
+    let tools = named(set)?;
+    if tools.get(tool).is_none() {
+        let message = format!("there is no tool `{tool}`; `{set}` has: {}", tools.names().join(", "));
+        return Err(Error::new(ErrorKind::NotFound, message).into());
+    }
+    // A client that goes away takes its call with it.
+    let cancel = CancellationToken::new();
+    let _gone = cancel.clone().drop_guard();
+    let context = ToolContext::new(api.pool(&pool)?.pool().clone()).with_cancel(cancel);
+    Ok(Json(told(handle_tool_call(&context, &tools, tool, arguments).await)))
+}
+
+fn told(output: ToolOutput) -> ToolAnswer {
+    let content = output.content.iter().map(|piece| match piece {
+        ToolContent::Text(text) => text.clone(),
+        // The table may learn to say more than this version of the server can pass on.
+        other => format!("{other:?}"),
+    });
+    ToolAnswer { content: content.collect(), structured: output.structured, is_error: output.is_error }
+}

@@ -1,0 +1,18 @@
+//! What every door by HTTP has: who may knock, what it shows, how connections are held.
+
+pub(crate) mod cors;
+pub(crate) mod guard;
+pub(crate) mod held;
+mod idle;
+pub(crate) mod limits;
+pub(crate) mod listen;
+pub(crate) mod own_page;
+mod peer;
+mod place;
+mod tls;
+pub(crate) mod token;
+pub(crate) mod watched;
+
+pub use guard::{AllowedHost, AllowedOrigin};
+pub(crate) use peer::Peer;
+pub use tls::Certificate;

@@ -1,0 +1,28 @@
+//! What browsers are told of web pages that are let in.
+
+use axum::http::{HeaderName, HeaderValue, Method, header, request};
+use tower_http::cors::{AllowOrigin, CorsLayer};
+
+use super::guard::{self, AllowedOrigin};
+use crate::mcp::SESSION_ID;
+
+/// Pages of these origins may send what clients send, and read what they are told.
+pub(crate) fn cors(origins: &[AllowedOrigin]) -> CorsLayer {
+    let origins = origins.to_vec();
+    let allowed = move |origin: &HeaderValue, _: &request::Parts| guard::is_listed(origin, &origins);
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::predicate(allowed))
+        .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
+        .allow_headers([
+            header::AUTHORIZATION,
+            header::CONTENT_TYPE,
+            header::ACCEPT,
+            header::RANGE,
+            SESSION_ID,
+            HeaderName::from_static(eyot::wire::LIFE),
+            HeaderName::from_static("eyot-pool"),
+            HeaderName::from_static("mcp-protocol-version"),
+            HeaderName::from_static("last-event-id"),
+        ])
+        .expose_headers([SESSION_ID, header::CONTENT_RANGE, header::RETRY_AFTER])
+}

@@ -1,0 +1,269 @@
+//! Connections: as many at once as are bearable, none that takes its time over a header or a body, and an end that lets
+//! answers finish.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::HeaderValue;
+use axum::response::Response;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::server::TlsStream;
+use tokio_util::either::Either;
+use tokio_util::sync::CancellationToken;
+use tower_http::timeout::TimeoutBody;
+
+use super::held::held;
+use super::idle::{Idle, Member};
+use super::limits::ServeLimits;
+use super::peer::Peer;
+use super::place::{Place, Placed};
+use super::tls::Certificate;
+
+/// The HTTP library needs as much to read into.
+const MIN_BUFFER_BYTES: usize = 8 << 10;
+/// How long to wait when the system has no more descriptors or memory for a connection.
+const EXHAUSTED: Duration = Duration::from_millis(200);
+
+/// Where connections come from.
+#[derive(Debug)]
+pub enum Listener {
+    /// A TCP port.
+    Tcp(TcpListener),
+    /// A TCP port on which TLS is spoken.
+    Tls(TcpListener, Arc<Certificate>),
+    /// A unix socket. Only root and the user whom the server runs as get in.
+    Unix(UnixListener),
+}
+
+/// A connection as it comes.
+enum Knock {
+    Plain(Either<TcpStream, UnixStream>, Peer),
+    Tls(TcpStream, Arc<Certificate>, Peer),
+}
+
+/// A connection by which requests come.
+type Stream = Either<Either<TcpStream, UnixStream>, TlsStream<TcpStream>>;
+
+impl Listener {
+    async fn accept(&self) -> io::Result<Knock> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, peer) = tcp(listener).await?;
+                Ok(Knock::Plain(Either::Left(stream), peer))
+            }
+            Self::Tls(listener, certificate) => {
+                let (stream, peer) = tcp(listener).await?;
+                Ok(Knock::Tls(stream, Arc::clone(certificate), peer))
+            }
+            Self::Unix(listener) => loop {
+                let (stream, _) = listener.accept().await?;
+                let peer = stream.peer_cred()?.uid();
+                if peer == 0 || peer == rustix::process::geteuid().as_raw() {
+                    return Ok(Knock::Plain(Either::Right(stream), Peer::Socket));
+                }
+                tracing::warn!(uid = peer, "another user knocks at the socket");
+            },
+        }
+    }
+}
+
+async fn tcp(listener: &TcpListener) -> io::Result<(TcpStream, Peer)> {
+    let (stream, address) = listener.accept().await?;
+    // An answer that is small goes out at once.
+    stream.set_nodelay(true)?;
+    Ok((stream, Peer::at(address.ip())))
+}
+
+impl Knock {
+    fn peer(&self) -> Peer {
+        match self {
+            Self::Plain(_, peer) | Self::Tls(_, _, peer) => *peer,
+        }
+    }
+
+    fn is_tls(&self) -> bool {
+        matches!(self, Self::Tls(..))
+    }
+
+    /// What requests come by; with TLS that is there only after a handshake, which must not take longer than this.
+    async fn opened(self, handshake_within: Duration) -> io::Result<Stream> {
+        Ok(match self {
+            Self::Plain(stream, _) => Either::Left(stream),
+            Self::Tls(stream, certificate, _) => {
+                Either::Right(certificate.accept(stream, handshake_within).await?)
+            }
+        })
+    }
+}
+
+/// Serves until `stop` is cancelled, and then for as long as answers and sockets take, within their limit. `open`: how many
+/// connections there are.
+pub(crate) async fn serve(
+    listener: Listener,
+    router: Router,
+    limits: &ServeLimits,
+    open: Gauge,
+    stop: CancellationToken,
+) {
+    let max = limits.max_connections.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
+    let server = Server {
+        builder: builder(limits),
+        router,
+        body_stall: Duration::from_millis(limits.body_stall_ms),
+        handshake: Duration::from_millis(limits.tls_handshake_timeout_ms),
+        idle: Arc::default(),
+        places: Arc::new(Semaphore::new(max)),
+        open,
+        stop: stop.clone(),
+        cut: CancellationToken::new(),
+    };
+    tokio::select! {
+        () = server.accept(&listener) => {}
+        () = stop.cancelled() => {}
+    }
+    drop(listener);
+    // Who has all the places knows that nobody else has one.
+    let all = server.places.acquire_many(u32::try_from(max).unwrap_or(u32::MAX));
+    if timeout(Duration::from_millis(limits.drain_timeout_ms), all).await.is_err() {
+        tracing::warn!("connections are cut that did not end by themselves");
+    }
+    server.cut.cancel();
+}
+
+fn builder(limits: &ServeLimits) -> http1::Builder {
+    // Not the builder that finds the version out by itself: it waits for the first bytes without a timeout.
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_millis(limits.header_timeout_ms))
+        .max_header_size(limits.max_header_bytes)
+        .max_buf_size(limits.max_header_bytes.max(MIN_BUFFER_BYTES));
+    builder
+}
+
+/// What the connections of a listener share.
+struct Server {
+    builder: http1::Builder,
+    router: Router,
+    body_stall: Duration,
+    handshake: Duration,
+    idle: Arc<Idle>,
+    places: Arc<Semaphore>,
+    open: Gauge,
+    /// Answers that are under way may end.
+    stop: CancellationToken,
+    /// They may not any more.
+    cut: CancellationToken,
+}
+
+impl Server {
+    async fn accept(&self, listener: &Listener) {
+        loop {
+            match listener.accept().await {
+                Ok(knock) => {
+                    let place = Place::new(self.place().await, self.open.clone());
+                    self.begin(knock, place);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection can't be taken");
+                    self.idle.shed();
+                    sleep(EXHAUSTED).await;
+                }
+            }
+        }
+    }
+
+    /// A place, if need be that of a connection that is idle.
+    async fn place(&self) -> OwnedSemaphorePermit {
+        loop {
+            if let Ok(permit) = Arc::clone(&self.places).try_acquire_owned() {
+                return permit;
+            }
+            let next = Arc::clone(&self.places).acquire_owned();
+            match self.idle.shed() {
+                // It may have had a request on its way, and then it ends later.
+                true => {
+                    if let Ok(Ok(permit)) = timeout(EXHAUSTED, next).await {
+                        return permit;
+                    }
+                }
+                false => tokio::select! {
+                    Ok(permit) = next => return permit,
+                    () = self.idle.one_more() => {}
+                },
+            }
+        }
+    }
+
+    /// Answers what comes by this connection, on a task of its own.
+    fn begin(&self, knock: Knock, place: Place) {
+        let (end, cut) = (self.stop.child_token(), self.cut.clone());
+        // Without a request yet: one that is slow to shake hands gives its place up like any other.
+        let member = self.idle.enter(end.clone());
+        let service = self.service(&knock, member.clone());
+        let (builder, handshake) = (self.builder.clone(), self.handshake);
+        tokio::spawn(async move {
+            let opened = tokio::select! {
+                opened = knock.opened(handshake) => opened,
+                () = end.cancelled() => return,
+            };
+            let stream = match opened {
+                Ok(stream) => Placed { stream, _place: place },
+                Err(error) => return tracing::debug!(%error, "a connection came to nothing"),
+            };
+            let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
+            let mut connection = pin!(connection);
+            let ended = tokio::select! {
+                ended = connection.as_mut() => ended,
+                // Told to, it ends with the answer that is under way; at once without one.
+                () = end.cancelled() => match member.is_idle() {
+                    true => Ok(()),
+                    false => {
+                        connection.as_mut().graceful_shutdown();
+                        tokio::select! {
+                            ended = connection => ended,
+                            () = cut.cancelled() => Ok(()),
+                        }
+                    }
+                },
+            };
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a connection broke");
+            }
+        });
+    }
+
+    /// What answers the requests of a connection.
+    fn service(
+        &self,
+        knock: &Knock,
+        member: Member,
+    ) -> impl Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + Send + use<>
+    {
+        let (peer, is_tls, stall) = (knock.peer(), knock.is_tls(), self.body_stall);
+        let router = TowerToHyperService::new(self.router.clone());
+        service_fn(move |mut request: Request<Incoming>| {
+            let under_way = member.begin();
+            request.extensions_mut().insert(peer);
+            if is_tls {
+                // As a proxy would say it that took the TLS off.
+                request.headers_mut().insert("x-forwarded-proto", HeaderValue::from_static("https"));
+            }
+            let answer = router.call(request.map(|body| TimeoutBody::new(stall, body)));
+            async move { answer.await.map(|answer| held(answer, under_way)) }
+        })
+    }
+}

@@ -1,0 +1,108 @@
+//! Whether the page at `/` of this very server asks: the one web page that may use it without being listed.
+//!
+//! Browsers say which origin's page asks, in `Origin` and `Sec-Fetch-Site`, but not which page of it; so nothing else of this
+//! origin may be a page that somebody else has written ([`crate::preview`] holds guests' pages below a path in a sandbox of
+//! the browser's). Where a browser says too little (`Sec-Fetch-Site` is for secure addresses only, `Origin` for requests that
+//! change something), there is a header that no form and no other site's script can send.
+
+use axum::http::{HeaderMap, HeaderValue, header};
+use eyot::wire::PAGE_PROOF;
+
+/// What WebSockets of the page have as their protocol, since a page can't give them headers.
+pub(crate) const PROTOCOL: &str = "eyot-page";
+
+/// Marks a request that the page of this server has sent. [`guard`](super::guard) puts it there, if the server has a page.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OwnPage;
+
+/// Whether a request is one of the page's, going by its headers.
+pub(super) fn asks(headers: &HeaderMap) -> bool {
+    let mut sites = headers.get_all("sec-fetch-site").iter();
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let is_own_site = sites.all(|site| site == "same-origin");
+    let is_own_origin = origins.all(|origin| is_own(origin, headers));
+    let shows = match headers.contains_key(header::UPGRADE) {
+        // Browsers always say whose page opens a WebSocket.
+        true => headers.contains_key(header::ORIGIN),
+        false => headers.contains_key(PAGE_PROOF),
+    };
+    is_own_site && is_own_origin && shows
+}
+
+/// The one proof that comes with a request of the page: in its header, or beside a WebSocket's protocol.
+pub(crate) fn proof(headers: &HeaderMap) -> Option<&str> {
+    let mut shown = headers.get_all(PAGE_PROOF).iter();
+    match (shown.next(), shown.next()) {
+        (Some(proof), None) => proof.to_str().ok(),
+        (Some(_), Some(_)) => None,
+        (None, _) => {
+            let offered = headers.get(header::SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()?;
+            let mut words = offered.split(',').map(str::trim);
+            words.find_map(|word| word.strip_prefix(PROTOCOL)?.strip_prefix('.'))
+        }
+    }
+}
+
+/// Whether an `Origin` is the host that was called.
+fn is_own(origin: &HeaderValue, headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
+    let (Ok(origin), Ok(host)) = (origin.to_str(), host.to_str()) else { return false };
+    let named = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    !host.is_empty() && named.is_some_and(|named| named.eq_ignore_ascii_case(host))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, HeaderValue::from_static("box.example:7070"));
+        for (name, value) in pairs {
+            headers.append(*name, value.parse().unwrap());
+        }
+        headers
+    }
+
+    const PROOF: (&str, &str) = ("eyot-page", "x");
+    const OWN: (&str, &str) = ("origin", "http://box.example:7070");
+
+    #[test]
+    fn the_page_is_known_by_a_header_and_by_what_the_browser_says_where_it_says_something() {
+        for fine in [
+            &[PROOF][..],
+            &[PROOF, OWN],
+            &[PROOF, ("origin", "https://BOX.example:7070"), ("sec-fetch-site", "same-origin")],
+            &[OWN, ("upgrade", "websocket")],
+        ] {
+            assert!(asks(&headers(fine)), "{fine:?}");
+        }
+        for refused in [
+            &[][..],
+            &[OWN],
+            &[("sec-fetch-site", "same-origin")],
+            &[("upgrade", "websocket")],
+            &[PROOF, ("upgrade", "websocket")],
+            &[PROOF, ("origin", "null")],
+            &[PROOF, ("origin", "http://box.example")],
+            &[PROOF, ("origin", "http://80-x.box.example:7070")],
+            &[PROOF, OWN, ("origin", "https://evil.example")],
+            &[PROOF, ("sec-fetch-site", "same-site")],
+            &[PROOF, ("sec-fetch-site", "cross-site")],
+            &[PROOF, ("sec-fetch-site", "none")],
+            &[PROOF, ("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site")],
+        ] {
+            assert!(!asks(&headers(refused)), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn a_websocket_shows_its_proof_beside_its_protocol() {
+        let offered = |text: &str| proof(&headers(&[("sec-websocket-protocol", text)])).map(str::to_owned);
+        assert_eq!(offered("eyot-page, eyot-page.abc"), Some("abc".to_owned()));
+        assert_eq!(offered("eyot-page"), None);
+        assert_eq!(proof(&headers(&[PROOF])), Some("x"));
+        assert_eq!(proof(&headers(&[PROOF, PROOF])), None);
+    }
+}

@@ -1,0 +1,76 @@
+//! A connection's place among those that there may be, which it gives back with its last byte: also one that has become a
+//! WebSocket.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::OwnedSemaphorePermit;
+
+/// One of the places.
+pub(super) struct Place {
+    _permit: OwnedSemaphorePermit,
+    open: Gauge,
+}
+
+impl Place {
+    /// Counted in `open` for as long as it is held.
+    pub fn new(permit: OwnedSemaphorePermit, open: Gauge) -> Self {
+        open.inc();
+        Self { _permit: permit, open }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.open.dec();
+    }
+}
+
+/// A stream with its place.
+pub(super) struct Placed<S> {
+    pub stream: S,
+    pub _place: Place,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Placed<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Placed<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}

@@ -1,0 +1,137 @@
+//! The page at `/`: the files that `cargo xtask web` has built from `web/`, as they stand in the program.
+//!
+//! They need no key: there is nothing of anybody in them. What the page shows it asks of the API like any other client, as
+//! whoever signed in ([`crate::api`]). It loads nothing from elsewhere, and its browser is told to refuse if it tried.
+
+use std::io::Write;
+use std::sync::OnceLock;
+
+use axum::Router;
+use axum::extract::Path;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use eyot::{Error, ErrorKind};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use sha2::{Digest, Sha256};
+
+use crate::problem::Refusal;
+
+/// A file of the page.
+struct Asset {
+    name: &'static str,
+    kind: &'static str,
+    bytes: &'static [u8],
+    /// The same packed, once somebody has asked for it; `None`: it could not be.
+    packed: OnceLock<Option<Vec<u8>>>,
+}
+
+macro_rules! asset {
+    ($name:literal, $kind:literal) => {
+        Asset {
+            name: $name,
+            kind: $kind,
+            bytes: include_bytes!(concat!("../web-dist/", $name)),
+            packed: OnceLock::new(),
+        }
+    };
+}
+
+static HTML: Asset = asset!("index.html", "text/html; charset=utf-8");
+
+/// What lies below `/assets/`.
+static ASSETS: [Asset; 6] = [
+    asset!("assets/page.js", "text/javascript; charset=utf-8"),
+    asset!("assets/page.css", "text/css; charset=utf-8"),
+    asset!("assets/terminal.js", "text/javascript; charset=utf-8"),
+    asset!("assets/terminal.css", "text/css; charset=utf-8"),
+    asset!("assets/icon.svg", "image/svg+xml"),
+    // Of what the page is built with.
+    asset!("assets/licenses.md", "text/plain; charset=utf-8"),
+];
+
+/// Nothing that is not of this server, nothing that stands in the page itself, nobody who frames it.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// What is said with every file.
+const HEADERS: [(&str, &str); 8] = [
+    ("vary", "accept-encoding"),
+    ("content-security-policy", POLICY),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    // Asked for again each time, and answered with 304 while it is the same.
+    ("cache-control", "no-cache"),
+];
+
+/// The page as routes.
+pub(crate) fn router() -> Router {
+    Router::new().route("/", get(page)).route("/assets/{name}", get(below_assets))
+}
+
+async fn page(headers: HeaderMap) -> Response {
+    HTML.answer(&headers)
+}
+
+async fn below_assets(Path(name): Path<String>, headers: HeaderMap) -> Response {
+    let is_it = |asset: &&Asset| asset.name.strip_prefix("assets/") == Some(name.as_str());
+    match ASSETS.iter().find(is_it) {
+        Some(asset) => asset.answer(&headers),
+        None => Refusal::from(Error::new(ErrorKind::NotFound, "the page has no such file")).into_response(),
+    }
+}
+
+impl Asset {
+    fn answer(&'static self, asked: &HeaderMap) -> Response {
+        let packed = if takes_gzip(asked) { self.packed() } else { None };
+        let (bytes, encoding) = packed.map_or((self.bytes, "identity"), |packed| (packed, "gzip"));
+        let tag = tag(bytes);
+        let seen = asked.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+        let is_known = seen.flat_map(|tags| tags.split(',')).any(|seen| seen.trim() == tag);
+        let mut response = match is_known {
+            true => StatusCode::NOT_MODIFIED.into_response(),
+            false => {
+                let head = [(header::CONTENT_TYPE, self.kind), (header::CONTENT_ENCODING, encoding)];
+                (head, bytes).into_response()
+            }
+        };
+        let headers = response.headers_mut();
+        for (name, value) in HEADERS {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        if let Ok(tag) = HeaderValue::from_str(&tag) {
+            headers.insert(header::ETAG, tag);
+        }
+        response
+    }
+
+    fn packed(&'static self) -> Option<&'static [u8]> {
+        let pack = || {
+            let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+            packer.write_all(self.bytes).ok()?;
+            packer.finish().ok()
+        };
+        self.packed.get_or_init(pack).as_deref()
+    }
+}
+
+/// By its content.
+fn tag(bytes: &[u8]) -> String {
+    let hash = Sha256::digest(bytes);
+    let text: String = hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+    format!("\"{text}\"")
+}
+
+/// Whether a client says that it unpacks gzip.
+fn takes_gzip(asked: &HeaderMap) -> bool {
+    let said = asked.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    said.flat_map(|words| words.split(',')).any(|word| {
+        let (name, quality) = word.split_once(';').unwrap_or((word, ""));
+        name.trim().eq_ignore_ascii_case("gzip")
+            && !matches!(quality.trim(), "q=0" | "q=0.0" | "q=0.00" | "q=0.000")
+    })
+}

@@ -1,0 +1,124 @@
+//! Previews: a port of a sandbox as web pages, for browsers and programs that have no key of the API.
+//!
+//! A request is a preview's by its `Host` (`{port}-{id}.localhost`, or below a domain of the server's own) or by its path
+//! (`/preview/{sandbox}/{port}/`); it then never reaches the API, and no other request reaches a preview. What is shown to
+//! get in stays here; the guest sees the rest, with the `Host` that the browser has called, be it HTTP, a WebSocket or
+//! server-sent events. Each request has a connection into the sandbox of its own, so no answer can be another one's.
+
+mod address;
+mod cookies;
+mod entry;
+mod forward;
+mod from_guest;
+mod grants;
+mod held;
+mod limits;
+mod query;
+mod refusal;
+mod to_guest;
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use eyot::Error;
+
+use crate::api::Api;
+use crate::http::guard::Guard;
+use crate::problem::Refusal;
+
+pub(crate) use address::{Address, Base, Called, Place};
+pub(crate) use grants::{Grants, Issued, TTL_MS, TTL_MS_RANGE};
+pub(crate) use query::TICKET;
+
+pub(crate) use entry::scheme;
+
+pub use address::PreviewDomain;
+pub use limits::PreviewLimits;
+
+use entry::Entry;
+use limits::Places;
+use refusal::Denial;
+
+/// What all previews of a listener share.
+pub(crate) struct Previews {
+    api: Api,
+    guard: Arc<Guard>,
+    domains: Arc<[PreviewDomain]>,
+    limits: PreviewLimits,
+    /// The server has a page, whose origin previews below a path must not share.
+    has_page: bool,
+    places: Places,
+}
+
+/// The domains of previews, for the handler that tells their addresses.
+#[derive(Clone)]
+pub(crate) struct Domains(pub Arc<[PreviewDomain]>);
+
+impl Previews {
+    pub(crate) fn new(
+        api: Api,
+        guard: Arc<Guard>,
+        domains: Vec<PreviewDomain>,
+        limits: PreviewLimits,
+        has_page: bool,
+    ) -> Self {
+        let places = Places::new(limits);
+        Self { api, guard, domains: domains.into(), limits, has_page, places }
+    }
+}
+
+/// Takes what is for previews, and passes on the rest.
+pub(crate) async fn divert(
+    State(previews): State<Arc<Previews>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match Called::of(request.uri(), request.headers(), &previews.domains) {
+        Called::Server => {
+            request.extensions_mut().insert(Domains(Arc::clone(&previews.domains)));
+            next.run(request).await
+        }
+        Called::Preview(address) => {
+            let wants_page = refusal::wants_page(request.headers());
+            match previews.answer(address, request).await {
+                Ok(response) => response,
+                Err(denial) => denial.told(wants_page),
+            }
+        }
+        Called::Wrongly(denial) => denial.told(refusal::wants_page(request.headers())),
+    }
+}
+
+impl Previews {
+    async fn answer(&self, address: Address, request: Request) -> Result<Response, Denial> {
+        if let (true, Some(objection)) =
+            (address.is_path(), self.guard.objection_to_host(request.uri(), request.headers()))
+        {
+            return Err(Denial::forbidden(objection));
+        }
+        let sandbox = &address.place.sandbox;
+        let pool = self.api.pool_of_any(sandbox).await.map_err(Refusal::from)?;
+        let pool = pool.ok_or_else(Denial::gone)?;
+        match entry::enter(self.api.grants(), &pool, &address, &request)? {
+            Entry::Redirect(response) => Ok(*response),
+            Entry::In => {
+                let place = self.places.take(&pool, sandbox).ok_or_else(Denial::full)?;
+                self.forward(&address, &pool, request, place).await
+            }
+        }
+    }
+}
+
+impl From<Error> for Denial {
+    fn from(error: Error) -> Self {
+        Refusal::from(error).into()
+    }
+}
+
+impl IntoResponse for Denial {
+    fn into_response(self) -> Response {
+        self.told(false)
+    }
+}

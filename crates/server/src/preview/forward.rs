@@ -1,0 +1,167 @@
+//! From a request to the answer of the server inside, over a connection into the sandbox for this request alone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::response::Response;
+use eyot::{Error, ErrorKind, Sandbox, SandboxName, TcpStream};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncWriteExt, copy, sink, split};
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::address::Address;
+use super::held::Held;
+use super::limits::Taken;
+use super::refusal::Denial;
+use super::{Previews, from_guest, to_guest};
+
+/// How much of an answer's head is held, in bytes.
+const MAX_HEAD_BYTES: usize = 64 << 10;
+/// How long a browser may take to end its side of a WebSocket that the guest has ended.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+
+type Stream = Box<dyn TcpStream>;
+
+impl Previews {
+    /// What the server inside answers.
+    pub(super) async fn forward(
+        &self,
+        address: &Address,
+        pool: &SandboxName,
+        mut request: Request,
+        place: Taken,
+    ) -> Result<Response, Denial> {
+        let websocket = to_guest::wants_websocket(&request);
+        let browser = websocket.then(|| hyper::upgrade::on(&mut request));
+        let request = to_guest::rewritten(address, request, websocket)?;
+        let stream = self.connected(address, pool).await?;
+        let revoked = self.api.grants().revoked(&address.place);
+        let mut response = tokio::select! {
+            response = send(stream, request, self.limits.first_byte) => response?,
+            () = revoked.cancelled() => return Err(Denial::unauthorized()),
+        };
+        let is_switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+        let guest = hyper::upgrade::on(&mut response);
+        let (mut head, body) = response.into_parts();
+        from_guest::rewrite(&mut head, address);
+        if self.has_page && address.is_path() {
+            from_guest::set_apart(&mut head);
+        }
+        match (is_switched, browser) {
+            (true, Some(browser)) => {
+                tokio::spawn(carry(browser, guest, place, revoked));
+                Ok(Response::from_parts(head, Body::empty()))
+            }
+            (true, None) => Err(unreadable("it changes the protocol, which nobody has asked for")),
+            (false, _) => Ok(Response::from_parts(head, Body::new(Held::new(body, place, revoked)))),
+        }
+    }
+
+    /// A connection to the port. What sleeps is woken, and a handle whose sandbox has gone to sleep meanwhile made anew.
+    async fn connected(&self, address: &Address, pool: &SandboxName) -> Result<Stream, Denial> {
+        let place = &address.place;
+        let (sandbox, was_woken) = self.api.awake(pool, &place.sandbox).await?;
+        match self.dialled(&sandbox, place.port, was_woken).await {
+            Err(_) if !sandbox.is_connected() => {
+                let (sandbox, was_woken) = self.api.awake(pool, &place.sandbox).await?;
+                let dialled = self.dialled(&sandbox, place.port, was_woken).await;
+                dialled.map_err(|error| not_connected(error, place.port, was_woken))
+            }
+            dialled => dialled.map_err(|error| not_connected(error, place.port, was_woken)),
+        }
+    }
+
+    async fn dialled(&self, sandbox: &Sandbox, port: u16, was_woken: bool) -> Result<Stream, Error> {
+        if was_woken {
+            let limit_ms = u64::try_from(self.limits.after_wake.as_millis()).unwrap_or(u64::MAX);
+            match sandbox.wait_for_port(port, limit_ms).await {
+                // Then it says so when it is dialled.
+                Err(error) if error.kind() == ErrorKind::Timeout => {}
+                waited => waited?,
+            }
+        }
+        let late = || Error::new(ErrorKind::Timeout, "it takes no connection");
+        timeout(self.limits.connect, sandbox.dial(port)).await.map_err(|_| late())?
+    }
+}
+
+fn not_connected(error: Error, port: u16, was_woken: bool) -> Denial {
+    match error.kind() {
+        ErrorKind::Unavailable if !error.is_sleeping() => {
+            let woken = " The sandbox was asleep, and a wake starts nothing again but its services.";
+            let why = if was_woken { woken } else { "" };
+            Denial::bad_gateway(format!(
+                "nothing listens on port {port} in the sandbox: start a server there, on 127.0.0.1 or 0.0.0.0, and ask again.{why}"
+            ))
+        }
+        ErrorKind::Timeout => Denial::too_late(format!("port {port} in the sandbox takes no connection")),
+        ErrorKind::Destroyed => Denial::gone(),
+        _ => error.into(),
+    }
+}
+
+fn unreadable(reason: &str) -> Denial {
+    Denial::bad_gateway(format!("the server in the sandbox gave no answer that can be read: {reason}"))
+}
+
+/// One request on a connection of its own.
+async fn send(
+    stream: Stream,
+    request: Request,
+    limit: Duration,
+) -> Result<hyper::Response<Incoming>, Denial> {
+    let progress = Arc::new(Notify::new());
+    let moved = Arc::clone(&progress);
+    let request = request.map(|body| {
+        let noted = body.map_frame(move |frame| {
+            moved.notify_one();
+            frame
+        });
+        Body::new(noted)
+    });
+    let mut builder = hyper::client::conn::http1::Builder::new();
+    builder.max_buf_size(MAX_HEAD_BYTES);
+    let handshake = builder.handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = handshake.map_err(|error| unreadable(&error.to_string()))?;
+    // A failure of the connection is its answer's failure.
+    tokio::spawn(async move { drop(connection.with_upgrades().await) });
+    let mut answer = std::pin::pin!(sender.send_request(request));
+    loop {
+        tokio::select! {
+            answer = &mut answer => return answer.map_err(|error| unreadable(&error.to_string())),
+            () = progress.notified() => {}
+            () = sleep(limit) => {
+                let seconds = limit.as_secs();
+                return Err(Denial::too_late(format!("the server in the sandbox has not answered within {seconds} s")));
+            }
+        }
+    }
+}
+
+/// Carries a WebSocket's bytes both ways until one end is gone, or nobody may see it any more. Its place is free before the browser learns of the end.
+async fn carry(browser: OnUpgrade, guest: OnUpgrade, place: Taken, revoked: CancellationToken) {
+    let (Ok(browser), Ok(guest)) = tokio::join!(browser, guest) else { return };
+    let (mut from_browser, mut to_browser) = split(TokioIo::new(browser));
+    let (mut from_guest, mut to_guest) = split(TokioIo::new(guest));
+    let ended = tokio::select! {
+        ended = copy(&mut from_browser, &mut to_guest) => ended,
+        ended = copy(&mut from_guest, &mut to_browser) => ended,
+        () = revoked.cancelled() => Ok(0),
+    };
+    drop(place);
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a WebSocket of a preview broke");
+    }
+    if to_browser.shutdown().await.is_ok() {
+        // A connection that is dropped with something unread is reset, and what was sent last is lost with it.
+        drop(timeout(LAST_WORDS, copy(&mut from_browser, &mut sink())).await);
+    }
+}

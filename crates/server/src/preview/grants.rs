@@ -1,0 +1,361 @@
+//! Who may see which port. Kept in memory and by their hashes alone: they last at most a week and no longer than the
+//! server, and whoever has a key gets new ones by one request.
+//!
+//! A grant is of one port of one sandbox of one pool, so what is shown for another is worth nothing. The token of an address
+//! is worth one cookie; a cookie, and the token for a header, are worth what they open until the grant ends.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use eyot::{Result, SandboxId, SandboxName};
+use subtle::{Choice, ConstantTimeEq};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::address::Place;
+use crate::api::keys::hash;
+use crate::api::random::random;
+
+/// How long a grant lasts where nobody says, in milliseconds: 12 hours.
+pub(crate) const TTL_MS: u64 = 12 * 3_600_000;
+/// How long one may last, in milliseconds: a second to a week.
+pub(crate) const TTL_MS_RANGE: RangeInclusive<u64> = 1_000..=7 * 24 * 3_600_000;
+/// How long the token of an address may lie unused.
+const TICKET_LIFE: Duration = Duration::from_secs(3600);
+/// How many grants a port may have at once; the oldest makes room for a new one.
+const PER_PORT: usize = 64;
+/// How many ports of a sandbox may have grants at once; the one whose last is oldest makes room for a new one.
+const PORTS: usize = 64;
+/// The longest text that is looked at as a secret, in bytes.
+const MAX_BYTES: usize = 128;
+
+type Hash = [u8; 32];
+
+/// Who may see which port.
+#[derive(Default)]
+pub(crate) struct Grants {
+    sandboxes: Mutex<HashMap<SandboxId, BTreeMap<u16, Port>>>,
+}
+
+/// Who may see a port. What is under way to it is cut when this is dropped.
+struct Port {
+    grants: Vec<Grant>,
+    revoked: CancellationToken,
+    _cut: DropGuard,
+}
+
+struct Grant {
+    pool: SandboxName,
+    made: SystemTime,
+    ends: SystemTime,
+    proof: Proof,
+}
+
+enum Proof {
+    Nothing,
+    Secrets { token: Hash, doors: [Door; 2] },
+}
+
+/// What an address opens.
+enum Door {
+    Ticket(Hash),
+    Cookie(Hash),
+}
+
+/// What a grant is shown by. Nobody can tell it again.
+pub(crate) struct Issued {
+    /// For a header.
+    pub token: String,
+    /// For two addresses.
+    pub tickets: [String; 2],
+}
+
+/// What a browser is given for a ticket.
+pub(super) struct Exchanged {
+    pub cookie: String,
+    pub lasts: Duration,
+}
+
+impl Grants {
+    /// Lets whoever shows what this answers see a port; `None`: anybody, and nothing need be shown.
+    pub fn issue(
+        &self,
+        place: &Place,
+        pool: &SandboxName,
+        ttl: Duration,
+        public: bool,
+        now: SystemTime,
+    ) -> Result<Option<Issued>> {
+        let issued = match public {
+            true => None,
+            false => Some(Issued { token: secret()?, tickets: [secret()?, secret()?] }),
+        };
+        let proof = issued.as_ref().map_or(Proof::Nothing, |issued| {
+            let doors = issued.tickets.each_ref().map(|ticket| Door::Ticket(hash(ticket)));
+            Proof::Secrets { token: hash(&issued.token), doors }
+        });
+        let grant = Grant { pool: pool.clone(), made: now, ends: now + ttl, proof };
+        let mut sandboxes = self.lock();
+        sandboxes.retain(|_, ports| {
+            ports.retain(|_, port| {
+                port.grants.retain(|grant| grant.ends > now);
+                !port.grants.is_empty()
+            });
+            !ports.is_empty()
+        });
+        add(sandboxes.entry(place.sandbox.clone()).or_default(), place.port, grant);
+        Ok(issued)
+    }
+
+    /// Whether anybody may see it.
+    pub(super) fn is_public(&self, place: &Place, pool: &SandboxName, now: SystemTime) -> bool {
+        self.any(place, pool, now, |proof| Choice::from(u8::from(matches!(proof, Proof::Nothing))))
+    }
+
+    /// Whether a token opens it.
+    pub(super) fn opens_by_token(
+        &self,
+        place: &Place,
+        pool: &SandboxName,
+        shown: &str,
+        now: SystemTime,
+    ) -> bool {
+        let shown = shown_hash(shown);
+        self.any(place, pool, now, |proof| match proof {
+            Proof::Secrets { token, .. } => token.ct_eq(&shown),
+            Proof::Nothing => Choice::from(0),
+        })
+    }
+
+    /// Whether a cookie opens it.
+    pub(super) fn opens_by_cookie(
+        &self,
+        place: &Place,
+        pool: &SandboxName,
+        shown: &str,
+        now: SystemTime,
+    ) -> bool {
+        let shown = shown_hash(shown);
+        let opens = |door: &Door| match door {
+            Door::Cookie(cookie) => cookie.ct_eq(&shown),
+            Door::Ticket(_) => Choice::from(0),
+        };
+        self.any(place, pool, now, |proof| match proof {
+            Proof::Secrets { doors: [one, other], .. } => opens(one) | opens(other),
+            Proof::Nothing => Choice::from(0),
+        })
+    }
+
+    /// Whether some grant that lasts has such a proof. It takes as long whichever it is.
+    fn any(
+        &self,
+        place: &Place,
+        pool: &SandboxName,
+        now: SystemTime,
+        opens: impl Fn(&Proof) -> Choice,
+    ) -> bool {
+        let sandboxes = self.lock();
+        let port = sandboxes.get(&place.sandbox).and_then(|ports| ports.get(&place.port));
+        let lasting = port
+            .into_iter()
+            .flat_map(|port| &port.grants)
+            .filter(|grant| grant.pool == *pool && grant.ends > now);
+        lasting.fold(Choice::from(0), |found, grant| found | opens(&grant.proof)).into()
+    }
+
+    /// A cookie for the token of an address, once; `None`: it is worth nothing (any more).
+    pub(super) fn exchange(
+        &self,
+        place: &Place,
+        pool: &SandboxName,
+        ticket: &str,
+        now: SystemTime,
+    ) -> Result<Option<Exchanged>> {
+        let (shown, cookie) = (shown_hash(ticket), secret()?);
+        let mut sandboxes = self.lock();
+        let port = sandboxes.get_mut(&place.sandbox).and_then(|ports| ports.get_mut(&place.port));
+        let mut exchanged = None;
+        for grant in port.into_iter().flat_map(|port| &mut port.grants) {
+            let is_good = grant.pool == *pool && grant.ends > now && now < grant.made + TICKET_LIFE;
+            let Proof::Secrets { doors, .. } = &mut grant.proof else { continue };
+            for door in doors {
+                if is_good && matches!(door, Door::Ticket(ticket) if bool::from(ticket.ct_eq(&shown))) {
+                    *door = Door::Cookie(hash(&cookie));
+                    exchanged = Some(grant.ends.duration_since(now).unwrap_or_default());
+                }
+            }
+        }
+        Ok(exchanged.map(|lasts| Exchanged { cookie, lasts }))
+    }
+
+    /// Told when nobody may see it any more: what is under way then ends.
+    pub(super) fn revoked(&self, place: &Place) -> CancellationToken {
+        let sandboxes = self.lock();
+        let port = sandboxes.get(&place.sandbox).and_then(|ports| ports.get(&place.port));
+        port.map_or_else(
+            || {
+                let revoked = CancellationToken::new();
+                revoked.cancel();
+                revoked
+            },
+            |port| port.revoked.clone(),
+        )
+    }
+
+    /// From now on nobody sees it.
+    pub fn revoke(&self, place: &Place) {
+        if let Some(ports) = self.lock().get_mut(&place.sandbox) {
+            ports.remove(&place.port);
+        }
+    }
+
+    /// From now on nobody sees any of its ports.
+    pub fn revoke_all(&self, sandbox: &SandboxId) {
+        self.lock().remove(sandbox);
+    }
+
+    /// Only plain values are moved in and out.
+    fn lock(&self) -> MutexGuard<'_, HashMap<SandboxId, BTreeMap<u16, Port>>> {
+        self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn add(ports: &mut BTreeMap<u16, Port>, port: u16, grant: Grant) {
+    if !ports.contains_key(&port) && ports.len() >= PORTS {
+        let last_made = |port: &Port| port.grants.last().map(|grant| grant.made);
+        let oldest = ports.iter().min_by_key(|(_, port)| last_made(port)).map(|(port, _)| *port);
+        oldest.and_then(|oldest| ports.remove(&oldest));
+    }
+    let Port { grants, .. } = ports.entry(port).or_insert_with(|| {
+        let revoked = CancellationToken::new();
+        Port { grants: Vec::new(), _cut: revoked.clone().drop_guard(), revoked }
+    });
+    if grants.len() >= PER_PORT {
+        grants.remove(0);
+    }
+    grants.push(grant);
+}
+
+/// 256 random bits, in hexadecimal.
+fn secret() -> Result<String> {
+    random::<32>()
+}
+
+fn shown_hash(shown: &str) -> Hash {
+    hash(&shown[..shown.floor_char_boundary(MAX_BYTES)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Scene {
+        grants: Grants,
+        place: Place,
+        pool: SandboxName,
+        now: SystemTime,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let place = Place { sandbox: SandboxId::generate(), port: 80 };
+            let pool = SandboxName::parse("p").unwrap();
+            Self { grants: Grants::default(), place, pool, now: SystemTime::now() }
+        }
+
+        fn issue(&self, ttl_ms: u64) -> Issued {
+            let ttl = Duration::from_millis(ttl_ms);
+            self.grants.issue(&self.place, &self.pool, ttl, false, self.now).unwrap().unwrap()
+        }
+
+        fn opens(&self, token: &str) -> bool {
+            self.grants.opens_by_token(&self.place, &self.pool, token, self.now)
+        }
+
+        fn exchange(&self, ticket: &str) -> Option<Exchanged> {
+            self.grants.exchange(&self.place, &self.pool, ticket, self.now).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_ticket_is_worth_one_cookie_and_is_no_token_itself() {
+        let scene = Scene::new();
+        let issued = scene.issue(TTL_MS);
+        assert!(issued.token.len() == 64 && issued.tickets[0] != issued.tickets[1]);
+        let cookie = scene.exchange(&issued.tickets[0]).unwrap().cookie;
+        assert!(scene.exchange(&issued.tickets[0]).is_none() && scene.exchange(&issued.tickets[1]).is_some());
+        let by_cookie = |text: &str| scene.grants.opens_by_cookie(&scene.place, &scene.pool, text, scene.now);
+        assert!(by_cookie(&cookie) && !by_cookie(&issued.tickets[0]) && !by_cookie(&issued.token));
+        assert!(scene.opens(&issued.token) && !scene.opens(&cookie) && !scene.opens(&issued.tickets[1]));
+        assert!(!scene.opens("") && !scene.opens(&format!("{}x", issued.token)));
+    }
+
+    #[test]
+    fn what_opens_one_port_of_one_pool_opens_nothing_else() {
+        let scene = Scene::new();
+        let token = scene.issue(TTL_MS).token;
+        let opens = |place: &Place, pool: &str| {
+            let pool = SandboxName::parse(pool).unwrap();
+            scene.grants.opens_by_token(place, &pool, &token, scene.now)
+        };
+        assert!(opens(&scene.place, "p") && !opens(&scene.place, "q"));
+        assert!(!opens(&Place { port: 81, ..scene.place.clone() }, "p"));
+        assert!(!opens(&Place { sandbox: SandboxId::generate(), port: 80 }, "p"));
+    }
+
+    #[test]
+    fn a_grant_ends_with_its_time_and_an_unused_ticket_after_an_hour() {
+        let mut scene = Scene::new();
+        let (short, long) = (scene.issue(1_000), scene.issue(TTL_MS));
+        scene.now += Duration::from_millis(999);
+        assert!(scene.opens(&short.token));
+        scene.now += Duration::from_millis(1);
+        assert!(!scene.opens(&short.token) && scene.exchange(&short.tickets[0]).is_none());
+        scene.now += TICKET_LIFE - Duration::from_millis(1001);
+        assert!(scene.exchange(&long.tickets[0]).is_some());
+        scene.now += Duration::from_millis(1);
+        assert!(scene.exchange(&long.tickets[1]).is_none() && scene.opens(&long.token));
+    }
+
+    #[test]
+    fn a_public_port_is_public_until_it_is_revoked_and_others_are_not() {
+        let scene = Scene::new();
+        let is_public = |port| {
+            let place = Place { port, ..scene.place.clone() };
+            scene.grants.is_public(&place, &scene.pool, scene.now)
+        };
+        let ttl = Duration::from_millis(TTL_MS);
+        assert!(scene.grants.issue(&scene.place, &scene.pool, ttl, true, scene.now).unwrap().is_none());
+        assert!(is_public(80) && !is_public(81));
+        scene.grants.revoke(&scene.place);
+        assert!(!is_public(80));
+        let token = scene.issue(TTL_MS).token;
+        assert!(!is_public(80));
+        scene.grants.revoke_all(&scene.place.sandbox);
+        assert!(!scene.opens(&token));
+    }
+
+    #[test]
+    fn the_oldest_of_too_many_makes_room() {
+        let mut scene = Scene::new();
+        let first = scene.issue(TTL_MS).token;
+        let second = scene.issue(TTL_MS).token;
+        (2..PER_PORT).for_each(|_| drop(scene.issue(TTL_MS)));
+        assert!(scene.opens(&first));
+        scene.issue(TTL_MS);
+        assert!(!scene.opens(&first) && scene.opens(&second));
+        let port = scene.place.port;
+        for other in 1..PORTS {
+            scene.now += Duration::from_millis(1);
+            scene.place.port = 1_000 + u16::try_from(other).unwrap();
+            scene.issue(TTL_MS);
+        }
+        scene.place.port = port;
+        assert!(scene.opens(&second));
+        scene.place.port = 999;
+        scene.issue(TTL_MS);
+        scene.place.port = port;
+        assert!(!scene.opens(&second));
+    }
+}

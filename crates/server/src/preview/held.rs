@@ -1,0 +1,47 @@
+//! An answer's body, as long as somebody may see it.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::limits::Taken;
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+/// A body that keeps its place until it has ended, and breaks off when nobody may see it any more.
+pub(super) struct Held {
+    body: Incoming,
+    revoked: Pin<Box<WaitForCancellationFutureOwned>>,
+    _place: Taken,
+}
+
+impl Held {
+    pub fn new(body: Incoming, place: Taken, revoked: CancellationToken) -> Self {
+        Self { body, revoked: Box::pin(revoked.cancelled_owned()), _place: place }
+    }
+}
+
+impl Body for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.revoked.as_mut().poll(context).is_ready() {
+            // An error, so that the part is not taken for the whole.
+            return Poll::Ready(Some(Err(axum::Error::new("the preview was ended"))));
+        }
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        frame.map(|frame| frame.map(|frame| frame.map_err(axum::Error::new)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,138 @@
+//! A request as the guest sees it: written anew, for its port alone, without what was shown to get in.
+//!
+//! `Host` stays the name that the browser has called, so that it agrees with `Origin` where a server compares the two
+//! (WebSockets, forms), and so that addresses which a server makes of it lead back here.
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version, header};
+
+use super::address::Address;
+use super::entry::scheme;
+use super::refusal::Denial;
+use super::{cookies, query};
+
+/// What is between two neighbours and not passed on.
+const HOP_BY_HOP: [&str; 9] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+/// What only we say, or answer.
+const OURS: [&str; 5] = ["authorization", "expect", "forwarded", "x-real-ip", "x-original-url"];
+
+/// Whether a request asks for a WebSocket, the one protocol that a connection can change to.
+pub(super) fn wants_websocket(request: &Request) -> bool {
+    let headers = request.headers();
+    let is_upgrade = |value: &HeaderValue| {
+        let text = value.to_str().unwrap_or_default();
+        text.split(',').any(|word| word.trim().eq_ignore_ascii_case("upgrade"))
+    };
+    let mut protocols = headers.get_all(header::UPGRADE).iter();
+    let is_websocket = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
+    request.method() == Method::GET
+        && headers.get_all(header::CONNECTION).iter().any(is_upgrade)
+        && protocols.next().is_some_and(is_websocket)
+        && protocols.next().is_none()
+}
+
+/// The request as the guest sees it.
+pub(super) fn rewritten(address: &Address, request: Request, websocket: bool) -> Result<Request, Denial> {
+    if [Method::CONNECT, Method::TRACE].contains(request.method()) {
+        return Err(Denial::invalid("previews take no CONNECT and no TRACE"));
+    }
+    let (mut parts, body) = request.into_parts();
+    let path = address.path_inside(&parts.uri);
+    let rest = query::split(parts.uri.query()).rest;
+    let target = rest.map_or(path.to_owned(), |rest| format!("{path}?{rest}"));
+    let uri = target.parse::<Uri>().map_err(|_| Denial::invalid("the path can't be read"))?;
+    if !uri.path().starts_with('/') || uri.authority().is_some() {
+        return Err(Denial::invalid("the path must begin with `/`"));
+    }
+    let scheme = scheme(&parts.headers);
+    strip(&mut parts.headers);
+    say_where_it_came(&mut parts.headers, address, scheme);
+    if websocket {
+        parts.headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+        parts.headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    }
+    let mut rewritten = Request::new(if websocket { Body::empty() } else { body });
+    *rewritten.method_mut() = parts.method;
+    *rewritten.uri_mut() = uri;
+    *rewritten.version_mut() = Version::HTTP_11;
+    *rewritten.headers_mut() = parts.headers;
+    Ok(rewritten)
+}
+
+fn strip(headers: &mut HeaderMap) {
+    drop_hop_by_hop(headers);
+    let is_ours = |name: &&HeaderName| {
+        let name = name.as_str();
+        OURS.contains(&name) || name.starts_with("eyot-") || name.starts_with("x-forwarded-")
+    };
+    let ours: Vec<HeaderName> = headers.keys().filter(is_ours).cloned().collect();
+    ours.into_iter().for_each(|name| drop(headers.remove(name)));
+    cookies::strip(headers);
+    // A page that was opened with a token in its address tells nobody; a client that makes this up doesn't either.
+    let tells_ticket =
+        |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).contains(query::TICKET);
+    if headers.get(header::REFERER).is_some_and(tells_ticket) {
+        headers.remove(header::REFERER);
+    }
+}
+
+fn say_where_it_came(headers: &mut HeaderMap, address: &Address, scheme: &'static str) {
+    if let Some(host) = headers.get(header::HOST).cloned() {
+        headers.insert("x-forwarded-host", host);
+    }
+    headers.insert("x-forwarded-proto", HeaderValue::from_static(scheme));
+    if let (true, Ok(prefix)) = (address.is_path(), HeaderValue::from_str(&address.prefix())) {
+        headers.insert("x-forwarded-prefix", prefix);
+    }
+}
+
+/// Drops what is between neighbours, and what `Connection` says to be. What frames a message or says whose it is stays,
+/// whatever `Connection` says: it would be read differently further on.
+pub(super) fn drop_hop_by_hop(headers: &mut HeaderMap) {
+    let stays = [header::CONTENT_LENGTH, header::HOST, header::COOKIE, header::SET_COOKIE];
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .filter(|name| !stays.contains(name))
+        .collect();
+    named.into_iter().for_each(|name| drop(headers.remove(name)));
+    HOP_BY_HOP.into_iter().for_each(|name| drop(headers.remove(name)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_between_neighbours_is_dropped_and_so_is_what_connection_names_but_not_the_length() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "close, X-Secret , content-length"),
+            ("x-secret", "1"),
+            ("x-kept", "1"),
+            ("content-length", "3"),
+            ("te", "trailers"),
+            ("keep-alive", "1"),
+        ] {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        drop_hop_by_hop(&mut headers);
+        let mut names: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["content-length", "x-kept"]);
+    }
+}

@@ -1,0 +1,192 @@
+//! Errors on the wire: RFC 9457 problems. The kind decides the status; the sentence is the error's own.
+
+use std::collections::BTreeMap;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use eyot::wire::{PROBLEM_JSON, Problem, Unsupported};
+use eyot::{Error, ErrorKind, SandboxOperationUnsupported};
+use utoipa::IntoResponses;
+use utoipa::openapi::{self, Content, Ref, RefOr, ResponseBuilder};
+
+/// An error as a handler returns it.
+#[derive(Debug)]
+pub struct Refusal {
+    error: Error,
+    status: StatusCode,
+    no_sandbox: bool,
+}
+
+impl Refusal {
+    /// The sandbox itself is not there; nobody learns whether another one may use it.
+    pub fn no_sandbox(id_or_name: &str) -> Self {
+        let message = format!("there is no sandbox `{id_or_name}`");
+        Self { no_sandbox: true, ..Error::new(ErrorKind::NotFound, message).into() }
+    }
+
+    /// Nobody is let in with what was shown.
+    pub fn unauthorized(sentence: &'static str) -> Self {
+        let hint = "`eyot keys create NAME` on the server's host makes a key; `eyot --server` takes it from EYOT_API_KEY";
+        let error = Error::new(ErrorKind::Permission, sentence).with_hint(hint);
+        Self { status: StatusCode::UNAUTHORIZED, ..error.into() }
+    }
+
+    /// An error with another status than its kind's.
+    pub fn with_status(error: Error, status: StatusCode) -> Self {
+        Self { status, ..error.into() }
+    }
+
+    /// A request that HTTP itself knows to be wrong.
+    pub fn of_status(status: StatusCode, sentence: &'static str) -> Self {
+        Self { status, ..Error::new(ErrorKind::Invalid, sentence).into() }
+    }
+
+    /// A body that has not arrived in this time.
+    pub fn slow(limit_ms: u64) -> Self {
+        let message = format!("read the request: its body took longer than {limit_ms} ms");
+        Self { status: StatusCode::REQUEST_TIMEOUT, ..Error::new(ErrorKind::Timeout, message).into() }
+    }
+
+    /// Whether it is that a sandbox sleeps.
+    pub fn is_sleeping(&self) -> bool {
+        self.error.is_sleeping()
+    }
+
+    /// Whether it is the sandbox itself that is not there.
+    pub fn is_no_sandbox(&self) -> bool {
+        self.no_sandbox
+    }
+
+    /// What goes over the wire.
+    pub fn problem(&self) -> Problem {
+        let (kind, detail) = (self.error.kind(), self.error.to_string());
+        Problem {
+            problem_type: format!("urn:eyot:problem:{kind}"),
+            title: title(kind).to_owned(),
+            status: self.status.as_u16(),
+            field: field(kind, self.error.reason()),
+            reason: self.error.reason().to_owned(),
+            detail,
+            kind: kind.to_string(),
+            hint: self.error.hint().map(str::to_owned),
+            sleeping: self.error.is_sleeping(),
+            no_sandbox: self.no_sandbox,
+            unsupported: unsupported(&self.error),
+        }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self { status: status(error.kind()), error, no_sandbox: false }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        if self.error.kind() == ErrorKind::Internal {
+            tracing::error!(error = %self.error, source = ?std::error::Error::source(&self.error), "a request failed");
+        }
+        let problem = self.problem();
+        let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_vec(&problem).unwrap_or_default();
+        let kind = [(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON))];
+        (status, kind, body).into_response()
+    }
+}
+
+/// What the API's document says of every refusal.
+pub struct Problems;
+
+impl IntoResponses for Problems {
+    fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
+        let content = Content::new(Some(Ref::from_schema_name("Problem")));
+        let response = ResponseBuilder::new().content(PROBLEM_JSON, content).build();
+        ["4XX", "503"].map(|status| (status.to_owned(), RefOr::T(response.clone()))).into()
+    }
+}
+
+/// The status of a kind.
+pub fn status(kind: ErrorKind) -> StatusCode {
+    match kind {
+        ErrorKind::Invalid => StatusCode::BAD_REQUEST,
+        ErrorKind::Permission => StatusCode::FORBIDDEN,
+        ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::AlreadyExists
+        | ErrorKind::IsDirectory
+        | ErrorKind::NotDirectory
+        | ErrorKind::Conflict
+        | ErrorKind::Cancelled => StatusCode::CONFLICT,
+        ErrorKind::Destroyed => StatusCode::GONE,
+        ErrorKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorKind::Unsupported => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorKind::Quota => StatusCode::TOO_MANY_REQUESTS,
+        ErrorKind::Unavailable | ErrorKind::Setup => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+fn title(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Invalid => "The request is wrong",
+        ErrorKind::NotFound => "Not found",
+        ErrorKind::AlreadyExists => "Already there",
+        ErrorKind::IsDirectory => "A directory where a file was needed",
+        ErrorKind::NotDirectory => "No directory where one was needed",
+        ErrorKind::Permission => "Not permitted",
+        ErrorKind::TooLarge => "Too large",
+        ErrorKind::Quota => "A quota is used up",
+        ErrorKind::Unsupported => "Not supported",
+        ErrorKind::Destroyed => "Destroyed",
+        ErrorKind::Unavailable => "Not available",
+        ErrorKind::Timeout => "Timed out",
+        ErrorKind::Cancelled => "Cancelled",
+        ErrorKind::Conflict => "Conflict",
+        ErrorKind::Setup => "The sandbox could not be set up",
+        _ => "Internal error",
+    }
+}
+
+fn unsupported(error: &Error) -> Option<Unsupported> {
+    let source = std::error::Error::source(error)?.downcast_ref::<SandboxOperationUnsupported>()?;
+    let SandboxOperationUnsupported { operation, provider, options } = source.clone();
+    Some(Unsupported { operation, provider, options })
+}
+
+/// The field that a refusal of a request names first, in back quotes.
+fn field(kind: ErrorKind, reason: &str) -> Option<String> {
+    let rest = reason.strip_prefix('`').filter(|_| kind == ErrorKind::Invalid)?;
+    rest.split_once('`').map(|(field, _)| field.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_says_what_failed_and_why_and_names_the_field() {
+        let error = Error::invalid("limits.pids", "must be at least 1").context("create sandbox");
+        let problem = Refusal::from(error.with_hint("leave it out")).problem();
+        assert_eq!((problem.status, problem.kind.as_str()), (400, "invalid"));
+        assert_eq!(problem.detail, "create sandbox: `limits.pids` must be at least 1");
+        assert_eq!(problem.reason, "`limits.pids` must be at least 1");
+        assert_eq!(problem.field.as_deref(), Some("limits.pids"));
+        assert_eq!(problem.hint.as_deref(), Some("leave it out"));
+    }
+
+    #[test]
+    fn only_a_defect_is_an_internal_server_error() {
+        for kind in ErrorKind::ALL {
+            assert_eq!(status(kind).as_u16() == 500, kind == ErrorKind::Internal, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_sleeping_sandbox_says_so() {
+        let problem = Refusal::from(Error::sleeping("dev").context("read `a`")).problem();
+        assert!(problem.sleeping && problem.status == 503);
+        let text = serde_json::to_string(&Refusal::no_sandbox("x").problem()).unwrap();
+        assert!(text.contains("\"no_sandbox\":true") && !text.contains("sleeping"), "{text}");
+    }
+}

@@ -1,0 +1,46 @@
+//! A certificate authority for one test.
+
+use std::path::Path;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    /// Its own certificate, PEM.
+    pub pem: String,
+}
+
+impl Authority {
+    pub fn new() -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        // No two have one name: a certificate says by name whose it is.
+        let name = format!("An authority for tests {:?}", key.public_key_raw());
+        params.distinguished_name.push(DnType::CommonName, name);
+        let pem = params.self_signed(&key).unwrap().pem();
+        Self { issuer: Issuer::new(params, key), pem }
+    }
+
+    /// A certificate for this host's loopback and its key, PEM.
+    pub fn issue(&self) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+        let params = CertificateParams::new(names).unwrap();
+        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
+    }
+
+    /// The same as the files `cert.pem` and `key.pem` of a folder, each replaced at once.
+    pub fn issue_into(&self, folder: &Path) {
+        let (certificate, key) = self.issue();
+        put(folder, "cert.pem", &certificate);
+        put(folder, "key.pem", &key);
+    }
+}
+
+/// Puts a file there, or replaces it, at once.
+pub fn put(folder: &Path, name: &str, content: &str) {
+    let new = folder.join("new");
+    std::fs::write(&new, content).unwrap();
+    std::fs::rename(new, folder.join(name)).unwrap();
+}

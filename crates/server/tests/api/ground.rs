@@ -1,0 +1,112 @@
+//! A server on loopback over native sandboxes, with a key for each of two tenants.
+
+use std::net::SocketAddr;
+
+use eyot::{CancellationToken, Engine, PoolOptions, SandboxName};
+use eyot_native::{NativeOptions, NativeProvider};
+use eyot_server::api::{Access, Api, Listener, ServeLimits, ServeOptions, serve};
+use reqwest::{Method, RequestBuilder, Response};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+pub struct Ground {
+    pub api: Api,
+    pub address: SocketAddr,
+    pub ours: String,
+    pub theirs: String,
+    client: reqwest::Client,
+    stop: CancellationToken,
+    _state: tempfile::TempDir,
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+pub fn name(text: &str) -> SandboxName {
+    SandboxName::parse(text).unwrap()
+}
+
+impl Ground {
+    pub async fn new() -> Self {
+        Self::limited(ServeLimits::default()).await
+    }
+
+    pub async fn limited(limits: ServeLimits) -> Self {
+        Self::listening(limits, Listener::Tcp).await
+    }
+
+    /// With what is made of the port.
+    pub async fn listening(limits: ServeLimits, door: impl FnOnce(TcpListener) -> Listener) -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let folder = state.path().join("state");
+        let native =
+            NativeProvider::new(NativeOptions { state: folder.clone(), ..NativeOptions::default() }).unwrap();
+        let engine = Engine::open(native, &folder).await.unwrap();
+        let api = Api::new(engine, Access::Keys, |name| PoolOptions { name, ..PoolOptions::default() })
+            .limited(limits);
+        let key = async |who: &str| api.keys().create(name(who), vec![name(who)]).await.unwrap().secret;
+        let (ours, theirs) = (key("ours").await, key("theirs").await);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let listener = door(listener);
+        let stop = CancellationToken::new();
+        let (served, stopped) = (api.clone(), stop.clone());
+        tokio::spawn(async move {
+            serve(&served, listener, ServeOptions::default(), stopped).await.unwrap();
+        });
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self { api, address, ours, theirs, client, stop, _state: state }
+    }
+
+    /// A request with our key.
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.as_whom(&self.ours, method, path)
+    }
+
+    pub fn as_whom(&self, key: &str, method: Method, path: &str) -> RequestBuilder {
+        self.bare(method, path).bearer_auth(key)
+    }
+
+    /// A request without a key.
+    pub fn bare(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("http://{}{path}", self.address))
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Response {
+        let body = serde_json::to_vec(&body).unwrap();
+        self.request(Method::POST, path)
+            .header("content-type", "application/json")
+            .body(body)
+            .send()
+            .await
+            .unwrap()
+    }
+
+    pub async fn get(&self, path: &str) -> Response {
+        self.request(Method::GET, path).send().await.unwrap()
+    }
+
+    /// Makes a sandbox of ours and gives its id.
+    pub async fn sandbox(&self, name: &str) -> String {
+        let made = self.post("/v1/sandboxes", json!({ "spec": { "name": name } })).await;
+        assert_eq!(made.status(), 201);
+        value(made).await["id"].as_str().unwrap().to_owned()
+    }
+}
+
+pub async fn value(response: Response) -> Value {
+    serde_json::from_slice(&response.bytes().await.unwrap()).unwrap()
+}
+
+/// The kind of a problem, which must be one.
+pub async fn kind(response: Response) -> String {
+    assert_eq!(response.headers()["content-type"], "application/problem+json");
+    let status = response.status().as_u16();
+    let problem = value(response).await;
+    assert_eq!(problem["status"], status);
+    assert_eq!(problem["type"], format!("urn:eyot:problem:{}", problem["kind"].as_str().unwrap()));
+    problem["kind"].as_str().unwrap().to_owned()
+}

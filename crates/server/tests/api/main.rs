@@ -1,0 +1,19 @@
+//! The HTTP API from outside: real requests to a server on loopback over native sandboxes.
+#![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
+
+mod access;
+mod authority;
+mod changes;
+mod commands;
+mod document;
+mod files;
+mod ground;
+mod limits;
+mod mcp;
+mod page;
+mod problems;
+mod rates;
+mod sockets;
+mod streams;
+mod tls;
+mod tools;

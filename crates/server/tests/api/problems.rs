@@ -1,0 +1,69 @@
+//! What is wrong with a request is said as a problem, and changes nothing.
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::ground::{Ground, kind, value};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_request_names_the_field() {
+    let ground = Ground::new().await;
+    let id = ground.sandbox("dev").await;
+    for (path, body, field) in [
+        ("/v1/sandboxes".to_owned(), json!({ "spec": { "limits": { "pids": 0 } } }), "limits.pids"),
+        ("/v1/sandboxes".to_owned(), json!({ "spec": { "nmae": "x" } }), "spec.nmae"),
+        ("/v1/sandboxes".to_owned(), json!({ "spec": { "name": "Not A Name" } }), "spec.name"),
+        (format!("/v1/sandboxes/{id}/exec"), json!({ "command": 7 }), "command"),
+        (format!("/v1/sandboxes/{id}/exec"), json!({}), "command"),
+        (
+            format!("/v1/sandboxes/{id}/exec"),
+            json!({ "command": "cat", "stdin_base64": "?" }),
+            "stdin_base64",
+        ),
+    ] {
+        let refused = ground.post(&path, body.clone()).await;
+        assert_eq!(refused.status(), 400, "{body}");
+        assert_eq!(value(refused).await["field"], field, "{body}");
+    }
+    let listed = value(ground.get("/v1/sandboxes").await).await;
+    assert_eq!(listed["sandboxes"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_json_no_path_and_no_method_are_problems_too() {
+    let ground = Ground::new().await;
+    let text = ground.request(Method::POST, "/v1/sandboxes").body("{").send().await.unwrap();
+    assert_eq!(kind(text).await, "invalid");
+    assert_eq!(kind(ground.get("/v1/nothing").await).await, "not_found");
+    let put = ground.request(Method::PUT, "/v1/sandboxes").send().await.unwrap();
+    assert_eq!(put.status(), 405);
+    assert_eq!(kind(put).await, "invalid");
+    assert_eq!(kind(ground.get("/v1/sandboxes?limit=0").await).await, "invalid");
+    assert_eq!(kind(ground.get("/v1/sandboxes?limit=x").await).await, "invalid");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_not_there_says_what_was_to_be_done_and_why_it_failed() {
+    let ground = Ground::new().await;
+    let id = ground.sandbox("dev").await;
+    let missing = ground.get(&format!("/v1/sandboxes/{id}/files?path=nope")).await;
+    assert_eq!(missing.status(), 404);
+    let problem = value(missing).await;
+    assert!(
+        problem["detail"].as_str().unwrap().starts_with("read file `nope` in sandbox `dev`: "),
+        "{problem}"
+    );
+    assert!(!problem["reason"].as_str().unwrap().contains("sandbox"), "{problem}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_is_no_object_and_an_empty_body_is_one_without_anything() {
+    let ground = Ground::new().await;
+    for list in [json!([]), json!(["echo hi"])] {
+        assert_eq!(kind(ground.post("/v1/sandboxes", list).await).await, "invalid");
+    }
+    let listed = value(ground.get("/v1/sandboxes").await).await;
+    assert_eq!(listed["sandboxes"], json!([]));
+    let made = ground.request(reqwest::Method::POST, "/v1/sandboxes").send().await.unwrap();
+    assert_eq!(made.status(), 201);
+}

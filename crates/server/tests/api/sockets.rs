@@ -1,0 +1,72 @@
+//! Commands over a WebSocket.
+
+use eyot::wire::STDIN_WINDOW;
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+use crate::ground::Ground;
+
+/// A command that was asked for and runs.
+async fn started(ground: &Ground, command: Value) -> WebSocketStream<MaybeTlsStream<TcpStream>> {
+    let id = ground.sandbox("dev").await;
+    let url = format!("ws://{}/v1/sandboxes/{id}/exec/socket", ground.address);
+    let mut request = url.into_client_request().unwrap();
+    let key = format!("Bearer {}", ground.ours);
+    request.headers_mut().insert("authorization", key.parse().unwrap());
+    let (mut socket, _) = connect_async(request).await.unwrap();
+    socket.send(Message::text(command.to_string())).await.unwrap();
+    assert_eq!(told(&mut socket).await, Some(json!("started")));
+    socket
+}
+
+/// What is said next in words; `None`: the other side has closed.
+async fn told(socket: &mut WebSocketStream<MaybeTlsStream<TcpStream>>) -> Option<Value> {
+    loop {
+        match socket.next().await?.unwrap() {
+            Message::Text(text) => return Some(serde_json::from_str(&text).unwrap()),
+            Message::Close(_) => return None,
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_sends_more_input_than_there_is_room_for_is_told_so_last() {
+    let ground = Ground::new().await;
+    let mut socket = started(&ground, json!({ "command": "sleep 1000", "stdin_follows": true })).await;
+    let piece = vec![b'x'; STDIN_WINDOW / 4];
+    // More than the window and all the pipes on the way hold. It need not listen to all of it.
+    for _ in 0..64 {
+        if socket.send(Message::binary(piece.clone())).await.is_err() {
+            break;
+        }
+    }
+    let last = loop {
+        let event = told(&mut socket).await.expect("it closed without a word");
+        if event.get("problem").is_some() {
+            break event;
+        }
+    };
+    assert_eq!(last["problem"]["field"], "stdin", "{last}");
+    assert_eq!(told(&mut socket).await, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn as_much_input_as_there_is_room_for_is_taken_whole() {
+    let ground = Ground::new().await;
+    let mut socket = started(&ground, json!({ "command": "wc -c", "stdin_follows": true })).await;
+    socket.send(Message::binary(vec![b'x'; STDIN_WINDOW / 2])).await.unwrap();
+    socket.send(Message::binary(vec![b'x'; STDIN_WINDOW / 2])).await.unwrap();
+    socket.send(Message::binary(Vec::new())).await.unwrap();
+    let end = loop {
+        let event = told(&mut socket).await.expect("it closed without an end");
+        if let Some(end) = event.get("end") {
+            break end.clone();
+        }
+    };
+    assert_eq!(end["outcome"], json!({ "exited": 0 }), "{end}");
+}

@@ -1,0 +1,10 @@
+//! N2 and what previews are for, from outside: a server with previews on loopback, servers in native sandboxes behind it.
+#![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
+
+mod entry;
+mod ground;
+mod hostile;
+mod server;
+mod sleeping;
+mod streams;
+mod stripped;
