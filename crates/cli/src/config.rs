@@ -27,6 +27,8 @@ pub struct Config {
     pub log: Option<String>,
     /// Where sandboxes come from, as `--provider`.
     pub provider: Option<ProviderArg>,
+    /// Whose sandboxes are used, as `--server`.
+    pub server: Option<String>,
     /// What new sandboxes are made of unless flags or a spec say otherwise.
     pub defaults: Defaults,
     /// How much the sandboxes of each pool may use together.
@@ -201,6 +203,7 @@ impl Config {
             state: None,
             log: lookup("EYOT_LOG"),
             provider: provider.transpose()?,
+            server: lookup("EYOT_SERVER"),
             defaults,
             quotas,
             images: BTreeMap::new(),
@@ -216,6 +219,7 @@ impl Config {
             state: self.state.or(below.state),
             log: self.log.or(below.log),
             provider: self.provider.or(below.provider),
+            server: self.server.or(below.server),
             defaults: self.defaults.over(below.defaults),
             quotas: PoolQuotas {
                 max_sandboxes: self.quotas.max_sandboxes.or(below.quotas.max_sandboxes),
@@ -354,11 +358,12 @@ mod tests {
         let page = include_str!("../../../docs/configuration.md");
         let (_, block) = page.split_once("```toml\n").unwrap();
         let config = Config::parse(block.split_once("```").unwrap().0).unwrap();
-        let Config { state, log, provider, defaults, quotas, images, registries } = config;
+        let Config { state, log, provider, server, defaults, quotas, images, registries } = config;
         assert!(
             state.is_some()
                 && log.is_some()
                 && provider.is_some()
+                && server.is_some()
                 && !images.is_empty()
                 && !registries.mirrors.is_empty()
         );

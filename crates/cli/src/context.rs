@@ -1,17 +1,22 @@
 //! What every command that touches sandboxes needs: the provider, the configuration, the form of the output.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use eyot::{Engine, Error, ErrorKind, Sandbox, SandboxName, SandboxPool, SandboxProvider, SandboxSpec};
+use eyot::store::Store;
+use eyot::{
+    Engine, Error, ErrorKind, Sandbox, SandboxId, SandboxName, SandboxPool, SandboxProvider, SandboxSpec,
+};
 use eyot_image::ImageName;
+use eyot_providers::remote::{RemoteOptions, RemoteServer};
 
 use crate::args::GlobalArgs;
 use crate::bars::progress;
 use crate::config::{Config, Named};
-use crate::errors::Failure;
+use crate::errors::{Failure, USAGE};
 use crate::output::Output;
+use crate::pools::{Pool, Pools};
 use crate::provider::{self, Place, Simulated};
 
 /// The surroundings of one command.
@@ -22,9 +27,16 @@ pub struct Context {
     pub config: Config,
     /// Where sandboxes are kept.
     pub place: Place,
+    /// Whose sandboxes are used instead of this host's.
+    server: Option<RemoteOptions>,
     /// More is to be said than usual.
     pub verbose: bool,
 }
+
+/// The variable with the API key; a flag would show it to everybody who lists processes.
+const KEY_VARIABLE: &str = "EYOT_API_KEY";
+/// The variable with the file of certificates that an `https` server's may come from.
+const CA_VARIABLE: &str = "EYOT_CA_CERT";
 
 impl Context {
     /// Reads the configuration, once.
@@ -34,9 +46,22 @@ impl Context {
         let state = state.map(absolute).transpose()?;
         let kind = global.provider.or(config.provider).unwrap_or_default();
         let simulated = global.simulate.as_deref().map(Simulated::read).transpose()?.unwrap_or_default();
+        let server = match global.server.as_deref().or(config.server.as_deref()) {
+            // Said to be none: what the variable or the configuration names does not count.
+            None | Some("") => None,
+            Some(address) => Some(RemoteOptions {
+                address: address.parse().map_err(|error| Failure::with_code(error, USAGE))?,
+                ca_certificate: std::env::var_os(CA_VARIABLE)
+                    .filter(|file| !file.is_empty())
+                    .map(PathBuf::from),
+                key: std::env::var(KEY_VARIABLE).ok().filter(|key| !key.is_empty()),
+                pool: None,
+            }),
+        };
         Ok(Self {
             output: Output::new(global),
             config,
+            server,
             place: Place { state, simulated, kind, images: None },
             verbose: global.verbose > 0,
         })
@@ -44,8 +69,25 @@ impl Context {
 
     /// The provider. Opening it touches the state folder, so that is done as late as possible. Whoever calls us names the
     /// image, and may fetch what they could pull by hand.
-    pub fn provider(&self) -> Result<Arc<dyn SandboxProvider>, Failure> {
+    pub async fn provider(&self) -> Result<Arc<dyn SandboxProvider>, Failure> {
+        if let Some(server) = self.server()? {
+            return Ok(server.provider(None).await?);
+        }
         Ok(provider::open(&self.place_with_images(None), provider::Makes::One)?)
+    }
+
+    /// The server whose sandboxes are used instead of this host's, if one is.
+    pub fn server(&self) -> Result<Option<RemoteServer>, Failure> {
+        Ok(self.server.clone().map(RemoteServer::new).transpose()?)
+    }
+
+    /// Refuses a server for something that is about this host: `what` says what that is.
+    pub fn refuse_server(&self, what: &str) -> Result<(), Failure> {
+        match self.server {
+            None => Ok(()),
+            Some(_) => Err(Failure::usage(format!("{what}, and a server is named"))
+                .hint("leave `--server` and EYOT_SERVER out, or say `--server ''`")),
+        }
     }
 
     fn place_with_images(&self, only: Option<BTreeSet<ImageName>>) -> Place {
@@ -54,11 +96,6 @@ impl Context {
     }
 
     /// The pool of this name. What the configuration says of sandboxes holds for its own.
-    pub async fn pool(&self, name: SandboxName) -> Result<SandboxPool, Failure> {
-        self.pool_of(&self.engine().await?, name)
-    }
-
-    /// The same of an engine that is open already.
     pub fn pool_of(&self, engine: &Engine, name: SandboxName) -> Result<SandboxPool, Failure> {
         let mut template = SandboxSpec::default();
         self.config.defaults.fill(&mut template, Named::default());
@@ -73,10 +110,16 @@ impl Context {
     /// The same for whoever serves models, with pools whose sandboxes are of `image` by default. Models name images too: what
     /// is fetched for them is this one, and what the configuration names.
     pub async fn engine_for(&self, image: Option<&str>) -> Result<Engine, Failure> {
+        self.refuse_server("this is about this host's own sandboxes")?;
         let configured = self.config.images.values().chain(&self.config.defaults.image).map(String::as_str);
         let named = configured.chain(image).filter_map(|name| ImageName::parse(name).ok()).collect();
         let provider = provider::open(&self.place_with_images(Some(named)), provider::Makes::Many)?;
         Ok(Engine::open(provider, &self.state_folder()).await?)
+    }
+
+    /// What is remembered of sandboxes and keys.
+    pub fn store(&self) -> Result<Arc<Store>, Failure> {
+        Ok(Store::open(self.state_folder().join("eyot.db"))?)
     }
 
     /// Where the sandboxes are kept.
@@ -84,16 +127,37 @@ impl Context {
         self.place.state.clone().unwrap_or_else(provider::default_state_folder)
     }
 
+    /// Where a sandbox is looked for, and by which name or id: `pool/name` is one of that pool, as `eyot ls` shows it.
+    pub async fn find<'a>(&self, named: &'a str) -> Result<(Arc<dyn SandboxProvider>, &'a str), Failure> {
+        let Some((pool, name)) = named.split_once('/') else {
+            return Ok((self.provider().await?, named));
+        };
+        let pool = SandboxName::parse(pool)?;
+        match Pools::of(self).await?.known(pool, self).await? {
+            Pool::Here(pool) => Ok((pool.as_provider(), name)),
+            Pool::There { provider, .. } => Ok((provider, name)),
+        }
+    }
+
     /// The sandbox of this name or id, woken if it sleeps.
-    pub async fn awake(&self, id_or_name: &str) -> Result<Sandbox, Failure> {
-        let provider = self.provider()?;
-        Ok(Sandbox::wake(provider.as_ref(), id_or_name).await.map_err(with_list_hint)?)
+    pub async fn awake(&self, named: &str) -> Result<Sandbox, Failure> {
+        let (provider, name) = self.find(named).await?;
+        Ok(Sandbox::wake(provider.as_ref(), name).await.map_err(with_list_hint)?)
     }
 
     /// The living sandbox of this name or id.
-    pub async fn sandbox(&self, id_or_name: &str) -> Result<Sandbox, Failure> {
-        let provider = self.provider()?;
-        Ok(Sandbox::open(provider.as_ref(), id_or_name).await.map_err(with_list_hint)?)
+    pub async fn sandbox(&self, named: &str) -> Result<Sandbox, Failure> {
+        let (provider, name) = self.find(named).await?;
+        Ok(Sandbox::open(provider.as_ref(), name).await.map_err(with_list_hint)?)
+    }
+
+    /// Which sandboxes of the state folder are of a pool, and by which name: nothing is made to look.
+    pub fn of_pools(&self) -> Result<HashMap<SandboxId, (SandboxName, SandboxName)>, Failure> {
+        if self.server.is_some() || !self.state_folder().join("eyot.db").exists() {
+            return Ok(HashMap::new());
+        }
+        let rows = self.store()?.all_sandboxes()?;
+        Ok(rows.into_iter().map(|row| (row.id, (row.pool, row.name))).collect())
     }
 }
 

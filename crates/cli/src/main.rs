@@ -1,8 +1,10 @@
 //! `eyot`, the command line: it reads arguments and configuration, drives sandboxes through the library, and prints
 //! what came of it. What a sandbox is and does is the library's business; nothing here knows how one is made.
 
+mod addresses;
 mod args;
 mod attach;
+mod backup;
 mod bars;
 mod bench;
 mod commands;
@@ -13,6 +15,8 @@ mod durations;
 mod errors;
 mod logging;
 mod output;
+mod parent;
+mod pools;
 mod provider;
 mod redaction;
 mod signals;

@@ -1,7 +1,8 @@
 //! The toolsets that a command names, with what they may do.
 
-use eyot::Capabilities;
 use eyot::tools::{Toolset, WorkspaceToolsOptions, toolset, workspace_tools};
+use eyot::{Capabilities, PoolOptions, SandboxName, SandboxPool};
+use eyot_providers::remote::RemoteServer;
 
 use crate::args::WorkspaceOptionsArg;
 use crate::errors::{Failure, USAGE};
@@ -25,6 +26,33 @@ pub fn toolsets(
     let mut sets = names.iter().map(|name| one(name, options, capabilities));
     let first = sets.next().unwrap_or_else(|| toolset("pool")).map_err(usage)?;
     sets.try_fold(first, |tools, next| tools.and(next?)).map_err(usage)
+}
+
+/// The same toolsets, answered by a server in this pool; and the pool, as far as it matters here.
+pub async fn served(
+    server: &RemoteServer,
+    pool: &SandboxName,
+    names: &[&str],
+    options: Option<&WorkspaceOptionsArg>,
+) -> Result<(Toolset, SandboxPool), Failure> {
+    let usage = |error| Failure::with_code(error, USAGE);
+    if options.is_some() {
+        let failure =
+            Failure::usage("`--workspace-options` are for tools of this host, and a server has its own");
+        return Err(failure.hint("leave `--workspace-options` or `--server` out"));
+    }
+    let names = if names.is_empty() { &["pool"] } else { names };
+    let mut tools: Option<Toolset> = None;
+    for name in names {
+        let set = server.tools(pool, &toolset(name).map_err(usage)?)?;
+        tools = Some(match tools {
+            Some(before) => before.and(set).map_err(usage)?,
+            None => set,
+        });
+    }
+    let tools = tools.ok_or_else(|| Failure::usage("no toolset is named"))?;
+    let options = PoolOptions { name: pool.clone(), ..PoolOptions::default() };
+    Ok((tools, SandboxPool::open(server.provider(Some(pool)).await?, options)?))
 }
 
 fn one(

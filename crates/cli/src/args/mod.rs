@@ -1,17 +1,20 @@
 //! The arguments: one structure for each command, with the help that teaches it. Parsing refuses what can be refused
 //! without looking at the machine; nothing here acts.
 
+mod backup;
 mod bench;
 mod events;
 mod exec;
 mod files;
 mod host;
 mod image;
+mod init;
 mod mcp;
 mod net;
 mod pool;
 mod processes;
 mod sandboxes;
+mod server;
 mod shell_support;
 mod side;
 mod spec;
@@ -23,19 +26,23 @@ use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
 
+pub use backup::{BackupArgs, RestoreArgs};
 pub use bench::{BenchArgs, BenchImage};
 pub use events::EventsArgs;
 pub use exec::{ExecArgs, RunArgs, ShArgs, TerminalArgs};
 pub use files::{CpArgs, GlobArgs, GrepArgs, ReadArgs, WatchArgs, WriteArgs};
 pub use host::{DoctorArgs, VerifyArgs};
 pub use image::{BuildBaseArgs, ImageArgs, ImageCommand, ImportArgs, ImportSource, PullArgs};
+pub use init::{InitArgs, InitFlueArgs, InitFramework};
 pub use mcp::{McpAccessArgs, McpArgs};
 pub use net::NetArgs;
 pub use pool::{MembersArgs, PoolArgs, PoolCommand, PoolCreateArgs};
 pub use processes::{KillArgs, LogsArgs, PsArgs, StartArgs, WaitArgs};
 pub use sandboxes::{CreateArgs, DialArgs, InspectArgs, LsArgs, RmArgs, SleepArgs, WakeArgs};
+pub use server::{KeysArgs, KeysCommand, PreviewArgs, ServeArgs};
 pub use shell_support::{CompletionsArgs, ManArgs};
 pub use side::Side;
+pub use spec::SpecArgs;
 pub use tools::{BrowseArgs, CallArgs, ToolsArgs, TransferArgs, WorkspaceOptionsArg};
 pub use top::{TopArgs, TopSort};
 pub use values::{NetworkArg, ProviderArg, parse_pull, resolve_env};
@@ -75,6 +82,9 @@ pub struct GlobalArgs {
     /// Where sandboxes come from: native or docker [default: native] [env: EYOT_PROVIDER]
     #[arg(long, global = true, value_name = "NAME", hide_possible_values = true)]
     pub provider: Option<ProviderArg>,
+    /// Use the sandboxes of an Eyot server: http://HOST:PORT, https://… (EYOT_CA_CERT: trusted instead of the system) or unix:/PATH; its key is in EYOT_API_KEY [env: EYOT_SERVER]
+    #[arg(long, global = true, value_name = "URL")]
+    pub server: Option<String>,
     /// For tests of what is said about a host: a JSON file with `facts` to take for true and a `fail_step`
     #[arg(long, global = true, value_name = "FILE", hide = true)]
     pub simulate: Option<PathBuf>,
@@ -159,11 +169,17 @@ commands! {
     Dial(DialArgs), "dial", "Connect stdin and stdout to a TCP port in a sandbox";
     Transfer(TransferArgs), "transfer", "Copy a file or a tree from one sandbox to another";
     Browse(BrowseArgs), "browse", "Open a port of a sandbox on this host's loopback";
+    Preview(PreviewArgs), "preview", "Let others see a port of a server's sandbox in a browser";
     Tools(ToolsArgs), "tools", "Print tools as a model is shown them";
     Call(CallArgs), "call", "Call a tool, as a model does";
     Pool(PoolArgs), "pool", "Keep the sandboxes of agent sessions: list, make, put to sleep, remove";
     Image(ImageArgs), "image", "Keep the images that sandboxes are made over: pull, import, list, remove";
+    Serve(ServeArgs), "serve", "Serve the sandboxes of this host over HTTP";
+    Keys(KeysArgs), "keys", "Keep the keys by which clients use a server: make, list, revoke";
+    Backup(BackupArgs), "backup", "Write the state folder into one file: sandboxes, pools, keys, images, events";
+    Restore(RestoreArgs), "restore", "Make a state folder from a backup";
     Mcp(McpArgs), "mcp", "Give MCP clients the tools, each session with sandboxes of its own";
+    Init(InitArgs), "init", "Connect a project of an agent framework with Eyot";
     Bench(BenchArgs), "bench", "Measure what sandboxes cost on this machine";
     Doctor(DoctorArgs), "doctor", "Say what this host can do, what it can't, and what mends it";
     Verify(VerifyArgs), "verify", "Try on this host whether sandboxes hold what they promise";

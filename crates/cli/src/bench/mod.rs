@@ -5,6 +5,7 @@ pub mod crowd;
 mod engine_rounds;
 pub mod images;
 mod items;
+mod over_http;
 mod peers;
 mod report;
 mod rounds;
@@ -12,6 +13,7 @@ pub mod transfers;
 
 pub use engine_rounds::EngineRounds;
 pub use items::{Item, Items};
+pub use over_http::OverHttp;
 pub use peers::{LeftOut, Peers};
 pub use report::{Report, Subject};
 pub use rounds::Rounds;

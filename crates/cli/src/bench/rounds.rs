@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use eyot::{Command as Run, ExecOptions, Sandbox, SandboxProvider, SandboxSpec};
 
-use super::{Item, Items, Peers};
+use super::{Item, Items, OverHttp, Peers};
 use crate::errors::Failure;
 
 const SPAWN: Item = Item::plain("host: spawn /bin/true and wait");
@@ -17,6 +17,9 @@ const HOST_WRITE: Item = Item::plain("host: write 1 MiB");
 const HOST_READ: Item = Item::plain("host: read 1 MiB");
 const EXEC: Item = Item::ratio("exec /bin/true", OUTPUT.name, 1.25);
 const EXEC_SHELL: Item = Item::beside("exec of a shell line `true` (bash)", SHELL.name);
+const HOST_SH: Item = Item::plain("host: Command::output() of sh -c true");
+const BY_SOCKET: Item = Item::ratio("exec sh -c true over HTTP, keep-alive, unix socket", HOST_SH.name, 1.5);
+const BY_TCP: Item = Item::beside("exec sh -c true over HTTP, keep-alive, TCP", HOST_SH.name);
 const WRITE: Item = Item::ratio("write 1 MiB", HOST_WRITE.name, 2.0);
 const READ: Item = Item::ratio("read 1 MiB", HOST_READ.name, 5.0);
 const CREATE: Item = Item::ratio("create → ready", SPAWN.name, 3.5);
@@ -40,6 +43,8 @@ pub struct Rounds<'a> {
     pub folder: &'a Path,
     /// The program `eyot` itself.
     pub eyot: &'a Path,
+    /// A server, and connections to it.
+    pub over_http: &'a OverHttp,
     /// Other isolators.
     pub peers: &'a Peers,
 }
@@ -48,6 +53,7 @@ impl Rounds<'_> {
     /// One round.
     pub async fn round(&self, items: &mut Items) -> Result<(), Failure> {
         self.commands(items).await?;
+        self.over_http(items).await?;
         self.files(items).await?;
         self.fresh(items).await?;
         self.asleep(items).await?;
@@ -67,6 +73,22 @@ impl Rounds<'_> {
         let since = Instant::now();
         self.live.exec("true", ExecOptions::default()).await?;
         items.note(EXEC_SHELL, since);
+        Ok(())
+    }
+
+    /// As a program that uses Eyot over HTTP has it: the server is a process of its own, the connection is there already.
+    async fn over_http(&self, items: &mut Items) -> Result<(), Failure> {
+        let since = Instant::now();
+        Command::new("sh").args(["-c", "true"]).output().map_err(cannot("run sh"))?;
+        items.note(HOST_SH, since);
+        // One that is not measured: the server has slept since the last round, as no agent lets it.
+        self.over_http.by_socket.exec().await?;
+        let since = Instant::now();
+        self.over_http.by_socket.exec().await?;
+        items.note(BY_SOCKET, since);
+        let since = Instant::now();
+        self.over_http.by_tcp.exec().await?;
+        items.note(BY_TCP, since);
         Ok(())
     }
 

@@ -2,19 +2,27 @@
 
 use std::sync::Arc;
 
-use eyot::{Error, ErrorKind, PortForward, Sandbox, SandboxPool, SandboxProvider};
+use eyot::{Error, ErrorKind, PoolCreate, PortForward, Sandbox, SandboxPool, SandboxProvider};
 use serde_json::json;
 
 use crate::args::BrowseArgs;
 use crate::context::{Context, with_list_hint};
 use crate::errors::Failure;
 use crate::output::Output;
+use crate::pools::Pool;
 use crate::signals::Signals;
 
 pub async fn run(args: &BrowseArgs, context: &Context) -> Result<u8, Failure> {
     let place = match &args.pool {
-        Some(pool) => Place::Pool(context.pool(pool.clone()).await?),
-        None => Place::State(context.provider()?),
+        Some(pool) => match Pool::of(pool.clone(), context).await? {
+            Pool::Here(pool) => Place::Pool(pool),
+            Pool::There { server, name, provider } => {
+                // A pool makes what there is not.
+                server.make(&name, &args.name, PoolCreate::default()).await?;
+                Place::State(provider)
+            }
+        },
+        None => Place::State(context.provider().await?),
     };
     // Whether there is such a sandbox is said before anything is opened.
     place.awake(&args.name).await.map_err(with_list_hint)?;

@@ -10,19 +10,25 @@ use crate::args::CallArgs;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::for_stdout;
+use crate::pools::Pools;
 use crate::provider;
 use crate::signals::Signals;
-use crate::toolsets::toolsets;
+use crate::toolsets::{served, toolsets};
 
 /// Exit code: the answer is an error.
 const IS_ERROR: u8 = 1;
 
 pub async fn run(args: CallArgs, context: &Context) -> Result<u8, Failure> {
-    let capabilities = provider::capabilities(context.place.kind);
-    let tools = toolsets(&[&args.toolset], args.workspace_options.as_ref(), &capabilities)?;
+    let (names, options) = ([args.toolset.as_str()], args.workspace_options.as_ref());
     let input = Value::String(input(args.input)?);
-    let pool = context.pool(args.pool).await?;
-    let cancel = CancellationToken::new();
+    let (tools, pool) = match Pools::of(context).await? {
+        Pools::There(server) => served(&server, &args.pool, &names, options).await?,
+        Pools::Here(engine) => {
+            let tools = toolsets(&names, options, &provider::capabilities(context.place.kind))?;
+            (tools, context.pool_of(&engine, args.pool)?)
+        }
+    };
+    let (is_here, cancel) = (context.server()?.is_none(), CancellationToken::new());
     let called = ToolContext::new(pool).with_cancel(cancel.clone());
     let mut signals = Signals::listen()?;
     let (output, signal) = answer(&called, &tools, &args.tool, input, &mut signals).await;
@@ -31,7 +37,7 @@ pub async fn run(args: CallArgs, context: &Context) -> Result<u8, Failure> {
         Some(signal) => Err(Failure::Interrupted(signal)),
         None if output.is_error => Ok(IS_ERROR),
         None => {
-            if args.tool == "browse" {
+            if args.tool == "browse" && is_here {
                 context.output.note("the URL holds until this is ended with Ctrl-C");
                 signals.end().await;
             }

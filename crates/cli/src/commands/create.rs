@@ -12,7 +12,7 @@ pub const WAIT: &str = "making the sandbox; the first one of an image takes long
 
 pub async fn run(args: CreateArgs, context: &Context) -> Result<u8, Failure> {
     let spec = args.spec.to_spec(&context.config.defaults)?;
-    let provider = context.provider()?;
+    let provider = context.provider().await?;
     let making = Sandbox::create(provider.as_ref(), spec);
     let sandbox = context.output.explain_a_wait(WAIT, making).await?;
     match context.output.json {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use eyot::Outcome;
 use eyot::events::{BrokenChain, Event, EventKind, EventLog, EventLogOptions};
-use futures_util::StreamExt;
+use eyot_providers::remote::RemoteServer;
+use futures_util::{Stream, StreamExt};
 
 use crate::args::EventsArgs;
 use crate::context::Context;
@@ -18,8 +19,13 @@ use crate::stdio::Sink;
 const BROKEN: u8 = 1;
 /// How many events are read at once.
 const PAGE: usize = 256;
+/// What whoever follows is told.
+const FOLLOWING: &str = "following the events; Ctrl-C ends it";
 
 pub async fn run(args: &EventsArgs, context: &Context) -> Result<u8, Failure> {
+    if let Some(server) = context.server()? {
+        return of_server(args, &server, context).await.map(|()| 0);
+    }
     let folder = context.state_folder().join("events");
     // To look at what is not there makes nothing; to wait for it does.
     let is_there = folder.try_exists().map_err(|error| Failure::host("open the event log", error))?;
@@ -34,6 +40,18 @@ pub async fn run(args: &EventsArgs, context: &Context) -> Result<u8, Failure> {
         (false, false) => print(args, &log, context.output).await?,
     }
     Ok(0)
+}
+
+/// What a server tells of its pools.
+async fn of_server(args: &EventsArgs, server: &RemoteServer, context: &Context) -> Result<(), Failure> {
+    if args.verify {
+        return context.refuse_server("a log is checked on the host where it lies");
+    }
+    let events = server.events(args.from, args.follow).await?;
+    if args.follow {
+        context.output.note(FOLLOWING);
+    }
+    tell(args, events, context.output).await
 }
 
 fn verify(log: &EventLog, output: Output) -> Result<(), Failure> {
@@ -81,12 +99,20 @@ async fn print(args: &EventsArgs, log: &EventLog, output: Output) -> Result<(), 
 
 /// What is there now, and what comes.
 async fn follow(args: &EventsArgs, log: &Arc<EventLog>, output: Output) -> Result<(), Failure> {
+    output.note(FOLLOWING);
+    tell(args, log.follow(args.from), output).await
+}
+
+/// The wanted ones among these, each as it comes.
+async fn tell(
+    args: &EventsArgs,
+    events: impl Stream<Item = eyot::Result<Event>>,
+    output: Output,
+) -> Result<(), Failure> {
     let limit = usize::try_from(args.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
-    let wanted = log
-        .follow(args.from)
+    let wanted = events
         .filter(|event| std::future::ready(event.as_ref().map_or(true, |event| is_wanted(event, args))));
     let mut wanted = pin!(wanted.take(limit));
-    output.note("following the events; Ctrl-C ends it");
     let mut stdout = Sink::stdout()?;
     while let Some(event) = wanted.next().await {
         stdout.write(&mut line(&event?, output)?.into()).await?;

@@ -1,5 +1,6 @@
 //! The commands: each takes its arguments, drives a sandbox through the library, prints, and says what we exit with.
 
+mod backup;
 mod bench;
 mod browse;
 mod call;
@@ -13,7 +14,9 @@ mod exec;
 mod glob;
 mod grep;
 mod image;
+mod init;
 mod inspect;
+mod keys;
 mod kill;
 mod logs;
 mod ls;
@@ -21,10 +24,13 @@ mod man;
 mod mcp;
 mod net;
 mod pool;
+mod preview;
 mod ps;
 mod read;
+mod restore;
 mod rm;
 mod run;
+mod serve;
 mod sh;
 mod sleep;
 mod start;
@@ -39,6 +45,8 @@ mod write;
 
 use std::future::Future;
 use std::time::Duration;
+
+use tokio::runtime::Builder;
 
 use crate::args::{Cli, CliCommand};
 use crate::context::Context;
@@ -55,15 +63,40 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
         CliCommand::Completions(args) => completions::run(&args, Output::new(&cli.global)),
         CliCommand::Man(args) => man::run(&args, Output::new(&cli.global)),
         CliCommand::Tools(args) => tools::run(&args, &cli.global),
+        CliCommand::Init(args) => init::run(&args, Output::new(&cli.global)),
         command => {
             let context = Context::load(&cli.global)?;
             logging::start(context.config.log.as_deref(), cli.global.verbose)?;
-            block_on(with_sandboxes(command, &context))
+            match &command {
+                CliCommand::Serve(_) => {
+                    block_on(Builder::new_multi_thread(), with_sandboxes(command, &context))
+                }
+                // One thread is enough, and starts fastest.
+                _ => block_on(Builder::new_current_thread(), with_sandboxes(command, &context)),
+            }
         }
     }
 }
 
+/// What a command is about that is about this host by nature.
+fn of_this_host(command: &CliCommand) -> Option<&'static str> {
+    Some(match command {
+        CliCommand::Doctor(_) => "`doctor` looks at this host",
+        CliCommand::Verify(_) => "`verify` tries the sandboxes of this host",
+        CliCommand::Bench(_) => "`bench` measures this host",
+        CliCommand::Serve(_) => "`serve` serves the sandboxes of this host",
+        CliCommand::Keys(_) => "`keys` keeps the keys of this host's own server",
+        CliCommand::Backup(_) => "`backup` writes down what this host has",
+        CliCommand::Restore(_) => "`restore` makes a state folder of this host",
+        CliCommand::Image(_) => "`image` keeps the images of this host",
+        _ => return None,
+    })
+}
+
 async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Failure> {
+    if let Some(what) = of_this_host(&command) {
+        context.refuse_server(what)?;
+    }
     match command {
         CliCommand::Run(args) => Box::pin(run::run(args, context)).await,
         CliCommand::Create(args) => create::run(args, context).await,
@@ -90,23 +123,27 @@ async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Fa
         CliCommand::Rm(args) => rm::run(&args, context).await,
         CliCommand::Dial(args) => dial::run(&args, context).await,
         CliCommand::Transfer(args) => transfer::run(args, context).await,
+        CliCommand::Preview(args) => preview::run(&args, context).await,
         CliCommand::Browse(args) => browse::run(&args, context).await,
         CliCommand::Call(args) => Box::pin(call::run(args, context)).await,
         CliCommand::Pool(args) => Box::pin(pool::run(args, context)).await,
         CliCommand::Image(args) => Box::pin(image::run(args, context)).await,
+        CliCommand::Serve(args) => Box::pin(serve::run(args, context)).await,
+        CliCommand::Keys(args) => keys::run(args, context).await,
+        CliCommand::Backup(args) => backup::run(&args, context).await,
+        CliCommand::Restore(args) => restore::run(&args, context).await,
         CliCommand::Mcp(args) => Box::pin(mcp::run(args, context)).await,
         CliCommand::Bench(args) => Box::pin(bench::run(args, context)).await,
         CliCommand::Verify(args) => Box::pin(verify::run(&args, context)).await,
         CliCommand::Doctor(args) => doctor::run(&args, context).await,
-        CliCommand::Completions(_) | CliCommand::Man(_) | CliCommand::Tools(_) => {
+        CliCommand::Completions(_) | CliCommand::Man(_) | CliCommand::Tools(_) | CliCommand::Init(_) => {
             unreachable!("they need no sandboxes")
         }
     }
 }
 
-/// One thread is enough, and starts fastest.
-fn block_on(work: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+fn block_on(mut builder: Builder, work: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Failure> {
+    let runtime = builder.enable_all().build();
     let runtime = runtime.map_err(|error| Failure::host("start the event loop", error))?;
     let result = runtime.block_on(work);
     match result {

@@ -1,12 +1,13 @@
-//! `eyot pool`: the pools of the state folder, and their sandboxes.
+//! `eyot pool`: the pools of the state folder, or of a server, and their sandboxes.
 
-use eyot::{Error, ErrorKind, PoolCreate, PoolStatus, SandboxName, SandboxPool, Service};
+use eyot::{PoolCreate, PoolStatus, SandboxName, Service};
 use serde_json::json;
 
 use super::rm::settle;
 use crate::args::{MembersArgs, PoolArgs, PoolCommand, PoolCreateArgs};
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::pools::{Pool, Pools};
 use crate::table::Table;
 
 pub async fn run(args: PoolArgs, context: &Context) -> Result<u8, Failure> {
@@ -22,7 +23,7 @@ pub async fn run(args: PoolArgs, context: &Context) -> Result<u8, Failure> {
 }
 
 async fn pools(context: &Context) -> Result<u8, Failure> {
-    let names = context.engine().await?.pools().await?;
+    let names = Pools::of(context).await?.names().await?;
     match context.output.json {
         true => context.output.value(&names)?,
         false => context.output.text(&names.iter().map(|name| format!("{name}\n")).collect::<String>())?,
@@ -30,14 +31,8 @@ async fn pools(context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The pool of this name, if there is one: a misspelt name is no empty pool.
-async fn known(name: SandboxName, context: &Context) -> Result<SandboxPool, Failure> {
-    let engine = context.engine().await?;
-    if engine.pools().await?.contains(&name) {
-        return context.pool_of(&engine, name);
-    }
-    let error = Error::new(ErrorKind::NotFound, format!("there is no pool `{name}`"));
-    Err(error.with_hint("`eyot pool ls` shows the pools there are").into())
+async fn known(name: SandboxName, context: &Context) -> Result<Pool, Failure> {
+    Pools::of(context).await?.known(name, context).await
 }
 
 async fn members(pool: SandboxName, context: &Context) -> Result<u8, Failure> {
@@ -66,7 +61,7 @@ async fn create(args: PoolCreateArgs, context: &Context) -> Result<u8, Failure> 
         spec: None,
         services: args.services.into_iter().map(service).collect(),
     };
-    let created = context.pool(args.pool).await?.create(&args.name, create).await?;
+    let created = Pool::of(args.pool, context).await?.create(&args.name, create).await?;
     if context.output.json {
         context.output.value(&created)?;
         return Ok(0);
@@ -114,6 +109,9 @@ async fn close(pool: SandboxName, context: &Context) -> Result<u8, Failure> {
 }
 
 async fn reconcile(context: &Context) -> Result<u8, Failure> {
+    context.refuse_server(
+        "a server puts right what it finds when it starts, and this is for this host's pools",
+    )?;
     let done = context.engine().await?.opened_with().to_vec();
     if context.output.json {
         context.output.value(&done)?;

@@ -8,16 +8,16 @@ use crate::context::{Context, with_list_hint};
 use crate::errors::Failure;
 
 pub async fn run(args: &RmArgs, context: &Context) -> Result<u8, Failure> {
-    let provider = context.provider()?;
     let names = match args.all {
-        true => provider.list().await?.into_iter().map(|info| info.id.to_string()).collect(),
+        true => context.provider().await?.list().await?.into_iter().map(|info| info.id.to_string()).collect(),
         false => args.names.clone(),
     };
     // With --all somebody else may have been faster, which is as good.
     let forgive = args.force || args.all;
     let (mut removed, mut failures) = (Vec::new(), Vec::new());
     for name in names {
-        match remove(provider.as_ref(), &name, forgive).await {
+        let (provider, found) = context.find(&name).await?;
+        match remove(provider.as_ref(), found, forgive).await {
             Ok(true) => removed.push(name),
             Ok(false) => {}
             Err(error) => failures.push(error),

@@ -8,10 +8,10 @@ use crate::context::{Context, with_list_hint};
 use crate::errors::Failure;
 
 pub async fn run(args: &SleepArgs, context: &Context) -> Result<u8, Failure> {
-    let provider = context.provider()?;
     let (mut asleep, mut failures) = (Vec::new(), Vec::new());
     for name in &args.names {
-        match provider.sleep(name).await {
+        let (provider, found) = context.find(name).await?;
+        match provider.sleep(found).await {
             Ok(()) => asleep.push(name),
             Err(error) => failures.push(with_list_hint(error)),
         }

@@ -5,6 +5,7 @@ use eyot::{Transfer, Transferred, transfer};
 use crate::args::TransferArgs;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::pools::Pool;
 use crate::signals::Signals;
 
 pub async fn run(args: TransferArgs, context: &Context) -> Result<u8, Failure> {
@@ -27,7 +28,7 @@ async fn copy(args: TransferArgs, context: &Context) -> Result<Transferred, Fail
     let TransferArgs { from, to, recursive, pool } = args;
     let what = Transfer { from_path: from.path, to_path: to.path, recursive };
     if let Some(pool) = pool {
-        return Ok(context.pool(pool).await?.transfer(&from.name, &to.name, &what).await?);
+        return Ok(Pool::of(pool, context).await?.transfer(&from.name, &to.name, &what).await?);
     }
     let (from, to) = (context.awake(&from.name).await?, context.awake(&to.name).await?);
     Ok(transfer(&from, &to, &what).await?)

@@ -9,10 +9,10 @@ use crate::context::{Context, with_list_hint};
 use crate::errors::Failure;
 
 pub async fn run(args: &WakeArgs, context: &Context) -> Result<u8, Failure> {
-    let provider = context.provider()?;
     let (mut awake, mut failures) = (Vec::new(), Vec::new());
     for name in &args.names {
-        match Sandbox::wake(provider.as_ref(), name).await {
+        let (provider, found) = context.find(name).await?;
+        match Sandbox::wake(provider.as_ref(), found).await {
             Ok(_) => awake.push(name),
             Err(error) => failures.push(with_list_hint(error)),
         }

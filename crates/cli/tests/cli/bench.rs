@@ -14,6 +14,8 @@ fn every_row_of_the_benchmark_is_measured_and_nothing_of_it_is_left() {
         "exec /bin/true",
         "create → ready",
         "destroy",
+        "exec sh -c true over HTTP, keep-alive, unix socket",
+        "exec sh -c true over HTTP, keep-alive, TCP",
         "read 1 MiB",
         "write 1 MiB",
         "create + exec + destroy",

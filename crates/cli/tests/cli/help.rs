@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 
-const COMMANDS: [&str; 36] = [
+const COMMANDS: [&str; 42] = [
     "run",
     "create",
     "ls",
@@ -29,11 +29,17 @@ const COMMANDS: [&str; 36] = [
     "dial",
     "transfer",
     "browse",
+    "preview",
     "tools",
     "call",
     "pool",
     "image",
+    "serve",
+    "keys",
+    "backup",
+    "restore",
     "mcp",
+    "init",
     "bench",
     "doctor",
     "verify",

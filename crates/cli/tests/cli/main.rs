@@ -1,6 +1,7 @@
 //! The real program against the real provider, each test with a state folder and a home of its own.
 #![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
 
+mod backup;
 mod bench;
 mod configuration;
 mod copying;
@@ -8,14 +9,22 @@ mod events;
 mod files;
 mod help;
 mod images;
+mod init;
+mod listening;
 mod machine;
 mod mcp;
+mod parent;
 mod pool;
+mod previews;
 mod processes;
 mod running;
 mod sandboxes;
+mod served;
+mod server;
+mod serving;
 mod signals;
 mod terminals;
+mod tls;
 mod tools;
 mod top;
 mod verify;

@@ -173,3 +173,20 @@ fn a_shell_without_a_terminal_runs_a_script_from_stdin() {
     let ran = machine.run_with_input(&["sh", "box"], b"echo $((1 + 1))\nexit 3\n");
     assert_eq!((ran.code, ran.text().as_str()), (Some(3), "2\n"));
 }
+
+#[test]
+fn init_asks_into_which_of_two_source_folders() {
+    for (answer, expected) in [("src\r", "project/src"), ("\r", "project/.flue")] {
+        let machine = Machine::new();
+        machine.write("project/package.json", "{}");
+        for folder in ["project/src", "project/.flue"] {
+            std::fs::create_dir(machine.path(folder)).unwrap();
+        }
+        let mut terminal = Terminal::open(&machine, &["init", "flue", &machine.path_text("project")]);
+        terminal.expect("[.flue] ");
+        terminal.send(answer);
+        terminal.expect("sandboxes/eyot.ts");
+        assert_eq!(terminal.code(), Some(0));
+        assert!(machine.path(expected).join("sandboxes/eyot.ts").exists(), "{answer:?}");
+    }
+}

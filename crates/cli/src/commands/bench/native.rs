@@ -7,7 +7,7 @@ use eyot_image::ImageSource;
 
 use super::{WARM_UP, progress, repeat};
 use crate::args::{BenchArgs, BenchImage};
-use crate::bench::{Items, Peers, Report, Rounds, Subject, crowd, images, transfers};
+use crate::bench::{Items, OverHttp, Peers, Report, Rounds, Subject, crowd, images, transfers};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::provider;
@@ -42,8 +42,18 @@ async fn measure_rounds(
     let eyot = std::env::current_exe().map_err(|error| Failure::host("find this program", error))?;
     let live = Sandbox::create(provider, SandboxSpec::default()).await?;
     let sleeper = Sandbox::create(provider, SandboxSpec::default()).await?;
-    let rounds = Rounds { provider, live: &live, sleeper: sleeper.id().as_str(), folder, eyot: &eyot, peers };
+    let over_http = OverHttp::begin(&eyot, folder).await?;
+    let rounds = Rounds {
+        provider,
+        live: &live,
+        sleeper: sleeper.id().as_str(),
+        folder,
+        eyot: &eyot,
+        over_http: &over_http,
+        peers,
+    };
     let items = repeat(args, context, async |items| rounds.round(items).await).await?;
+    over_http.end().await?;
     live.destroy().await?;
     provider.remove(sleeper.id().as_str()).await?;
     Ok(items)

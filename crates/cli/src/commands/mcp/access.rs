@@ -4,13 +4,13 @@
 //! whatever runs as them, reach its loopback as well.
 
 use std::io::{self, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
 use eyot_server::mcp::{HttpOptions, Tokens};
-use tokio::net::{TcpListener, lookup_host};
+use tokio::net::TcpListener;
 
+use crate::addresses::addresses;
 use crate::args::McpAccessArgs;
 use crate::context::Context;
 use crate::errors::{Failure, USAGE};
@@ -60,19 +60,6 @@ fn tokens(file: Option<&Path>, variable: Option<String>) -> Result<(Tokens, Opti
     };
     let lines: Vec<_> = given.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     Ok((Tokens::new(&lines).map_err(usage)?, None))
-}
-
-/// `7070`, `:7070` and `localhost:7070` are on this machine's loopback, like `127.0.0.1:7070`.
-async fn addresses(text: &str) -> Result<Vec<SocketAddr>, Failure> {
-    if let Ok(port) = text.trim_start_matches(':').parse::<u16>() {
-        return Ok(vec![SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)]);
-    }
-    let wrong = || {
-        Failure::usage(format!("`{text}` is no address to listen on"))
-            .hint("write 127.0.0.1:7070, localhost:7070, [::1]:7070 or a port")
-    };
-    let found: Vec<_> = lookup_host(text).await.map_err(|_| wrong())?.collect();
-    if found.is_empty() { Err(wrong()) } else { Ok(found) }
 }
 
 fn announce(listener: &TcpListener, token: Option<&str>, context: &Context) -> Result<(), Failure> {

@@ -3,26 +3,26 @@
 mod access;
 
 use eyot::{CancellationToken, Engine, PoolOptions, SandboxName};
+use eyot_providers::remote::RemoteServer;
 use eyot_server::mcp::{McpServer, Pools, serve_http, serve_stdio};
 use futures_util::TryStreamExt;
 use tokio_util::io::StreamReader;
 
-use crate::args::McpArgs;
+use crate::args::{McpArgs, SpecArgs};
 use crate::config::Config;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::provider;
 use crate::signals::Signals;
 use crate::stdio;
-use crate::toolsets::toolsets;
+use crate::toolsets::{served, toolsets};
 
 pub async fn run(args: McpArgs, context: &Context) -> Result<u8, Failure> {
     let names: Vec<&str> = args.toolset.iter().map(String::as_str).collect();
-    let tools =
-        toolsets(&names, args.workspace_options.as_ref(), &provider::capabilities(context.place.kind))?;
-    let options = pool_options(&args, &context.config)?;
-    let engine = context.engine_for(options.default_image.as_deref()).await?;
-    let server = McpServer::new(tools, pools(args.pool.as_ref(), engine, options)?)?;
+    let server = match context.server()? {
+        Some(server) => there(&args, &names, &server, &context.config).await?,
+        None => here(&args, &names, context).await?,
+    };
     let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
     let stop = CancellationToken::new();
     let serving = serve(&args, &server, stop.clone(), context);
@@ -38,6 +38,35 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<u8, Failure> {
         _ = signals.end() => {}
     }
     Ok(Failure::Interrupted(signal).exit_code())
+}
+
+async fn here(args: &McpArgs, names: &[&str], context: &Context) -> Result<McpServer, Failure> {
+    let capabilities = provider::capabilities(context.place.kind);
+    let tools = toolsets(names, args.workspace_options.as_ref(), &capabilities)?;
+    let options = pool_options(args, &context.config)?;
+    let engine = context.engine_for(options.default_image.as_deref()).await?;
+    Ok(McpServer::new(tools, pools(args.pool.as_ref(), engine, options)?)?)
+}
+
+/// The tools of a server. A pool of a session's own is its server's to destroy, however the session ends, so there it is not
+/// made from here.
+async fn there(
+    args: &McpArgs,
+    names: &[&str],
+    server: &RemoteServer,
+    config: &Config,
+) -> Result<McpServer, Failure> {
+    let Some(pool) = &args.pool else {
+        let failure = Failure::usage("a session's own sandboxes can't be a server's");
+        return Err(failure.hint("`--pool NAME` names a pool of the server, which stays"));
+    };
+    let asked = args.spec.to_spec(&config.defaults)?;
+    if asked != SpecArgs::default().to_spec(&config.defaults)? {
+        let failure = Failure::usage("what a server's sandboxes are made from is the server's to say");
+        return Err(failure.hint("leave the sandbox options out"));
+    }
+    let (tools, pool) = served(server, pool, names, args.workspace_options.as_ref()).await?;
+    Ok(McpServer::new(tools, Pools::Shared(pool))?)
 }
 
 async fn serve(

@@ -37,7 +37,7 @@ impl Subject {
 pub async fn run(args: &TopArgs, context: &Context) -> Result<u8, Failure> {
     let mut subject = match &args.name {
         Some(name) => Subject::One(InOne::new(context.sandbox(name).await?)),
-        None => Subject::All(OfAll::new(context.provider()?)),
+        None => Subject::All(OfAll::new(context.provider().await?)),
     };
     let interval = Duration::from_millis(args.interval);
     let mut screen = Screen::new(context.output);

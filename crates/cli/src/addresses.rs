@@ -1,0 +1,20 @@
+//! Addresses to listen on, as people write them.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use tokio::net::lookup_host;
+
+use crate::errors::Failure;
+
+/// `7070`, `:7070` and `localhost:7070` are on this machine's loopback, like `127.0.0.1:7070`.
+pub async fn addresses(text: &str) -> Result<Vec<SocketAddr>, Failure> {
+    if let Ok(port) = text.trim_start_matches(':').parse::<u16>() {
+        return Ok(vec![SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)]);
+    }
+    let wrong = || {
+        Failure::usage(format!("`{text}` is no address to listen on"))
+            .hint("write 127.0.0.1:7070, localhost:7070, [::1]:7070 or a port")
+    };
+    let found: Vec<_> = lookup_host(text).await.map_err(|_| wrong())?.collect();
+    if found.is_empty() { Err(wrong()) } else { Ok(found) }
+}

@@ -1,0 +1,42 @@
+//! What `eyot init` takes.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+const EXAMPLES: &str = "\
+Examples:
+  eyot init flue                     in a project of Flue's: sandboxes/eyot.ts, checked, and what is missing
+  eyot init flue ./app --folder src  there, into src/
+  eyot init flue --force             over the one that is there
+
+Nothing is installed, and no file but that one is changed.";
+
+/// `eyot init`
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct InitArgs {
+    #[command(subcommand)]
+    pub framework: InitFramework,
+}
+
+/// For which framework.
+#[derive(Debug, Subcommand)]
+pub enum InitFramework {
+    /// Write sandboxes/eyot.ts for the agents of a Flue project, and check it with the project's own tsc
+    Flue(InitFlueArgs),
+}
+
+/// `eyot init flue`
+#[derive(Debug, Args)]
+pub struct InitFlueArgs {
+    /// The project, or a folder in it
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub directory: PathBuf,
+    /// Flue's source folder [default: the first that there is of .flue, src and the project itself]
+    #[arg(long, value_name = "FOLDER", value_parser = [".flue", "src", "."])]
+    pub folder: Option<String>,
+    /// Replace the file that is there
+    #[arg(long)]
+    pub force: bool,
+}

@@ -1,0 +1,343 @@
+//! A state folder into a stream. What lies in sandboxes was written by who knows whom: directories are entered by descriptor
+//! and no link is followed.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use eyot::store::Store;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::header::{About, Kind, records_header};
+use super::{Course, FOLDERS, MANIFEST, Manifest, STORE};
+use crate::errors::Failure;
+
+const BLOCK: usize = 512;
+const PIECE_BYTES: usize = 256 << 10;
+/// How hard it is compressed: zstd's own default.
+const LEVEL: i32 = 3;
+/// The largest list of extended attributes, and the largest value: the kernel's.
+const MAX_ATTRIBUTE_BYTES: usize = 64 << 10;
+const OPEN: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+
+/// What is packed.
+pub struct Contents<'a> {
+    /// The state folder.
+    pub state: &'a Path,
+    /// Its store.
+    pub store: &'a Store,
+    /// What it says of itself. Only the sandboxes that it names are packed; nobody uses them meanwhile.
+    pub manifest: &'a Manifest,
+}
+
+/// Writes a state folder into `out`, and gives `out` back when all of it is written.
+pub fn pack<W: Write>(contents: &Contents<'_>, out: W, course: &Course) -> Result<W, Failure> {
+    let failed = |error| Failure::host("write the backup", error);
+    let mut out = zstd::Encoder::new(out, LEVEL).map_err(failed)?;
+    out.include_checksum(true).map_err(failed)?;
+    let mut packer = Packer { out, course, links: HashMap::new() };
+    let manifest = serde_json::to_vec_pretty(contents.manifest).map_err(|error| failed(error.into()))?;
+    packer.bytes(MANIFEST, &manifest).map_err(failed)?;
+    let aside = tempfile::Builder::new().prefix("backup-").tempdir_in(contents.state).map_err(failed)?;
+    contents.store.copy_into(&aside.path().join(STORE))?;
+    packer.folder(aside.path(), &|path| path == STORE).map_err(failed)?;
+    let ids: HashSet<&str> = contents.manifest.sandboxes.iter().map(String::as_str).collect();
+    let _unchanged = hold_events(contents.state).map_err(failed)?;
+    packer.folder(contents.state, &|path| is_kept(path, &ids, contents.state)).map_err(failed)?;
+    packer.end().map_err(failed)
+}
+
+/// Nobody appends to the event log while this is held.
+fn hold_events(state: &Path) -> io::Result<Option<File>> {
+    match File::open(state.join("events/head")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+        Ok(head) => head.lock_shared().map(|()| Some(head)),
+    }
+}
+
+/// Whether a path below the state folder is part of a backup. Asked of a folder before what is in it.
+fn is_kept(path: &str, ids: &HashSet<&str>, state: &Path) -> bool {
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts.as_slice() {
+        [folder] => FOLDERS.contains(folder),
+        ["sandboxes", id] => ids.contains(id),
+        // The overlay's own, made anew at each wake.
+        ["sandboxes", _, "work"] => false,
+        ["names" | "blocks", _] => {
+            let holder = std::fs::read_link(state.join(path));
+            holder.is_ok_and(|holder| holder.to_str().is_some_and(|id| ids.contains(id)))
+        }
+        ["layers", name] => !name.contains(".building-"),
+        ["images", name] => !["importing", "incoming", "turn", "using"].contains(name),
+        _ => true,
+    }
+}
+
+struct Packer<'a, W: Write> {
+    out: zstd::Encoder<'static, W>,
+    course: &'a Course,
+    /// The first path of each file that has several names.
+    links: HashMap<(u64, u64), OsString>,
+}
+
+/// A directory that is being walked.
+struct Frame {
+    directory: Opened,
+    path: OsString,
+    names: Vec<OsString>,
+}
+
+impl<W: Write> Packer<'_, W> {
+    /// A file of ours.
+    fn bytes(&mut self, path: &str, content: &[u8]) -> io::Result<()> {
+        let kind = Kind::File { bytes: content.len() as u64 };
+        let about = About {
+            path: path.into(),
+            kind,
+            mode: 0o600,
+            uid: 0,
+            gid: 0,
+            modified: (0, 0),
+            attributes: Vec::new(),
+        };
+        self.begin(&about)?;
+        self.out.write_all(content)?;
+        self.pad(content.len() as u64)
+    }
+
+    /// What is kept of a folder, without the folder itself.
+    fn folder(&mut self, folder: &Path, keep: &dyn Fn(&str) -> bool) -> io::Result<()> {
+        let top = Opened::directory(CWD, folder.as_os_str())?;
+        let mut frames = vec![Frame { names: names(&top.file)?, directory: top, path: OsString::new() }];
+        while let Some(frame) = frames.last_mut() {
+            let Some(name) = frame.names.pop() else {
+                frames.pop();
+                continue;
+            };
+            let path = below(&frame.path, &name);
+            if path.to_str().is_some_and(|path| !keep(path)) {
+                continue;
+            }
+            let at = &frame.directory.file;
+            let entered = self.entry(at, &name, path).map_err(|(path, error)| {
+                io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
+            })?;
+            frames.extend(entered);
+        }
+        Ok(())
+    }
+
+    /// One entry; the frame of a directory, to be walked.
+    fn entry(
+        &mut self,
+        at: &File,
+        name: &OsStr,
+        path: OsString,
+    ) -> Result<Option<Frame>, (OsString, io::Error)> {
+        let told = path.clone();
+        self.try_entry(at, name, path).map_err(|error| (told, error))
+    }
+
+    fn try_entry(&mut self, at: &File, name: &OsStr, path: OsString) -> io::Result<Option<Frame>> {
+        let found = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        self.course.entry()?;
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::Directory => {
+                let directory = Opened::directory(at.as_fd(), name)?;
+                let attributes = attributes(&directory.file)?;
+                self.begin(&about(&found, path.clone(), Kind::Directory, attributes))?;
+                return Ok(Some(Frame { names: names(&directory.file)?, directory, path }));
+            }
+            FileType::RegularFile => self.file(at, name, path, &found)?,
+            FileType::Symlink => {
+                let target = rustix::fs::readlinkat(at, name, Vec::new())?;
+                let kind = Kind::Symlink(OsString::from_vec(target.into_bytes()));
+                self.begin(&about(&found, path, kind, Vec::new()))?;
+            }
+            FileType::Fifo => self.begin(&about(&found, path, Kind::Fifo, Vec::new()))?,
+            FileType::CharacterDevice if found.st_rdev == 0 => {
+                self.begin(&about(&found, path, Kind::Whiteout, Vec::new()))?;
+            }
+            // Sockets are of processes that are gone; devices can't be made in a sandbox.
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn file(&mut self, at: &File, name: &OsStr, path: OsString, found: &Stat) -> io::Result<()> {
+        let identity = (found.st_dev, found.st_ino);
+        if found.st_nlink > 1 {
+            if let Some(first) = self.links.get(&identity) {
+                let kind = Kind::HardLink(first.clone());
+                return self.begin(&about(found, path, kind, Vec::new()));
+            }
+            self.links.insert(identity, path.clone());
+        }
+        let opened = Opened::file(at.as_fd(), name)?;
+        let now = rustix::fs::fstat(&opened.file)?;
+        if (now.st_dev, now.st_ino) != identity {
+            return Err(changed());
+        }
+        let bytes = u64::try_from(now.st_size).unwrap_or(0);
+        let attributes = attributes(&opened.file)?;
+        self.begin(&about(found, path, Kind::File { bytes }, attributes))?;
+        self.content(&opened.file, bytes)?;
+        self.pad(bytes)
+    }
+
+    fn content(&mut self, mut file: &File, bytes: u64) -> io::Result<()> {
+        let mut piece = vec![0; PIECE_BYTES];
+        let mut left = bytes;
+        while left > 0 {
+            let most = usize::try_from(left).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
+            let read = file.read(&mut piece[..most])?;
+            if read == 0 {
+                return Err(changed());
+            }
+            self.out.write_all(&piece[..read])?;
+            self.course.advance(read as u64)?;
+            left -= read as u64;
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, about: &About) -> io::Result<()> {
+        let records = about.records();
+        self.out.write_all(records_header(records.len() as u64).as_bytes())?;
+        self.out.write_all(&records)?;
+        self.pad(records.len() as u64)?;
+        self.out.write_all(about.header().as_bytes())
+    }
+
+    fn pad(&mut self, bytes: u64) -> io::Result<()> {
+        let over = usize::try_from(bytes % BLOCK as u64).unwrap_or(0);
+        self.out.write_all(&[0; BLOCK][..(BLOCK - over) % BLOCK])
+    }
+
+    fn end(mut self) -> io::Result<W> {
+        self.out.write_all(&[0; 2 * BLOCK])?;
+        self.out.finish()
+    }
+}
+
+fn changed() -> io::Error {
+    io::Error::new(io::ErrorKind::ResourceBusy, "it changed while it was read")
+}
+
+fn below(folder: &OsStr, name: &OsStr) -> OsString {
+    let mut path = folder.to_owned();
+    if !path.is_empty() {
+        path.push("/");
+    }
+    path.push(name);
+    path
+}
+
+fn about(found: &Stat, path: OsString, kind: Kind, attributes: Vec<(OsString, Vec<u8>)>) -> About {
+    let modified = (found.st_mtime, u32::try_from(found.st_mtime_nsec).unwrap_or(0));
+    About { path, kind, mode: found.st_mode, uid: found.st_uid, gid: found.st_gid, modified, attributes }
+}
+
+/// What is in a directory, the last first.
+fn names(directory: &File) -> io::Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(directory)? {
+        let name = entry?.file_name().to_bytes().to_vec();
+        if name != b"." && name != b".." {
+            names.push(OsString::from_vec(name));
+        }
+    }
+    names.sort_unstable_by(|one, other| other.cmp(one));
+    Ok(names)
+}
+
+fn attributes(file: &File) -> io::Result<Vec<(OsString, Vec<u8>)>> {
+    let mut list = vec![0_u8; MAX_ATTRIBUTE_BYTES];
+    let length = match rustix::fs::flistxattr(file, &mut list[..]) {
+        Err(Errno::NOTSUP) => return Ok(Vec::new()),
+        other => other?,
+    };
+    let mut value = vec![0_u8; MAX_ATTRIBUTE_BYTES];
+    let mut found = Vec::new();
+    for name in list[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        let name = OsStr::from_bytes(name);
+        // The host's own labels are not the files'.
+        if name == "security.selinux" {
+            continue;
+        }
+        match rustix::fs::fgetxattr(file, name, &mut value[..]) {
+            Err(Errno::NODATA) => {}
+            read => found.push((name.to_owned(), value[..read?].to_vec())),
+        }
+    }
+    Ok(found)
+}
+
+/// An open file or directory. An ordinary user's sandbox can take the permissions of its files from the user outside, whose
+/// own they are: then they are lent for as long as it is open.
+struct Opened {
+    file: File,
+    /// What to give back.
+    mode: Option<Mode>,
+}
+
+impl Opened {
+    fn file(at: impl AsFd, name: &OsStr) -> io::Result<Self> {
+        Self::open(at, name, OPEN, Mode::RUSR)
+    }
+
+    fn directory(at: impl AsFd, name: &OsStr) -> io::Result<Self> {
+        Self::open(at, name, OPEN | OFlags::DIRECTORY, Mode::RUSR | Mode::XUSR)
+    }
+
+    fn open(at: impl AsFd, name: &OsStr, flags: OFlags, wanted: Mode) -> io::Result<Self> {
+        match rustix::fs::openat(&at, name, flags, Mode::empty()) {
+            Err(Errno::ACCESS) => Self::lent(at, name, flags, wanted),
+            opened => {
+                let file = File::from(opened?);
+                let mode = Mode::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
+                // It can be listed, and nothing in it be looked at.
+                match flags.contains(OFlags::DIRECTORY)
+                    && !mode.contains(wanted)
+                    && !rustix::process::geteuid().is_root()
+                {
+                    true => Self::lent(at, name, flags, wanted),
+                    false => Ok(Self { file, mode: None }),
+                }
+            }
+        }
+    }
+
+    fn lent(at: impl AsFd, name: &OsStr, flags: OFlags, wanted: Mode) -> io::Result<Self> {
+        let found: OwnedFd =
+            rustix::fs::openat(at, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+        let mode = Mode::from_raw_mode(rustix::fs::fstat(&found)?.st_mode);
+        let itself = format!("/proc/self/fd/{}", found.as_raw_fd());
+        rustix::fs::chmod(&itself, mode | wanted)?;
+        // Through the link that /proc has; what it leads to is what was found.
+        let opened = rustix::fs::open(&itself, flags.difference(OFlags::NOFOLLOW), Mode::empty());
+        match opened {
+            Ok(opened) => Ok(Self { file: File::from(opened), mode: Some(mode) }),
+            Err(error) => {
+                rustix::fs::chmod(&itself, mode)?;
+                Err(error.into())
+            }
+        }
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if let Some(mode) = self.mode
+            && let Err(error) = rustix::fs::fchmod(&self.file, mode)
+        {
+            tracing::warn!(%error, "a file's permissions can't be given back");
+        }
+    }
+}

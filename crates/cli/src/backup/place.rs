@@ -1,0 +1,175 @@
+//! The folder that a backup is unpacked into. Nothing of what the archive says leads out of it: every directory on the way is
+//! entered by itself and must be one that is there, no link is followed, and nothing that is there is replaced.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags,
+};
+
+use super::header::{About, Kind, damaged};
+use super::{Course, FOLDERS, MANIFEST, STORE};
+
+const DIRECTORY: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const PIECE_BYTES: usize = 64 << 10;
+
+/// The folder.
+pub(super) struct Place {
+    root: OwnedFd,
+    /// The directory that the last entry was in.
+    last: Option<(OsString, OwnedFd)>,
+    /// What directories are to have when everything is in them.
+    directories: Vec<About>,
+    as_root: bool,
+}
+
+impl Place {
+    /// An empty folder.
+    pub fn new(folder: &Path) -> io::Result<Self> {
+        let root = rustix::fs::open(folder, DIRECTORY, Mode::empty())?;
+        let as_root = rustix::process::geteuid().is_root();
+        Ok(Self { root, last: None, directories: Vec::new(), as_root })
+    }
+
+    /// Makes an entry; `content` is a file's.
+    pub fn make(&mut self, about: About, content: &mut impl Read, course: &Course) -> io::Result<()> {
+        let (parent, name) = self.find(&about.path)?;
+        match &about.kind {
+            Kind::File { bytes } => {
+                let flags =
+                    OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let file = File::from(rustix::fs::openat(&parent, &name, flags, Mode::RUSR | Mode::WUSR)?);
+                fill(&file, *bytes, content, course)?;
+                self.dress(&parent, &name, &about)
+            }
+            Kind::Directory => {
+                rustix::fs::mkdirat(&parent, &name, Mode::RWXU)?;
+                self.directories.push(about);
+                Ok(())
+            }
+            Kind::Symlink(target) => {
+                rustix::fs::symlinkat(target.as_os_str(), &parent, &name)?;
+                self.own_and_date(&parent, &name, &about)
+            }
+            Kind::HardLink(first) => {
+                let (folder, first) = self.find(first)?;
+                let found = rustix::fs::statat(&folder, &first, AtFlags::SYMLINK_NOFOLLOW)?;
+                if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+                    return Err(damaged("a hard link to what is no file"));
+                }
+                Ok(rustix::fs::linkat(&folder, &first, &parent, &name, AtFlags::empty())?)
+            }
+            Kind::Fifo | Kind::Whiteout => {
+                let kind = match about.kind {
+                    Kind::Fifo => FileType::Fifo,
+                    _ => FileType::CharacterDevice,
+                };
+                rustix::fs::mknodat(&parent, &name, kind, Mode::RUSR | Mode::WUSR, 0)?;
+                self.dress(&parent, &name, &about)
+            }
+        }
+    }
+
+    /// Gives the directories what they are to have, the innermost first.
+    pub fn finish(mut self) -> io::Result<()> {
+        while let Some(about) = self.directories.pop() {
+            let (parent, name) = self.find(&about.path)?;
+            self.dress(&parent, &name, &about)?;
+        }
+        Ok(())
+    }
+
+    /// The directory that an entry is in, and its name there.
+    fn find(&mut self, path: &OsStr) -> io::Result<(OwnedFd, OsString)> {
+        let (folder, name) = split(path)?;
+        if let Some((last, open)) = &self.last
+            && *last == folder
+        {
+            return Ok((open.try_clone()?, name.to_owned()));
+        }
+        let mut at = self.root.try_clone()?;
+        for part in folder.as_bytes().split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
+            at = rustix::fs::openat(&at, OsStr::from_bytes(part), DIRECTORY, Mode::empty())?;
+        }
+        self.last = Some((folder.to_owned(), at.try_clone()?));
+        Ok((at, name.to_owned()))
+    }
+
+    /// Owner, permissions, attributes and time of what is no link. In this order: each of them takes something of those before
+    /// it away.
+    fn dress(&self, parent: &OwnedFd, name: &OsStr, about: &About) -> io::Result<()> {
+        let found = rustix::fs::openat(
+            parent,
+            name,
+            OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        let itself = format!("/proc/self/fd/{}", found.as_raw_fd());
+        if self.as_root {
+            rustix::fs::chown(&itself, Some(Uid::from_raw(about.uid)), Some(Gid::from_raw(about.gid)))?;
+        }
+        // Attributes of one's own files can be set only where they can be written.
+        for (name, value) in &about.attributes {
+            rustix::fs::setxattr(&itself, name.as_os_str(), value, XattrFlags::empty())?;
+        }
+        rustix::fs::chmod(&itself, Mode::from_raw_mode(about.mode & 0o7777))?;
+        Ok(rustix::fs::utimensat(CWD, &itself, &times(about), AtFlags::empty())?)
+    }
+
+    fn own_and_date(&self, parent: &OwnedFd, name: &OsStr, about: &About) -> io::Result<()> {
+        if self.as_root {
+            let (uid, gid) = (Uid::from_raw(about.uid), Gid::from_raw(about.gid));
+            rustix::fs::chownat(parent, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
+        }
+        Ok(rustix::fs::utimensat(parent, name, &times(about), AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+}
+
+fn times(about: &About) -> Timestamps {
+    let (seconds, nanoseconds) = about.modified;
+    Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        last_modification: Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() },
+    }
+}
+
+/// A path below the folder: where it is, and its name there.
+fn split(path: &OsStr) -> io::Result<(&OsStr, &OsStr)> {
+    let bytes = path.as_bytes();
+    let mut parts = bytes.split(|byte| *byte == b'/');
+    let is_plain = |part: &[u8]| !matches!(part, b"" | b"." | b"..") && !part.contains(&0);
+    if !parts.clone().all(is_plain) {
+        return Err(damaged(format!("the path `{}` leads elsewhere", path.display())));
+    }
+    let top = parts.next().unwrap_or_default();
+    let is_ours = |known: &&str| known.as_bytes() == top;
+    if !FOLDERS.iter().chain(&[MANIFEST, STORE]).any(is_ours) {
+        return Err(damaged(format!("`{}` is no part of a state folder", path.display())));
+    }
+    let end = bytes.iter().rposition(|byte| *byte == b'/');
+    let (folder, name) = end.map_or((&b""[..], bytes), |end| (&bytes[..end], &bytes[end + 1..]));
+    Ok((OsStr::from_bytes(folder), OsStr::from_bytes(name)))
+}
+
+/// Writes a file's content. What is nothing but zeros takes no room on the disk: images of disks are mostly that.
+fn fill(mut file: &File, bytes: u64, content: &mut impl Read, course: &Course) -> io::Result<()> {
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut left = bytes;
+    while left > 0 {
+        let most = usize::try_from(left).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
+        content.read_exact(&mut piece[..most])?;
+        match piece[..most].iter().all(|byte| *byte == 0) {
+            true => drop(file.seek(SeekFrom::Current(i64::try_from(most).unwrap_or(0)))?),
+            false => file.write_all(&piece[..most])?,
+        }
+        left -= most as u64;
+        course.advance(most as u64)?;
+    }
+    file.set_len(bytes)
+}

@@ -1,0 +1,126 @@
+//! `eyot backup`: the state folder as one file.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use eyot::store::Store;
+use eyot::{Error, ErrorKind, SandboxStatus};
+use eyot_native::{HeldSandboxes, hold_still};
+use serde_json::json;
+use tempfile::NamedTempFile;
+
+use crate::args::BackupArgs;
+use crate::backup::{Contents, Course, Manifest, manifest, pack};
+use crate::commands::restore::attended;
+use crate::context::Context;
+use crate::errors::Failure;
+
+pub async fn run(args: &BackupArgs, context: &Context) -> Result<u8, Failure> {
+    let state = context.state_folder();
+    let state = state
+        .canonicalize()
+        .map_err(|error| Failure::host(format!("back up the state folder `{}`", state.display()), error))?;
+    let target = Target::of(&args.file)?;
+    if args.sleep {
+        put_to_sleep(context).await?;
+    }
+    let held = hold_still(&state).map_err(|error| {
+        let hint = "`eyot backup --sleep` puts them to sleep, `eyot sleep NAME` one of them; then try again";
+        if error.kind() == ErrorKind::Conflict { error.context("back up").with_hint(hint) } else { error }
+    })?;
+    let (store, course) = (context.store()?, Course::default());
+    let elsewhere = store.all_sandboxes()?.iter().filter(|row| row.provider != "native").count();
+    let manifest = manifest(&state, &held.ids);
+    let work = {
+        let (manifest, course) = (manifest.clone(), course.clone());
+        move || write(&state, &store, &manifest, held, target, &course)
+    };
+    attended(context, &course, work).await?;
+    if elsewhere > 0 {
+        context
+            .output
+            .note(&format!("{elsewhere} sandboxes are a Docker Engine's containers, and not in the backup"));
+    }
+    let (sandboxes, entries, bytes) = (manifest.sandboxes.len(), course.entries(), course.bytes());
+    match context.output.json && args.file != Path::new("-") {
+        true => context.output.value(
+            &json!({ "file": args.file, "sandboxes": sandboxes, "entries": entries, "bytes": bytes }),
+        )?,
+        false => context.output.note(&format!("{sandboxes} sandboxes and {entries} files are in the backup")),
+    }
+    Ok(0)
+}
+
+/// Where it is written to.
+enum Target {
+    Stdout,
+    /// Under another name until it is complete.
+    File(NamedTempFile, PathBuf),
+}
+
+impl Target {
+    fn of(file: &Path) -> Result<Self, Failure> {
+        if file == Path::new("-") {
+            return match io::stdout().is_terminal() {
+                true => Err(Failure::usage("a backup is nothing to look at")
+                    .hint("name a file, or pipe it elsewhere")),
+                false => Ok(Self::Stdout),
+            };
+        }
+        if file.symlink_metadata().is_ok() {
+            return Err(there_already(file));
+        }
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // For its owner alone.
+        let made = NamedTempFile::new_in(folder);
+        let made = made.map_err(|error| Failure::host(format!("write `{}`", file.display()), error))?;
+        Ok(Self::File(made, file.to_owned()))
+    }
+}
+
+fn there_already(file: &Path) -> Failure {
+    let message = format!("write `{}`: there is a file already", file.display());
+    Error::new(ErrorKind::AlreadyExists, message).with_hint("name another one, or remove it").into()
+}
+
+fn write(
+    state: &Path,
+    store: &Arc<Store>,
+    manifest: &Manifest,
+    held: HeldSandboxes,
+    target: Target,
+    course: &Course,
+) -> Result<(), Failure> {
+    let contents = Contents { state, store, manifest };
+    match target {
+        Target::Stdout => pack(&contents, BufWriter::new(io::stdout().lock()), course)?.flush()?,
+        Target::File(made, file) => {
+            let failed = |error| Failure::host(format!("write `{}`", file.display()), error);
+            pack(&contents, made.as_file(), course)?.sync_all().map_err(failed)?;
+            made.persist_noclobber(&file).map_err(|error| match error.error.kind() {
+                io::ErrorKind::AlreadyExists => there_already(&file),
+                _ => failed(error.error),
+            })?;
+        }
+    }
+    drop(held);
+    Ok(())
+}
+
+/// Puts all sandboxes of this host to sleep that run, each by the pool that it is of.
+async fn put_to_sleep(context: &Context) -> Result<(), Failure> {
+    let of_pools = context.of_pools()?;
+    for info in context.provider().await?.list().await? {
+        if info.status != SandboxStatus::Running {
+            continue;
+        }
+        let named = match of_pools.get(&info.id) {
+            Some((pool, name)) => format!("{pool}/{name}"),
+            None => info.id.to_string(),
+        };
+        let (provider, found) = context.find(&named).await?;
+        provider.sleep(found).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! `eyot init flue`: `sandboxes/eyot.ts` in the source folder of a Flue project.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use eyot::{Error, ErrorKind};
+use serde::Serialize;
+
+use super::project::Project;
+use super::typecheck::{Typecheck, typecheck};
+use crate::args::InitFlueArgs;
+use crate::errors::{FAILED, Failure};
+use crate::output::Output;
+
+/// What is written.
+const SANDBOX: &str = include_str!("eyot.ts");
+/// Where, in the source folder.
+const FILE: &str = "sandboxes/eyot.ts";
+/// What it takes.
+const PACKAGES: [&str; 2] = ["@eyot/client", "@flue/runtime"];
+/// Exit code: the file is written, and the compiler refuses it.
+const REFUSED: u8 = 1;
+
+/// What the client reads in its process's environment.
+const VARIABLES: [(&str, &str); 3] = [
+    ("EYOT_SERVER", "the server: http://HOST:PORT or unix:/PATH; without it one is started"),
+    ("EYOT_API_KEY", "its key, from `eyot keys create NAME`"),
+    ("EYOT_BIN", "the program that is started without a server; by default `eyot` on the PATH"),
+];
+
+/// How an agent of Flue 2 gets it.
+const SNIPPET: &str = "\
+'use agent';
+import { useModel, useSandbox } from '@flue/runtime';
+import { eyot } from '../sandboxes/eyot.ts';
+
+export function Coder() {
+  useModel('anthropic/claude-opus-4-6');
+  useSandbox(eyot);
+}
+";
+
+/// How an agent of Flue before 2 gets it.
+const OLD_SNIPPET: &str = "\
+import { createAgent } from '@flue/runtime';
+import { eyot } from '../sandboxes/eyot.ts';
+
+export default createAgent(() => ({ sandbox: eyot, model: 'anthropic/claude-opus-4-6' }));
+";
+
+/// What was done, and what is left to do.
+#[derive(Debug, Serialize)]
+struct Done {
+    /// The file, relative to the project.
+    file: PathBuf,
+    typecheck: Typecheck,
+    /// Packages that the project does not have.
+    missing: Vec<&'static str>,
+    /// What installs them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    install: Option<String>,
+    environment: Vec<Variable>,
+    /// What an agent's module has.
+    snippet: &'static str,
+}
+
+/// A variable of the environment.
+#[derive(Debug, Serialize)]
+struct Variable {
+    name: &'static str,
+    purpose: &'static str,
+}
+
+pub fn run(args: &InitFlueArgs, output: Output) -> Result<u8, Failure> {
+    let project = Project::around(&args.directory)?;
+    let flue = project.installed("@flue/runtime");
+    let folder = match &args.folder {
+        Some(folder) => folder.clone(),
+        None => source_folder(&project, flue.as_deref(), output)?,
+    };
+    let file = Path::new(&folder).join(FILE);
+    let file = file.strip_prefix(".").map(Path::to_owned).unwrap_or(file);
+    write(&project.root.join(&file), &file, args.force)?;
+    let missing: Vec<_> =
+        PACKAGES.into_iter().filter(|package| project.installed(package).is_none()).collect();
+    let typecheck = match missing.as_slice() {
+        [] => typecheck(&project, &file)?,
+        [package, ..] => Typecheck::NotRun { reason: format!("{package} is not installed") },
+    };
+    let done = Done {
+        file,
+        typecheck,
+        install: (!missing.is_empty()).then(|| project.install_line(&missing)),
+        missing,
+        environment: VARIABLES.map(|(name, purpose)| Variable { name, purpose }).into(),
+        snippet: if is_before_2(flue.as_deref()) { OLD_SNIPPET } else { SNIPPET },
+    };
+    match output.json {
+        true => output.value(&done)?,
+        false => output.text(&told(&done))?,
+    }
+    Ok(if matches!(done.typecheck, Typecheck::Failed { .. }) { REFUSED } else { 0 })
+}
+
+/// Where Flue looks for its sources: in the first of these that there is. Somebody is asked where there are two.
+fn source_folder(project: &Project, flue: Option<&str>, output: Output) -> Result<String, Failure> {
+    let is_there = |folder: &str| project.root.join(folder).is_dir();
+    let folder = match (is_there(".flue"), is_there("src")) {
+        (true, true) => return chosen(output),
+        (true, false) => ".flue",
+        (false, true) if !knows_no_src(flue) => "src",
+        (false, _) => ".",
+    };
+    Ok(folder.to_owned())
+}
+
+/// Flue looks into `src/` since 0.9.
+fn knows_no_src(flue: Option<&str>) -> bool {
+    let mut numbers = flue.unwrap_or_default().split('.').map(str::parse::<u64>);
+    matches!((numbers.next(), numbers.next()), (Some(Ok(0)), Some(Ok(0..=8))))
+}
+
+fn is_before_2(flue: Option<&str>) -> bool {
+    let major = flue.and_then(|version| version.split('.').next()?.parse::<u64>().ok());
+    major.is_some_and(|major| major < 2)
+}
+
+/// Asks a person which of the two.
+fn chosen(output: Output) -> Result<String, Failure> {
+    let unclear = || {
+        Failure::usage("there are `.flue/` and `src/`, and it is not clear where this belongs").hint(
+            "say it: --folder .flue or --folder src; Flue itself looks into .flue first, and only there",
+        )
+    };
+    if output.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Err(unclear());
+    }
+    let mut stderr = io::stderr();
+    write!(stderr, "There are .flue/ and src/; Flue looks into .flue/ alone then. Into which? [.flue] ")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).map_err(|error| Failure::host("read the answer", error))?;
+    match answer.trim().trim_end_matches('/') {
+        "" | ".flue" => Ok(".flue".to_owned()),
+        "src" => Ok("src".to_owned()),
+        _ => Err(unclear()),
+    }
+}
+
+/// Writes the file. What is there stays, unless it may be replaced or is the same.
+fn write(path: &Path, shown: &Path, force: bool) -> Result<(), Failure> {
+    let failed = |error| Failure::host(format!("write `{}`", shown.display()), error);
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    if force {
+        return fs::write(path, SANDBOX).map_err(failed);
+    }
+    match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(mut file) => file.write_all(SANDBOX.as_bytes()).map_err(failed),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            if fs::read(path).is_ok_and(|there| there == SANDBOX.as_bytes()) {
+                return Ok(());
+            }
+            let message = format!("write `{}`: it is there, and is another", shown.display());
+            let error = Error::new(ErrorKind::AlreadyExists, message);
+            Err(Failure::with_code(error, FAILED).hint("--force replaces it"))
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// For a person.
+fn told(done: &Done) -> String {
+    let mut text = format!("{}\n", done.file.display());
+    text += &match &done.typecheck {
+        Typecheck::Passed => "  checked with the project's tsc: nothing is wrong\n".to_owned(),
+        Typecheck::Failed { output } => format!("  the project's tsc refuses it:\n{output}\n"),
+        Typecheck::NotRun { reason } => format!("  not checked: {reason}\n"),
+    };
+    if let Some(install) = &done.install {
+        text += &format!("\nMissing; this installs it:\n  {install}\n");
+    }
+    text += "\nIn the environment of the agents:\n";
+    for Variable { name, purpose } in &done.environment {
+        text += &format!("  {name:<13} {purpose}\n");
+    }
+    text + "\nIn an agent, such as agents/coder.ts beside sandboxes/:\n\n" + done.snippet
+}

@@ -1,0 +1,62 @@
+//! `eyot keys`: who may use a server.
+
+use eyot::store::KeyRow;
+use eyot_server::api::Keys;
+use serde_json::json;
+
+use crate::args::{KeysArgs, KeysCommand};
+use crate::context::Context;
+use crate::durations::moment;
+use crate::errors::Failure;
+use crate::table::Table;
+
+pub async fn run(args: KeysArgs, context: &Context) -> Result<u8, Failure> {
+    let keys = Keys::new(context.store()?);
+    match args.command {
+        KeysCommand::Create { name, pool } => {
+            let pools = if pool.is_empty() { vec![name.clone()] } else { pool };
+            let made = keys.create(name, pools).await?;
+            match context.output.json {
+                true => context.output.value(&json!({ "key": made.row, "secret": made.secret }))?,
+                false => context.output.text(&format!("{}\n", made.secret))?,
+            }
+            context.output.note(&format!(
+                "the key `{}` opens {}; it is shown only now",
+                made.row.name,
+                pools_of(&made.row)
+            ));
+        }
+        KeysCommand::Ls => {
+            let keys = keys.list().await?;
+            match context.output.json {
+                true => context.output.value(&keys)?,
+                false => context.output.text(&table(&keys))?,
+            }
+        }
+        KeysCommand::Revoke { key } => {
+            let row = keys.revoke(&key).await?;
+            if context.output.json {
+                context.output.value(&row)?;
+            }
+        }
+    }
+    Ok(0)
+}
+
+fn pools_of(key: &KeyRow) -> String {
+    key.pools.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn table(keys: &[KeyRow]) -> String {
+    let mut table = Table::new(["NAME", "ID", "POOLS", "CREATED", "REVOKED"]);
+    for key in keys {
+        table.row([
+            key.name.to_string(),
+            key.id.clone(),
+            pools_of(key),
+            moment(key.created_ms),
+            key.revoked_ms.map_or_else(|| "-".to_owned(), moment),
+        ]);
+    }
+    table.render()
+}

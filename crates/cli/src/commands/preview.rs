@@ -1,0 +1,25 @@
+//! `eyot preview`: a port of a server's sandbox as an address that others can open.
+
+use eyot::wire::PreviewBody;
+
+use crate::args::PreviewArgs;
+use crate::context::{Context, with_list_hint};
+use crate::errors::Failure;
+
+pub async fn run(args: &PreviewArgs, context: &Context) -> Result<u8, Failure> {
+    let server = context.server()?.ok_or_else(|| {
+        let hint = "name one with `--server URL` (EYOT_SERVER); without one, `eyot browse` opens a port on this host";
+        Failure::usage("previews are a server's").hint(hint)
+    })?;
+    let who = PreviewBody { public: args.public, ttl_ms: args.ttl };
+    let preview =
+        server.provider(None).await?.preview(&args.name, args.port, &who).await.map_err(with_list_hint)?;
+    match context.output.json {
+        true => context.output.value(&preview)?,
+        false => {
+            let url = if args.path { &preview.path_url } else { &preview.url };
+            context.output.text(&format!("{url}\n"))?;
+        }
+    }
+    Ok(0)
+}

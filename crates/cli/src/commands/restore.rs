@@ -1,0 +1,115 @@
+//! `eyot restore`: a backup back into a state folder.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use serde_json::json;
+use tokio::task::spawn_blocking;
+
+use crate::args::RestoreArgs;
+use crate::backup::{Course, Manifest, unpack};
+use crate::context::Context;
+use crate::copy::{Meter, watch};
+use crate::errors::Failure;
+use crate::signals::Signals;
+
+/// How long a read of a pipe waits before it looks whether it is still wanted.
+const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+pub async fn run(args: &RestoreArgs, context: &Context) -> Result<u8, Failure> {
+    let state = std::path::absolute(context.state_folder())
+        .map_err(|error| Failure::host("find the state folder", error))?;
+    let course = Course::default();
+    let opened = match args.file == Path::new("-") {
+        true => io::stdin().as_fd().try_clone_to_owned().map(File::from),
+        false => File::open(&args.file),
+    };
+    let opened =
+        opened.map_err(|error| Failure::host(format!("open the backup `{}`", args.file.display()), error))?;
+    let input = Input { file: opened, course: course.clone() };
+    let work = {
+        let (state, course) = (state.clone(), course.clone());
+        move || unpack(input, &state, &course)
+    };
+    let manifest = attended(context, &course, work).await?;
+    let sandboxes = manifest.sandboxes.len();
+    if let Some(original) = original(&manifest, &state) {
+        context.output.note(&format!(
+            "`{}` has sandboxes of the same ids: never use both folders on this machine",
+            original.display()
+        ));
+    }
+    match context.output.json {
+        true => context.output.value(
+            &json!({ "state": state, "sandboxes": sandboxes, "entries": course.entries(), "bytes": course.bytes() }),
+        )?,
+        false => context.output.note(&format!("`{}` is restored, with {sandboxes} sandboxes that sleep", state.display())),
+    }
+    Ok(0)
+}
+
+/// The state folder that the backup was made of, where it is on this machine too. Sandboxes are known to the kernel by their
+/// ids: in the names of control groups, and as host users.
+fn original<'a>(manifest: &'a Manifest, state: &Path) -> Option<&'a Path> {
+    let has = |id: &String| manifest.state.join("sandboxes").join(id).exists();
+    (manifest.state != state && manifest.sandboxes.iter().any(has)).then_some(&manifest.state)
+}
+
+/// A backup that is read. It may be a pipe that nobody writes to: reading ends with the course.
+struct Input {
+    file: File,
+    course: Course,
+}
+
+impl Read for Input {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            self.course.check()?;
+            let mut waited = [PollFd::new(&self.file, PollFlags::IN)];
+            match poll(&mut waited, Some(&LOOK_AGAIN)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return self.file.read(into),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// Does long work on a thread of its own, shows a person how far it is, and has it end when a signal says so: what was made by
+/// then is removed again.
+pub(super) async fn attended<T: Send + 'static>(
+    context: &Context,
+    course: &Course,
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
+    let meter = Meter::default();
+    let mut working = spawn_blocking(work);
+    let ended = async {
+        let mut redraw = tokio::time::interval(std::time::Duration::from_millis(100));
+        loop {
+            tokio::select! {
+                done = &mut working => return (done, None),
+                signal = signals.end() => {
+                    course.stop();
+                    tokio::select! {
+                        done = &mut working => return (done, Some(signal)),
+                        // It waits for somebody else, and somebody can't wait.
+                        signal = signals.end() => return (Ok(Err(Failure::Interrupted(signal))), Some(signal)),
+                    }
+                }
+                _ = redraw.tick() => meter.add(course.bytes() - meter.bytes()),
+            }
+        }
+    };
+    match watch(context.output, &meter, ended).await {
+        (Ok(Ok(done)), _) => Ok(done),
+        (_, Some(signal)) => Err(Failure::Interrupted(signal)),
+        (Ok(Err(failure)), None) => Err(failure),
+        (Err(error), None) => Err(Failure::host("do the work", io::Error::other(error))),
+    }
+}

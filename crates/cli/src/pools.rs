@@ -1,0 +1,128 @@
+//! Pools: those of this host's state folder, or those of a server.
+
+use std::sync::Arc;
+
+use eyot::{
+    Engine, Error, ErrorKind, PoolCreate, PoolCreated, PoolEntry, SandboxName, SandboxPool, SandboxProvider,
+    Transfer, Transferred,
+};
+use eyot_providers::remote::RemoteServer;
+
+use crate::context::Context;
+use crate::errors::Failure;
+
+/// All of them.
+pub enum Pools {
+    /// Of the state folder.
+    Here(Engine),
+    /// Of a server, as far as the key opens them.
+    There(RemoteServer),
+}
+
+/// One of them.
+pub enum Pool {
+    /// Of the state folder.
+    Here(SandboxPool),
+    /// Of a server, with its sandboxes.
+    There {
+        /// The server.
+        server: RemoteServer,
+        /// The pool's name.
+        name: SandboxName,
+        /// Its sandboxes.
+        provider: Arc<dyn SandboxProvider>,
+    },
+}
+
+impl Pools {
+    /// Those that the command is about.
+    pub async fn of(context: &Context) -> Result<Self, Failure> {
+        match context.server()? {
+            Some(server) => Ok(Self::There(server)),
+            None => Ok(Self::Here(context.engine().await?)),
+        }
+    }
+
+    /// Their names.
+    pub async fn names(&self) -> Result<Vec<SandboxName>, Error> {
+        match self {
+            Self::Here(engine) => engine.pools().await,
+            Self::There(server) => server.pools().await,
+        }
+    }
+
+    /// The pool of this name, whether there is one or not.
+    pub async fn pool(&self, name: SandboxName, context: &Context) -> Result<Pool, Failure> {
+        match self {
+            Self::Here(engine) => Ok(Pool::Here(context.pool_of(engine, name)?)),
+            Self::There(server) => {
+                let provider = server.provider(Some(&name)).await?;
+                Ok(Pool::There { server: server.clone(), name, provider })
+            }
+        }
+    }
+
+    /// The pool of this name, if there is one: a misspelt name is no empty pool.
+    pub async fn known(&self, name: SandboxName, context: &Context) -> Result<Pool, Failure> {
+        if self.names().await?.contains(&name) {
+            return self.pool(name, context).await;
+        }
+        let error = Error::new(ErrorKind::NotFound, format!("there is no pool `{name}`"));
+        Err(error.with_hint("`eyot pool ls` shows the pools there are").into())
+    }
+}
+
+impl Pool {
+    /// The pool of this name that the command is about, whether there is one or not.
+    pub async fn of(name: SandboxName, context: &Context) -> Result<Self, Failure> {
+        Pools::of(context).await?.pool(name, context).await
+    }
+
+    /// Its sandboxes, by name.
+    pub async fn list(&self) -> Result<Vec<PoolEntry>, Error> {
+        match self {
+            Self::Here(pool) => pool.list().await,
+            Self::There { server, name, .. } => server.members(name).await,
+        }
+    }
+
+    /// Makes its sandbox of this name, unless it is there.
+    pub async fn create(&self, sandbox: &str, create: PoolCreate) -> Result<PoolCreated, Error> {
+        match self {
+            Self::Here(pool) => pool.create(sandbox, create).await,
+            Self::There { server, name, .. } => server.make(name, sandbox, create).await,
+        }
+    }
+
+    /// Puts its sandbox of this name to sleep.
+    pub async fn sleep(&self, sandbox: &str) -> Result<(), Error> {
+        match self {
+            Self::Here(pool) => pool.sleep(sandbox).await,
+            Self::There { provider, .. } => provider.sleep(sandbox).await,
+        }
+    }
+
+    /// Destroys its sandbox of this name.
+    pub async fn remove(&self, sandbox: &str) -> Result<(), Error> {
+        match self {
+            Self::Here(pool) => pool.remove(sandbox).await,
+            Self::There { provider, .. } => provider.remove(sandbox).await,
+        }
+    }
+
+    /// Copies between two of its sandboxes.
+    pub async fn transfer(&self, from: &str, to: &str, what: &Transfer) -> Result<Transferred, Error> {
+        match self {
+            Self::Here(pool) => pool.transfer(from, to, what).await,
+            Self::There { server, name, .. } => server.transfer(name, from, to, what).await,
+        }
+    }
+
+    /// Destroys every sandbox of it and forgets it.
+    pub async fn close(&self) -> Result<(), Error> {
+        match self {
+            Self::Here(pool) => pool.close().await,
+            Self::There { server, name, .. } => server.close(name).await,
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! `--server`: what a command says of sandboxes over a server is what it says of them without one.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use super::machine::{Machine, Ran};
+
+/// The sandbox by a name that is its own with and without a server.
+const BOX: &str = "default/box";
+
+/// A machine that serves its sandboxes, with one called `box` in the server's own pool.
+struct Served {
+    machine: Machine,
+    server: Child,
+    url: String,
+    id: String,
+}
+
+impl Served {
+    fn new() -> Self {
+        let machine = Machine::new();
+        let url = format!("unix:{}", machine.path_text("socket"));
+        let serve = ["serve", "--no-keys", "--listen", url.as_str()];
+        let mut server = machine.spawn(&mut machine.command(&serve));
+        let mut said = String::new();
+        BufReader::new(server.stderr.take().unwrap()).read_line(&mut said).unwrap();
+        assert!(said.contains("serving at"), "{said}");
+        let mut served = Self { machine, server, url, id: String::new() };
+        assert_eq!(served.there(&["create", "--name", "box"]).success(), "box\n");
+        served.id = served.there(&["ls", "-q"]).success().trim().to_owned();
+        served
+    }
+
+    fn with_server<'a>(&'a self, arguments: &[&'a str]) -> Vec<&'a str> {
+        [&["--server", self.url.as_str()], arguments].concat()
+    }
+
+    /// Over the server.
+    fn there(&self, arguments: &[&str]) -> Ran {
+        self.machine.run(&self.with_server(arguments))
+    }
+
+    /// The same without it.
+    fn here(&self, arguments: &[&str]) -> Ran {
+        self.machine.run(arguments)
+    }
+
+    /// The answer of both ways to ask, which must be one.
+    #[track_caller]
+    fn both(&self, arguments: &[&str]) -> Ran {
+        let (there, here) = (self.there(arguments), self.here(arguments));
+        let seen = |ran: &Ran| (ran.code, ran.text(), ran.stderr.clone());
+        assert_eq!(seen(&there), seen(&here), "{arguments:?}");
+        there
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        kill_process(Pid::from_child(&self.server), Signal::TERM).unwrap();
+        self.server.wait().unwrap();
+    }
+}
+
+#[test]
+fn every_command_about_sandboxes_says_the_same_over_a_server() {
+    let served = Served::new();
+    let id = served.id.as_str();
+    served
+        .there(&["exec", id, "--", "sh", "-c", "mkdir d && echo hello > d/page && echo 1 > d/one"])
+        .success();
+    served.there(&["start", id, "--", "sh", "-c", "echo out; echo err >&2; exit 3"]).success();
+    served.there(&["wait", id, "p1"]);
+    let at = |path: &str| format!("{id}:{path}");
+    let (page, copy) = (at("d/page"), at("d/copy"));
+    let commands: [&[&str]; 24] = [
+        &["exec", BOX, "--", "sh", "-c", "echo out; echo err >&2; exit 5"],
+        &["exec", id, "--", "echo", "by id"],
+        &["exec", BOX, "--timeout", "100ms", "--", "sleep", "600"],
+        &["read", BOX, "d/page"],
+        &["read", BOX, "nothing"],
+        &["glob", BOX, "**/*"],
+        &["--json", "glob", BOX, "**/*"],
+        &["grep", BOX, "hel+o"],
+        &["--json", "ps", BOX],
+        &["logs", BOX, "p1"],
+        &["wait", BOX, "p1"],
+        &["kill", BOX, "p1"],
+        &["kill", BOX, "p99"],
+        &["net", BOX],
+        &["cp", &page, "-"],
+        &["transfer", &page, &copy],
+        &["transfer", "-r", "--pool", "default", "nobody:d", "box:x"],
+        &["pool", "ls"],
+        &["pool", "ls", "default"],
+        &["--json", "pool", "ls", "default"],
+        &["pool", "ls", "nope"],
+        &["--json", "pool", "create", "default", "box"],
+        &["call", "pool", "shell", r#"{"sandbox": "box", "command": "cat d/page"}"#],
+        &["--json", "call", "pool", "shell", r#"{"sandbox": "box", "command": "exit 3"}"#],
+    ];
+    for command in commands {
+        served.both(command);
+    }
+    for wrong in
+        [["call", "pool", "shell", "{}"], ["call", "pool", "shell", "{"], ["call", "pool", "bash", "{}"]]
+    {
+        assert_eq!(served.both(&wrong).code, Some(1));
+    }
+}
+
+#[test]
+fn a_sandbox_of_a_pool_is_listed_by_the_name_that_it_was_given() {
+    let served = Served::new();
+    let (there, here) = (served.there(&["ls"]).success(), served.here(&["ls"]).success());
+    let row = |table: &str| {
+        let row = table.lines().nth(1).unwrap().split_whitespace().map(str::to_owned);
+        row.take(3).collect::<Vec<_>>()
+    };
+    assert_eq!(row(&there), ["box", &served.id, "running"]);
+    assert_eq!(row(&here), ["default/box", &served.id, "running"]);
+    let json = served.here(&["--json", "ls"]).json();
+    assert_eq!((&json[0]["name"], &json[0]["pool"]), (&"box".into(), &"default".into()));
+    for by_name in ["default/box", &served.id] {
+        assert_eq!(served.both(&["exec", by_name, "--", "echo", "hi"]).success(), "hi\n");
+    }
+    assert!(served.here(&["exec", "box", "--", "true"]).failure(125).contains("eyot ls"));
+    assert!(served.both(&["exec", "nope/box", "--", "true"]).failure(125).contains("no pool `nope`"));
+    served.both(&["sleep", "default/box"]).success();
+    assert_eq!(row(&served.here(&["ls"]).success())[2], "sleeping");
+    served.both(&["wake", "default/box"]).success();
+    served.here(&["rm", "default/box"]).success();
+    assert_eq!(served.there(&["ls", "-q"]).success(), "");
+}
+
+#[test]
+fn pools_live_and_end_over_a_server() {
+    let served = Served::new();
+    let create = ["--json", "pool", "create", "p", "web", "--service", "exec sleep 1000"];
+    assert_eq!(served.there(&create).json()["created"], true);
+    let again = served.both(&["--json", "pool", "create", "p", "web", "--image", "other"]).json();
+    assert_eq!((&again["created"], &again["differs"][0]), (&false.into(), &"image".into()));
+    let path = served.there(&["pool", "create", "p", "host", "--image", "/etc"]);
+    assert!(path.failure(125).contains("path on the server's host"));
+    served
+        .there(&["call", "pool", "write_file", r#"{"path": "f", "content": "x"}"#, "--pool", "p"])
+        .success();
+    let copied = served.there(&["transfer", "--pool", "p", "default:f", "web:g"]).success();
+    assert_eq!(copied, "1 file, 1 bytes\n");
+    served.there(&["pool", "sleep", "p", "web"]).success();
+    let listed = served.both(&["--json", "pool", "ls", "p"]).json();
+    assert_eq!((&listed[1]["name"], &listed[1]["status"]), (&"web".into(), &"sleeping".into()));
+    served.there(&["pool", "rm", "p", "web"]).success();
+    assert!(served.there(&["pool", "rm", "p", "web"]).failure(125).contains("no sandbox `web`"));
+    served.there(&["pool", "rm", "p"]).success();
+    assert_eq!(served.both(&["pool", "ls"]).success(), "default\n");
+}
+
+#[test]
+fn events_are_read_and_followed_over_a_server() {
+    let served = Served::new();
+    served.there(&["exec", "box", "--", "echo", "hi"]).success();
+    let lines = served.both(&["--json", "events"]).success();
+    assert!(lines.contains(r#""kind":"exec_ended""#), "{lines}");
+    served.both(&["events", "--sandbox", "box", "--limit", "1"]).success();
+    served.both(&["events", "--from", "2"]).success();
+    let follow = served.with_server(&["--quiet", "--json", "events", "--follow", "--limit", "3"]);
+    let followed = served.machine.run(&follow).success();
+    assert_eq!(followed.lines().collect::<Vec<_>>(), lines.lines().take(3).collect::<Vec<_>>());
+    served.here(&["events", "--verify"]).success();
+    assert!(served.there(&["events", "--verify"]).failure(2).contains("on the host where it lies"));
+}
+
+#[test]
+fn top_and_inspect_look_over_a_server() {
+    let served = Served::new();
+    served.there(&["start", "box", "--", "sleep", "86471"]).success();
+    let table = served.there(&["top", "box", "--once"]).success();
+    assert!(table.lines().any(|line| line.ends_with("sleep 86471")), "{table}");
+    let json: Value =
+        serde_json::from_str(served.there(&["top", "--once", "--json"]).success().trim()).unwrap();
+    assert_eq!((&json["name"], &json["status"]), (&"box".into(), &"running".into()));
+    let facts = served.there(&["--json", "inspect", "box"]).json();
+    let own = served.here(&["--json", "inspect", &served.id]).json();
+    for fact in ["id", "status", "isolation", "workdir"] {
+        assert_eq!(facts[fact], own[fact], "{fact}");
+    }
+}
+
+#[test]
+fn a_port_of_a_pools_sandbox_is_seen_over_a_server() {
+    let served = Served::new();
+    served.there(&["exec", "box", "--", "sh", "-c", "echo hello > page"]).success();
+    served.there(&["start", "box", "--", "python3", "-m", "http.server", "8000"]).success();
+    let ready = "until (exec 3<>/dev/tcp/127.0.0.1/8000) 2>/dev/null; do sleep 0.05; done";
+    served.there(&["exec", "box", "--", "bash", "-c", ready]).success();
+    let browse = served.with_server(&["browse", "--pool", "default", "box", "8000"]);
+    let mut child = served.machine.spawn(&mut served.machine.command(&browse));
+    let mut url = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    let seen = super::tools::get(url.trim());
+    assert!(seen.ends_with("hello\n"), "{seen}");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn an_mcp_client_uses_a_pool_of_a_server() {
+    let served = Served::new();
+    let arguments = served.with_server(&["mcp", "--pool", "default"]);
+    let mut child = served.machine.spawn(served.machine.command(&arguments).stdin(Stdio::piped()));
+    let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+    let mut ask = |message: Value| writeln!(stdin, "{message}").unwrap();
+    let mut hear = || {
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        serde_json::from_str::<Value>(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    };
+    let client = json!({ "name": "test", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+    ask(json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
+    assert_eq!(hear()["result"]["serverInfo"]["name"], "eyot");
+    ask(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    let arguments = json!({ "sandbox": "box", "command": "echo kept > file; cat file" });
+    let params = json!({ "name": "shell", "arguments": arguments });
+    ask(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }));
+    assert_eq!(hear()["result"]["structuredContent"]["stdout"], "kept\n");
+    drop(stdin);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(served.there(&["read", "box", "file"]).success(), "kept\n");
+}
+
+#[test]
+fn what_is_about_this_host_is_refused_for_a_server_and_says_why() {
+    let machine = Machine::new();
+    let options = r#"{"allow": ["read_file"]}"#;
+    let commands: [&[&str]; 10] = [
+        &["doctor"],
+        &["verify"],
+        &["bench"],
+        &["serve"],
+        &["keys", "ls"],
+        &["image", "ls"],
+        &["pool", "reconcile"],
+        &["events", "--verify"],
+        &["mcp"],
+        &["call", "workspace", "read_file", "{}", "--workspace-options", options],
+    ];
+    for command in commands {
+        let ran = machine.run(&[&["--server", "http://127.0.0.1:9"], command].concat());
+        let said = ran.failure(2);
+        assert!(said.contains("server") && said.contains("hint: "), "{command:?}: {said}");
+    }
+    assert!(!machine.state().exists(), "a refusal has made something");
+    // An empty one is none, whatever the environment says.
+    let mut command = machine.command(&["--server", "", "image", "ls", "-q"]);
+    assert_eq!(Ran::from(command.env("EYOT_SERVER", "http://127.0.0.1:9").output().unwrap()).success(), "");
+}
