@@ -1,0 +1,233 @@
+/** The client: where the server is, and its sandboxes. */
+
+import { setTimeout } from "node:timers/promises";
+import { fromWire, toWire } from "./case.js";
+import { EyotError } from "./error.js";
+import type { CallOptions } from "./files.js";
+import { type LocalServer, findProgram, startServer } from "./local_server.js";
+import type { components } from "./openapi.js";
+import { type EventOptions, type PoolEntry, type SandboxEvent, type Transfer, type Transferred, sandboxEvent } from "./pools.js";
+import { Sandbox } from "./sandbox.js";
+import type { SandboxInfo, SandboxSpec } from "./spec.js";
+import { serverSentEvents } from "./sse.js";
+import { type Query, Transport, parseAddress } from "./transport.js";
+
+type Schemas = components["schemas"];
+
+/** How long to wait for a sandbox that somebody else makes at the same time, and how often to ask. */
+const BEING_MADE_MS = 10_000;
+const TRY_AGAIN_MS = 20;
+
+/** Where the server is, and how to get in. */
+export interface ClientOptions {
+  /** `http://host:port` or `unix:/path`; by default `EYOT_SERVER`. Without either, a server is started. */
+  url?: string;
+  /** By default `EYOT_API_KEY`. */
+  apiKey?: string;
+  /** The pool where names are; by default the key's own. */
+  pool?: string;
+  /** Where the sandboxes of a server that is started come from; by default `native`. */
+  provider?: "native" | "docker";
+  /** Whether specs may use the host's own network, and name those of its container engine, on a server that is started; by default not. */
+  allowHostNetworks?: boolean;
+  /** The folder where a server that is started keeps its sandboxes; by default its own. */
+  stateDir?: string;
+}
+
+/** Which sandboxes to list. */
+export interface ListOptions extends CallOptions {
+  /** Only those with all of these labels. */
+  labels?: Record<string, string>;
+}
+
+/** What the server's sandboxes can do. */
+export interface Capabilities {
+  provider: string;
+  capabilities: string[];
+  /** What would hold around a sandbox that is made from a default spec. */
+  isolation: Record<string, unknown>;
+}
+
+/** What a tool answers: what the model reads, in pieces, and the same as data where the tool has it. */
+export interface ToolAnswer {
+  content: string[];
+  structured?: unknown;
+  isError: boolean;
+}
+
+/** In whose form tools are declared. */
+export type ToolFormat = "mcp" | "anthropic" | "openai" | "openai-responses";
+
+/** A client of one server. Close it when done: that ends a server that was started for it. */
+export class EyotClient {
+  readonly #options: ClientOptions;
+  #connection: Promise<Connection> | undefined;
+
+  constructor(options: ClientOptions = {}) {
+    this.#options = options;
+    const url = options.url ?? process.env["EYOT_SERVER"];
+    if (url) parseAddress(url);
+  }
+
+  /** Makes a sandbox. A name that is taken is refused with `already_exists`. */
+  async create(spec: SandboxSpec = {}, options: CallOptions = {}): Promise<Sandbox> {
+    return await this.#make(spec, false, options);
+  }
+
+  /** The sandbox of that name, woken if it sleeps, or a new one. */
+  async getOrCreate(spec: SandboxSpec & { name: string }, options: CallOptions = {}): Promise<Sandbox> {
+    const end = Date.now() + BEING_MADE_MS;
+    while (true) {
+      try {
+        return await this.#make(spec, true, options);
+      } catch (error) {
+        // Somebody else makes it just now; the server says so instead of waiting for it.
+        if (!(error instanceof EyotError && error.kind === "unavailable" && error.status === 503) || Date.now() > end) throw error;
+        await setTimeout(TRY_AGAIN_MS, undefined, options.signal ? { signal: options.signal } : {});
+      }
+    }
+  }
+
+  /** The sandbox of an id or a name; `not_found` if there is none. It is not woken by that. */
+  async get(idOrName: string, options: CallOptions = {}): Promise<Sandbox> {
+    const path = `/v1/sandboxes/${encodeURIComponent(idOrName)}`;
+    const info = await (await this.#transport()).json({ method: "GET", path, query: this.#pool(), ...options });
+    return this.#known(info);
+  }
+
+  /** The sandboxes of the pool, oldest first. */
+  async list(options: ListOptions = {}): Promise<Sandbox[]> {
+    const { labels = {}, signal } = options;
+    const label = Object.entries(labels).map(([key, value]) => `${key}=${value}`).join(",");
+    const found: Sandbox[] = [];
+    let cursor: string | undefined;
+    do {
+      const query = { ...this.#pool(), label: label === "" ? undefined : label, cursor };
+      const page: Schemas["SandboxList"] = await (await this.#transport()).json({ method: "GET", path: "/v1/sandboxes", query, signal });
+      found.push(...page.sandboxes.map((info) => this.#known(info)));
+      cursor = page.next_cursor ?? undefined;
+    } while (cursor !== undefined);
+    return found;
+  }
+
+  /** A handle on the sandbox of an id or a name. Nothing is asked; whether it is there shows with its first use. */
+  sandbox(idOrName: string): Sandbox {
+    return new Sandbox(() => this.#transport(), idOrName, this.#options.pool);
+  }
+
+  /** The names of the pools that the key opens; the first is its own. */
+  async pools(options: CallOptions = {}): Promise<string[]> {
+    return (await (await this.#transport()).json<Schemas["PoolList"]>({ method: "GET", path: "/v1/pools", ...options })).pools;
+  }
+
+  /** The sandboxes of a pool, by name. Asking wakes none. */
+  async poolEntries(pool: string, options: CallOptions = {}): Promise<PoolEntry[]> {
+    return (await (await this.#transport()).json<Schemas["PoolAnswer"]>({ method: "GET", path: poolPath(pool), ...options })).sandboxes;
+  }
+
+  /** Destroys every sandbox of a pool, and forgets it. */
+  async closePool(pool: string): Promise<void> {
+    await (await this.#transport()).nothing({ method: "DELETE", path: poolPath(pool) });
+  }
+
+  /** Copies a file or a tree from one sandbox to another of the client's pool, or of the key's own. */
+  async transfer(what: Transfer, options: CallOptions = {}): Promise<Transferred> {
+    const pool = this.#options.pool ?? (await this.sandbox(what.from).refresh(options)).pool;
+    const asked = { method: "POST", path: `${poolPath(pool)}/transfer`, json: toWire(what), ...options } as const;
+    return await (await this.#transport()).json(asked);
+  }
+
+  /** What happened to sandboxes, oldest first: of the client's pool; without one, of all that the key opens. */
+  async *events(options: EventOptions = {}): AsyncGenerator<SandboxEvent, void> {
+    const { fromSeq, follow, signal } = options;
+    const query = { ...this.#pool(), from_seq: fromSeq, follow };
+    const values = serverSentEvents(await (await this.#transport()).stream({ method: "GET", path: "/v1/events", query, signal }));
+    for await (const value of values) yield sandboxEvent(value);
+  }
+
+  /** What the server's sandboxes can do. */
+  async capabilities(options: CallOptions = {}): Promise<Capabilities> {
+    return fromWire(await (await this.#transport()).json({ method: "GET", path: "/v1/capabilities", ...options }));
+  }
+
+  /** Which server this is. */
+  async version(options: CallOptions = {}): Promise<{ version: string; api: string }> {
+    return await (await this.#transport()).json({ method: "GET", path: "/v1/version", ...options });
+  }
+
+  /** The declarations of a toolset, in the form that `format` has. */
+  async tools(toolset: string, format: ToolFormat, options: CallOptions = {}): Promise<unknown> {
+    const path = `/v1/toolsets/${encodeURIComponent(toolset)}`;
+    return await (await this.#transport()).json({ method: "GET", path, query: { format }, ...options });
+  }
+
+  /** Calls a tool as a model does. What goes wrong is for the model to read: an answer with `isError`. */
+  async callTool(toolset: string, tool: string, input: unknown, options: CallOptions = {}): Promise<ToolAnswer> {
+    const path = `/v1/toolsets/${encodeURIComponent(toolset)}/${encodeURIComponent(tool)}`;
+    const asked = { method: "POST", path, query: this.#pool(), json: input, ...options } as const;
+    const answer = await (await this.#transport()).json<Schemas["ToolAnswer"]>(asked);
+    const structured = answer.structured === undefined || answer.structured === null ? {} : { structured: answer.structured };
+    return { content: answer.content, ...structured, isError: answer.is_error };
+  }
+
+  /** Closes the connections, and ends a server that was started for this client. Sandboxes live on. */
+  async close(): Promise<void> {
+    const connection = this.#connection;
+    this.#connection = Promise.reject(new EyotError("the client is closed", { kind: "unavailable" }));
+    this.#connection.catch(() => {});
+    const open = await connection?.catch(() => undefined);
+    open?.transport.close();
+    await open?.server?.close();
+  }
+
+  /** The same as {@link close}, for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #make(spec: SandboxSpec, getOrCreate: boolean, { signal }: CallOptions): Promise<Sandbox> {
+    const json = { ...this.#pool(), spec: toWire(spec), get_or_create: getOrCreate };
+    return this.#known(await (await this.#transport()).json({ method: "POST", path: "/v1/sandboxes", json, signal }));
+  }
+
+  #known(answer: unknown): Sandbox {
+    const info = fromWire<SandboxInfo>(answer);
+    return new Sandbox(() => this.#transport(), info.id, info.pool, info);
+  }
+
+  #pool(): Query {
+    return this.#options.pool === undefined ? {} : { pool: this.#options.pool };
+  }
+
+  async #transport(): Promise<Transport> {
+    this.#connection ??= connect(this.#options).catch((error: unknown) => {
+      this.#connection = undefined;
+      throw error;
+    });
+    return (await this.#connection).transport;
+  }
+}
+
+function poolPath(pool: string): string {
+  return `/v1/pools/${encodeURIComponent(pool)}`;
+}
+
+/** The way to a server, and the server if it was started for this. */
+interface Connection {
+  transport: Transport;
+  server?: LocalServer;
+}
+
+async function connect(options: ClientOptions): Promise<Connection> {
+  const url = options.url ?? process.env["EYOT_SERVER"];
+  if (url) {
+    return { transport: new Transport(parseAddress(url), options.apiKey ?? process.env["EYOT_API_KEY"]) };
+  }
+  const program = findProgram();
+  if (program === undefined) {
+    const hint = "set EYOT_SERVER to a server's URL, or install `eyot` (on the PATH, or named by EYOT_BIN)";
+    throw new EyotError("there is no server: no URL was given and `eyot` is not installed", { kind: "unavailable", hint });
+  }
+  const server = await startServer(program, options);
+  return { transport: new Transport(parseAddress(server.url), undefined), server };
+}

@@ -1,0 +1,101 @@
+/** Commands: what to run, and what came of it. */
+
+import type { components } from "./openapi.js";
+
+/** A command: shell source, or a program and its arguments. */
+export type Command = string | readonly string[];
+
+/** How to run a command. */
+export interface ExecOptions {
+  /** Resolved against the sandbox's working directory. */
+  cwd?: string;
+  /** Layered over the sandbox's variables, for this command only. */
+  env?: Record<string, string>;
+  /** By default the sandbox's user. */
+  user?: string;
+  /** The deadline: then the whole process tree is killed, and `exitCode` is 124. By default the sandbox's, else none. */
+  timeoutMs?: number;
+  /** Kills the whole process tree; the result then has `aborted`. */
+  signal?: AbortSignal | undefined;
+  /** What it reads; by default end of file. */
+  stdin?: string | Uint8Array;
+  /** How many bytes of each stream are kept; by default 1 MiB. */
+  maxOutputBytes?: number;
+}
+
+/** What ended a command. */
+export type Outcome = { exited: number } | { signaled: number } | "timed_out" | "cancelled" | "out_of_memory";
+
+/** What a command wrote and what came of it. */
+export interface ExecResult {
+  outcome: Outcome;
+  /** The code, 128 + signal, 124 for the deadline, 130 for an abort, 137 for out of memory. */
+  exitCode: number;
+  /** As text; what is not UTF-8 becomes U+FFFD. */
+  stdout: string;
+  /** As text, with a sentence where the deadline has passed. */
+  stderr: string;
+  /** The bytes that were kept of standard output. */
+  stdoutBuffer: Uint8Array;
+  /** The bytes that were kept of standard error, or its text's where that is all UTF-8. */
+  stderrBuffer: Uint8Array;
+  /** How many bytes it wrote in all. */
+  stdoutBytes: number;
+  stderrBytes: number;
+  stdoutTruncated: boolean;
+  stderrTruncated: boolean;
+  durationMs: number;
+  timedOut: boolean;
+  aborted: boolean;
+  /** It was to be killed, and that could not be confirmed. */
+  mayStillBeRunning: boolean;
+}
+
+type ExecBody = components["schemas"]["ExecBody"];
+type ExecAnswer = components["schemas"]["ExecAnswer"];
+
+/** A command as it goes over the wire. */
+export function commandBody(command: Command): Pick<ExecBody, "command" | "argv"> {
+  return typeof command === "string" ? { command } : { argv: [...command] };
+}
+
+/** A command and its options as they go over the wire. */
+export function execBody(command: Command, options: ExecOptions): ExecBody {
+  const { cwd, env, user, timeoutMs, stdin, maxOutputBytes } = options;
+  return {
+    ...commandBody(command),
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(env === undefined ? {} : { env }),
+    ...(user === undefined ? {} : { user }),
+    ...(timeoutMs === undefined ? {} : { timeout_ms: Math.ceil(timeoutMs) }),
+    ...(maxOutputBytes === undefined ? {} : { max_output_bytes: maxOutputBytes }),
+    ...stdinBody(stdin),
+  };
+}
+
+function stdinBody(stdin: ExecOptions["stdin"]): Pick<ExecBody, "stdin" | "stdin_base64"> {
+  if (stdin === undefined) return {};
+  return typeof stdin === "string" ? { stdin } : { stdin_base64: Buffer.from(stdin).toString("base64") };
+}
+
+/** A result as it comes from the wire. */
+export function execResult(answer: ExecAnswer): ExecResult {
+  const bytes = (text: string, base64: string | null | undefined): Uint8Array =>
+    new Uint8Array(base64 == null ? Buffer.from(text) : Buffer.from(base64, "base64"));
+  return {
+    outcome: answer.outcome as unknown as Outcome,
+    exitCode: answer.exit_code,
+    stdout: answer.stdout,
+    stderr: answer.stderr,
+    stdoutBuffer: bytes(answer.stdout, answer.stdout_base64),
+    stderrBuffer: bytes(answer.stderr, answer.stderr_base64),
+    stdoutBytes: answer.stdout_bytes,
+    stderrBytes: answer.stderr_bytes,
+    stdoutTruncated: answer.stdout_truncated,
+    stderrTruncated: answer.stderr_truncated,
+    durationMs: answer.duration_ms,
+    timedOut: answer.timed_out,
+    aborted: answer.aborted,
+    mayStillBeRunning: answer.may_still_be_running,
+  };
+}

@@ -1,0 +1,195 @@
+/**
+ * A command over a WebSocket: its input, its output as it comes, signals, a terminal's size. A reader that does not read
+ * holds the command up; input waits for the credit that the server gives.
+ */
+
+import WebSocket from "ws";
+import { EyotError, type Problem } from "./error.js";
+import { type Command, type ExecOptions, type ExecResult, execBody, execResult } from "./exec.js";
+import { Mailbox } from "./mailbox.js";
+import type { components } from "./openapi.js";
+import { type Transport, abortError } from "./transport.js";
+import { connected } from "./websocket.js";
+
+/** A terminal's size. */
+export interface PtySize {
+  rows: number;
+  cols: number;
+}
+
+/** How to run a command over a stream. */
+export interface ExecStreamOptions extends ExecOptions {
+  /** Input follows: {@link ExecStream.write} and {@link ExecStream.end}. */
+  stdinFollows?: boolean;
+  /** Runs it on a terminal; standard output and error are then one stream. */
+  pty?: PtySize;
+}
+
+/** What a command tells. `end` is the last. */
+export type ExecEvent =
+  | { type: "stdout"; data: Uint8Array }
+  | { type: "stderr"; data: Uint8Array }
+  | { type: "refused"; error: EyotError }
+  | { type: "end"; result: ExecResult };
+
+type SocketEvent =
+  | "started"
+  | { credit: number }
+  | { refused: Problem }
+  | { end: components["schemas"]["ExecAnswer"] }
+  | { problem: Problem };
+
+/** How many bytes of input may be under way. */
+const STDIN_WINDOW_BYTES = 256 * 1024;
+/** The largest piece of input that is sent at once. */
+const STDIN_PIECE_BYTES = 64 * 1024;
+/** How many events wait for a reader before the socket is no longer read. */
+const MAX_WAITING = 64;
+const STDOUT = 1;
+
+/** A running command. Iterate over it once, or ask for its {@link result}. */
+export class ExecStream implements AsyncIterable<ExecEvent> {
+  readonly #socket: WebSocket;
+  readonly #events: Mailbox<ExecEvent>;
+  readonly #onAbort: () => void;
+  readonly #signal: AbortSignal | undefined;
+  #window = STDIN_WINDOW_BYTES;
+  #credited: (() => void)[] = [];
+  #isOver = false;
+
+  private constructor(socket: WebSocket, signal: AbortSignal | undefined) {
+    this.#socket = socket;
+    this.#signal = signal;
+    this.#events = new Mailbox(MAX_WAITING, {
+      full: () => socket.pause(),
+      free: () => socket.resume(),
+    });
+    this.#onAbort = () => this.kill();
+    socket.on("message", (data: Buffer, isBinary: boolean) => this.#take(data, isBinary));
+    socket.on("close", () => this.#fail(new EyotError("the connection to the command was lost", { kind: "unavailable" })));
+    socket.on("error", (cause) => this.#fail(new EyotError(`the connection to the command failed: ${cause.message}`, { kind: "unavailable", cause })));
+  }
+
+  /** Starts a command; it has begun when this resolves, or its refusal comes as the first event. */
+  static async open(transport: Transport, path: string, command: Command, options: ExecStreamOptions): Promise<ExecStream> {
+    const { signal } = options;
+    if (signal?.aborted) throw abortError(signal);
+    const socket = await connected(transport, path);
+    const stream = new ExecStream(socket, signal);
+    const body = {
+      ...execBody(command, options),
+      ...(options.stdinFollows ? { stdin_follows: true } : {}),
+      ...(options.pty ? { pty: options.pty } : {}),
+    };
+    socket.send(JSON.stringify(body));
+    if (signal?.aborted) stream.kill();
+    else signal?.addEventListener("abort", stream.#onAbort, { once: true });
+    return stream;
+  }
+
+  /** What the command tells, as it comes. Leaving the loop early kills the command. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<ExecEvent, void> {
+    try {
+      for await (const event of this.#events) {
+        yield event;
+        if (event.type === "end") return;
+      }
+    } finally {
+      this.close();
+    }
+  }
+
+  /** Waits for the end, reading what is left to read. */
+  async result(): Promise<ExecResult> {
+    for await (const event of this) {
+      if (event.type === "end") return event.result;
+    }
+    throw new EyotError("the command's end was read already", { kind: "conflict" });
+  }
+
+  /** Sends input; resolves when it is under way. What a command no longer reads is dropped. */
+  async write(data: string | Uint8Array): Promise<void> {
+    let rest = typeof data === "string" ? Buffer.from(data) : Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+    while (rest.length > 0 && !this.#isOver) {
+      if (this.#window === 0) {
+        await new Promise<void>((resolve) => this.#credited.push(resolve));
+        continue;
+      }
+      const piece = rest.subarray(0, Math.min(rest.length, this.#window, STDIN_PIECE_BYTES));
+      this.#window -= piece.length;
+      this.#send(piece);
+      rest = rest.subarray(piece.length);
+    }
+  }
+
+  /** Ends the input. */
+  end(): void {
+    this.#send(new Uint8Array(0));
+  }
+
+  /** Kills the command with its whole tree; its result has `aborted`. */
+  kill(): void {
+    this.#send(JSON.stringify("kill"));
+  }
+
+  /** Sends its process group a signal, by its Linux number. What fails with that comes as an event `refused`. */
+  signal(number: number): void {
+    this.#send(JSON.stringify({ signal: number }));
+  }
+
+  /** Tells the command its terminal's size. */
+  resize(size: PtySize): void {
+    this.#send(JSON.stringify({ resize: size }));
+  }
+
+  /** Lets go of the command; one that still runs is killed. */
+  close(): void {
+    this.#finish();
+    this.#events.close();
+    this.#socket.resume();
+    this.#socket.close();
+  }
+
+  #send(message: string | Uint8Array): void {
+    if (!this.#isOver && this.#socket.readyState === WebSocket.OPEN) this.#socket.send(message);
+  }
+
+  #take(data: Buffer, isBinary: boolean): void {
+    if (isBinary) {
+      const type = data[0] === STDOUT ? "stdout" : "stderr";
+      this.#events.put({ type, data: new Uint8Array(data.subarray(1)) });
+      return;
+    }
+    const event = JSON.parse(data.toString("utf8")) as SocketEvent;
+    if (event === "started") return;
+    if ("credit" in event) this.#credit(event.credit);
+    else if ("refused" in event) this.#events.put({ type: "refused", error: EyotError.fromProblem(event.refused) });
+    else if ("end" in event) {
+      this.#finish();
+      this.#events.put({ type: "end", result: execResult(event.end) });
+    } else this.#fail(EyotError.fromProblem(event.problem));
+  }
+
+  #credit(bytes: number): void {
+    this.#window += bytes;
+    this.#wakeWriters();
+  }
+
+  #fail(error: EyotError): void {
+    if (this.#isOver) return;
+    this.#finish();
+    this.#events.fail(error);
+  }
+
+  #finish(): void {
+    this.#isOver = true;
+    this.#signal?.removeEventListener("abort", this.#onAbort);
+    this.#wakeWriters();
+  }
+
+  #wakeWriters(): void {
+    const waiting = this.#credited;
+    this.#credited = [];
+    for (const wake of waiting) wake();
+  }
+}

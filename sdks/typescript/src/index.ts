@@ -1,0 +1,17 @@
+/** Eyot from TypeScript: computers for AI agents. */
+
+export { EyotClient } from "./client.js";
+export type { Capabilities, ClientOptions, ListOptions, ToolAnswer, ToolFormat } from "./client.js";
+export { EyotError } from "./error.js";
+export type { EyotErrorDetails, EyotErrorKind } from "./error.js";
+export type { Command, ExecOptions, ExecResult, Outcome } from "./exec.js";
+export type { ExecEvent, ExecStream, ExecStreamOptions, PtySize } from "./exec_stream.js";
+export type * from "./files.js";
+export type { PortForward } from "./forward.js";
+export type * from "./network.js";
+export type { EventOptions, PoolEntry, SandboxEvent, Transfer, Transferred } from "./pools.js";
+export type { ExitStatus, LiveProcess, LiveProcesses, LogOptions, LogPiece, ProcessInfo, StartOptions, WaitOptions } from "./processes.js";
+export { Sandbox } from "./sandbox.js";
+export type { Usage } from "./sandbox.js";
+export type { Lifecycle, Limits, SandboxChanges, SandboxInfo, SandboxSpec } from "./spec.js";
+export type { components, paths } from "./openapi.js";

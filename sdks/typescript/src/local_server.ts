@@ -1,0 +1,107 @@
+/** A server of one's own: a child process on a unix socket that only its owner can open. */
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { accessSync, constants, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { EyotError } from "./error.js";
+
+/** How long a server has to end before it is killed. */
+const LAST_MS = 10_000;
+/** How much of what it says on its way is kept for an error. */
+const KEPT_CHARS = 4096;
+
+/** A server that runs as a child process. */
+export interface LocalServer {
+  /** `unix:/path`. */
+  url: string;
+  /** Ends it, and waits for that. */
+  close(): Promise<void>;
+}
+
+/** The program: `EYOT_BIN`, else `eyot` on the PATH; `undefined`: it is not installed. */
+export function findProgram(env: NodeJS.ProcessEnv = process.env): string | undefined {
+  if (env["EYOT_BIN"]) return env["EYOT_BIN"];
+  const places = (env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
+  return places.map((folder) => join(folder, "eyot")).find(isExecutable);
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What server to start. */
+export interface ServerOptions {
+  /** Where its sandboxes come from; by default what the configuration says, else `native`. */
+  provider?: "native" | "docker";
+  /** Where it keeps them; by default its own folder. */
+  stateDir?: string;
+  /** Specs may use the host's own network, and name those of its container engine; by default not. */
+  allowHostNetworks?: boolean;
+}
+
+/** Starts a server and waits until it listens. It ends with `close`, and with this process. */
+export async function startServer(program: string, options: ServerOptions = {}): Promise<LocalServer> {
+  const { stateDir, provider, allowHostNetworks = false } = options;
+  const folder = mkdtempSync(join(tmpdir(), "eyot-"));
+  const url = `unix:${join(folder, "eyot.sock")}`;
+  const state = stateDir === undefined ? [] : ["--state", stateDir];
+  // Neither its own address nor a configuration file must send it to another server.
+  const { EYOT_SERVER: _, ...env } = process.env;
+  // It watches us, so that it ends even when we are killed.
+  const serve = ["--server", "", "serve", "--no-keys", "--listen", url, "--parent-pid", String(process.pid)];
+  const from = provider === undefined ? [] : ["--provider", provider];
+  const networks = allowHostNetworks ? ["--allow-host-networks"] : [];
+  const child = spawn(program, [...state, ...from, ...serve, ...networks], { env, stdio: ["ignore", "ignore", "pipe"] });
+  const killWithUs = (): void => {
+    child.kill("SIGTERM");
+    rmSync(folder, { recursive: true, force: true });
+  };
+  process.once("exit", killWithUs);
+  const close = async (): Promise<void> => {
+    await end(child);
+    process.off("exit", killWithUs);
+    rmSync(folder, { recursive: true, force: true });
+  };
+  try {
+    await listening(child, program);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  // A program that forgets to close it can end.
+  child.unref();
+  (child.stderr as unknown as { unref(): void }).unref();
+  return { url, close };
+}
+
+function listening(child: ChildProcess, program: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let said = "";
+    const failed = (reason: string, cause?: unknown): void => {
+      const message = `start a server with \`${program}\`: ${reason}`;
+      reject(new EyotError(message, { kind: "unavailable", reason, cause }));
+    };
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      said = (said + text).slice(-KEPT_CHARS);
+      if (said.includes("serving at unix:")) resolve();
+    });
+    child.once("error", (error) => failed(error.message, error));
+    child.once("exit", (code, signal) => failed(`it ended (${signal ?? code}): ${said.trim()}`));
+  });
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  child.ref();
+  const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  child.kill("SIGTERM");
+  const killer = setTimeout(() => child.kill("SIGKILL"), LAST_MS);
+  await ended;
+  clearTimeout(killer);
+}

@@ -1,0 +1,4549 @@
+/** Generated from crates/server/openapi.json by `npm run generate`; not edited by hand. */
+
+export interface paths {
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Tells figures about the server, for Prometheus: requests by route, method and status, how long they took to be answered, how
+         *     many are under way; connections; commands; sandboxes by state; the memory, descriptors and threads of the server.
+         */
+        get: operations["server_metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tool/{tool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Calls a tool of the toolset `pool`, in the key's own pool unless a header `Eyot-Pool` names another, and answers with the
+         *     tool's own result: what it declares, bare. What goes wrong is for the model to read: `{"error": sentence}`.
+         */
+        post: operations["tools_call_pool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/capabilities": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Says what sandboxes can do here. */
+        get: operations["server_capabilities"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tells what happened, oldest first: events `event`, each with its number as its id. */
+        get: operations["events_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Says that the server answers. Needs no key. */
+        get: operations["server_health"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The document of the API. */
+        get: operations["server_document"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/pools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the pools that the key opens. */
+        get: operations["pools_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/pools/{pool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the sandboxes of a pool, by name. Asking wakes none and keeps none awake. */
+        get: operations["pools_get"];
+        put?: never;
+        post?: never;
+        /** Destroys every sandbox of a pool and forgets it. */
+        delete: operations["pools_close"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/pools/{pool}/sandboxes/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Makes a sandbox of a pool from the pool's template, unless it is there: then it is woken, and the answer says in what it
+         *     differs.
+         */
+        put: operations["pools_make"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/pools/{pool}/transfer": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Copies a file or a tree from one sandbox of a pool to another, which is made if need be. */
+        post: operations["pools_transfer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the sandboxes of a pool. */
+        get: operations["sandboxes_list"];
+        put?: never;
+        /** Makes a sandbox. */
+        post: operations["sandboxes_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Says what is known of a sandbox. It is not woken, and being looked at is no use. */
+        get: operations["sandboxes_get"];
+        put?: never;
+        post?: never;
+        /** Destroys a sandbox: processes, mounts, files. */
+        delete: operations["sandboxes_destroy"];
+        options?: never;
+        head?: never;
+        /**
+         * Changes a sandbox: its labels, its deadlines, the rules of its network. What is absent stays; what is wrong changes nothing.
+         *     One whose deadlines or rules are to change is woken.
+         */
+        patch: operations["sandboxes_patch"];
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/egress": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Says which rules hold now. */
+        get: operations["network_rules"];
+        /** Replaces the rules. Connections that they do not allow are closed. */
+        put: operations["network_set_rules"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/egress/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tells what was decided about attempts to leave, oldest first: events `decision`. */
+        get: operations["network_decisions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/exec": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Runs a command to its end. What it exits with is a result; a client that goes away ends it. */
+        post: operations["exec_exec"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/exec/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Runs a command and streams what it writes: the event `started`, then `stdout` and `stderr` with pieces in base64, each with
+         *     its number as its id, and last `end` (without the output) or `problem`. When the connection breaks, the stream can be taken
+         *     up again; a command that nobody reads for `linger_ms` is killed, and one that is 1 MiB ahead of its reader waits.
+         */
+        post: operations["exec_exec_stream"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/exec/stream/{exec}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Takes up the stream of a command again: what comes behind the event whose id the header `Last-Event-ID` says; all of it
+         *     without that header. A reader that is still there reads no more. `409`: some of it is not kept any more (1 MiB of what was
+         *     read is).
+         */
+        get: operations["exec_exec_again"];
+        put?: never;
+        post?: never;
+        /** Ends a streamed command with its whole process tree; its stream tells its end. One that has ended is fine. */
+        delete: operations["exec_exec_end"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/exists": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Says whether something is there. Missing, dangling and beneath a file are all `false`. */
+        get: operations["files_exists"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Reads a file as it is. */
+        get: operations["files_read"];
+        /** Writes a file from the request's body, making missing parent directories. A body that breaks off changes nothing. */
+        put: operations["files_write"];
+        post?: never;
+        /** Removes a file, a symbolic link (not its target), or with `recursive` a directory. */
+        delete: operations["files_remove"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/glob": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Finds files whose path matches a pattern, sorted by path. */
+        get: operations["files_glob"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/grep": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Finds lines that match a pattern, sorted by path and line. */
+        get: operations["files_grep"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists a directory, dot files included. */
+        get: operations["files_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists everything that runs, whoever started it. */
+        get: operations["processes_live"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/mkdir": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Makes a directory. */
+        post: operations["files_mkdir"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/open": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Opens a sandbox that runs: what is known of it, and what it can do. */
+        post: operations["sandboxes_open"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/ports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Says where the ports are that the spec asked to be published on the server's host. */
+        get: operations["ports_published"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/ports/{port}/connect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Connects to a TCP port on the sandbox's own loopback. Binary messages are what is sent and received; an empty one ends a
+         *     direction.
+         */
+        get: operations["ports_connect"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/ports/{port}/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Lets somebody see a port of a sandbox in a browser. Each request gives new tokens; earlier ones stay good for their time. */
+        post: operations["ports_open"];
+        /** From now on nobody sees the port, whatever they were given. What is under way is cut. */
+        delete: operations["ports_close"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/processes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the started processes that are still known. */
+        get: operations["processes_list"];
+        put?: never;
+        /** Starts a process that outlives the call. It reads end of file; its output is kept in a ring. */
+        post: operations["processes_start"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/processes/{process}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Reads a process's log: server-sent events `log`, the first of which is what the answer covers, then the pieces, each with
+         *     the offset behind it as its id.
+         */
+        get: operations["processes_logs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/processes/{process}/signal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sends a signal to a started process's group, or kills its tree. */
+        post: operations["processes_signal"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/processes/{process}/wait": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Answers once a started process has ended. */
+        get: operations["processes_wait"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/rename": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Moves a file or a directory, replacing a file (or an empty directory) that is in the way. */
+        post: operations["files_rename"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/sleep": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Puts a sandbox to sleep: its processes end, its files stay, and any use wakes it. One that sleeps already is fine. */
+        post: operations["sandboxes_sleep"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/stat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Says what is known of a file. */
+        get: operations["files_stat"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/terminals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the terminals of a sandbox. It is not woken. */
+        get: operations["terminals_list"];
+        put?: never;
+        /**
+         * Opens a terminal. It is connected to by a WebSocket, `/terminals/{terminal}/socket`, as often as one likes; one to which
+         *     nobody was connected for 10 minutes ends with all that runs in it.
+         */
+        post: operations["terminals_open"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/terminals/{terminal}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Ends a terminal with all that runs in it. */
+        delete: operations["terminals_end"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/tree": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Packs a file or a tree as tar; names begin with the last segment of the path. */
+        get: operations["files_tree_out"];
+        /** Unpacks a tar stream, the request's body, below a directory. */
+        put: operations["files_tree_in"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Says what a sandbox uses now. Asking is no use of it. */
+        get: operations["sandboxes_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/wake": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Wakes a sandbox; one that runs is fine. */
+        post: operations["sandboxes_wake"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/watch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tells what happens to a file, or to the names in a directory, from the moment that the answer begins: events `change`. */
+        get: operations["files_watch"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Says who asks: the holder of the key that comes with the request, or whoever a browser is signed in as. Needs no key. */
+        get: operations["session_who"];
+        put?: never;
+        /**
+         * Signs a browser in by an API key, for 12 hours: the answer sets a cookie, and tells the proof that belongs to it. For the
+         *     page at `/`; programs send their key with each request.
+         */
+        post: operations["session_sign_in"];
+        /** Signs a browser out. One that is signed out is fine. */
+        delete: operations["session_sign_out"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/toolsets/{toolset}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Declares the tools of a set, as the format has it. */
+        get: operations["tools_declare"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/toolsets/{toolset}/{tool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Calls a tool with its arguments. What goes wrong is for the model to read: an answer with `is_error`. */
+        post: operations["tools_call"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/version": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Says which version this is. Needs no key. */
+        get: operations["server_version"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        /** @description What the server's sandboxes can do, and what would hold around one. */
+        CapabilitiesAnswer: {
+            /** @description What its sandboxes can do. */
+            capabilities: components["schemas"]["Capability"][];
+            /** @description What would hold around one that is made from a default spec. */
+            isolation: components["schemas"]["Isolation"];
+            /** @description The provider. */
+            provider: string;
+        };
+        /**
+         * @description One thing that a provider may or may not do beyond the required methods.
+         * @enum {string}
+         */
+        Capability: "shell" | "argv" | "pty" | "signals" | "kill_tree" | "users" | "processes" | "beneath" | "ranged_read" | "append" | "atomic_write" | "symlinks" | "glob" | "grep" | "tar" | "dial" | "watch" | "usage" | "live_processes" | "reopen" | "persistent_workspace" | "mounts" | "network_host" | "network_egress" | "deadlines" | "change_deadlines" | "sleep";
+        /** @description What only a provider with a container engine can do; `pull` counts for others too. */
+        ContainerSpec: {
+            /**
+             * @description Names that the sandbox knows, and their addresses.
+             * @default {}
+             */
+            extra_hosts?: {
+                [key: string]: string;
+            };
+            /**
+             * @description The engine's network to be in, by its name, with the network `bridge`; by default the engine's own.
+             * @default null
+             */
+            network?: string | null;
+            /**
+             * @description TCP ports that the engine publishes on the host's 127.0.0.1, each on a port of its choosing. They need a network.
+             * @default []
+             */
+            ports?: number[];
+            /**
+             * @description When the image is fetched.
+             * @default missing
+             */
+            pull?: components["schemas"]["PullPolicy"];
+            /**
+             * @description The engine's runtime, such as `runsc` or `kata`; by default the engine's default.
+             * @default null
+             */
+            runtime?: string | null;
+            /**
+             * @description Directories that are kept in memory, with their sizes in MiB. What lies there is lost with a sleep.
+             * @default {}
+             */
+            tmpfs_mib?: {
+                [key: string]: number;
+            };
+        };
+        /** @description What to make. */
+        CreateSandbox: {
+            /** @description Answer with the sandbox that has the name already, woken if it sleeps, instead of refusing. */
+            get_or_create?: boolean;
+            /** @description The pool; by default the key's own. */
+            pool?: string | null;
+            /** @description What to make it from; every part has a default. */
+            spec?: components["schemas"]["SandboxSpec"];
+        };
+        /** @description One name in a directory. */
+        DirEntry: {
+            file_type?: components["schemas"]["FileType"] | null;
+            /** @description The name, not the path. Bytes that are not UTF-8 stand as U+FFFD; `name_bytes` then has the real ones. */
+            name: string;
+            /** @description The name's bytes, only when they are not UTF-8. */
+            name_bytes?: number[] | null;
+            /**
+             * Format: int64
+             * @description Size in bytes, where the backend says it without another question.
+             */
+            size?: number | null;
+        };
+        /**
+         * @description How the disk limit is held.
+         * @enum {string}
+         */
+        DiskEnforcement: "quota" | "monitored" | "none";
+        /**
+         * @description How a limit is held.
+         * @enum {string}
+         */
+        Enforcement: "cgroup" | "rlimit" | "none";
+        /** @description What a command wrote and what came of it. */
+        ExecAnswer: {
+            /** @description It was cancelled, and the whole process tree was killed. */
+            aborted: boolean;
+            /**
+             * Format: int64
+             * @description From the start to the outcome, in milliseconds.
+             */
+            duration_ms: number;
+            /**
+             * Format: int32
+             * @description The same in one number: the code, 128 + signal, 124 for the deadline, 130 for a cancel, 137 for out of memory.
+             */
+            exit_code: number;
+            /** @description It was to be killed, and that could not be confirmed. */
+            may_still_be_running: boolean;
+            /** @description What came of it: `{"exited": 0}`, `{"signaled": 9}`, `"timed_out"`, `"cancelled"`, `"out_of_memory"`. */
+            outcome: components["schemas"]["Outcome"];
+            /** @description Standard error as text, up to the limit, with a sentence where the deadline has passed. */
+            stderr: string;
+            /** @description Standard error's bytes, only where they are not UTF-8. */
+            stderr_base64?: string | null;
+            /**
+             * Format: int64
+             * @description How many bytes it wrote to standard error in all.
+             */
+            stderr_bytes: number;
+            /** @description Standard error was longer than what was kept. */
+            stderr_truncated: boolean;
+            /** @description Standard output as text, up to the limit; what is not UTF-8 becomes U+FFFD. */
+            stdout: string;
+            /** @description Standard output's bytes, only where they are not UTF-8. */
+            stdout_base64?: string | null;
+            /**
+             * Format: int64
+             * @description How many bytes it wrote to standard output in all.
+             */
+            stdout_bytes: number;
+            /** @description Standard output was longer than what was kept. */
+            stdout_truncated: boolean;
+            /** @description The deadline has passed, and the whole process tree was killed. */
+            timed_out: boolean;
+        };
+        /** @description A command. One of `command` and `argv` is there. */
+        ExecBody: {
+            /**
+             * @description A program and its arguments; no shell.
+             * @default null
+             */
+            argv?: string[] | null;
+            /**
+             * @description Shell source, run by `bash -c`, else `sh -c`.
+             * @default null
+             */
+            command?: string | null;
+            /**
+             * @description The working directory, resolved against the sandbox's own.
+             * @default null
+             */
+            cwd?: string | null;
+            /**
+             * @description Variables layered over the sandbox's.
+             * @default {}
+             */
+            env?: {
+                [key: string]: string;
+            };
+            /**
+             * Format: int64
+             * @description How many bytes of each stream are kept; by default the sandbox's limit, else 1 MiB.
+             * @default null
+             */
+            max_output_bytes?: number | null;
+            /** @default null */
+            pty?: components["schemas"]["PtySize"] | null;
+            /**
+             * @description What it reads, as text. Without any it reads end of file.
+             * @default null
+             */
+            stdin?: string | null;
+            /**
+             * @description What it reads, as base64.
+             * @default null
+             */
+            stdin_base64?: string | null;
+            /**
+             * @description Over a WebSocket: standard input follows in messages.
+             * @default false
+             */
+            stdin_follows?: boolean;
+            /**
+             * Format: int64
+             * @description The deadline from the start, in milliseconds; by default the sandbox's, and without that none.
+             * @default null
+             */
+            timeout_ms?: number | null;
+            /**
+             * @description Who runs it; by default the sandbox's user.
+             * @default null
+             */
+            user?: string | null;
+        };
+        /** @description Whether something is there. */
+        Exists: {
+            /** @description It is. */
+            exists: boolean;
+        };
+        /** @description How a process ended, as the kernel said. */
+        ExitStatus: {
+            /**
+             * Format: int32
+             * @description It exited with this code, 0–255.
+             */
+            exited: number;
+        } | {
+            /**
+             * Format: int32
+             * @description This signal ended it.
+             */
+            signaled: number;
+        } | "out_of_memory";
+        /**
+         * @description What is known of a file. Everything but the two required facts is absent when the backend does not know it.
+         *
+         *     For a symbolic link, `is_file`, `is_directory`, `size`, `modified_ms`, `mode` describe the target and
+         *     `is_symbolic_link` the path itself. A dangling link is not found.
+         */
+        FileStat: {
+            /** @description It is a directory. */
+            is_directory: boolean;
+            /** @description It is a regular file. */
+            is_file: boolean;
+            /** @description The path itself is a symbolic link. */
+            is_symbolic_link?: boolean | null;
+            /**
+             * Format: int32
+             * @description Permission bits, such as `0o644`.
+             */
+            mode?: number | null;
+            /**
+             * Format: int64
+             * @description Last modification, in milliseconds since 1970 (UTC).
+             */
+            modified_ms?: number | null;
+            /**
+             * Format: int64
+             * @description Size in bytes.
+             */
+            size?: number | null;
+        };
+        /**
+         * @description What a path names.
+         * @enum {string}
+         */
+        FileType: "file" | "directory" | "symlink" | "other";
+        /** @description What glob found: files and symbolic links (never followed), sorted by path. */
+        GlobResult: {
+            /** @description Absolute paths. Bytes that are not UTF-8 stand as U+FFFD. */
+            paths: string[];
+            /** @description There were more than `max_results`. */
+            truncated: boolean;
+        };
+        /** @description One line that matched. */
+        GrepMatch: {
+            /** @description The line without its end, cut to `max_line_bytes`. */
+            line: string;
+            /**
+             * Format: int64
+             * @description The line's number, counted from 1.
+             */
+            line_number: number;
+            /** @description The line was longer. */
+            line_truncated: boolean;
+            /** @description The file's absolute path. */
+            path: string;
+        };
+        /** @description What grep found, sorted by path and line. Binary files (with a NUL in their beginning) are left out. */
+        GrepResult: {
+            /** @description The lines. */
+            matches: components["schemas"]["GrepMatch"][];
+            /** @description There were more than `max_matches`. */
+            truncated: boolean;
+        };
+        /** @description Whether a server answers. */
+        Health: {
+            /** @description `ok`. */
+            status: string;
+        };
+        /**
+         * @description How host and sandbox users correspond.
+         * @enum {string}
+         */
+        IdentityMap: "single" | "range";
+        /**
+         * @description What becomes of a sandbox that nobody has used for its idle timeout.
+         * @enum {string}
+         */
+        IdleAction: "destroy" | "sleep";
+        /** @description The protections around a sandbox. */
+        Isolation: {
+            /** @description The capabilities that the sandbox's processes may hold, such as `CAP_CHOWN`; within its own user namespace. */
+            capabilities: string[];
+            /** @description cgroup controllers in force, such as `memory`. */
+            cgroup_controllers: string[];
+            /** @description Nothing inside can signal, read, or pose as the guest, whoever it runs as. */
+            guest_out_of_reach?: boolean;
+            identity?: components["schemas"]["IdentityMap"] | null;
+            /**
+             * Format: int32
+             * @description Landlock is in force, by this ABI.
+             */
+            landlock_abi?: number | null;
+            /** @description How each limit is held. */
+            limits: components["schemas"]["LimitsEnforced"];
+            /** @description The namespaces of its own, such as `user`, `mount`, `pid`. */
+            namespaces: string[];
+            /** @description What it may reach. */
+            network: components["schemas"]["NetworkMode"];
+            /** @description `no_new_privs` is set. */
+            no_new_privileges: boolean;
+            /** @description The provider. */
+            provider: string;
+            /** @description The root file system is read-only. */
+            readonly_rootfs: boolean;
+            /** @description The container engine's runtime, such as `runc`, where there is one. */
+            runtime?: string | null;
+            /** @description A seccomp filter is in force. */
+            seccomp?: boolean;
+            /**
+             * Format: int32
+             * @description It has this many instructions, where that is known.
+             */
+            seccomp_instructions?: number | null;
+            /** @description The kernel is the host's own: a hole in it is a hole in the sandbox. */
+            shares_host_kernel: boolean;
+        };
+        /** @description How long a sandbox lives. Both deadlines run from the create, whether an Eyot process is alive or not. */
+        Lifecycle: {
+            /**
+             * @description `false` switches both deadlines off.
+             * @default true
+             */
+            auto_destroy?: boolean;
+            /**
+             * Format: int64
+             * @description After this many milliseconds without a call, a running command or traffic, `on_idle` happens. Time that it sleeps
+             *     does not count.
+             * @default null
+             */
+            idle_timeout_ms?: number | null;
+            /**
+             * @description What happens when it has been idle for so long.
+             * @default destroy
+             */
+            on_idle?: components["schemas"]["IdleAction"];
+            /**
+             * Format: int64
+             * @description It is destroyed this many milliseconds after it was made, even while it works, and even while it sleeps.
+             * @default null
+             */
+            ttl_ms?: number | null;
+        };
+        /** @description What a sandbox may use. `None`: the provider's default. */
+        Limits: {
+            /**
+             * Format: double
+             * @description Processors, such as 1.5; at least 0.01.
+             * @default null
+             */
+            cpus?: number | null;
+            /**
+             * Format: int64
+             * @description Disk in MiB, at least 1; where the native provider can hold it, at least 8. What lies in a persistent workspace or
+             *     in a mount is not counted. `isolation()` says whether it is held.
+             * @default null
+             */
+            disk_mib?: number | null;
+            /**
+             * Format: int64
+             * @description The largest file that is read or written through the handle, in bytes. By default unlimited.
+             * @default null
+             */
+            max_file_bytes?: number | null;
+            /**
+             * Format: int64
+             * @description How many bytes of each stream of a command are kept. By default 1,048,576.
+             * @default null
+             */
+            max_output_bytes?: number | null;
+            /**
+             * Format: int64
+             * @description Memory in MiB, at least 16.
+             * @default null
+             */
+            memory_mib?: number | null;
+            /**
+             * Format: int64
+             * @description Processes and threads, at least 8. By default 512.
+             * @default null
+             */
+            pids?: number | null;
+            /**
+             * Format: int64
+             * @description The deadline of a command that names none, in milliseconds. By default none.
+             * @default null
+             */
+            timeout_ms?: number | null;
+        };
+        /** @description How each limit is held. */
+        LimitsEnforced: {
+            /** @description `cpus`. */
+            cpus: components["schemas"]["Enforcement"];
+            /** @description `disk_mib`. */
+            disk: components["schemas"]["DiskEnforcement"];
+            /** @description `memory_mib`. */
+            memory: components["schemas"]["Enforcement"];
+            /** @description `pids`. */
+            pids: components["schemas"]["Enforcement"];
+        };
+        /** @description What is in a directory. */
+        Listing: {
+            /** @description Sorted by name. */
+            entries: components["schemas"]["DirEntry"][];
+        };
+        /** @description A process that runs in a sandbox, whoever started it. */
+        LiveProcess: {
+            /** @description Its command line, cut to 512 bytes, or its name in brackets. */
+            command: string;
+            /**
+             * Format: int64
+             * @description Its processor time so far in milliseconds.
+             */
+            cpu_ms: number;
+            /**
+             * Format: int64
+             * @description Its resident memory in bytes.
+             */
+            memory_bytes: number;
+            /**
+             * Format: int32
+             * @description Its parent's.
+             */
+            parent_pid: number;
+            /**
+             * Format: int32
+             * @description Its process number inside the sandbox.
+             */
+            pid: number;
+            /** @description Its state, by the kernel's letter: `R` runs, `S` and `D` wait, `T` is stopped, `Z` has ended. */
+            state: string;
+            /** @description Whose it is, by name, or by number where the sandbox does not know the name. */
+            user: string;
+        };
+        /** @description Everything that runs in a sandbox but its guest. */
+        LiveProcesses: {
+            /** @description The processes, by number. */
+            processes: components["schemas"]["LiveProcess"][];
+            /** @description There were more than are listed. */
+            truncated: boolean;
+        };
+        /** @description What is put into a new sandbox before anybody uses it. Paths are relative to the working directory and stay beneath it. */
+        Manifest: {
+            /**
+             * @description Directories.
+             * @default []
+             */
+            directories?: string[];
+            /**
+             * @description Variables for every command, layered over `SandboxSpec::env`.
+             * @default {}
+             */
+            env?: {
+                [key: string]: string;
+            };
+            /**
+             * @description Files and their contents.
+             * @default {}
+             */
+            files?: {
+                [key: string]: string;
+            };
+        };
+        /** @description What a pool's sandbox is made from, where that differs from the pool's template. */
+        MemberBody: {
+            /**
+             * @description Its image: an alias of the pool, or what the provider knows by that name.
+             * @default null
+             */
+            image?: string | null;
+            /**
+             * @description What runs in it whenever it is awake.
+             * @default []
+             */
+            services?: components["schemas"]["Service"][];
+            /**
+             * Format: int64
+             * @description It sleeps after this many idle milliseconds; by default the pool's number.
+             * @default null
+             */
+            sleep_after_ms?: number | null;
+        };
+        /** @description A folder of the host inside the sandbox. */
+        Mount: {
+            /** @description The folder (or file) on the host, absolute. */
+            source: string;
+            /** @description Where it appears inside. */
+            target: string;
+            /** @description Whether the sandbox may write to it; by default not. */
+            writable?: boolean;
+        };
+        /**
+         * @description What a sandbox may reach.
+         * @enum {string}
+         */
+        NetworkMode: "none" | "egress" | "bridge" | "host";
+        /** @description What came of a command. */
+        Outcome: {
+            /**
+             * Format: int32
+             * @description It exited with this code.
+             */
+            exited: number;
+        } | {
+            /**
+             * Format: int32
+             * @description This signal ended it.
+             */
+            signaled: number;
+        } | "timed_out" | "cancelled" | "out_of_memory";
+        /** @description Which deadlines to change. What is absent stays; `null` is none. */
+        PatchLifecycle: {
+            /**
+             * @description `false` switches both deadlines off.
+             * @default null
+             */
+            auto_destroy?: boolean | null;
+            /**
+             * Format: int64
+             * @description After this many milliseconds without use, counted from now, `on_idle` happens.
+             * @default null
+             */
+            idle_timeout_ms?: number | null;
+            /** @default null */
+            on_idle?: components["schemas"]["IdleAction"] | null;
+            /**
+             * Format: int64
+             * @description It is destroyed this many milliseconds after it was made.
+             * @default null
+             */
+            ttl_ms?: number | null;
+        };
+        /** @description What to change. What is absent stays. */
+        PatchSandbox: {
+            /** @description The rules of the network `egress`, as a whole. Connections that they do not allow are closed. */
+            egress?: Record<string, never> | null;
+            /**
+             * @description Labels to set; those that are `null` are removed.
+             * @default {}
+             */
+            labels?: {
+                [key: string]: string | null;
+            };
+            /** @default null */
+            lifecycle?: components["schemas"]["PatchLifecycle"] | null;
+        };
+        /** @description A pool. */
+        PoolAnswer: {
+            /** @description Its name. */
+            name: string;
+            /** @description Its sandboxes, by name. */
+            sandboxes: components["schemas"]["PoolEntry"][];
+        };
+        /** @description What came of a create. */
+        PoolCreated: {
+            /** @description `false`: it was there already, and was left as it is. */
+            created: boolean;
+            /** @description In what the one that was there differs from what was asked for now, such as `image`; empty for a new one. */
+            differs: string[];
+            /** @description The image it is made of, as it was named: when it was there already, the one it was made of then. */
+            image: string;
+            /** @description The sandbox's name. */
+            sandbox: string;
+        };
+        /** @description A sandbox of a pool. */
+        PoolEntry: {
+            /** @description Its image, as it was named. */
+            image: string;
+            /** @description Its name. */
+            name: string;
+            /** @description Whether it has processes. */
+            status: components["schemas"]["PoolStatus"];
+        };
+        /** @description The pools that a key opens; the first is its own. */
+        PoolList: {
+            /** @description Their names. */
+            pools: string[];
+        };
+        /**
+         * @description Whether a sandbox of a pool has processes.
+         * @enum {string}
+         */
+        PoolStatus: "running" | "sleeping";
+        /** @description Where a port of a sandbox can be seen. */
+        PreviewAnswer: {
+            /** @description Until when (RFC 3339). It ends before that with the sandbox, with the server, and when it is revoked. */
+            expires_at: string;
+            /** @description The header's name. */
+            header: string;
+            /** @description The address below the server's own host, with another such token. All previews there are one origin to a browser. */
+            path_url: string;
+            /**
+             * Format: int32
+             * @description The port inside.
+             */
+            port: number;
+            /** @description Anybody who knows the address may see it. */
+            public: boolean;
+            /** @description The sandbox's id. */
+            sandbox: string;
+            /** @description What a program shows in the header, until `expires_at`; `null`: it is public. */
+            token?: string | null;
+            /**
+             * @description The address to open: the preview's own host, if the server has such names where it was asked, else as `path_url`. It has a
+             *     token that works once, within an hour, and becomes a cookie then; a public one has none.
+             */
+            url: string;
+        };
+        /** @description Who may see a port, and for how long. */
+        PreviewBody: {
+            /**
+             * @description Anybody who knows the address may see it; by default only who has a token.
+             * @default false
+             */
+            public?: boolean;
+            /**
+             * Format: int64
+             * @description For how long, in milliseconds, 1,000 to 604,800,000 (a week); by default 43,200,000 (12 hours).
+             * @default null
+             */
+            ttl_ms?: number | null;
+        };
+        /** @description What went wrong (RFC 9457). */
+        Problem: {
+            /** @description The whole sentence: what was to be done, where, and why it failed. */
+            detail: string;
+            /** @description The part of the request that is wrong. */
+            field?: string | null;
+            /** @description What the reader can do about it. */
+            hint?: string | null;
+            /**
+             * @description The kind, for code to match on.
+             * @example not_found
+             */
+            kind: string;
+            /** @description It is the sandbox itself that is not there. */
+            no_sandbox?: boolean;
+            /** @description Why it failed, without what was to be done. */
+            reason: string;
+            /** @description The sandbox sleeps, or has slept since the life that was asked for. */
+            sleeping?: boolean;
+            /**
+             * Format: int32
+             * @description The response's status.
+             */
+            status: number;
+            /** @description The kind, for people. */
+            title: string;
+            /**
+             * @description `urn:eyot:problem:` and the kind.
+             * @example urn:eyot:problem:not_found
+             */
+            type: string;
+            unsupported?: components["schemas"]["Unsupported"] | null;
+        };
+        /** @description What is known of a started process. */
+        ProcessInfo: {
+            /** @description What was started, as text. */
+            command: string;
+            /**
+             * Format: int64
+             * @description When it ended.
+             */
+            ended_ms?: number | null;
+            /** @description Its id. */
+            id: string;
+            /**
+             * Format: int32
+             * @description Its process number inside the sandbox.
+             */
+            pid: number;
+            /**
+             * Format: int64
+             * @description When it was started, in milliseconds since 1970 (UTC).
+             */
+            started_ms: number;
+            /** @description Whether it runs. */
+            status: components["schemas"]["ProcessStatus"];
+        };
+        /** @description Started processes. */
+        ProcessList: {
+            /** @description Oldest first; of those that ended, the last 64. */
+            processes: components["schemas"]["ProcessInfo"][];
+        };
+        /** @description Whether a started process runs. */
+        ProcessStatus: "running" | {
+            /** @description It ended. */
+            ended: components["schemas"]["ExitStatus"];
+        };
+        /** @description The size of a terminal, in character cells. */
+        PtySize: {
+            /**
+             * Format: int32
+             * @description Columns.
+             */
+            cols: number;
+            /**
+             * Format: int32
+             * @description Rows.
+             */
+            rows: number;
+        };
+        /** @description A port of a sandbox that is published. */
+        PublishedPort: {
+            /** @description The address on the engine's host: always its loopback. */
+            host: string;
+            /**
+             * Format: int32
+             * @description The port there.
+             */
+            host_port: number;
+            /**
+             * Format: int32
+             * @description The port inside.
+             */
+            port: number;
+        };
+        /** @description The published ports. */
+        PublishedPorts: {
+            /** @description In the order in which the spec has them. */
+            ports: components["schemas"]["PublishedPort"][];
+        };
+        /**
+         * @description When an image is fetched: by an engine from a registry, by a provider with a store of its own from wherever it was told.
+         * @enum {string}
+         */
+        PullPolicy: "missing" | "always" | "never";
+        /**
+         * @description A protection without which the create must fail.
+         * @enum {string}
+         */
+        Requirement: "memory" | "cpus" | "pids" | "disk" | "landlock" | "seccomp" | "identity_range" | "own_kernel";
+        /** @description A sandbox. */
+        SandboxAnswer: {
+            /**
+             * Format: int64
+             * @description When it was made, in milliseconds since 1970 (UTC).
+             */
+            created_ms: number;
+            /** @description The names of its variables. */
+            env_names: string[];
+            /** @description When its ttl ends (RFC 3339); `null`: never. */
+            expires_at?: string | null;
+            /**
+             * @description Its id, never used twice.
+             * @example sb_0192f0c1e7d87c3e9a4b5c6d7e8f9a0b
+             */
+            id: string;
+            /**
+             * Format: int64
+             * @description The time without use after which it sleeps or is destroyed, in milliseconds; `null`: any.
+             */
+            idle_timeout_ms?: number | null;
+            /** @description What holds around it. */
+            isolation: components["schemas"]["Isolation"];
+            /** @description Its labels. */
+            labels: {
+                [key: string]: string;
+            };
+            /** @description Which of its lives this is: another text after every wake. Empty where it was not looked at: in a list of Docker's. */
+            life: string;
+            /** @description Its name in its pool. */
+            name: string;
+            /** @description Its pool. */
+            pool: string;
+            /** @description The provider. */
+            provider: string;
+            /** @description What it was made from, without the values of variables and the contents of files. */
+            spec: components["schemas"]["SandboxSpec"];
+            /** @description Whether it can be used. */
+            status: components["schemas"]["SandboxStatus"];
+            /** @description The working directory. */
+            workdir: string;
+        };
+        /** @description Some sandboxes of a pool, oldest first. */
+        SandboxList: {
+            /** @description What to send as `cursor` for those that follow; `null`: there are none. */
+            next_cursor?: string | null;
+            /** @description The sandboxes. */
+            sandboxes: components["schemas"]["SandboxAnswer"][];
+        };
+        /** @description What to create. Every field has a default. */
+        SandboxSpec: {
+            /**
+             * @description What only a provider with a container engine can do; others refuse all but the default.
+             * @default {
+             *       "extra_hosts": {},
+             *       "network": null,
+             *       "ports": [],
+             *       "pull": "missing",
+             *       "runtime": null,
+             *       "tmpfs_mib": {}
+             *     }
+             */
+            container?: components["schemas"]["ContainerSpec"];
+            /** @description Which public addresses, and which others, with [`NetworkMode::Egress`]. By default all public ones. */
+            egress?: Record<string, never>;
+            /**
+             * @description Variables for every command.
+             * @default {}
+             */
+            env?: {
+                [key: string]: string;
+            };
+            /**
+             * @description The host name inside; by default the name.
+             * @default null
+             */
+            hostname?: string | null;
+            /**
+             * @description The id; by default a new one.
+             * @default null
+             */
+            id?: string | null;
+            /**
+             * @description What it is made of: `host`, the name of an image such as `node:22`, a directory, a rootfs tarball. By default the
+             *     provider's default.
+             * @default null
+             */
+            image?: string | null;
+            /**
+             * @description Labels to select by.
+             * @default {}
+             */
+            labels?: {
+                [key: string]: string;
+            };
+            /**
+             * @description How long it lives.
+             * @default {
+             *       "auto_destroy": true,
+             *       "idle_timeout_ms": null,
+             *       "on_idle": "destroy",
+             *       "ttl_ms": null
+             *     }
+             */
+            lifecycle?: components["schemas"]["Lifecycle"];
+            /**
+             * @description What it may use.
+             * @default {
+             *       "cpus": null,
+             *       "disk_mib": null,
+             *       "max_file_bytes": null,
+             *       "max_output_bytes": null,
+             *       "memory_mib": null,
+             *       "pids": null,
+             *       "timeout_ms": null
+             *     }
+             */
+            limits?: components["schemas"]["Limits"];
+            /**
+             * @description What is put into it before anybody uses it.
+             * @default {
+             *       "directories": [],
+             *       "env": {},
+             *       "files": {}
+             *     }
+             */
+            manifest?: components["schemas"]["Manifest"];
+            /**
+             * @description Facts that the caller wants to find again.
+             * @default {}
+             */
+            metadata?: {
+                [key: string]: string;
+            };
+            /**
+             * @description Folders of the host inside.
+             * @default []
+             */
+            mounts?: components["schemas"]["Mount"][];
+            /**
+             * @description The name; by default made from the id.
+             * @default null
+             */
+            name?: string | null;
+            /**
+             * @description What it may reach. In JSON also `true` for `egress`, `false` for `none`, and `{"mode": …}`.
+             * @default none
+             */
+            network?: components["schemas"]["NetworkMode"];
+            /**
+             * @description Protections without which the create must fail.
+             * @default []
+             */
+            require?: components["schemas"]["Requirement"][];
+            /**
+             * @description How much it is held down.
+             * @default {
+             *       "drop_capabilities": [
+             *         "ALL"
+             *       ],
+             *       "no_new_privileges": true,
+             *       "readonly_rootfs": false
+             *     }
+             */
+            security?: components["schemas"]["Security"];
+            /**
+             * @description Who runs commands: by default whom the image names, else `user` (1000); `root` only with an identity range. A name
+             *     or a number, with another group behind a colon.
+             * @default null
+             */
+            user?: string | null;
+            /**
+             * @description Where commands start; by default where the image says, else `/workspace`.
+             * @default null
+             */
+            workdir?: string | null;
+            /**
+             * @description Where the working directory's files live.
+             * @default {
+             *       "mode": "ephemeral"
+             *     }
+             */
+            workspace?: components["schemas"]["WorkspaceSpec"];
+        };
+        /**
+         * @description Whether a sandbox can be used.
+         * @enum {string}
+         */
+        SandboxStatus: "creating" | "running" | "sleeping" | "dead";
+        /** @description How much the sandbox is held down. The defaults are what native always does. */
+        Security: {
+            /**
+             * @description Capabilities to drop: `ALL`, or names such as `CAP_CHOWN` beyond what the provider always drops.
+             * @default [
+             *       "ALL"
+             *     ]
+             */
+            drop_capabilities?: string[];
+            /**
+             * @description `no_new_privs`; setuid programs gain nothing.
+             * @default true
+             */
+            no_new_privileges?: boolean;
+            /**
+             * @description The root file system can't be written to; the workspace, home, `/tmp`, `/run` and `/dev/shm` still can.
+             * @default false
+             */
+            readonly_rootfs?: boolean;
+        };
+        /** @description A program that runs whenever its sandbox is awake. */
+        Service: {
+            /** @description A shell line. */
+            command: string;
+            /** @description Where it starts, resolved against the working directory. */
+            cwd?: string | null;
+            /** @description Variables layered over the sandbox's. */
+            env?: {
+                [key: string]: string;
+            };
+        };
+        /** @description Who asks. */
+        SessionAnswer: {
+            /** @description The key's name; `null`: nobody is signed in, or no key is needed. */
+            name?: string | null;
+            /** @description The server lets nobody in without a key. */
+            needs_key: boolean;
+            /** @description The pools that may be used; empty where nobody is signed in. */
+            pools: string[];
+            /** @description What the page sends in the header `Eyot-Page` from now on; told once, in the answer to a sign-in. */
+            proof?: string | null;
+            /** @description Whoever asks is let in. */
+            signed_in: boolean;
+        };
+        /** @description Who signs in. */
+        SessionBody: {
+            /** @description An API key. */
+            key: string;
+        };
+        /** @description Which signal. */
+        SignalBody: {
+            /**
+             * Format: int32
+             * @description By its Linux number; without one the whole process tree is killed.
+             * @default null
+             */
+            signal?: number | null;
+        };
+        /** @description What to start. One of `command` and `argv` is there. */
+        StartBody: {
+            /**
+             * @description A program and its arguments.
+             * @default null
+             */
+            argv?: string[] | null;
+            /**
+             * @description Shell source.
+             * @default null
+             */
+            command?: string | null;
+            /**
+             * @description The working directory, resolved against the sandbox's own.
+             * @default null
+             */
+            cwd?: string | null;
+            /**
+             * @description Variables layered over the sandbox's.
+             * @default {}
+             */
+            env?: {
+                [key: string]: string;
+            };
+            /**
+             * @description Who runs it; by default the sandbox's user.
+             * @default null
+             */
+            user?: string | null;
+        };
+        /** @description A terminal. */
+        TerminalAnswer: {
+            /** @description Somebody is connected to it. */
+            attached: boolean;
+            /** @description What runs in it; `null`: a shell. */
+            command?: string | null;
+            /** @description Its id. */
+            id: string;
+            /**
+             * Format: int64
+             * @description When it was opened, in milliseconds since 1970 (UTC).
+             */
+            started_ms: number;
+        };
+        /** @description What to run in a terminal. */
+        TerminalBody: {
+            /** @description A shell line; by default bash, or sh where there is none. */
+            command?: string | null;
+            /** @description The working directory; by default the sandbox's. */
+            cwd?: string | null;
+            /** @description How large it is. */
+            size: components["schemas"]["PtySize"];
+        };
+        /** @description The terminals of a sandbox that can be connected to. */
+        TerminalList: {
+            /** @description The oldest first. */
+            terminals: components["schemas"]["TerminalAnswer"][];
+        };
+        /** @description What a tool answers. */
+        ToolAnswer: {
+            /** @description What the model reads, in pieces. */
+            content: string[];
+            /** @description It says what went wrong. */
+            is_error: boolean;
+            /** @description The same as data, where the tool has it. */
+            structured?: Record<string, never> | null;
+        };
+        /** @description What to copy between sandboxes of a pool. */
+        TransferBody: {
+            /** @description The sandbox that has it. */
+            from: string;
+            /** @description The path in the one. */
+            from_path: string;
+            /** @description Directories are copied with everything below them. */
+            recursive?: boolean;
+            /** @description The sandbox that gets it; made if need be. */
+            to: string;
+            /** @description The path in the other; not a directory to put it in. Parents are made. */
+            to_path: string;
+        };
+        /** @description What was copied. */
+        Transferred: {
+            /**
+             * Format: int64
+             * @description Their bytes.
+             */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description Regular files.
+             */
+            files: number;
+        };
+        /** @description What was unpacked. */
+        Unpacked: {
+            /**
+             * Format: int64
+             * @description How many entries were made.
+             */
+            entries: number;
+        };
+        /** @description What a provider can't do. */
+        Unsupported: {
+            /** @description The operation. */
+            operation: string;
+            /** @description The options with which it can't; empty: not at all. */
+            options: string[];
+            /** @description The provider. */
+            provider: string;
+        };
+        /** @description What a sandbox uses now; absent is what the backend can't tell. */
+        Usage: {
+            /**
+             * Format: int64
+             * @description Processor time used so far by live and reaped processes, in milliseconds.
+             */
+            cpu_ms?: number | null;
+            /**
+             * Format: int64
+             * @description Bytes on disk that the sandbox wrote.
+             */
+            disk_bytes?: number | null;
+            /**
+             * Format: int64
+             * @description Since the last activity, in milliseconds.
+             */
+            idle_ms?: number | null;
+            /**
+             * Format: int64
+             * @description Memory in bytes: where a control group holds the limit, all that counts towards it (files in memory and the
+             *     cache of files included); else the resident memory of all processes.
+             */
+            memory_bytes?: number | null;
+            /**
+             * Format: int64
+             * @description The most memory in bytes that there was at once, where a control group counts it.
+             */
+            memory_peak_bytes?: number | null;
+            /**
+             * Format: int64
+             * @description Live processes, the guest not counted.
+             */
+            processes?: number | null;
+            /**
+             * Format: int64
+             * @description Since the sandbox was made, in milliseconds.
+             */
+            uptime_ms?: number | null;
+        };
+        /** @description What a sandbox can do and what it uses now. */
+        UsageAnswer: {
+            /** @description What it uses; what the provider can't tell is absent. */
+            usage: components["schemas"]["Usage"];
+        };
+        /** @description Which server this is. */
+        Version: {
+            /** @description The API's. */
+            api: string;
+            /** @description Eyot's. */
+            version: string;
+        };
+        /** @description Where the working directory's files live. */
+        WorkspaceSpec: {
+            /** @enum {string} */
+            mode: "ephemeral";
+        } | {
+            /** @description Destroying the sandbox removes the directory too. */
+            destroy_on_session_destroy?: boolean;
+            /** @description The directory's id: 1 to 63 of `a-z`, `0-9`, `_`, `.`, `-`, beginning with a letter or a digit. */
+            id: string;
+            /** @enum {string} */
+            mode: "persistent";
+        };
+        /** @description How large a file is now. */
+        Written: {
+            /**
+             * Format: int64
+             * @description In bytes.
+             */
+            size: number;
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    server_metrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The figures, as OpenMetrics 1.0 has them */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/openmetrics-text": string;
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    tools_call_pool: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The pool; by default the key's own */
+                "eyot-pool"?: string | null;
+            };
+            path: {
+                /** @description The tool's name */
+                tool: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    server_capabilities: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilitiesAnswer"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    events_list: {
+        parameters: {
+            query?: {
+                /** @description Only of this pool; by default of all that the key opens. */
+                pool?: string;
+                /** @description From this number on; by default from the first that is kept. A `Last-Event-ID` header says the one before. */
+                from_seq?: number;
+                /** @description And what comes. */
+                follow?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What happened */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    server_health: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
+        };
+    };
+    server_document: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+        };
+    };
+    pools_list: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PoolList"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pools_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The pool */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PoolAnswer"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pools_close: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The pool */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pools_make: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The pool */
+                pool: string;
+                /** @description Its name in the pool */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MemberBody"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PoolCreated"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pools_transfer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The pool */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TransferBody"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Transferred"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sandboxes_list: {
+        parameters: {
+            query?: {
+                /** @description The pool; by default the key's own. */
+                pool?: string;
+                /** @description Only those with this label: `key=value`, several behind commas. */
+                label?: string;
+                /** @description Only those after this sandbox: the `next_cursor` of the answer before. */
+                cursor?: string;
+                /** @description The most in one answer, 1 to 1,000; by default 100. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SandboxList"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sandboxes_create: {
+        parameters: {
+            query?: {
+                /** @description The pool; by default the key's own. The body may name it instead. */
+                pool?: string;
+                /** @description The answer has the values of variables, which may be secret. */
+                show_env?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateSandbox"];
+            };
+        };
+        responses: {
+            /** @description It was there already */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SandboxAnswer"];
+                };
+            };
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SandboxAnswer"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sandboxes_get: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description The answer has the values of variables, which may be secret. */
+                show_env?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SandboxAnswer"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sandboxes_destroy: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /**
+                 * @description Undo its create, because its maker could not finish it: a persistent workspace that was there before stays, whatever
+                 *     the spec says of the end. Only while it runs; by default `false`.
+                 */
+                abandon?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sandboxes_patch: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description The answer has the values of variables, which may be secret. */
+                show_env?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PatchSandbox"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SandboxAnswer"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    network_rules: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    network_set_rules: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    network_decisions: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+                /** @description So many of those that are remembered, at most 1,000; by default all. */
+                last?: number;
+                /** @description And what comes. */
+                follow?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was decided */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    exec_exec: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExecBody"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExecAnswer"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    exec_exec_stream: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+                /**
+                 * @description How long the command goes on when nobody reads its stream, and how long its end is kept, in milliseconds: 0 to 600,000;
+                 *     by default 30,000.
+                 */
+                linger_ms?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExecBody"];
+            };
+        };
+        responses: {
+            /** @description What the command writes */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    exec_exec_again: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+            };
+            header?: {
+                /** @description The id of the last event that came */
+                "last-event-id"?: number | null;
+            };
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+                /** @description What its event `started` says. */
+                exec: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What the command writes */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    exec_exec_end: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+                /** @description What its event `started` says. */
+                exec: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    files_exists: {
+        parameters: {
+            query: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+                /** @description Absolute, or relative to the sandbox's working directory. */
+                path: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Exists"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    files_read: {
+        parameters: {
+            query: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+                /** @description Absolute, or relative to the sandbox's working directory. */
+                path: string;
+                /** @description Where to begin, in bytes; by default 0. A `Range` header says the same. */
+                offset?: number;
+                /** @description How many bytes at the most; by default all. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The bytes */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
+                };
+            };
+            /** @description The bytes of the range */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    files_write: {
+        parameters: {
+            query: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+                /** @description Absolute, or relative to the sandbox's working directory. */
+                path: string;
+                /** @description What becomes of a file that is there: `replace` (the default), `append`, `create_new`. */
+                mode?: string;
+                /** @description Permission bits, as a decimal number; by default 420 (`0o644`). */
+                permissions?: number;
+                /** @description Refused, with nothing changed, when the file would grow past this many bytes. */
+                max_file_bytes?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        /** @description The bytes */
+        requestBody?: {
+            content: {
+                "application/octet-stream": unknown;
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Written"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    files_remove: {
+        parameters: {
+            query: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+                /** @description Absolute, or relative to the sandbox's working directory. */
+                path: string;
+                /** @description Removes a directory and everything below it. */
+                recursive?: boolean;
+                /** @description A path that is missing is fine. */
+                force?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    files_glob: {
+        parameters: {
+            query: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+                /** @description A glob such as `**\/*.rs`, relative to `path`. */
+                pattern: string;
+                /** @description Where to look; by default the working directory. */
+                path?: string;
+                /** @description Names that begin with a dot too. */
+                hidden?: boolean;
+                /** @description The most paths; by default 1,000. */
+                max_results?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GlobResult"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    files_grep: {
+        parameters: {
+            query: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+                /** @description A regular expression. */
+                pattern: string;
+                /** @description Where to look: a file, or a directory and everything below it; by default the working directory. */
+                path?: string;
+                /** @description The pattern is literal text. */
+                literal?: boolean;
+                /** @description Upper and lower case are alike. */
+                ignore_case?: boolean;
+                /** @description Only files that match this glob. */
+                include?: string;
+                /** @description The most lines; by default 1,000. */
+                max_matches?: number;
+                /** @description The longest line that is shown whole, in bytes; by default 500. */
+                max_line_bytes?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GrepResult"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    files_list: {
+        parameters: {
+            query: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+                /** @description Absolute, or relative to the sandbox's working directory. */
+                path: string;
+                /** @description `name` (the default), or `directory`: its own order, which is no order that anybody promises. */
+                order?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    processes_live: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LiveProcesses"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    files_mkdir: {
+        parameters: {
+            query: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+                /** @description Absolute, or relative to the sandbox's working directory. */
+                path: string;
+                /** @description Makes parents too, and accepts a directory that is there. */
+                recursive?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sandboxes_open: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description The answer has the values of variables, which may be secret. */
+                show_env?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SandboxAnswer"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    ports_published: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PublishedPorts"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    ports_connect: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+                /** @description 1 to 65535. */
+                port: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A WebSocket */
+            101: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    ports_open: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+                /** @description 1 to 65535. */
+                port: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewBody"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PreviewAnswer"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    ports_close: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+                /** @description 1 to 65535. */
+                port: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    processes_list: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProcessList"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    processes_start: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StartBody"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProcessInfo"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    processes_logs: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+                /** @description `stdout` or `stderr`; by default both. */
+                stream?: string;
+                /** @description Where to begin, in bytes ever written; by default 0. A `Last-Event-ID` header says the same. */
+                offset?: number;
+                /** @description So many bytes before the end instead. */
+                tail_bytes?: number;
+                /** @description So many lines before the end instead. */
+                tail_lines?: number;
+                /** @description The most bytes; by default 1 MiB unless `follow`. */
+                limit_bytes?: number;
+                /** @description Goes on until the process ends. */
+                follow?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+                /** @description Its id, such as `p1`. */
+                process: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The log */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    processes_signal: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+                /** @description Its id, such as `p1`. */
+                process: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SignalBody"];
+            };
+        };
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    processes_wait: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+                /** @description Only looks on: the sandbox may fall asleep meanwhile. */
+                observe?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+                /** @description Its id, such as `p1`. */
+                process: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProcessInfo"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    files_rename: {
+        parameters: {
+            query: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+                /** @description What to move. */
+                from: string;
+                /** @description Its new path. */
+                to: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sandboxes_sleep: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    files_stat: {
+        parameters: {
+            query: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+                /** @description Absolute, or relative to the sandbox's working directory. */
+                path: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileStat"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    terminals_list: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TerminalList"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    terminals_open: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TerminalBody"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TerminalAnswer"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    terminals_end: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+                /** @description Its id. */
+                terminal: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    files_tree_out: {
+        parameters: {
+            query: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+                /** @description Absolute, or relative to the sandbox's working directory. */
+                path: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tar stream */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-tar": unknown;
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    files_tree_in: {
+        parameters: {
+            query: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+                /** @description A directory that is there. */
+                path: string;
+                /** @description The most bytes of all files together; by default 4 GiB. */
+                max_total_bytes?: number;
+                /** @description The most entries; by default 1,000,000. */
+                max_entries?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        /** @description The tar stream */
+        requestBody?: {
+            content: {
+                "application/x-tar": unknown;
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Unpacked"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sandboxes_usage: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageAnswer"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sandboxes_wake: {
+        parameters: {
+            query?: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description The answer has the values of variables, which may be secret. */
+                show_env?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SandboxAnswer"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    files_watch: {
+        parameters: {
+            query: {
+                /** @description The pool of a name; by default the key's own. */
+                pool?: string;
+                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                beneath?: string;
+                /** @description Absolute, or relative to the sandbox's working directory. */
+                path: string;
+                /** @description What is below its directories too; by default yes. */
+                recursive?: boolean;
+                /** @description The most directories, 1 to 100,000; by default 10,000. */
+                max_directories?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Its id, or its name in the pool. */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What happens */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    session_who: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionAnswer"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    session_sign_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SessionBody"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionAnswer"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    session_sign_out: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    tools_declare: {
+        parameters: {
+            query?: {
+                /** @description `mcp` (the default), `anthropic`, `openai`, … */
+                format?: string;
+            };
+            header?: never;
+            path: {
+                /** @description `pool`, `workspace`, `coding`, … */
+                toolset: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    tools_call: {
+        parameters: {
+            query?: {
+                /** @description The pool; by default the key's own. */
+                pool?: string;
+            };
+            header?: never;
+            path: {
+                /** @description `pool`, `workspace`, `coding`, … */
+                toolset: string;
+                /** @description The tool's name */
+                tool: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolAnswer"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    server_version: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Version"];
+                };
+            };
+        };
+    };
+}

@@ -1,0 +1,92 @@
+/** Started processes: they outlive the call, the connection and the server. */
+
+import { fromWire } from "./case.js";
+
+/** How to start a process. */
+export interface StartOptions {
+  cwd?: string;
+  env?: Record<string, string>;
+  user?: string;
+}
+
+/** How to wait for a process. */
+export interface WaitOptions {
+  /** Only looks on: the sandbox may fall asleep, or be idle for too long, meanwhile. */
+  observe?: boolean;
+  signal?: AbortSignal | undefined;
+}
+
+/** How a process ended. */
+export type ExitStatus = { exited: number } | { signaled: number } | "out_of_memory";
+
+/** What is known of a started process. */
+export interface ProcessInfo {
+  /** Such as `p1`. */
+  id: string;
+  /** Its process number inside the sandbox. */
+  pid: number;
+  command: string;
+  status: "running" | { ended: ExitStatus };
+  startedMs: number;
+  endedMs: number | null;
+}
+
+/** A process that runs in a sandbox, whoever started it. */
+export interface LiveProcess {
+  /** Its process number inside the sandbox. */
+  pid: number;
+  parentPid: number;
+  user: string;
+  /** By the kernel's letter: `R` runs, `S` and `D` wait, `T` is stopped, `Z` has ended. */
+  state: string;
+  /** Its processor time so far. */
+  cpuMs: number;
+  /** Its resident memory. */
+  memoryBytes: number;
+  /** Its command line, cut to 512 bytes, or its name in brackets. */
+  command: string;
+}
+
+/** Everything that runs in a sandbox. */
+export interface LiveProcesses {
+  /** By number. */
+  processes: LiveProcess[];
+  /** There were more. */
+  truncated: boolean;
+}
+
+/** Which part of a log to read. */
+export interface LogOptions {
+  /** By default both, in the order in which they came. */
+  stream?: "stdout" | "stderr";
+  /** Where to begin, in bytes over both streams. */
+  offset?: number;
+  /** Begin this many bytes before the end instead. */
+  tailBytes?: number;
+  /** Begin this many lines before the end instead. */
+  tailLines?: number;
+  /** End after this many bytes. */
+  limitBytes?: number;
+  /** Go on until the process ends. */
+  follow?: boolean;
+  signal?: AbortSignal;
+}
+
+/** A piece of a log. */
+export interface LogPiece {
+  stream: "stdout" | "stderr";
+  /** The offset of its first byte, over both streams. */
+  offset: number;
+  /** The offset of its first byte in its own stream. */
+  streamOffset: number;
+  data: Uint8Array;
+}
+
+/** A log's pieces among the values of its events; the first value is what the answer covers. */
+export async function* logPieces(values: AsyncIterable<unknown>): AsyncGenerator<LogPiece, void> {
+  for await (const value of values) {
+    if (typeof value !== "object" || value === null || !("data" in value)) continue;
+    const piece = fromWire<Omit<LogPiece, "data"> & { data: string }>(value);
+    yield { ...piece, data: new Uint8Array(Buffer.from(piece.data, "base64")) };
+  }
+}

@@ -1,0 +1,346 @@
+/** One sandbox: run commands, use files, start processes, put it to sleep. A handle is a name; making one asks nothing. */
+
+import { fromWire, toWire } from "./case.js";
+import { type Command, type ExecOptions, type ExecResult, commandBody, execBody, execResult } from "./exec.js";
+import { ExecStream, type ExecStreamOptions } from "./exec_stream.js";
+import { EyotError } from "./error.js";
+import type {
+  CallOptions,
+  DirEntry,
+  FileContent,
+  FileStat,
+  GlobOptions,
+  GlobResult,
+  GrepOptions,
+  GrepResult,
+  ListDirectoryOptions,
+  MkdirOptions,
+  ReadOptions,
+  RemoveOptions,
+  WatchEvent,
+  WatchOptions,
+  WriteOptions,
+} from "./files.js";
+import type { DecisionOptions, EgressDecision, EgressRules, Preview, PreviewOptions, PublishedPort } from "./network.js";
+import type { components } from "./openapi.js";
+import { type LiveProcesses, type LogOptions, type LogPiece, type ProcessInfo, type StartOptions, type WaitOptions, logPieces } from "./processes.js";
+import type { SandboxChanges, SandboxInfo } from "./spec.js";
+import { serverSentEvents } from "./sse.js";
+import { PortForward } from "./forward.js";
+import { type Query, type Request, type Transport, abortError, queryText } from "./transport.js";
+import { connected } from "./websocket.js";
+
+type Schemas = components["schemas"];
+
+/** What a sandbox uses now; what the provider can't tell is absent. */
+export interface Usage {
+  /** Live processes. */
+  processes?: number;
+  memoryBytes?: number;
+  memoryPeakBytes?: number;
+  cpuMs?: number;
+  diskBytes?: number;
+  uptimeMs?: number;
+  idleMs?: number;
+}
+
+/** A request of a sandbox: the path is behind its own. */
+type Asked = Omit<Request, "signal"> & CallOptions;
+
+/** A sandbox. Its paths are absolute, or relative to its working directory. Any use wakes it. */
+export class Sandbox {
+  readonly #transport: () => Promise<Transport>;
+  #info: SandboxInfo | undefined;
+
+  readonly #beneath: string | undefined;
+
+  /** Use `client.create`, `client.get` or `client.sandbox`. */
+  constructor(
+    transport: () => Promise<Transport>,
+    /** Its id, or its name in the pool, as it was asked for. */
+    readonly id: string,
+    /** Where a name is looked for; by default the key's own pool. */
+    readonly pool: string | undefined,
+    info?: SandboxInfo,
+    beneath?: string,
+  ) {
+    this.#transport = transport;
+    this.#info = info;
+    this.#beneath = beneath;
+  }
+
+  /** What was known of it when it was last asked for; absent on a handle that never asked. */
+  get info(): SandboxInfo | undefined {
+    return this.#info;
+  }
+
+  /**
+   * The same sandbox, of whose files only those below this directory can be named: a path that leads out of it, by `..` or by
+   * a symbolic link, is refused with `permission`. Relative paths still begin at the working directory.
+   */
+  beneath(directory: string): Sandbox {
+    return new Sandbox(this.#transport, this.id, this.pool, this.#info, directory);
+  }
+
+  /** Asks what is known of it. It is not woken by that. */
+  async refresh(options: CallOptions = {}): Promise<SandboxInfo> {
+    return this.#learn(await this.#json<unknown>({ method: "GET", path: "", ...options }));
+  }
+
+  /** Runs a command to its end. Whatever it exits with is a result; so is the abort of one that runs, with its output so far. */
+  async exec(command: Command, options: ExecOptions = {}): Promise<ExecResult> {
+    if (options.signal) return await (await this.execStream(command, options)).result();
+    return execResult(await this.#json({ method: "POST", path: "/exec", json: execBody(command, options) }));
+  }
+
+  /** Runs a command whose output is read as it comes. */
+  async execStream(command: Command, options: ExecStreamOptions = {}): Promise<ExecStream> {
+    const path = this.#path("/exec/socket") + queryText(this.#where());
+    if (options.signal?.aborted) throw abortError(options.signal);
+    return await ExecStream.open(await this.#transport(), path, command, options);
+  }
+
+  /** Reads a file. */
+  async readFile(path: string, options: ReadOptions = {}): Promise<Uint8Array> {
+    const { signal, ...range } = options;
+    return await this.#bytes({ method: "GET", path: "/files", query: { path, ...range }, signal });
+  }
+
+  /** Reads a file as UTF-8. */
+  async readText(path: string, options: ReadOptions = {}): Promise<string> {
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(await this.readFile(path, options));
+  }
+
+  /** Reads a file piece by piece. */
+  async readStream(path: string, options: ReadOptions = {}): Promise<AsyncIterable<Uint8Array>> {
+    const { signal, ...range } = options;
+    return await (await this.#transport()).stream(this.#request({ method: "GET", path: "/files", query: { path, ...range }, signal }));
+  }
+
+  /** Writes a file, atomically; missing parent directories are made. */
+  async writeFile(path: string, content: FileContent, options: WriteOptions = {}): Promise<void> {
+    const { signal, mode, permissions, maxFileBytes } = options;
+    const query = { path, mode, permissions, max_file_bytes: maxFileBytes };
+    await this.#json({ method: "PUT", path: "/files", query, body: content, signal });
+  }
+
+  /** Adds to a file's end; two appends never interleave. */
+  async appendFile(path: string, content: FileContent, options: CallOptions = {}): Promise<void> {
+    await this.#json({ method: "PUT", path: "/files", query: { path, mode: "append" }, body: content, ...options });
+  }
+
+  /** Whether something is there. Missing, dangling and beneath a file are all `false`. */
+  async exists(path: string, options: CallOptions = {}): Promise<boolean> {
+    return (await this.#json<Schemas["Exists"]>({ method: "GET", path: "/exists", query: { path }, ...options })).exists;
+  }
+
+  /** Says what is known of a file. */
+  async stat(path: string, options: CallOptions = {}): Promise<FileStat> {
+    return fromWire(await this.#json({ method: "GET", path: "/stat", query: { path }, ...options }));
+  }
+
+  /** Lists a directory, sorted by name unless `order` says otherwise, dot files included. */
+  async list(path = ".", options: ListDirectoryOptions = {}): Promise<DirEntry[]> {
+    const { order, signal } = options;
+    const listing = await this.#json<Schemas["Listing"]>({ method: "GET", path: "/list", query: { path, order }, signal });
+    return fromWire(listing.entries);
+  }
+
+  /** Makes a directory. */
+  async mkdir(path: string, options: MkdirOptions = {}): Promise<void> {
+    const { signal, recursive } = options;
+    await this.#nothing({ method: "POST", path: "/mkdir", query: { path, recursive }, signal });
+  }
+
+  /** Removes a file, a symbolic link (not its target), or with `recursive` a directory. */
+  async remove(path: string, options: RemoveOptions = {}): Promise<void> {
+    const { signal, recursive, force } = options;
+    await this.#nothing({ method: "DELETE", path: "/files", query: { path, recursive, force }, signal });
+  }
+
+  /** Moves a file or a directory, replacing a file (or an empty directory) that is in the way. */
+  async rename(from: string, to: string, options: CallOptions = {}): Promise<void> {
+    await this.#nothing({ method: "POST", path: "/rename", query: { from, to }, ...options });
+  }
+
+  /** Finds files by a pattern such as `src/*.ts`. */
+  async glob(pattern: string, options: GlobOptions = {}): Promise<GlobResult> {
+    const { signal, path, hidden, maxResults } = options;
+    const query = { pattern, path, hidden, max_results: maxResults };
+    return fromWire(await this.#json({ method: "GET", path: "/glob", query, signal }));
+  }
+
+  /** Finds lines by a regular expression (Rust's), or by literal text. */
+  async grep(pattern: string, options: GrepOptions = {}): Promise<GrepResult> {
+    const { signal, path, literal, ignoreCase, include, maxMatches, maxLineBytes } = options;
+    const limits = { max_matches: maxMatches, max_line_bytes: maxLineBytes };
+    const query = { pattern, path, literal, ignore_case: ignoreCase, include, ...limits };
+    return fromWire(await this.#json({ method: "GET", path: "/grep", query, signal }));
+  }
+
+  /** Tells what happens to a file or below a directory, once this has resolved. Abort the signal, or leave the loop, to stop. */
+  async watch(path = ".", options: WatchOptions = {}): Promise<AsyncIterable<WatchEvent>> {
+    const { signal, recursive } = options;
+    const events = await this.#events({ method: "GET", path: "/watch", query: { path, recursive }, signal });
+    return converted<WatchEvent>(events);
+  }
+
+  /** Starts a process that outlives the call, the connection and the server. */
+  async start(command: Command, options: StartOptions = {}): Promise<ProcessInfo> {
+    return fromWire(await this.#json({ method: "POST", path: "/processes", json: { ...commandBody(command), ...options } }));
+  }
+
+  /** Lists the started processes that are still known, oldest first. */
+  async processes(options: CallOptions = {}): Promise<ProcessInfo[]> {
+    const { processes } = await this.#json<Schemas["ProcessList"]>({ method: "GET", path: "/processes", ...options });
+    return fromWire(processes);
+  }
+
+  /** Reads a started process's log. */
+  async *logs(process: string, options: LogOptions = {}): AsyncGenerator<LogPiece, void> {
+    const { signal, stream, offset, tailBytes, tailLines, limitBytes, follow } = options;
+    const query: Query = { stream, offset, tail_bytes: tailBytes, tail_lines: tailLines, limit_bytes: limitBytes, follow };
+    yield* logPieces(await this.#events({ method: "GET", path: this.#processPath(process, "logs"), query, signal }));
+  }
+
+  /** Waits until a started process has ended. */
+  async wait(process: string, options: WaitOptions = {}): Promise<ProcessInfo> {
+    const { observe, signal } = options;
+    return fromWire(await this.#json({ method: "GET", path: this.#processPath(process, "wait"), query: { observe }, signal }));
+  }
+
+  /** Kills a started process with its whole tree; or sends its group a signal, by its Linux number. */
+  async kill(process: string, signal?: number): Promise<void> {
+    const json = signal === undefined ? {} : { signal };
+    await this.#nothing({ method: "POST", path: this.#processPath(process, "signal"), json });
+  }
+
+  /** Lists everything that runs in it, whoever started it. Asking is no use of it. */
+  async liveProcesses(options: CallOptions = {}): Promise<LiveProcesses> {
+    return fromWire(await this.#json({ method: "GET", path: "/live", ...options }));
+  }
+
+  /** Says where it may connect to, with the network `egress`. */
+  async egressRules(options: CallOptions = {}): Promise<EgressRules> {
+    return await this.#json({ method: "GET", path: "/egress", ...options });
+  }
+
+  /** Replaces the rules. Connections that they do not allow are closed. */
+  async setEgressRules(rules: Partial<EgressRules>, options: CallOptions = {}): Promise<void> {
+    await this.#nothing({ method: "PUT", path: "/egress", json: rules, ...options });
+  }
+
+  /** Tells what was decided about attempts to leave, oldest first. */
+  async *egressDecisions(options: DecisionOptions = {}): AsyncGenerator<EgressDecision, void> {
+    const { last, follow, signal } = options;
+    yield* converted<EgressDecision>(await this.#events({ method: "GET", path: "/egress/decisions", query: { last, follow }, signal }));
+  }
+
+  /** Says where the ports are that its spec asked to be published on the server's host. */
+  async publishedPorts(options: CallOptions = {}): Promise<PublishedPort[]> {
+    const { ports } = await this.#json<Schemas["PublishedPorts"]>({ method: "GET", path: "/ports", ...options });
+    return fromWire(ports);
+  }
+
+  /** Makes one of its ports a port of this host's loopback, as long as this program runs and it is not closed. */
+  async forward(port: number): Promise<PortForward> {
+    return await PortForward.listen(port, async () => {
+      const path = this.#path(`/ports/${port}/connect`) + queryText(this.#where());
+      return await connected(await this.#transport(), path);
+    });
+  }
+
+  /** Makes one of its ports a web page of the server's. The sandbox is not woken by that, but by a visit. */
+  async preview(port: number, options: PreviewOptions & CallOptions = {}): Promise<Preview> {
+    const { signal, ...who } = options;
+    return fromWire(await this.#json({ method: "POST", path: `/ports/${port}/preview`, json: toWire(who), signal }));
+  }
+
+  /** Ends all previews of a port, with what is open by them. */
+  async endPreviews(port: number, options: CallOptions = {}): Promise<void> {
+    await this.#nothing({ method: "DELETE", path: `/ports/${port}/preview`, ...options });
+  }
+
+  /** Changes its labels, its deadlines, or the rules of its network. What is wrong changes nothing. */
+  async update(changes: SandboxChanges, options: CallOptions = {}): Promise<SandboxInfo> {
+    return this.#learn(await this.#json<unknown>({ method: "PATCH", path: "", json: toWire(changes), ...options }));
+  }
+
+  /** Says what it uses now. Asking is no use of it. */
+  async usage(options: CallOptions = {}): Promise<Usage> {
+    const { usage } = await this.#json<Schemas["UsageAnswer"]>({ method: "GET", path: "/usage", ...options });
+    return fromWire(usage);
+  }
+
+  /** Puts it to sleep: its processes end, its files stay, and any use wakes it. */
+  async sleep(): Promise<void> {
+    await this.#nothing({ method: "POST", path: "/sleep" });
+  }
+
+  /** Wakes it; one that runs is fine. */
+  async wake(): Promise<SandboxInfo> {
+    return this.#learn(await this.#json<unknown>({ method: "POST", path: "/wake" }));
+  }
+
+  /** Destroys it: processes, mounts, files. One that is not there any more is fine. */
+  async destroy(): Promise<void> {
+    await this.#end({});
+  }
+
+  /**
+   * Undoes its create, where that could not be finished: as `destroy`, but a persistent workspace that was there before stays,
+   * whatever the spec says. Only while it runs.
+   */
+  async abandon(): Promise<void> {
+    await this.#end({ abandon: true });
+  }
+
+  async #end(query: { abandon?: boolean }): Promise<void> {
+    try {
+      await this.#nothing({ method: "DELETE", path: "", query });
+    } catch (error) {
+      if (!(error instanceof EyotError && error.noSandbox)) throw error;
+    }
+  }
+
+  #learn(answer: unknown): SandboxInfo {
+    this.#info = fromWire<SandboxInfo>(answer);
+    return this.#info;
+  }
+
+  #path(rest: string): string {
+    return `/v1/sandboxes/${encodeURIComponent(this.id)}${rest}`;
+  }
+
+  #where(): Query {
+    return { pool: this.pool, beneath: this.#beneath };
+  }
+
+  #processPath(process: string, verb: string): string {
+    return `/processes/${encodeURIComponent(process)}/${verb}`;
+  }
+
+  #request(asked: Asked): Request {
+    return { ...asked, path: this.#path(asked.path), query: { ...this.#where(), ...asked.query } };
+  }
+
+  async #json<T>(asked: Asked): Promise<T> {
+    return await (await this.#transport()).json<T>(this.#request(asked));
+  }
+
+  async #bytes(asked: Asked): Promise<Uint8Array> {
+    return await (await this.#transport()).bytes(this.#request(asked));
+  }
+
+  async #nothing(asked: Asked): Promise<void> {
+    await (await this.#transport()).nothing(this.#request(asked));
+  }
+
+  async #events(asked: Asked): Promise<AsyncGenerator<unknown, void>> {
+    return serverSentEvents(await (await this.#transport()).stream(this.#request(asked)));
+  }
+}
+
+async function* converted<T>(values: AsyncIterable<unknown>): AsyncGenerator<T, void> {
+  for await (const value of values) yield fromWire<T>(value);
+}

@@ -1,0 +1,46 @@
+/** Server-sent events: JSON values, of which an event `problem` is the last and is thrown. */
+
+import { EyotError, type Problem } from "./error.js";
+
+/** Reads the values of the events of one name. */
+export async function* serverSentEvents(stream: AsyncIterable<Uint8Array>): AsyncGenerator<unknown, void> {
+  for await (const { event, data } of frames(stream)) {
+    if (event === "problem") throw EyotError.fromProblem(JSON.parse(data) as Problem);
+    yield JSON.parse(data);
+  }
+}
+
+interface Frame {
+  event: string;
+  data: string;
+}
+
+async function* frames(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Frame, void> {
+  let frame: Frame = { event: "message", data: "" };
+  let isEmpty = true;
+  for await (const line of lines(stream)) {
+    if (line === "") {
+      if (!isEmpty) yield frame;
+      frame = { event: "message", data: "" };
+      isEmpty = true;
+      continue;
+    }
+    const colon = line.indexOf(":");
+    const [name, value] = colon < 0 ? [line, ""] : [line.slice(0, colon), line.slice(colon + 1).replace(/^ /, "")];
+    if (name === "event") frame.event = value;
+    if (name === "data") {
+      frame.data = isEmpty ? value : `${frame.data}\n${value}`;
+      isEmpty = false;
+    }
+  }
+}
+
+async function* lines(stream: AsyncIterable<Uint8Array>): AsyncGenerator<string, void> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const bytes of stream) {
+    const parts = (rest + decoder.decode(bytes, { stream: true })).split(/\r?\n/);
+    rest = parts.pop() ?? "";
+    yield* parts;
+  }
+}

@@ -1,0 +1,189 @@
+/**
+ * Requests to a server, over TCP or a unix socket. Node's own HTTP client: it can do both, keeps connections, and has no
+ * deadline of its own that would end a long command.
+ */
+
+import http from "node:http";
+import https from "node:https";
+import type { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { EyotError, errorOfAnswer } from "./error.js";
+
+/** The values of a query; what is absent is left out. */
+export type Query = Record<string, string | number | boolean | undefined>;
+
+/** What is sent as a body. */
+export type Body = string | Uint8Array | AsyncIterable<Uint8Array>;
+
+/** A request. */
+export interface Request {
+  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  path: string;
+  query?: Query;
+  /** Sent as JSON. */
+  json?: unknown;
+  /** Sent as it is. */
+  body?: Body;
+  signal?: AbortSignal | undefined;
+}
+
+/** Where a server listens. */
+export interface Address {
+  /** `http://host:port`, or `http://localhost` behind a socket. */
+  base: URL;
+  /** The path of a unix socket. */
+  socketPath?: string;
+}
+
+/** Reads `http://…`, `https://…` or `unix:/path`. */
+export function parseAddress(text: string): Address {
+  if (text.startsWith("unix:")) {
+    const socketPath = text.slice("unix:".length).replace(/^\/\/(?=\/)/, "");
+    if (!socketPath.startsWith("/")) throw badAddress(text, "must name an absolute path behind `unix:`");
+    return { base: new URL("http://localhost"), socketPath };
+  }
+  const base = URL.canParse(text) ? new URL(text) : undefined;
+  if (!base || !/^https?:$/.test(base.protocol)) throw badAddress(text, "must look like http://host:port or unix:/path");
+  return { base };
+}
+
+function badAddress(text: string, reason: string): EyotError {
+  return new EyotError(`the server's URL ${reason}, not \`${text}\``, { kind: "invalid", field: "url", reason });
+}
+
+/** Carries requests to one server. */
+export class Transport {
+  readonly #agent: http.Agent;
+
+  constructor(
+    readonly address: Address,
+    readonly apiKey: string | undefined,
+  ) {
+    const kept = { keepAlive: true };
+    this.#agent = address.base.protocol === "https:" ? new https.Agent(kept) : new http.Agent(kept);
+  }
+
+  /** Asks, and reads the answer as JSON. */
+  async json<T>(request: Request): Promise<T> {
+    const bytes = await this.bytes(request);
+    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8")) as T;
+  }
+
+  /** Asks; the answer has nothing in it. */
+  async nothing(request: Request): Promise<void> {
+    await this.bytes(request);
+  }
+
+  /** Asks, and reads the whole answer. */
+  async bytes(request: Request): Promise<Uint8Array> {
+    return await collect(await this.stream(request));
+  }
+
+  /** Asks; the answer's bytes come as they do. An answer that is no success is thrown. */
+  async stream(request: Request): Promise<AsyncIterable<Uint8Array>> {
+    const response = await this.#sendAgainIfStale(request);
+    const status = response.statusCode ?? 0;
+    const bytes = pieces(response, request.signal);
+    if (status >= 200 && status < 300) return bytes;
+    throw errorOfAnswer(status, Buffer.from(await collect(bytes)).toString("utf8"));
+  }
+
+  /** The headers that every request has. */
+  headers(): Record<string, string> {
+    return this.apiKey === undefined ? {} : { authorization: `Bearer ${this.apiKey}` };
+  }
+
+  /** Closes the connections. */
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  /** A kept connection may have been closed meanwhile; what only reads is asked again. */
+  async #sendAgainIfStale(request: Request): Promise<http.IncomingMessage> {
+    try {
+      return await this.#send(request);
+    } catch (error) {
+      if (request.method === "GET" && error instanceof StaleConnection) return await this.#send(request);
+      throw error;
+    }
+  }
+
+  #send(request: Request): Promise<http.IncomingMessage> {
+    const { base, socketPath } = this.address;
+    const headers: Record<string, string> = this.headers();
+    const body = request.json === undefined ? request.body : JSON.stringify(request.json);
+    if (request.json !== undefined) headers["content-type"] = "application/json";
+    else if (body !== undefined) headers["content-type"] = "application/octet-stream";
+    if (typeof body === "string" || body instanceof Uint8Array) headers["content-length"] = String(Buffer.byteLength(body));
+    const path = base.pathname.replace(/\/$/, "") + request.path + queryText(request.query);
+    const options: https.RequestOptions = {
+      agent: this.#agent,
+      method: request.method,
+      path,
+      headers,
+      protocol: base.protocol,
+      ...(socketPath === undefined ? { host: base.hostname.replace(/^\[|\]$/g, ""), port: base.port } : { socketPath }),
+      ...(request.signal ? { signal: request.signal } : {}),
+    };
+    return new Promise((resolve, reject) => {
+      const outgoing = (base.protocol === "https:" ? https : http).request(options);
+      outgoing.on("response", resolve);
+      outgoing.on("error", (error) => reject(explained(error, request.signal, outgoing.reusedSocket)));
+      if (body === undefined || typeof body === "string" || body instanceof Uint8Array) outgoing.end(body);
+      else pipeline(body, outgoing).catch((error: unknown) => reject(explained(error, request.signal, false)));
+    });
+  }
+}
+
+/** A query as it stands behind a path. */
+export function queryText(query: Query | undefined): string {
+  const values = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value !== undefined) values.set(name, String(value));
+  }
+  const text = values.toString();
+  return text === "" ? "" : `?${text}`;
+}
+
+/** An answer's bytes. Leaving the loop early closes the connection. */
+async function* pieces(response: Readable, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array, void> {
+  try {
+    for await (const piece of response) yield piece as Uint8Array;
+  } catch (error) {
+    throw explained(error, signal, false);
+  }
+}
+
+async function collect(stream: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const all: Uint8Array[] = [];
+  for await (const piece of stream) all.push(piece);
+  // Memory of its own: Buffer.concat may hand out a part of a shared block.
+  const bytes = new Uint8Array(all.reduce((length, piece) => length + piece.length, 0));
+  let end = 0;
+  for (const piece of all) {
+    bytes.set(piece, end);
+    end += piece.length;
+  }
+  return bytes;
+}
+
+/** The connection was closed by the server before it could have read the request. */
+class StaleConnection extends EyotError {}
+
+function explained(error: unknown, signal: AbortSignal | undefined, isReused: boolean): unknown {
+  if (signal?.aborted) return abortError(signal);
+  if (!(error instanceof Error)) return error;
+  const details = { kind: "unavailable", cause: error, reason: error.message } as const;
+  const message = `the server can't be reached: ${error.message || ("code" in error ? String(error.code) : error.name)}`;
+  const isReset = "code" in error && (error.code === "ECONNRESET" || error.code === "EPIPE");
+  return isReused && isReset ? new StaleConnection(message, details) : new EyotError(message, details);
+}
+
+/** What a call that was aborted is rejected with. */
+export function abortError(signal: AbortSignal): DOMException {
+  const reason: unknown = signal.reason;
+  const message = reason instanceof Error ? reason.message : typeof reason === "string" && reason !== "" ? reason : "The operation was aborted.";
+  const error = new DOMException(message, "AbortError");
+  Object.defineProperty(error, "cause", { value: reason, configurable: true, writable: true });
+  return error;
+}

@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { promisify } from "node:util";
+import { EyotClient, EyotError } from "@eyot/client";
+import { program, until } from "../ground.js";
+
+const run = promisify(execFile);
+const stateDir = mkdtempSync(join(tmpdir(), "eyot-ts-state-"));
+after(() => rmSync(stateDir, { recursive: true, force: true }));
+
+const folders = () => new Set(readdirSync(tmpdir()).filter((name) => /^eyot-[A-Za-z0-9]{6}$/.test(name)));
+
+test("without a URL a server is started, used by all at once, and ended by close, which leaves nothing", async () => {
+  const before = folders();
+  const client = new EyotClient({ stateDir });
+  const [one, two] = await Promise.all([client.create({ name: "one" }), client.create({ name: "two" })]);
+  assert.equal((await one.exec("echo hi")).stdout, "hi\n");
+  const added = [...folders()].filter((name) => !before.has(name));
+  assert.equal(added.length, 1);
+  await two.destroy();
+  await one.destroy();
+  await client.close();
+  assert.deepEqual([...folders()].filter((name) => !before.has(name)), []);
+});
+
+test("the host's network is refused by a server that is started, unless its program lets specs use it", async () => {
+  const spec = { network: "host" } as const;
+  const held = new EyotClient({ stateDir, provider: "native" });
+  await assert.rejects(held.create(spec), (error: unknown) => error instanceof EyotError && error.kind === "permission");
+  await held.close();
+  const open = new EyotClient({ stateDir, provider: "native", allowHostNetworks: true });
+  const sandbox = await open.create(spec);
+  assert.deepEqual([sandbox.info?.provider, sandbox.info?.isolation["network"]], ["native", "host"]);
+  await sandbox.destroy();
+  await open.close();
+});
+
+test("a program that forgets to close its client still ends, and its server and its folder with it", async () => {
+  const before = folders();
+  const script = `
+    import { EyotClient } from "@eyot/client";
+    const client = new EyotClient({ stateDir: process.argv[1] });
+    await client.version();
+    const { execFileSync } = await import("node:child_process");
+    console.log(execFileSync("pgrep", ["-P", String(process.pid), "-f", "serve"], { encoding: "utf8" }).trim());
+  `;
+  const { stdout } = await run(process.execPath, ["--input-type=module", "-e", script, stateDir], { timeout: 20_000 });
+  const pid = Number(stdout.trim());
+  assert.ok(pid > 0);
+  await until(async () => !isAlive(pid));
+  assert.deepEqual([...folders()].filter((name) => !before.has(name)), []);
+});
+
+test("a server ends with a program that is killed", async () => {
+  const script = `
+    import { EyotClient } from "@eyot/client";
+    const client = new EyotClient({ stateDir: process.argv[1] });
+    await client.version();
+    const { execFileSync } = await import("node:child_process");
+    console.log(execFileSync("pgrep", ["-P", String(process.pid), "-f", "serve"], { encoding: "utf8" }).trim());
+    process.stdin.resume();
+  `;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", script, stateDir], { stdio: ["pipe", "pipe", "inherit"] });
+  const [said] = await once(child.stdout, "data");
+  const pid = Number(String(said).trim());
+  assert.ok(pid > 0);
+  child.kill("SIGKILL");
+  await until(async () => !isAlive(pid));
+});
+
+test("without a URL and without the program the error says what to do", async () => {
+  const { EYOT_BIN, PATH } = process.env;
+  delete process.env["EYOT_BIN"];
+  process.env["PATH"] = "/nowhere";
+  try {
+    await assert.rejects(new EyotClient().version(), (error: unknown) => {
+      assert.ok(error instanceof EyotError);
+      assert.equal(error.kind, "unavailable");
+      assert.match(error.hint ?? "", /EYOT_SERVER/);
+      return true;
+    });
+  } finally {
+    process.env["EYOT_BIN"] = EYOT_BIN ?? "";
+    process.env["PATH"] = PATH ?? "";
+  }
+});
+
+test("a program that is no server is an error that says what it said", async () => {
+  process.env["EYOT_BIN"] = "/bin/false";
+  try {
+    await assert.rejects(new EyotClient({ stateDir }).version(), (error: unknown) => error instanceof EyotError && error.kind === "unavailable");
+  } finally {
+    process.env["EYOT_BIN"] = program0;
+  }
+});
+
+const program0 = program();
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

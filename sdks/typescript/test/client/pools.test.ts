@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { EyotClient, EyotError, type SandboxEvent } from "@eyot/client";
+import { type Ground, ground } from "../ground.js";
+
+let here: Ground;
+let client: EyotClient;
+
+before(async () => {
+  here = await ground();
+  client = new EyotClient({ url: here.socket, apiKey: here.key });
+});
+after(async () => {
+  await client.close();
+  await here.close();
+});
+
+const isKind = (kind: string) => (error: unknown) => error instanceof EyotError && error.kind === kind;
+const DIAL = "curl --silent --max-time 5 --output /dev/null http://192.0.2.1/; true";
+
+test("a pool is listed with its sandboxes and closed with them", async () => {
+  await (await client.create({ name: "b" })).sleep();
+  const made = await client.create({ name: "a" });
+  assert.deepEqual(await client.pools(), ["default"]);
+  assert.deepEqual(await client.poolEntries("default"), [
+    { name: "a", image: "host", status: "running" },
+    { name: "b", image: "host", status: "sleeping" },
+  ]);
+  await client.closePool("default");
+  assert.deepEqual(await client.poolEntries("default"), []);
+  await assert.rejects(made.exec("true"), isKind("not_found"));
+  await assert.rejects(client.poolEntries("of-others"), EyotError);
+});
+
+test("a tree goes from one sandbox to another, which is made for it", async () => {
+  const source = await client.create({ name: "source" });
+  await source.writeFile("tree/a", "12345");
+  await source.writeFile("tree/deep/b", "678");
+  const what = { from: "source", fromPath: "tree", to: "target", toPath: "copy" };
+  await assert.rejects(client.transfer(what), isKind("is_directory"));
+  assert.deepEqual(await client.transfer({ ...what, recursive: true }), { files: 2, bytes: 8 });
+  assert.equal(await client.sandbox("target").readText("copy/deep/b"), "678");
+  await assert.rejects(client.transfer({ ...what, recursive: true }), isKind("already_exists"));
+  await client.closePool("default");
+});
+
+test("events are told from a number on", async () => {
+  const sandbox = await client.create({ name: "told" });
+  await sandbox.exec("echo counted");
+  await sandbox.destroy();
+  const of = async (fromSeq?: number): Promise<SandboxEvent[]> => {
+    const found: SandboxEvent[] = [];
+    for await (const event of client.events(fromSeq === undefined ? {} : { fromSeq })) if (event.sandboxId === sandbox.id) found.push(event);
+    return found;
+  };
+  const events = await of();
+  assert.deepEqual([events[0]?.kind, events.at(-1)?.kind], ["created", "destroyed"]);
+  const started = events.find(({ kind }) => kind === "exec_started");
+  assert.ok(started);
+  assert.deepEqual([started.details["command"], started.pool, started.sandbox], ["echo counted", "default", "told"]);
+  assert.deepEqual(await of(started.seq), events.filter(({ seq }) => seq >= started.seq));
+});
+
+test("following events tells what comes, until the signal is aborted", async () => {
+  const stop = new AbortController();
+  const events = client.events({ follow: true, signal: stop.signal });
+  const made = await client.create({ name: "later" });
+  for await (const event of events) if (event.kind === "created" && event.sandboxId === made.id) break;
+  const again = client.events({ follow: true, signal: stop.signal });
+  await again.next();
+  stop.abort();
+  await assert.rejects(async () => {
+    for await (const _ of again);
+  });
+  await made.destroy();
+});
+
+test("egress rules are replaced, and what they refuse is told", async () => {
+  const sandbox = await client.create({ network: "egress", egress: { allow: ["example.com"] } });
+  assert.deepEqual(await sandbox.egressRules(), { allow: ["example.com"], deny: [] });
+  await sandbox.setEgressRules({ deny: ["192.0.2.0/24"] });
+  assert.deepEqual(await sandbox.egressRules(), { allow: [], deny: ["192.0.2.0/24"] });
+  await sandbox.start(DIAL);
+  for await (const decision of sandbox.egressDecisions({ follow: true })) {
+    assert.deepEqual([decision.verdict, decision.host, decision.port], ["refused", "192.0.2.1", 80]);
+    break;
+  }
+  await assert.rejects(sandbox.setEgressRules({ allow: ["http://not a rule"] }), isKind("invalid"));
+  await sandbox.destroy();
+});
+
+test("everything that runs is listed, and ports that nobody published are none", async () => {
+  const sandbox = await client.create();
+  const started = await sandbox.start(["sleep", "9876"]);
+  const live = await sandbox.liveProcesses();
+  assert.equal(live.truncated, false);
+  const found = live.processes.find(({ pid }) => pid === started.pid);
+  assert.deepEqual([found?.command, found?.user], ["sleep 9876", "user"]);
+  assert.deepEqual(await sandbox.publishedPorts(), []);
+  await sandbox.destroy();
+});

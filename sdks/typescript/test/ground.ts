@@ -1,0 +1,76 @@
+/** A real server for the tests: the program that EYOT_BIN names, on a unix socket and a port, with its state in a folder of its own. */
+
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** The server's program; a test run without it fails. */
+export function program(): string {
+  const path = process.env["EYOT_BIN"];
+  if (!path) throw new Error("set EYOT_BIN to the eyot program to test against");
+  return path;
+}
+
+/** A server, and a key for it. */
+export interface Ground {
+  /** `unix:/path`. */
+  socket: string;
+  /** `http://127.0.0.1:port`. */
+  url: string;
+  /** Opens the pool `default`. */
+  key: string;
+  folder: string;
+  /** Ends the server as a crash would. */
+  crash(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Starts a server that wants keys. */
+export async function ground(): Promise<Ground> {
+  const eyot = program();
+  const folder = mkdtempSync(join(tmpdir(), "eyot-ts-"));
+  const state = ["--state", join(folder, "state")];
+  const asked = [...state, "--json", "keys", "create", "tests", "--pool", "default"];
+  const said = execFileSync(eyot, asked, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+  const key = (JSON.parse(said) as { secret: string }).secret;
+  const socket = `unix:${join(folder, "s.sock")}`;
+  const child = spawn(eyot, [...state, "serve", "--listen", socket, "--listen", "127.0.0.1:0"], { stdio: ["ignore", "ignore", "pipe"] });
+  const url = await announced(child);
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, "exit");
+    child.kill(signal);
+    await ended;
+  };
+  const close = async (): Promise<void> => {
+    await end("SIGTERM");
+    // A server's sandboxes outlive it.
+    execFileSync(eyot, [...state, "--quiet", "rm", "--all"], { stdio: "ignore" });
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return { socket, url, key, folder, crash: () => end("SIGKILL"), close };
+}
+
+function announced(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let said = "";
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+      const url = /serving at (http:\S+)/.exec(said)?.[1];
+      if (url && said.includes("serving at unix:")) resolve(url);
+    });
+    child.once("exit", () => reject(new Error(said)));
+    child.once("error", reject);
+  });
+}
+
+/** Asks again and again until it is so. */
+export async function until(isSo: () => Promise<boolean>): Promise<void> {
+  const end = Date.now() + 10_000;
+  while (!(await isSo())) {
+    if (Date.now() > end) throw new Error("it did not come to be within 10 s");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
