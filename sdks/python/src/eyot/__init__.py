@@ -1,0 +1,98 @@
+"""Computers for AI agents: the client of Eyot.
+
+```python
+from eyot import Client
+
+with Client() as client, client.create() as sandbox:
+    print(sandbox.exec("echo hello").stdout)
+```
+"""
+
+from ._exec_socket import Output
+from .async_client import AsyncClient
+from .async_exec_stream import AsyncExecStream
+from .async_sandbox import AsyncSandbox
+from .client import Client
+from .errors import (
+    AlreadyExists,
+    Cancelled,
+    Conflict,
+    Destroyed,
+    EyotError,
+    Internal,
+    Invalid,
+    IsDirectory,
+    NotDirectory,
+    NotFound,
+    PermissionDenied,
+    QuotaExceeded,
+    SandboxNotFound,
+    SetupFailed,
+    TimedOut,
+    TooLarge,
+    Unavailable,
+    Unsupported,
+)
+from .events import Event
+from .exec_result import ExecResult, Outcome
+from .exec_stream import ExecStream
+from .files import DirEntry, FileStat, GlobResult, GrepMatch, GrepResult, WatchEvent
+from .network import EgressDecision, EgressRules, Preview, PublishedPort
+from .pools import PoolEntry, Transferred
+from .processes import LiveProcess, LiveProcesses, LogChunk, ProcessInfo, Usage
+from .sandbox import Sandbox
+from .sandbox_info import Capabilities, Limits, SandboxInfo, SandboxOptions
+from .tools import ToolResult
+
+__all__ = [
+    "AlreadyExists",
+    "AsyncClient",
+    "AsyncExecStream",
+    "AsyncSandbox",
+    "Cancelled",
+    "Capabilities",
+    "Client",
+    "Conflict",
+    "Destroyed",
+    "DirEntry",
+    "EgressDecision",
+    "EgressRules",
+    "Event",
+    "ExecResult",
+    "ExecStream",
+    "EyotError",
+    "FileStat",
+    "GlobResult",
+    "GrepMatch",
+    "GrepResult",
+    "Internal",
+    "Invalid",
+    "IsDirectory",
+    "Limits",
+    "LiveProcess",
+    "LiveProcesses",
+    "LogChunk",
+    "NotDirectory",
+    "NotFound",
+    "Outcome",
+    "Output",
+    "PermissionDenied",
+    "PoolEntry",
+    "Preview",
+    "ProcessInfo",
+    "PublishedPort",
+    "QuotaExceeded",
+    "Sandbox",
+    "SandboxInfo",
+    "SandboxNotFound",
+    "SandboxOptions",
+    "SetupFailed",
+    "TimedOut",
+    "TooLarge",
+    "ToolResult",
+    "Transferred",
+    "Unavailable",
+    "Unsupported",
+    "Usage",
+    "WatchEvent",
+]

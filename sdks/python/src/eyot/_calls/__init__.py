@@ -1,0 +1,1 @@
+"""The requests that the server knows, by their subject."""

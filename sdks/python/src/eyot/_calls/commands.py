@@ -1,0 +1,122 @@
+"""Commands and started processes."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from .._call import Call, nothing
+from ..exec_result import ExecResult
+from ..processes import LiveProcesses, LogStream, ProcessInfo
+from .at import At
+
+#: A shell's source line, or a program with its arguments.
+Command = str | Sequence[str]
+
+#: What is longer goes over a WebSocket: the server takes requests of up to 2 MiB, and input is a third longer there.
+MOST_IN_ONE_REQUEST_BYTES = 1024 * 1024
+
+
+def what(command: Command) -> dict[str, Any]:
+    """A command on the wire."""
+    return {"command": command} if isinstance(command, str) else {"argv": list(command)}
+
+
+def exec_body(
+    command: Command,
+    *,
+    cwd: str | None,
+    env: Mapping[str, str] | None,
+    user: str | None,
+    timeout_ms: int | None,
+    max_output_bytes: int | None,
+) -> dict[str, Any]:
+    """What to run and how, on the wire."""
+    given = {
+        "cwd": cwd,
+        "env": dict(env) if env else None,
+        "user": user,
+        "timeout_ms": timeout_ms,
+        "max_output_bytes": max_output_bytes,
+    }
+    return what(command) | {name: value for name, value in given.items() if value is not None}
+
+
+def as_bytes(stdin: str | bytes | None) -> bytes:
+    """What a command reads."""
+    return stdin.encode() if isinstance(stdin, str) else stdin or b""
+
+
+def fits_in_one_request(body: dict[str, Any], stdin: bytes) -> bool:
+    """Whether a buffered request can carry the command with its input."""
+    return len(json.dumps(body)) + len(stdin) <= MOST_IN_ONE_REQUEST_BYTES
+
+
+def exec(at: At, body: dict[str, Any], stdin: bytes) -> Call[ExecResult]:
+    """Runs a command to its end."""
+    if stdin:
+        body = {**body, "stdin_base64": base64.b64encode(stdin).decode()}
+    return Call("POST", at.path("/exec"), lambda response: ExecResult.of_wire(response.json()), at.params(), body)
+
+
+def start(at: At, command: Command, cwd: str | None, env: Mapping[str, str] | None, user: str | None) -> Call[ProcessInfo]:
+    """Starts a process that outlives the call."""
+    body = exec_body(command, cwd=cwd, env=env, user=user, timeout_ms=None, max_output_bytes=None)
+    return Call("POST", at.path("/processes"), _process, at.params(), body)
+
+
+def processes(at: At) -> Call[list[ProcessInfo]]:
+    """Lists started processes."""
+
+    def read(response: httpx.Response) -> list[ProcessInfo]:
+        return [ProcessInfo.of_wire(one) for one in response.json()["processes"]]
+
+    return Call("GET", at.path("/processes"), read, at.params())
+
+
+def live(at: At) -> Call[LiveProcesses]:
+    """Lists everything that runs."""
+    return Call("GET", at.path("/live"), lambda response: LiveProcesses.of_wire(response.json()), at.params())
+
+
+def wait(at: At, process: ProcessInfo | str) -> Call[ProcessInfo]:
+    """Waits for a process's end."""
+    return Call("GET", _of(at, process, "wait"), _process, at.params())
+
+
+def signal(at: At, process: ProcessInfo | str, number: int | None) -> Call[None]:
+    """Sends a signal, or kills the tree."""
+    body = {} if number is None else {"signal": number}
+    return Call("POST", _of(at, process, "signal"), nothing, at.params(), body)
+
+
+def logs(
+    at: At,
+    process: ProcessInfo | str,
+    stream: LogStream | None,
+    offset: int | None,
+    tail_bytes: int | None,
+    tail_lines: int | None,
+    limit_bytes: int | None,
+    follow: bool,
+) -> Call[None]:
+    """Reads a log; the answer is a stream of events."""
+    query = at.params(
+        stream=stream, offset=offset, tail_bytes=tail_bytes, tail_lines=tail_lines, limit_bytes=limit_bytes,
+        follow=follow,
+    )  # fmt: skip
+    return Call("GET", _of(at, process, "logs"), nothing, query)
+
+
+def _of(at: At, process: ProcessInfo | str, rest: str) -> str:
+    process_id = process.id if isinstance(process, ProcessInfo) else process
+    return at.path(f"/processes/{quote(process_id, safe='')}/{rest}")
+
+
+def _process(response: httpx.Response) -> ProcessInfo:
+    return ProcessInfo.of_wire(response.json())

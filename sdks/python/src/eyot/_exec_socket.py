@@ -1,0 +1,112 @@
+"""What is said over the WebSocket of a command, apart from how it is sent."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from .errors import EyotError, Unavailable, of_problem
+from .exec_result import ExecResult
+
+#: How many bytes of standard input may be under way beyond what the server has given back.
+STDIN_WINDOW_BYTES = 256 * 1024
+#: The largest message of standard input.
+PIECE_BYTES = 64 * 1024
+
+_STREAMS: dict[int, Literal["stdout", "stderr"]] = {1: "stdout", 2: "stderr"}
+
+
+@dataclass(frozen=True)
+class Output:
+    """Something that a command wrote."""
+
+    stream: Literal["stdout", "stderr"]
+    data: bytes
+
+
+@dataclass
+class ExecSocketState:
+    """What is known from the messages so far."""
+
+    #: Output that nobody has taken yet.
+    waiting: deque[Output] = field(default_factory=deque)
+    #: How many bytes of standard input might be sent, ever. Only who receives changes it.
+    allowed: int = STDIN_WINDOW_BYTES
+    #: How many were. Only who sends changes it.
+    sent: int = 0
+    result: ExecResult | None = None
+    #: Why there will be no result.
+    failure: EyotError | None = None
+    #: What a control failed with; the command runs on.
+    refusal: EyotError | None = None
+
+    @property
+    def credit(self) -> int:
+        """How many bytes of standard input may be sent now."""
+        return self.allowed - self.sent
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing follows."""
+        return self.result is not None or self.failure is not None
+
+    def take(self, message: str | bytes) -> None:
+        """Learns from a message of the server."""
+        if isinstance(message, bytes):
+            if message and message[0] in _STREAMS:
+                self.waiting.append(Output(_STREAMS[message[0]], message[1:]))
+            return
+        event = json.loads(message)
+        if not isinstance(event, dict):  # `"started"`
+            return
+        if "credit" in event:
+            self.allowed += event["credit"]
+        elif "refused" in event:
+            self.refusal = of_problem(event["refused"])
+        elif "end" in event:
+            self.result = ExecResult.of_wire(event["end"])
+        elif "problem" in event:
+            self.failure = of_problem(event["problem"])
+
+    def broke_off(self) -> None:
+        """The connection ended before the command did."""
+        if not self.is_over:
+            self.failure = Unavailable("exec: the connection to the server broke off; the command was killed")
+
+    def end(self) -> ExecResult:
+        """The result of a command that is over."""
+        if self.failure is not None:
+            raise self.failure
+        assert self.result is not None
+        return self.result
+
+    def refused(self) -> None:
+        """Raises what a control failed with, once."""
+        refusal, self.refusal = self.refusal, None
+        if refusal is not None:
+            raise refusal
+
+
+def signal(number: int) -> str:
+    """Asks for a signal."""
+    return json.dumps({"signal": number})
+
+
+def resize(rows: int, cols: int) -> str:
+    """Says how large the terminal is."""
+    return json.dumps({"resize": {"rows": rows, "cols": cols}})
+
+
+KILL = json.dumps("kill")
+
+
+def opening(body: dict[str, Any], *, stdin: bool, pty: tuple[int, int] | None) -> str:
+    """The first message."""
+    body = dict(body)
+    if stdin:
+        body["stdin_follows"] = True
+    if pty is not None:
+        body["pty"] = {"rows": pty[0], "cols": pty[1]}
+    return json.dumps(body)

@@ -1,0 +1,103 @@
+"""A server of one's own: `eyot serve` as a child process, on a unix socket that nobody else can open.
+
+Its sandboxes are where the command `eyot` has them (`EYOT_STATE`), and outlive it as they outlive every Eyot process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from ._server_address import ServerAddress
+from .errors import Unavailable
+
+_START_TIMEOUT_MS = 15_000
+_STOP_TIMEOUT_MS = 15_000
+_FIRST_PAUSE_MS = 2
+_LONGEST_PAUSE_MS = 50
+
+
+def find_binary() -> str | None:
+    """The server's binary: `EYOT_BIN`, else `eyot` on the PATH; `None`: it is not installed."""
+    return os.environ.get("EYOT_BIN") or shutil.which("eyot")
+
+
+class LocalServer:
+    """A running server, which ends with `close` or with this process, even when that is killed."""
+
+    def __init__(self, binary: str | None = None) -> None:
+        chosen = binary or find_binary()
+        if chosen is None:
+            raise Unavailable(
+                "find a server: no URL was given, and the program `eyot` is not installed",
+                hint="give a URL, set EYOT_SERVER, or install eyot and have it on PATH or in EYOT_BIN",
+            )
+        self._folder = Path(tempfile.mkdtemp(prefix="eyot-"))  # mode 0700
+        self._lock = threading.Lock()
+        socket_path = self._folder / "server.sock"
+        self.address = ServerAddress.parse(f"unix:{socket_path}")
+        atexit.register(self.close)
+        try:
+            self._child = self._spawn(chosen, socket_path)
+            self._wait_until_ready(socket_path)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Ends the server. Its sandboxes stay. May be called twice."""
+        with self._lock:
+            atexit.unregister(self.close)
+            child = getattr(self, "_child", None)
+            if child is not None and child.poll() is None:
+                child.terminate()
+                try:
+                    child.wait(_STOP_TIMEOUT_MS / 1000)
+                except subprocess.TimeoutExpired:
+                    child.kill()
+                    child.wait()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _spawn(self, binary: str, socket_path: Path) -> subprocess.Popen[bytes]:
+        # It is the server that is wanted, not a client of another one that a variable or a configuration file names.
+        command = [binary, "--server", "", "serve", "--listen", f"unix:{socket_path}"]
+        command += ["--no-keys", "--parent-pid", str(os.getpid())]
+        environment = {name: value for name, value in os.environ.items() if name not in ("EYOT_SERVER", "EYOT_API_KEY")}
+        with self._log.open("wb") as log:
+            try:
+                # Apart from the terminal's process group: the client ends it, not the ^C that the client may survive.
+                return subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
+                )
+            except OSError as error:
+                raise Unavailable(f"start a local server: `{binary}` can't be run: {error.strerror}") from error
+
+    @property
+    def _log(self) -> Path:
+        return self._folder / "server.log"
+
+    def _wait_until_ready(self, socket_path: Path) -> None:
+        deadline, pause_ms = time.monotonic() + _START_TIMEOUT_MS / 1000, _FIRST_PAUSE_MS
+        while not _accepts(socket_path):
+            said = f"; it said: {self._said()}" if self._said() else ""
+            if self._child.poll() is not None:
+                raise Unavailable(f"start a local server: it exited with {self._child.returncode}{said}")
+            if time.monotonic() > deadline:
+                raise Unavailable(f"start a local server: not ready after {_START_TIMEOUT_MS} ms{said}")
+            time.sleep(pause_ms / 1000)
+            pause_ms = min(pause_ms * 2, _LONGEST_PAUSE_MS)
+
+    def _said(self) -> str:
+        return self._log.read_text("utf-8", "replace").strip()[-1000:] if self._log.exists() else ""
+
+
+def _accepts(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0

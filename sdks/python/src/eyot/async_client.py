@@ -1,0 +1,229 @@
+"""The client for async code: makes, finds and lists sandboxes."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from types import TracebackType
+from typing import Any, TypeVar
+
+import httpx
+from typing_extensions import Self, Unpack
+from websockets.asyncio.client import connect, unix_connect
+from websockets.asyncio.connection import Connection
+
+from . import _exec_socket as wire
+from ._call import LIMITS, TIMEOUT, Call, broken, checked, may_go_again
+from ._calls import pools, sandboxes, tools
+from ._calls.at import At
+from ._events import EventReader
+from ._local_server import LocalServer
+from ._server_address import ServerAddress, given_address, key_header
+from ._socket_options import SOCKET_OPTIONS, refused
+from .async_exec_stream import AsyncExecStream
+from .async_sandbox import AsyncSandbox
+from .errors import SandboxNotFound
+from .events import Event
+from .pools import PoolEntry, Transferred
+from .sandbox_info import Capabilities, SandboxInfo, SandboxOptions, UnnamedOptions
+from .tools import ToolResult
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """A connection to an Eyot server. Tasks of one event loop may share it.
+
+    `url`: `http://HOST:PORT` or `unix:/PATH`; by default `EYOT_SERVER`. Without either, a server is started on this machine
+    (the program `eyot`, on the PATH or in `EYOT_BIN`) when it is first needed, and ends with the client. `key`: by default
+    `EYOT_API_KEY`.
+    `pool`: where sandboxes are made, listed, and looked for by name; by default the key's own.
+    """
+
+    def __init__(self, url: str | None = None, *, key: str | None = None, pool: str | None = None) -> None:
+        self._address = given_address(url)
+        self._headers = key_header(key) if self._address else {}
+        self.pool = pool
+        self._local: LocalServer | None = None
+        self._http: httpx.AsyncClient | None = None
+        self._starting = asyncio.Lock()
+
+    @classmethod
+    def _of(cls, address: ServerAddress, headers: dict[str, str], pool: str | None) -> Self:
+        """A client of a server that another client has found."""
+        client = cls(address.url, pool=pool)
+        client._address, client._headers = address, headers
+        return client
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends the connections, and the server if this client has started one. Sandboxes stay. May be called twice."""
+        if self._http is not None:
+            await self._http.aclose()
+        if self._local is not None:
+            await asyncio.to_thread(self._local.close)
+
+    async def create(self, **options: Unpack[SandboxOptions]) -> AsyncSandbox:
+        """Makes a sandbox. A name that is taken is refused with `AlreadyExists`."""
+        return self._made(await self._send(sandboxes.create(self.pool, options, get_or_create=False)))
+
+    async def get_or_create(self, name: str, **options: Unpack[UnnamedOptions]) -> AsyncSandbox:
+        """The sandbox of that name, woken if it sleeps; it is made, with the options, if there is none."""
+        named: SandboxOptions = {**options, "name": name}
+        return self._made(await self._send(sandboxes.create(self.pool, named, get_or_create=True)))
+
+    async def get(self, id_or_name: str) -> AsyncSandbox:
+        """The sandbox with that id or name, which is not woken; `SandboxNotFound` if there is none."""
+        return self._made(await self._send(sandboxes.get(At(id_or_name, self.pool))))
+
+    def sandbox(self, id_or_name: str) -> AsyncSandbox:
+        """A handle on a sandbox, without asking the server whether it is there."""
+        return AsyncSandbox(self, At(id_or_name, self.pool))
+
+    async def list(self, *, labels: dict[str, str] | None = None, page_size: int | None = None) -> AsyncIterator[SandboxInfo]:
+        """The sandboxes of the pool, oldest first; with labels only those that have them all."""
+        cursor = None
+        while True:
+            page = await self._send(sandboxes.page(self.pool, labels, cursor, page_size))
+            for info in page.sandboxes:
+                yield info
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    async def tools(self, toolset: str = "pool", *, format: str | None = None) -> Any:
+        """The declarations of a toolset's tools, to be given to a model: `mcp` (the default), `anthropic`, `openai`, …"""
+        return await self._send(tools.declare(toolset, format))
+
+    async def call_tool(self, tool: str, arguments: dict[str, Any], *, toolset: str = "pool") -> ToolResult:
+        """Calls a tool as a model does, on the sandboxes of the pool."""
+        return await self._send(tools.call(toolset, tool, arguments, self.pool))
+
+    async def pools(self) -> builtins.list[str]:
+        """The names of the pools that the key opens; the first is its own."""
+        return await self._send(pools.names())
+
+    async def pool_entries(self, pool: str) -> builtins.list[PoolEntry]:
+        """The sandboxes of a pool, by name. Asking wakes none."""
+        return await self._send(pools.entries(pool))
+
+    async def close_pool(self, pool: str) -> None:
+        """Destroys every sandbox of a pool, and forgets it."""
+        await self._send(pools.close(pool))
+
+    async def transfer(
+        self, source: str, source_path: str, target: str, target_path: str, *, recursive: bool = False
+    ) -> Transferred:
+        """Copies a file, or with `recursive` a tree, from the sandbox of one name to that of another, which is made if need be.
+
+        The pool is the client's, else that of `source`. `target_path` is what it is called there; parents are made.
+        """
+        pool = self.pool or (await self._send(sandboxes.get(At(source)))).pool
+        return await self._send(pools.transfer(pool, source, source_path, target, target_path, recursive))
+
+    async def events(self, *, from_seq: int | None = None, follow: bool = False) -> AsyncGenerator[Event, None]:
+        """What happened to sandboxes, oldest first, from a number on; with `follow` also what comes, until it is closed.
+
+        Of the client's pool; without one, of all that the key opens.
+        """
+        async with self._events(pools.events(self.pool, from_seq, follow)) as events:
+            async for event in events:
+                yield Event.of_wire(event)
+
+    async def capabilities(self) -> Capabilities:
+        """What the server's sandboxes can do."""
+        return await self._send(sandboxes.capabilities())
+
+    async def version(self) -> str:
+        """The server's version."""
+        return await self._send(sandboxes.version())
+
+    def _made(self, info: SandboxInfo) -> AsyncSandbox:
+        return AsyncSandbox(self, At(info.id), info)
+
+    async def _destroy(self, at: At) -> None:
+        try:
+            await self._send(sandboxes.destroy(at))
+        except SandboxNotFound:
+            pass
+
+    async def _found(self) -> ServerAddress:
+        """Where the server is; it is started if there is none."""
+        async with self._starting:
+            if self._address is None:
+                self._local = await asyncio.to_thread(LocalServer)
+                self._address = self._local.address
+            return self._address
+
+    async def _ready(self) -> httpx.AsyncClient:
+        if self._http is None:
+            address = await self._found()
+            transport = httpx.AsyncHTTPTransport(uds=address.socket, limits=LIMITS)
+            self._http = self._http or httpx.AsyncClient(
+                base_url=address.url, headers=self._headers, timeout=TIMEOUT, transport=transport
+            )
+        return self._http
+
+    async def _send(self, call: Call[T]) -> T:
+        http = await self._ready()
+        response = await self._answered(http, call.request(http))
+        return call.read(checked(response))
+
+    @staticmethod
+    async def _answered(http: httpx.AsyncClient, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
+        try:
+            try:
+                return await http.send(request, stream=stream)
+            except httpx.HTTPError as error:
+                if not may_go_again(request, error):
+                    raise
+            return await http.send(request, stream=stream)
+        except httpx.HTTPError as error:
+            raise broken(error) from error
+
+    @asynccontextmanager
+    async def _events(self, call: Call[None]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+        """Sends a request whose answer is a stream of events, which are read within the `async with` block."""
+        http = await self._ready()
+        response = await self._answered(http, call.request(http), stream=True)
+        try:
+            if not response.is_success:
+                await response.aread()
+            checked(response)
+            yield _values(response)
+        finally:
+            await response.aclose()
+
+    def _exec_stream(self, at: At, body: dict[str, Any], *, stdin: bool, pty: tuple[int, int] | None) -> AsyncExecStream:
+        return AsyncExecStream(partial(self._connect, at), wire.opening(body, stdin=stdin, pty=pty))
+
+    async def _connect(self, at: At) -> Connection:
+        address = await self._found()
+        url = address.websocket_url(at.path("/exec/socket"), at.params())
+        try:
+            if address.socket is not None:
+                return await unix_connect(address.socket, url, additional_headers=self._headers, **SOCKET_OPTIONS)
+            return await connect(url, additional_headers=self._headers, **SOCKET_OPTIONS)
+        except Exception as error:
+            raise refused(error) from error
+
+
+async def _values(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
+    reader = EventReader()
+    try:
+        async for line in response.aiter_lines():
+            value = reader.line(line)
+            if value is not None:
+                yield value
+    except httpx.HTTPError as error:
+        raise broken(error) from error

@@ -1,0 +1,297 @@
+"""A sandbox, for async code: commands, files, processes."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import Self
+
+from ._calls import commands, files, network, sandboxes
+from ._calls.at import At
+from ._calls.commands import Command
+from .async_exec_stream import AsyncExecStream
+from .exec_result import ExecResult
+from .files import DirEntry, FileStat, GlobResult, GrepResult, WatchEvent, WriteMode
+from .network import EgressDecision, EgressRules, Preview, PublishedPort
+from .processes import LiveProcesses, LogChunk, LogStream, ProcessInfo, Usage
+from .sandbox_info import SandboxInfo
+
+if TYPE_CHECKING:
+    from .async_client import AsyncClient
+
+
+class AsyncSandbox:
+    """A sandbox, by its id (or its name). Paths are absolute, or relative to its working directory.
+
+    Used as a context manager, it is destroyed at the end of the block.
+    """
+
+    def __init__(self, client: AsyncClient, at: At, info: SandboxInfo | None = None) -> None:
+        self._client = client
+        self._at = At(info.id) if info else at
+        #: What was known of it when it was made or looked up; `None` for one that was only named.
+        self.info = info
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.destroy()
+
+    def __repr__(self) -> str:
+        return f"AsyncSandbox({self.id!r})"
+
+    @property
+    def id(self) -> str:
+        """Its id, or the name by which it was asked for."""
+        return self._at.id_or_name
+
+    async def refresh(self) -> SandboxInfo:
+        """Asks what is known of it now; it is not woken."""
+        self.info = await self._client._send(sandboxes.get(self._at))
+        return self.info
+
+    # Commands
+
+    async def exec(
+        self,
+        command: Command,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        user: str | None = None,
+        timeout_ms: int | None = None,
+        stdin: str | bytes | None = None,
+        max_output_bytes: int | None = None,
+    ) -> ExecResult:
+        """Runs a command to its end: a string by the shell, a list as a program with its arguments.
+
+        A command that fails is a result. Cancelling the task ends the command.
+        """
+        body = commands.exec_body(
+            command, cwd=cwd, env=env, user=user, timeout_ms=timeout_ms, max_output_bytes=max_output_bytes
+        )
+        given = commands.as_bytes(stdin)
+        if commands.fits_in_one_request(body, given):
+            return await self._client._send(commands.exec(self._at, body, given))
+        async with self._client._exec_stream(self._at, body, stdin=True, pty=None) as stream:
+            await stream.write(given)
+            await stream.close_stdin()
+            return await stream.wait()
+
+    def exec_stream(
+        self,
+        command: Command,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        user: str | None = None,
+        timeout_ms: int | None = None,
+        stdin: bool = False,
+        pty: tuple[int, int] | None = None,
+        max_output_bytes: int | None = None,
+    ) -> AsyncExecStream:
+        """Runs a command and gives its output as it comes.
+
+        `stdin`: something will be written to it; without it the command reads end of file. `pty`: it has a terminal of so
+        many rows and columns. Use it in an `async with` block, whose beginning starts the command.
+        """
+        body = commands.exec_body(
+            command, cwd=cwd, env=env, user=user, timeout_ms=timeout_ms, max_output_bytes=max_output_bytes
+        )
+        return self._client._exec_stream(self._at, body, stdin=stdin, pty=pty)
+
+    # Processes
+
+    async def start(
+        self,
+        command: Command,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        user: str | None = None,
+    ) -> ProcessInfo:
+        """Starts a process that outlives the call, the connection and the server. Its output is kept as a log."""
+        return await self._client._send(commands.start(self._at, command, cwd, env, user))
+
+    async def processes(self) -> list[ProcessInfo]:
+        """The started processes, oldest first; of those that ended, the last 64."""
+        return await self._client._send(commands.processes(self._at))
+
+    async def live_processes(self) -> LiveProcesses:
+        """Everything that runs in it, whoever started it; asking is no use of it."""
+        return await self._client._send(commands.live(self._at))
+
+    async def wait(self, process: ProcessInfo | str) -> ProcessInfo:
+        """Waits until a started process has ended."""
+        return await self._client._send(commands.wait(self._at, process))
+
+    async def kill(self, process: ProcessInfo | str, signal: int | None = None) -> None:
+        """Kills a started process with its tree, or sends its group a signal, by its Linux number."""
+        await self._client._send(commands.signal(self._at, process, signal))
+
+    async def logs(
+        self,
+        process: ProcessInfo | str,
+        *,
+        stream: LogStream | None = None,
+        offset: int | None = None,
+        tail_bytes: int | None = None,
+        tail_lines: int | None = None,
+        limit_bytes: int | None = None,
+        follow: bool = False,
+    ) -> AsyncIterator[LogChunk]:
+        """Reads a process's log, from its beginning or from a part before its end; with `follow` until the process ends."""
+        call = commands.logs(self._at, process, stream, offset, tail_bytes, tail_lines, limit_bytes, follow)
+        async with self._client._events(call) as events:
+            async for event in events:
+                if "data" in event:
+                    yield LogChunk.of_wire(event)
+
+    # Files
+
+    async def read_bytes(self, path: str, *, offset: int | None = None, limit: int | None = None) -> bytes:
+        """Reads a file, or a part of it."""
+        return await self._client._send(files.read(self._at, path, offset, limit))
+
+    async def read_text(self, path: str) -> str:
+        """Reads a file as UTF-8; raises UnicodeDecodeError if it is none."""
+        return (await self.read_bytes(path)).decode()
+
+    async def write(
+        self,
+        path: str,
+        data: str | bytes,
+        *,
+        mode: WriteMode = "replace",
+        permissions: int | None = None,
+        max_file_bytes: int | None = None,
+    ) -> int:
+        """Writes a file and makes missing parents; a reader sees the old or the new content. Returns its size in bytes."""
+        return await self._client._send(files.write(self._at, path, data, mode, permissions, max_file_bytes))
+
+    async def append(self, path: str, data: str | bytes) -> int:
+        """Adds to the end of a file, which is made if it is missing. Returns its size in bytes."""
+        return await self.write(path, data, mode="append")
+
+    async def exists(self, path: str) -> bool:
+        """Whether something is there; a dangling link is not."""
+        return await self._client._send(files.exists(self._at, path))
+
+    async def stat(self, path: str) -> FileStat:
+        """What is known of a file."""
+        return await self._client._send(files.stat(self._at, path))
+
+    async def list(self, path: str = ".") -> list[DirEntry]:
+        """What is in a directory, dot files included, sorted by name."""
+        return await self._client._send(files.list_directory(self._at, path))
+
+    async def mkdir(self, path: str, *, recursive: bool = False) -> None:
+        """Makes a directory; with `recursive` its parents too, and one that is there is fine."""
+        await self._client._send(files.mkdir(self._at, path, recursive))
+
+    async def remove(self, path: str, *, recursive: bool = False, force: bool = False) -> None:
+        """Removes a file, a link, or with `recursive` a directory; with `force` a path that is missing is fine."""
+        await self._client._send(files.remove(self._at, path, recursive, force))
+
+    async def rename(self, source: str, target: str) -> None:
+        """Moves a file or a directory, replacing a file that is in the way."""
+        await self._client._send(files.rename(self._at, source, target))
+
+    async def glob(
+        self, pattern: str, path: str | None = None, *, hidden: bool = False, max_results: int | None = None
+    ) -> GlobResult:
+        """Finds files by a pattern such as `**/*.py`, relative to `path`. By default 1,000 at the most."""
+        return await self._client._send(files.glob(self._at, pattern, path, hidden, max_results))
+
+    async def grep(
+        self,
+        pattern: str,
+        path: str | None = None,
+        *,
+        literal: bool = False,
+        ignore_case: bool = False,
+        include: str | None = None,
+        max_matches: int | None = None,
+        max_line_bytes: int | None = None,
+    ) -> GrepResult:
+        """Finds lines that match a regular expression, or with `literal` a text. By default 1,000 at the most."""
+        call = files.grep(self._at, pattern, path, literal, ignore_case, include, max_matches, max_line_bytes)
+        return await self._client._send(call)
+
+    async def tar_out(self, path: str = ".") -> bytes:
+        """Packs a file or a tree as tar; names begin with the last segment of the path."""
+        return await self._client._send(files.tar_out(self._at, path))
+
+    async def tar_in(self, path: str, tar: bytes) -> int:
+        """Unpacks a tar below a directory. Returns how many entries were made."""
+        return await self._client._send(files.tar_in(self._at, path, tar))
+
+    @asynccontextmanager
+    async def watch(self, path: str = ".", *, recursive: bool = True) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        """Tells what happens at and below a path from the beginning of the `async with` block on."""
+        async with self._client._events(files.watch(self._at, path, recursive)) as events:
+            yield (WatchEvent.of_wire(event) async for event in events)
+
+    # Network
+
+    async def egress_rules(self) -> EgressRules:
+        """Where it may connect to, with the network `egress`."""
+        return await self._client._send(network.rules(self._at))
+
+    async def set_egress_rules(self, *, allow: Sequence[str] = (), deny: Sequence[str] = ()) -> None:
+        """Replaces the rules. Connections that they do not allow are closed."""
+        await self._client._send(network.set_rules(self._at, allow, deny))
+
+    async def egress_decisions(self, *, last: int | None = None, follow: bool = False) -> AsyncGenerator[EgressDecision, None]:
+        """What was decided about attempts to leave, oldest first; with `follow` also what comes, until it is closed."""
+        async with self._client._events(network.decisions(self._at, last, follow)) as events:
+            async for event in events:
+                yield EgressDecision.of_wire(event)
+
+    async def published_ports(self) -> builtins.list[PublishedPort]:
+        """Where the ports are that its spec asked to be published on the server's host."""
+        return await self._client._send(network.published_ports(self._at))
+
+    async def preview(self, port: int, *, public: bool = False, ttl_ms: int | None = None) -> Preview:
+        """Makes one of its ports a web page of the server's, for 12 hours or `ttl_ms`. Not that wakes it, but a visit."""
+        return await self._client._send(network.preview(self._at, port, public, ttl_ms))
+
+    async def end_previews(self, port: int) -> None:
+        """Ends all previews of a port, with what is open by them."""
+        await self._client._send(network.end_previews(self._at, port))
+
+    # The sandbox itself
+
+    async def update(
+        self, *, labels: Mapping[str, str | None] | None = None, lifecycle: Mapping[str, Any] | None = None
+    ) -> SandboxInfo:
+        """Changes labels (`None` removes one) and deadlines: `ttl_ms`, counted from the create, `idle_timeout_ms`, `on_idle`.
+
+        `None` is no deadline. What is absent stays, and what is wrong changes nothing.
+        """
+        self.info = await self._client._send(sandboxes.update(self._at, labels, lifecycle))
+        return self.info
+
+    async def usage(self) -> Usage:
+        """What it uses now; asking is no use of it."""
+        return await self._client._send(sandboxes.usage(self._at))
+
+    async def sleep(self) -> None:
+        """Puts it to sleep: processes end, files stay, and any use wakes it."""
+        await self._client._send(sandboxes.sleep(self._at))
+
+    async def wake(self) -> SandboxInfo:
+        """Wakes it; one that runs is fine."""
+        self.info = await self._client._send(sandboxes.wake(self._at))
+        return self.info
+
+    async def destroy(self) -> None:
+        """Removes it with everything in it. May be called twice."""
+        await self._client._destroy(self._at)

@@ -1,0 +1,204 @@
+"""The client: makes, finds and lists sandboxes."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, TypeVar
+
+import httpx
+from typing_extensions import Self, Unpack
+from websockets.sync.client import connect, unix_connect
+from websockets.sync.connection import Connection
+
+from . import _exec_socket as wire
+from ._call import LIMITS, TIMEOUT, Call, broken, checked, may_go_again
+from ._calls import pools, sandboxes, tools
+from ._calls.at import At
+from ._events import EventReader
+from ._local_server import LocalServer
+from ._server_address import given_address, key_header
+from ._socket_options import SOCKET_OPTIONS, refused
+from .async_client import AsyncClient
+from .errors import SandboxNotFound
+from .events import Event
+from .exec_stream import ExecStream
+from .pools import PoolEntry, Transferred
+from .sandbox import Sandbox
+from .sandbox_info import Capabilities, SandboxInfo, SandboxOptions, UnnamedOptions
+from .tools import ToolResult
+
+T = TypeVar("T")
+
+
+class Client:
+    """A connection to an Eyot server. Threads may share it.
+
+    `url`: `http://HOST:PORT` or `unix:/PATH`; by default `EYOT_SERVER`. Without either, a server is started on this machine
+    (the program `eyot`, on the PATH or in `EYOT_BIN`) that ends with the client. `key`: by default `EYOT_API_KEY`.
+    `pool`: where sandboxes are made, listed, and looked for by name; by default the key's own.
+    """
+
+    def __init__(self, url: str | None = None, *, key: str | None = None, pool: str | None = None) -> None:
+        address = given_address(url)
+        self._local = None if address else LocalServer()
+        self._address = address or self._local.address  # type: ignore[union-attr]
+        self._headers = key_header(key) if address else {}
+        self.pool = pool
+        transport = httpx.HTTPTransport(uds=self._address.socket, limits=LIMITS)
+        self._http = httpx.Client(base_url=self._address.url, headers=self._headers, timeout=TIMEOUT, transport=transport)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connections, and the server if this client has started one. Sandboxes stay. May be called twice."""
+        self._http.close()
+        if self._local is not None:
+            self._local.close()
+
+    def create(self, **options: Unpack[SandboxOptions]) -> Sandbox:
+        """Makes a sandbox. A name that is taken is refused with `AlreadyExists`."""
+        return self._made(self._send(sandboxes.create(self.pool, options, get_or_create=False)))
+
+    def get_or_create(self, name: str, **options: Unpack[UnnamedOptions]) -> Sandbox:
+        """The sandbox of that name, woken if it sleeps; it is made, with the options, if there is none."""
+        named: SandboxOptions = {**options, "name": name}
+        return self._made(self._send(sandboxes.create(self.pool, named, get_or_create=True)))
+
+    def get(self, id_or_name: str) -> Sandbox:
+        """The sandbox with that id or name, which is not woken; `SandboxNotFound` if there is none."""
+        return self._made(self._send(sandboxes.get(At(id_or_name, self.pool))))
+
+    def sandbox(self, id_or_name: str) -> Sandbox:
+        """A handle on a sandbox, without asking the server whether it is there."""
+        return Sandbox(self, At(id_or_name, self.pool))
+
+    def list(self, *, labels: dict[str, str] | None = None, page_size: int | None = None) -> Iterator[SandboxInfo]:
+        """The sandboxes of the pool, oldest first; with labels only those that have them all."""
+        cursor = None
+        while True:
+            page = self._send(sandboxes.page(self.pool, labels, cursor, page_size))
+            yield from page.sandboxes
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def tools(self, toolset: str = "pool", *, format: str | None = None) -> Any:
+        """The declarations of a toolset's tools, to be given to a model: `mcp` (the default), `anthropic`, `openai`, …"""
+        return self._send(tools.declare(toolset, format))
+
+    def call_tool(self, tool: str, arguments: dict[str, Any], *, toolset: str = "pool") -> ToolResult:
+        """Calls a tool as a model does, on the sandboxes of the pool."""
+        return self._send(tools.call(toolset, tool, arguments, self.pool))
+
+    def pools(self) -> builtins.list[str]:
+        """The names of the pools that the key opens; the first is its own."""
+        return self._send(pools.names())
+
+    def pool_entries(self, pool: str) -> builtins.list[PoolEntry]:
+        """The sandboxes of a pool, by name. Asking wakes none."""
+        return self._send(pools.entries(pool))
+
+    def close_pool(self, pool: str) -> None:
+        """Destroys every sandbox of a pool, and forgets it."""
+        self._send(pools.close(pool))
+
+    def transfer(self, source: str, source_path: str, target: str, target_path: str, *, recursive: bool = False) -> Transferred:
+        """Copies a file, or with `recursive` a tree, from the sandbox of one name to that of another, which is made if need be.
+
+        The pool is the client's, else that of `source`. `target_path` is what it is called there; parents are made.
+        """
+        pool = self.pool or self._send(sandboxes.get(At(source))).pool
+        return self._send(pools.transfer(pool, source, source_path, target, target_path, recursive))
+
+    def events(self, *, from_seq: int | None = None, follow: bool = False) -> Generator[Event, None, None]:
+        """What happened to sandboxes, oldest first, from a number on; with `follow` also what comes, until it is closed.
+
+        Of the client's pool; without one, of all that the key opens.
+        """
+        with self._events(pools.events(self.pool, from_seq, follow)) as events:
+            for event in events:
+                yield Event.of_wire(event)
+
+    def capabilities(self) -> Capabilities:
+        """What the server's sandboxes can do."""
+        return self._send(sandboxes.capabilities())
+
+    def version(self) -> str:
+        """The server's version."""
+        return self._send(sandboxes.version())
+
+    def asynchronous(self) -> AsyncClient:
+        """A client for async code, of the same server and pool. It ends no server."""
+        return AsyncClient._of(self._address, self._headers, self.pool)
+
+    def _made(self, info: SandboxInfo) -> Sandbox:
+        return Sandbox(self, At(info.id), info)
+
+    def _destroy(self, at: At) -> None:
+        try:
+            self._send(sandboxes.destroy(at))
+        except SandboxNotFound:
+            pass
+
+    def _send(self, call: Call[T]) -> T:
+        response = self._answered(call.request(self._http))
+        return call.read(checked(response))
+
+    def _answered(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
+        try:
+            try:
+                return self._http.send(request, stream=stream)
+            except httpx.HTTPError as error:
+                if not may_go_again(request, error):
+                    raise
+            return self._http.send(request, stream=stream)
+        except httpx.HTTPError as error:
+            raise broken(error) from error
+
+    @contextmanager
+    def _events(self, call: Call[None]) -> Iterator[Iterator[dict[str, Any]]]:
+        """Sends a request whose answer is a stream of events, which are read within the `with` block."""
+        response = self._answered(call.request(self._http), stream=True)
+        try:
+            if not response.is_success:
+                response.read()
+            checked(response)
+            yield _values(response)
+        finally:
+            response.close()
+
+    def _exec_stream(self, at: At, body: dict[str, Any], *, stdin: bool, pty: tuple[int, int] | None) -> ExecStream:
+        connection = self._connect(at)
+        return ExecStream(connection, wire.opening(body, stdin=stdin, pty=pty))
+
+    def _connect(self, at: At) -> Connection:
+        url = self._address.websocket_url(at.path("/exec/socket"), at.params())
+        connection: Connection
+        try:
+            if self._address.socket is not None:
+                opened = unix_connect(self._address.socket, url, additional_headers=self._headers, **SOCKET_OPTIONS)
+            else:
+                opened = connect(url, additional_headers=self._headers, **SOCKET_OPTIONS)
+            # Versions differ in what they give before this; `ExecStream` closes what it is.
+            connection = opened.__enter__()
+        except Exception as error:
+            raise refused(error) from error
+        return connection
+
+
+def _values(response: httpx.Response) -> Iterator[dict[str, Any]]:
+    reader = EventReader()
+    try:
+        for line in response.iter_lines():
+            value = reader.line(line)
+            if value is not None:
+                yield value
+    except httpx.HTTPError as error:
+        raise broken(error) from error

@@ -1,0 +1,153 @@
+"""What is told of sandboxes, and what a new one is made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+from ._wire import known
+
+
+@dataclass(frozen=True)
+class SandboxInfo:
+    """A sandbox, as it was when the server answered."""
+
+    #: Never used twice.
+    id: str
+    #: Its name in its pool.
+    name: str
+    pool: str
+    provider: str
+    #: `creating`, `running`, `sleeping`, …
+    status: str
+    #: The working directory.
+    workdir: str
+    #: When it was made, in milliseconds since 1970 (UTC).
+    created_ms: int
+    #: When it ends for good (RFC 3339); `None`: never.
+    expires_at: str | None
+    #: The time without use after which it sleeps or is destroyed.
+    idle_timeout_ms: int | None
+    labels: dict[str, str]
+    #: What it was made from, without the values of variables and the contents of files.
+    spec: dict[str, Any]
+    #: The names of its variables.
+    env_names: list[str]
+    #: What holds around it.
+    isolation: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SandboxPage:
+    """Some sandboxes of a pool, oldest first."""
+
+    sandboxes: list[SandboxInfo]
+    #: What to ask with for those that follow; `None`: there are none.
+    next_cursor: str | None
+
+    @classmethod
+    def of_wire(cls, wire: dict[str, Any]) -> SandboxPage:
+        """From the server's answer."""
+        return cls([known(SandboxInfo, one) for one in wire["sandboxes"]], wire.get("next_cursor"))
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What the server's sandboxes can do, and what would hold around one made from a default spec."""
+
+    provider: str
+    capabilities: list[str]
+    isolation: dict[str, Any]
+
+
+class Limits(TypedDict, total=False):
+    """What a sandbox may use; absent is the provider's default."""
+
+    timeout_ms: int
+    max_output_bytes: int
+    max_file_bytes: int
+    memory_mib: int
+    cpus: float
+    pids: int
+    disk_mib: int
+
+
+class UnnamedOptions(TypedDict, total=False):
+    """What a new sandbox is made from, besides its name; every part has a default."""
+
+    #: `host`, or the name of an image such as `node:22`.
+    image: str
+    #: Where commands start.
+    workdir: str
+    #: Variables for every command.
+    env: dict[str, str]
+    #: Who runs commands.
+    user: str
+    labels: dict[str, str]
+    metadata: dict[str, str]
+    #: What it may reach: `none` (the default), or `egress`, public addresses.
+    network: Literal["none", "egress", "bridge"]
+    #: Which addresses, with `egress`: `{"allow": [...], "deny": [...]}`.
+    egress: dict[str, list[str]]
+    limits: Limits
+    #: It is destroyed so long after it was made.
+    ttl_ms: int
+    #: After so long without use `on_idle` happens.
+    idle_timeout_ms: int
+    on_idle: Literal["destroy", "sleep"]
+    #: Files, by their path relative to the working directory, that are there before anybody uses it.
+    files: dict[str, str | bytes]
+    #: Directories, likewise.
+    directories: list[str]
+    #: The id of a workspace that outlives the sandbox, and that sandboxes may share.
+    workspace: str
+    #: Protections without which the create must fail.
+    require: list[str]
+    #: Parts of the server's `SandboxSpec` that have no option here.
+    spec: dict[str, Any]
+
+
+class SandboxOptions(UnnamedOptions, total=False):
+    """What a new sandbox is made from; every part has a default."""
+
+    #: `[a-z0-9][a-z0-9-]{0,40}`, unique in its pool.
+    name: str
+
+
+_AS_THEY_ARE = ("name", "image", "workdir", "env", "user", "labels", "metadata", "network", "egress", "limits", "require")
+_LIFECYCLE = ("ttl_ms", "idle_timeout_ms", "on_idle")
+
+
+def spec_of(options: SandboxOptions) -> dict[str, Any]:
+    """The `SandboxSpec` on the wire."""
+    given: dict[str, Any] = dict(options)
+    unknown = given.keys() - SandboxOptions.__optional_keys__
+    if unknown:
+        raise TypeError(f"a sandbox has no option {', '.join(sorted(map(repr, unknown)))}")
+    spec: dict[str, Any] = dict(given.get("spec", {}))
+    spec.update({name: given[name] for name in _AS_THEY_ARE if given.get(name) is not None})
+    lifecycle = {name: given[name] for name in _LIFECYCLE if given.get(name) is not None}
+    if lifecycle:
+        spec["lifecycle"] = {**spec.get("lifecycle", {}), **lifecycle}
+    manifest: dict[str, Any] = {}
+    if given.get("files"):
+        manifest["files"] = {path: _content(content) for path, content in given["files"].items()}
+    if given.get("directories"):
+        manifest["directories"] = given["directories"]
+    if manifest:
+        spec["manifest"] = {**spec.get("manifest", {}), **manifest}
+    if given.get("workspace") is not None:
+        spec["workspace"] = {"mode": "persistent", "id": given["workspace"]}
+    return spec
+
+
+def _content(content: str | bytes) -> str | list[int]:
+    """A file's content in JSON: text where it is UTF-8, else its bytes as numbers."""
+    if isinstance(content, str):
+        return content
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return list(content)

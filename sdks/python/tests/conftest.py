@@ -1,0 +1,69 @@
+"""A real server for the tests: the program that `EYOT_BIN` names, on a state folder of its own."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from eyot import AsyncClient, AsyncSandbox, Client, Sandbox
+from eyot._local_server import LocalServer, find_binary
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if find_binary() is None:
+        pytest.exit("these tests need a server: set EYOT_BIN to the program `eyot`", returncode=3)
+
+
+@pytest.fixture(scope="session")
+def state(worker_environment: pytest.MonkeyPatch) -> Iterator[str]:
+    """A state folder, in the environment of whatever starts a server."""
+    folder = tempfile.mkdtemp(prefix="eyot-state-")
+    worker_environment.setenv("EYOT_STATE", folder)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def worker_environment() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("EYOT_SERVER", raising=False)
+        patch.delenv("EYOT_API_KEY", raising=False)
+        yield patch
+
+
+@pytest.fixture(scope="session")
+def server(state: str) -> Iterator[str]:
+    """A server's address."""
+    local = LocalServer()
+    yield f"unix:{local.address.socket}"
+    with Client(f"unix:{local.address.socket}") as client:
+        for info in list(client.list()):
+            client.sandbox(info.id).destroy()
+    local.close()
+
+
+@pytest.fixture(scope="session")
+def client(server: str) -> Iterator[Client]:
+    with Client(server) as client:
+        yield client
+
+
+@pytest.fixture
+def sandbox(client: Client) -> Iterator[Sandbox]:
+    with client.create() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+async def async_client(server: str) -> AsyncIterator[AsyncClient]:
+    async with AsyncClient(server) as client:
+        yield client
+
+
+@pytest.fixture
+async def async_sandbox(async_client: AsyncClient) -> AsyncIterator[AsyncSandbox]:
+    async with await async_client.create() as sandbox:
+        yield sandbox

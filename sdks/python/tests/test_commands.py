@@ -1,0 +1,80 @@
+"""Commands whose result is one answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from eyot import Invalid, NotFound, Outcome, Sandbox
+
+
+def test_a_string_is_run_by_the_shell_and_a_list_is_not(sandbox: Sandbox) -> None:
+    assert sandbox.exec("echo $((1 + 1)) | cat").stdout == "2\n"
+    assert sandbox.exec(["echo", "$((1 + 1)) | cat"]).stdout == "$((1 + 1)) | cat\n"
+
+
+def test_a_command_that_fails_is_a_result(sandbox: Sandbox) -> None:
+    result = sandbox.exec("echo out; echo err >&2; exit 3")
+    assert (result.exit_code, result.stdout, result.stderr) == (3, "out\n", "err\n")
+    assert result.outcome == Outcome("exited", code=3) and not result.ok
+
+
+def test_a_signal_is_told_apart_from_an_exit(sandbox: Sandbox) -> None:
+    result = sandbox.exec(["sh", "-c", "kill -9 $$"])
+    assert result.outcome == Outcome("signaled", signal=9) and result.exit_code == 137
+
+
+def test_a_deadline_is_a_result_that_keeps_what_was_written(sandbox: Sandbox) -> None:
+    result = sandbox.exec("echo before; sleep 60", timeout_ms=300)
+    assert result.timed_out and result.outcome.kind == "timed_out" and result.exit_code == 124
+    assert result.stdout == "before\n" and result.duration_ms < 30_000
+
+
+def test_directory_and_variables_are_the_commands_own(sandbox: Sandbox) -> None:
+    result = sandbox.exec("pwd; echo $COLOUR", cwd="/tmp", env={"COLOUR": "teal"})
+    assert result.stdout == "/tmp\nteal\n"
+    assert sandbox.exec("pwd; echo $COLOUR").stdout == "/workspace\n\n"
+
+
+def test_another_user_runs_it_when_asked(sandbox: Sandbox) -> None:
+    if sandbox.info is None or sandbox.info.isolation["identity"] != "range":
+        pytest.skip("this host gives sandboxes a single identity, which has no other users")
+    assert sandbox.exec("id -u", user="root").stdout == "0\n"
+    assert sandbox.exec("id -u").stdout == "1000\n"
+
+
+def test_input_arrives_byte_for_byte(sandbox: Sandbox) -> None:
+    given = bytes(range(256)) * 4
+    result = sandbox.exec("cat", stdin=given)
+    assert result.stdout_raw == given and "\ufffd" in result.stdout
+    assert sandbox.exec("cat", stdin="grün").stdout == "grün"
+
+
+def test_input_larger_than_a_request_may_be_arrives_too(sandbox: Sandbox) -> None:
+    result = sandbox.exec("wc -c", stdin=b"x" * 5_000_000)
+    assert result.stdout == "5000000\n"
+
+
+def test_large_input_of_a_command_that_does_not_read_is_no_failure(sandbox: Sandbox) -> None:
+    result = sandbox.exec("exit 4", stdin=b"x" * 5_000_000)
+    assert result.exit_code == 4
+
+
+def test_without_input_a_command_reads_end_of_file(sandbox: Sandbox) -> None:
+    assert sandbox.exec("cat", timeout_ms=20_000).outcome == Outcome("exited", code=0)
+
+
+def test_output_beyond_the_limit_is_counted_and_cut(sandbox: Sandbox) -> None:
+    result = sandbox.exec("head -c 5000 /dev/zero", max_output_bytes=1000)
+    assert result.stdout_truncated and len(result.stdout_raw) == 1000 and result.stdout_total_bytes == 5000
+    assert not result.stderr_truncated
+
+
+def test_a_program_that_is_missing_is_not_found(sandbox: Sandbox) -> None:
+    with pytest.raises(NotFound, match="no-such-program"):
+        sandbox.exec(["no-such-program"])
+
+
+def test_a_wrong_request_names_its_field(sandbox: Sandbox) -> None:
+    with pytest.raises(Invalid) as caught:
+        sandbox.exec([])
+    assert caught.value.kind == "invalid" and caught.value.status == 400

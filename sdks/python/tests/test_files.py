@@ -1,0 +1,125 @@
+"""Files, directories, searches, trees."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+
+import pytest
+
+from eyot import AlreadyExists, IsDirectory, NotDirectory, NotFound, Sandbox, TooLarge
+
+
+def test_what_is_written_is_read_and_parents_are_made(sandbox: Sandbox) -> None:
+    assert sandbox.write("a/b/c.txt", "grün") == 5
+    assert sandbox.read_text("a/b/c.txt") == "grün"
+    assert sandbox.read_bytes("/workspace/a/b/c.txt") == "grün".encode()
+
+
+def test_bytes_stay_as_they_are_and_a_part_can_be_read(sandbox: Sandbox) -> None:
+    data = bytes(range(256)) * 5000
+    sandbox.write("data", data)
+    assert sandbox.read_bytes("data") == data
+    assert sandbox.read_bytes("data", offset=10, limit=3) == data[10:13]
+
+
+def test_text_that_is_none_is_said_to_be_none(sandbox: Sandbox) -> None:
+    sandbox.write("data", b"\xff")
+    with pytest.raises(UnicodeDecodeError):
+        sandbox.read_text("data")
+
+
+def test_a_name_with_odd_characters_is_a_name(sandbox: Sandbox) -> None:
+    for name in ("with space", "a&b=c?d#e%20", "ü", "quote'\""):
+        sandbox.write(name, name)
+        assert sandbox.read_text(name) == name
+
+
+def test_append_adds_and_create_new_refuses_what_is_there(sandbox: Sandbox) -> None:
+    sandbox.append("log", "a")
+    assert sandbox.append("log", "b") == 2 and sandbox.read_text("log") == "ab"
+    with pytest.raises(AlreadyExists):
+        sandbox.write("log", "c", mode="create_new")
+    assert sandbox.read_text("log") == "ab"
+
+
+def test_a_file_larger_than_allowed_is_refused_and_nothing_changes(sandbox: Sandbox) -> None:
+    with pytest.raises(TooLarge):
+        sandbox.write("big", b"x" * 100, max_file_bytes=10)
+    assert not sandbox.exists("big")
+
+
+def test_stat_tells_size_and_permissions(sandbox: Sandbox) -> None:
+    sandbox.write("run.sh", "#!/bin/sh\n", permissions=0o755)
+    stat = sandbox.stat("run.sh")
+    assert stat.is_file and not stat.is_directory and stat.size == 10 and stat.mode == 0o755
+    assert sandbox.stat(".").is_directory
+
+
+def test_what_is_missing_is_not_found_and_does_not_exist(sandbox: Sandbox) -> None:
+    assert not sandbox.exists("nope")
+    for attempt in (sandbox.read_bytes, sandbox.stat, sandbox.list, sandbox.remove):
+        with pytest.raises(NotFound) as caught:
+            attempt("nope")
+        assert caught.value.kind == "not_found" and "nope" in str(caught.value)
+    sandbox.remove("nope", force=True)
+
+
+def test_a_directory_is_no_file_and_a_file_is_no_directory(sandbox: Sandbox) -> None:
+    sandbox.mkdir("d")
+    sandbox.write("f", "x")
+    with pytest.raises(IsDirectory):
+        sandbox.read_bytes("d")
+    with pytest.raises(NotDirectory):
+        sandbox.list("f")
+
+
+def test_directories_are_made_listed_moved_and_removed(sandbox: Sandbox) -> None:
+    sandbox.mkdir("d/e", recursive=True)
+    with pytest.raises(AlreadyExists):
+        sandbox.mkdir("d")
+    sandbox.write("d/.hidden", "12")
+    entries = sandbox.list("d")
+    assert [(entry.name, entry.file_type) for entry in entries] == [(".hidden", "file"), ("e", "directory")]
+    sandbox.rename("d", "moved")
+    assert sandbox.exists("moved/e") and not sandbox.exists("d")
+    with pytest.raises(IsDirectory):
+        sandbox.remove("moved")
+    sandbox.remove("moved", recursive=True)
+    assert sandbox.list() == []
+
+
+def test_glob_and_grep_find_files_and_lines(sandbox: Sandbox) -> None:
+    sandbox.write("src/a.py", "import os\nx = 1\n")
+    sandbox.write("src/deep/b.py", "x = 2\n")
+    sandbox.write("notes.md", "x = 3\n")
+    assert sandbox.glob("**/*.py").paths == ["/workspace/src/a.py", "/workspace/src/deep/b.py"]
+    assert sandbox.glob("*.py", "src").paths == ["/workspace/src/a.py"]
+    found = sandbox.grep(r"x = \d", include="*.py")
+    assert [(one.path, one.line_number, one.line) for one in found.matches] == [
+        ("/workspace/src/a.py", 2, "x = 1"),
+        ("/workspace/src/deep/b.py", 1, "x = 2"),
+    ]
+    assert sandbox.grep(r"\d", literal=True).matches == []
+    assert sandbox.grep("x", max_matches=1).truncated
+
+
+def test_a_tree_goes_out_and_in_as_tar(sandbox: Sandbox) -> None:
+    sandbox.write("tree/a", "1")
+    sandbox.write("tree/b/c", "2")
+    tar = sandbox.tar_out("tree")
+    with tarfile.open(fileobj=io.BytesIO(tar)) as archive:
+        assert {name.rstrip("/") for name in archive.getnames()} == {"tree", "tree/a", "tree/b", "tree/b/c"}
+    sandbox.mkdir("copy")
+    assert sandbox.tar_in("copy", tar) == 4
+    assert sandbox.read_text("copy/tree/b/c") == "2"
+
+
+def test_a_watch_tells_what_happens_from_its_beginning_on(sandbox: Sandbox) -> None:
+    sandbox.write("old", "x")
+    with sandbox.watch() as events:
+        sandbox.mkdir("d")
+        sandbox.rename("old", "new")
+        seen = [next(events), next(events)]
+    assert (seen[0].kind, seen[0].path, seen[0].is_directory) == ("created", "/workspace/d", True)
+    assert (seen[1].kind, seen[1].path, seen[1].renamed_from) == ("renamed", "/workspace/new", "/workspace/old")

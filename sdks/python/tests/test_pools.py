@@ -1,0 +1,99 @@
+"""Pools, what moves between their sandboxes, and what happened to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from eyot import AlreadyExists, AsyncClient, Client, Invalid, IsDirectory, NotFound, SandboxNotFound
+
+
+@pytest.fixture
+def team(server: str) -> Iterator[Client]:
+    """A client of a pool that nobody else uses."""
+    with Client(server, pool="team") as client:
+        yield client
+        client.close_pool("team")
+
+
+def test_a_pool_is_listed_with_its_sandboxes_and_closed_with_them(team: Client) -> None:
+    team.create(name="b", image="host").sleep()
+    sandbox = team.create(name="a")
+    assert "team" in team.pools()
+    entries = team.pool_entries("team")
+    assert [(entry.name, entry.image, entry.status) for entry in entries] == [
+        ("a", "host", "running"),
+        ("b", "host", "sleeping"),
+    ]
+    team.close_pool("team")
+    assert team.pool_entries("team") == []
+    with pytest.raises(SandboxNotFound):
+        sandbox.exec("true")
+
+
+def test_what_is_no_name_of_a_pool_is_refused(client: Client) -> None:
+    with pytest.raises(Invalid):
+        client.pool_entries("No Pool/../x")
+
+
+def test_a_tree_goes_from_one_sandbox_to_another(team: Client) -> None:
+    source, target = team.create(name="source"), team.create(name="target")
+    source.write("tree/a", "12345")
+    source.write("tree/deep/b", "678")
+    with pytest.raises(IsDirectory):
+        team.transfer("source", "tree", "target", "copy")
+    moved = team.transfer("source", "tree", "target", "copy", recursive=True)
+    assert (moved.files, moved.bytes) == (2, 8)
+    assert target.read_text("copy/deep/b") == "678"
+    with pytest.raises(AlreadyExists):
+        team.transfer("source", "tree", "target", "copy", recursive=True)
+    with pytest.raises(NotFound):
+        team.transfer("source", "nothing", "target", "there")
+
+
+def test_a_transfer_without_a_pool_is_in_the_keys_own(client: Client) -> None:
+    with client.create(name="from-here") as source, client.create(name="to-there") as target:
+        source.write("a", "x")
+        assert client.transfer("from-here", "a", "to-there", "b").bytes == 1
+        assert target.read_text("b") == "x"
+
+
+def test_events_are_told_from_a_number_on(team: Client) -> None:
+    sandbox = team.create(name="told")
+    sandbox.exec("echo counted")
+    sandbox.destroy()
+    events = [event for event in team.events() if event.sandbox_id == sandbox.id]
+    kinds = [event.kind for event in events]
+    assert kinds[0] == "created" and kinds[-1] == "destroyed" and "exec_ended" in kinds
+    started = next(event for event in events if event.kind == "exec_started")
+    assert started.details["command"] == "echo counted" and started.pool == "team" and started.sandbox == "told"
+    later = [event for event in team.events(from_seq=started.seq) if event.sandbox_id == sandbox.id]
+    assert [event.seq for event in later] == [event.seq for event in events if event.seq >= started.seq]
+
+
+def test_events_of_other_pools_are_left_out(team: Client, client: Client) -> None:
+    with client.create() as other:
+        assert all(event.sandbox_id != other.id for event in team.events())
+
+
+def test_following_events_tells_what_comes(team: Client) -> None:
+    before = team.create(name="before")
+    events = team.events(follow=True)
+    assert any(event.kind == "created" and event.sandbox_id == before.id for event in events)
+    after = team.create(name="after")
+    assert next(event for event in events if event.sandbox_id == after.id).kind == "created"
+    events.close()
+
+
+async def test_pools_and_events_work_in_async_code(server: str) -> None:
+    async with AsyncClient(server, pool="team-async") as client:
+        source = await client.create(name="source")
+        await source.write("a", "x")
+        assert [entry.name for entry in await client.pool_entries("team-async")] == ["source"]
+        assert (await client.transfer("source", "a", "target", "b")).files == 1
+        async for event in client.events(follow=True):
+            if event.kind == "created" and event.sandbox == "target":
+                break
+        await client.close_pool("team-async")
+        assert await client.pool_entries("team-async") == []

@@ -1,0 +1,61 @@
+"""Started processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from eyot import NotFound, Outcome, Sandbox
+
+
+def test_a_started_process_is_waited_for_and_its_log_is_kept(sandbox: Sandbox) -> None:
+    process = sandbox.start("echo out; echo err >&2; exit 3")
+    ended = sandbox.wait(process)
+    assert ended.id == process.id and ended.ended == Outcome("exited", code=3) and not ended.is_running
+    chunks = {chunk.stream: chunk.data for chunk in sandbox.logs(process)}
+    assert chunks == {"stdout": b"out\n", "stderr": b"err\n"}
+    assert [chunk.data for chunk in sandbox.logs(process.id, stream="stderr")] == [b"err\n"]
+
+
+def test_a_log_is_followed_until_the_process_ends(sandbox: Sandbox) -> None:
+    process = sandbox.start("for i in 1 2 3; do echo $i; sleep 0.1; done")
+    assert b"".join(chunk.data for chunk in sandbox.logs(process, follow=True)) == b"1\n2\n3\n"
+
+
+def test_a_log_can_be_read_from_its_end_or_on_from_an_offset(sandbox: Sandbox) -> None:
+    process = sandbox.wait(sandbox.start("seq 10"))
+    assert b"".join(chunk.data for chunk in sandbox.logs(process, tail_lines=2)) == b"9\n10\n"
+    assert b"".join(chunk.data for chunk in sandbox.logs(process, offset=18)) == b"10\n"
+
+
+def test_a_process_is_listed_until_it_is_killed(sandbox: Sandbox) -> None:
+    process = sandbox.start(["sleep", "600"])
+    assert process.is_running and process.id in [one.id for one in sandbox.processes()]
+    sandbox.kill(process)
+    assert sandbox.wait(process).ended == Outcome("signaled", signal=9)
+
+
+def test_a_process_gets_the_signal_that_is_asked_for(sandbox: Sandbox) -> None:
+    process = sandbox.start(["sleep", "600"])
+    sandbox.kill(process, 15)
+    assert sandbox.wait(process).ended == Outcome("signaled", signal=15)
+
+
+def test_a_process_that_is_missing_is_not_found(sandbox: Sandbox) -> None:
+    with pytest.raises(NotFound):
+        sandbox.wait("p999")
+    with pytest.raises(NotFound):
+        list(sandbox.logs("p999"))
+
+
+def test_usage_counts_processes(sandbox: Sandbox) -> None:
+    before = sandbox.usage()
+    sandbox.start(["sleep", "600"])
+    assert before.processes == 0 and sandbox.usage().processes == 1
+
+
+def test_everything_that_runs_is_listed(sandbox: Sandbox) -> None:
+    started = sandbox.start(["sleep", "9876"])
+    live = sandbox.live_processes()
+    assert not live.truncated
+    found = next(process for process in live.processes if process.pid == started.pid)
+    assert found.command == "sleep 9876" and found.user == "user" and found.memory_bytes > 0

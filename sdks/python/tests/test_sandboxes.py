@@ -1,0 +1,107 @@
+"""Sandboxes: made, found, listed, put to sleep, destroyed."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from eyot import AlreadyExists, Client, Invalid, PermissionDenied, Sandbox, SandboxNotFound
+
+
+def unused() -> str:
+    return f"t-{uuid.uuid4().hex[:12]}"
+
+
+def test_a_sandbox_is_made_as_it_was_asked_for(client: Client) -> None:
+    name = unused()
+    made = client.create(
+        name=name, image="host", env={"COLOUR": "teal"}, labels={"team": "a"}, ttl_ms=600_000, idle_timeout_ms=60_000,
+        files={"a/b.txt": "hello", "raw": b"\xff\x00"}, directories=["empty"], limits={"timeout_ms": 300},
+    )  # fmt: skip
+    with made as sandbox:
+        info = sandbox.info
+        assert info is not None and info.name == name and info.labels == {"team": "a"}
+        assert info.expires_at is not None and info.idle_timeout_ms == 60_000 and info.env_names == ["COLOUR"]
+        assert "teal" not in repr(info)
+        assert sandbox.exec("echo $COLOUR; cat a/b.txt").stdout == "teal\nhello"
+        assert sandbox.read_bytes("raw") == b"\xff\x00" and sandbox.stat("empty").is_directory
+        assert sandbox.exec("sleep 60").timed_out
+
+
+def test_a_name_that_is_taken_is_refused_unless_it_is_asked_for(client: Client) -> None:
+    name = unused()
+    with client.get_or_create(name) as first:
+        with pytest.raises(AlreadyExists):
+            client.create(name=name)
+        assert client.get_or_create(name).id == first.id
+        assert client.get(name).id == first.id and client.get(first.id).info is not None
+        assert client.sandbox(name).exec("true").ok
+
+
+def test_sandboxes_are_listed_over_several_pages_by_their_labels(client: Client) -> None:
+    mark = unused()
+    made = [client.create(labels={"mark": mark}) for _ in range(5)]
+    try:
+        assert [info.id for info in client.list(labels={"mark": mark}, page_size=2)] == [one.id for one in made]
+        assert list(client.list(labels={"mark": mark, "other": "x"})) == []
+    finally:
+        for one in made:
+            one.destroy()
+
+
+def test_a_destroyed_sandbox_is_gone_and_may_be_destroyed_again(client: Client) -> None:
+    sandbox = client.create()
+    sandbox.destroy()
+    sandbox.destroy()
+    with pytest.raises(SandboxNotFound):
+        sandbox.exec("true")
+    with pytest.raises(SandboxNotFound):
+        client.get(sandbox.id)
+
+
+def test_files_outlive_sleep_and_any_use_wakes(client: Client) -> None:
+    with client.create() as sandbox:
+        sandbox.write("a", "kept")
+        sandbox.sleep()
+        assert sandbox.refresh().status == "sleeping"
+        assert sandbox.read_text("a") == "kept"
+        sandbox.sleep()
+        assert sandbox.wake().status == "running"
+
+
+def test_a_wrong_option_is_refused_with_its_name(client: Client) -> None:
+    with pytest.raises(Invalid) as caught:
+        client.create(limits={"pids": 1})
+    assert caught.value.field is not None and caught.value.field.endswith("limits.pids")
+    with pytest.raises(TypeError, match="imagine"):
+        client.create(imagine="x")  # type: ignore[call-arg]
+
+
+def test_what_reaches_the_host_is_refused(client: Client) -> None:
+    with pytest.raises(PermissionDenied):
+        client.create(image="/")
+
+
+def test_the_server_says_what_it_is_and_can(client: Client) -> None:
+    assert client.version() and "shell" in client.capabilities().capabilities
+
+
+def test_an_end_of_the_block_destroys_even_when_it_fails(client: Client) -> None:
+    kept: list[Sandbox] = []
+    with pytest.raises(ZeroDivisionError), client.create() as sandbox:
+        kept.append(sandbox)
+        raise ZeroDivisionError
+    with pytest.raises(SandboxNotFound):
+        client.get(kept[0].id)
+
+
+def test_labels_and_deadlines_are_changed_and_what_is_absent_stays(client: Client) -> None:
+    with client.create(labels={"a": "1", "b": "2"}, idle_timeout_ms=3_600_000) as sandbox:
+        changed = sandbox.update(labels={"a": None, "c": "3"}, lifecycle={"ttl_ms": 86_400_000})
+        assert changed.labels == {"b": "2", "c": "3"} and changed.expires_at is not None
+        assert changed.idle_timeout_ms == 3_600_000
+        assert sandbox.update(lifecycle={"ttl_ms": None}).expires_at is None
+        with pytest.raises(Invalid):
+            sandbox.update(labels={"x": "1"}, lifecycle={"ttl_ms": 0})
+        assert sandbox.refresh().labels == {"b": "2", "c": "3"}

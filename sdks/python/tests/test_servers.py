@@ -1,0 +1,193 @@
+"""Where the server is: local ones, keys, addresses."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eyot import AsyncClient, Client, Invalid, PermissionDenied, SandboxNotFound, Unavailable
+from eyot._local_server import find_binary
+from eyot._server_address import ServerAddress
+
+
+@pytest.fixture(scope="module")
+def server_with_keys(state: str) -> Iterator[tuple[str, str, str]]:
+    """A server on TCP, and the keys of two pools."""
+    binary = find_binary()
+    assert binary is not None
+
+    def key(pool: str) -> str:
+        command = [binary, "--quiet", "keys", "create", f"test-{pool}", "--pool", pool]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1]
+
+    keys = key("one"), key("two")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    child = subprocess.Popen([binary, "serve", "--listen", f"127.0.0.1:{port}"], stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 15
+        while True:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            assert child.poll() is None and time.monotonic() < deadline, "the server does not start"
+            time.sleep(0.02)
+        yield f"http://127.0.0.1:{port}", *keys
+    finally:
+        child.terminate()
+        child.wait()
+
+
+def test_a_key_opens_its_own_pool_and_no_other(server_with_keys: tuple[str, str, str]) -> None:
+    url, one, two = server_with_keys
+    with Client(url, key=one) as mine, Client(url, key=two) as others, mine.create() as sandbox:
+        assert sandbox.info is not None and sandbox.info.pool == "one"
+        assert sandbox.exec("echo hi").stdout == "hi\n"
+        with sandbox.exec_stream("echo hi") as stream:
+            assert stream.wait().stdout == "hi\n"
+        with pytest.raises(SandboxNotFound):
+            others.sandbox(sandbox.id).exec("true")
+        assert list(others.list()) == []
+
+
+def test_without_a_key_nobody_is_let_in(server_with_keys: tuple[str, str, str]) -> None:
+    url = server_with_keys[0]
+    for key in (None, "wrong"):
+        with Client(url, key=key) as client:
+            with pytest.raises(PermissionDenied) as caught:
+                client.create()
+            assert caught.value.status == 401
+            with pytest.raises(PermissionDenied):
+                client.sandbox("x").exec_stream("true")
+
+
+def test_address_and_key_come_from_the_environment(
+    server_with_keys: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, one, _ = server_with_keys
+    monkeypatch.setenv("EYOT_SERVER", url)
+    monkeypatch.setenv("EYOT_API_KEY", one)
+    with Client() as client, client.create() as sandbox:
+        assert sandbox.info is not None and sandbox.info.pool == "one"
+
+
+def test_without_an_address_a_server_is_started_that_ends_with_the_client(state: str) -> None:
+    with Client() as client:
+        assert client._local is not None
+        child, folder = client._local._child, client._local._folder
+        with client.create() as sandbox:
+            assert sandbox.exec("echo local").stdout == "local\n"
+        assert folder.stat().st_mode & 0o077 == 0
+    assert child.poll() is not None and not folder.exists()
+
+
+async def test_an_async_client_starts_a_server_too(state: str) -> None:
+    async with AsyncClient() as client:
+        async with await client.create() as sandbox:
+            assert (await sandbox.exec("echo local")).stdout == "local\n"
+        assert client._local is not None
+        child = client._local._child
+    assert child.poll() is not None
+
+
+def test_a_local_server_ends_with_a_program_that_forgets_to_close(state: str) -> None:
+    program = "from eyot import Client; client = Client(); client.version(); print(client._local._child.pid)"
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert not os.path.exists(f"/proc/{int(done.stdout)}")
+
+
+def test_a_local_server_ends_with_a_program_that_is_killed(state: str) -> None:
+    program = "from eyot import Client; client = Client(); print(client._local._child.pid, flush=True); input()"
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        server = os.pidfd_open(int(child.stdout.readline()))
+        child.kill()
+        ended, _, _ = select.select([server], [], [], 30)
+        os.close(server)
+    assert ended
+
+
+def test_without_an_address_and_a_program_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("EYOT_BIN", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(Unavailable) as caught:
+        Client()
+    assert caught.value.hint is not None and "EYOT_BIN" in caught.value.hint
+
+
+def test_a_local_server_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+    monkeypatch.setenv("EYOT_PROVIDER", "no-such-provider")
+    with pytest.raises(Unavailable, match="no-such-provider"):
+        Client()
+
+
+def test_a_server_that_dies_under_a_command_is_unavailable(state: str) -> None:
+    with Client() as client, Client() as other:
+        assert client._local is not None
+        child, sandbox = client._local._child, client.create()
+        with sandbox.exec_stream("echo ready; sleep 600") as stream:
+            output = iter(stream)
+            assert next(output).data == b"ready\n"
+            killer = threading.Timer(0.3, child.kill)
+            killer.start()
+            with pytest.raises(Unavailable):
+                sandbox.exec("sleep 600")
+            with pytest.raises(Unavailable):
+                stream.wait()
+            killer.join()
+        # Another server finds the sandbox as it was.
+        assert other.sandbox(sandbox.id).exec("echo alive").stdout == "alive\n"
+        other.sandbox(sandbox.id).destroy()
+
+
+def test_an_interrupt_ends_the_call_and_the_command(server: str, client: Client) -> None:
+    with client.create() as sandbox:
+        # Below a shell's background job the signal is ignored, and Python leaves that as it is.
+        heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+        call = f"Client({server!r}).sandbox({sandbox.id!r}).exec('touch begun; sleep 5432')"
+        program = f"{heard}; from eyot import Client; {call}"
+        with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL) as child:
+            sandbox.exec("until [ -e begun ]; do sleep 0.02; done", timeout_ms=20_000)
+            child.send_signal(signal.SIGINT)
+            try:
+                assert child.wait(20) != 0
+            finally:
+                child.kill()
+        gone = "for i in $(seq 100); do pgrep -f 'sleep 543[2]' || exit 0; sleep 0.1; done; exit 1"
+        assert sandbox.exec(gone).exit_code == 0
+
+
+def test_a_server_that_is_not_there_is_unavailable() -> None:
+    with Client("unix:/nowhere.sock") as client:
+        with pytest.raises(Unavailable):
+            client.create()
+        with pytest.raises(Unavailable):
+            client.sandbox("x").exec_stream("true")
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    for text in ("localhost:7070", "unix:relative", "ftp://x"):
+        with pytest.raises(Invalid):
+            ServerAddress.parse(text)
+
+
+def test_a_server_that_the_configuration_names_keeps_nobody_from_starting_one(
+    state: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "eyot").mkdir()
+    (tmp_path / "eyot" / "config.toml").write_text('server = "http://127.0.0.1:9"\n')
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with Client() as client, client.create() as sandbox:
+        assert sandbox.exec("echo local").stdout == "local\n"
