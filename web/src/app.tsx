@@ -1,0 +1,97 @@
+/** The page as a whole: who is signed in, and which view the address names. */
+
+import { useEffect, useState } from "preact/hooks";
+import { ask, json, keepProof, signedOut } from "./api.js";
+import { Events } from "./events.js";
+import { feed } from "./live.js";
+import { SandboxList } from "./list.js";
+import { Login } from "./login.js";
+import { Failure, Loading } from "./parts.js";
+import { SandboxView, type View, VIEWS } from "./sandbox.js";
+import type { Session } from "./types.js";
+
+/** Where somebody is: `#/`, `#/events`, `#/sandboxes/ID/VIEW`. */
+type Place = { at: "list" } | { at: "events" } | { at: "sandbox"; id: string; view: View };
+
+function placeOf(hash: string): Place {
+  const [first, id, view] = hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  if (first === "events") return { at: "events" };
+  if (first === "sandboxes" && id) {
+    return { at: "sandbox", id, view: VIEWS.find((known) => known === view) ?? "files" };
+  }
+  return { at: "list" };
+}
+
+function usePlace(): Place {
+  const [hash, set] = useState(location.hash);
+  useEffect(() => {
+    const changed = () => set(location.hash);
+    addEventListener("hashchange", changed);
+    return () => removeEventListener("hashchange", changed);
+  }, []);
+  return placeOf(hash);
+}
+
+export function App() {
+  const [session, set] = useState<Session>();
+  const [failure, fail] = useState<unknown>();
+  const look = () => {
+    fail(undefined);
+    json<Session>("/v1/session").then(set, fail);
+  };
+  useEffect(() => {
+    look();
+    // What the server says is asked again: it may need no key any more.
+    const out = () => set((now) => (now?.signed_in ? { ...now, signed_in: false } : now));
+    signedOut.addEventListener("out", out);
+    return () => signedOut.removeEventListener("out", out);
+  }, []);
+  const isIn = session?.signed_in === true;
+  useEffect(() => {
+    if (!isIn) return;
+    feed.start();
+    return () => feed.end();
+  }, [isIn]);
+
+  if (failure) return <main class="alone"><h1>Eyot</h1><Failure error={failure} again={look} /></main>;
+  if (!session) return <main class="alone"><h1>Eyot</h1><Loading what="the page" /></main>;
+  if (!isIn) return <Login done={set} />;
+  const out = async () => {
+    await ask("/v1/session", { method: "DELETE" }).catch(() => {});
+    keepProof(null);
+    set({ ...session, signed_in: false });
+  };
+  return <Inside session={session} out={out} />;
+}
+
+function Inside({ session, out }: { session: Session; out: () => void }) {
+  const place = usePlace();
+  return (
+    <>
+      <a class="skip" href="#content" onClick={(event) => { event.preventDefault(); document.getElementById("content")?.focus(); }}>To the content</a>
+      <header class="top">
+        <a class="brand" href="#/"><img src="/assets/icon.svg" alt="" width="24" height="24" /> Eyot</a>
+        <nav aria-label="Page">
+          <a href="#/" aria-current={place.at === "list" || place.at === "sandbox" ? "page" : undefined}>Sandboxes</a>
+          <a href="#/events" aria-current={place.at === "events" ? "page" : undefined}>Events</a>
+        </nav>
+        <div class="who">
+          {session.needs_key ? (
+            <>
+              <span class="quiet" title="The key that you signed in with">{session.name}</span>
+              <button type="button" onClick={out}>Sign out</button>
+            </>
+          ) : (
+            <span class="quiet" title="The server was started with --no-keys">no key needed</span>
+          )}
+        </div>
+      </header>
+      <main id="content" tabIndex={-1}>
+        {place.at === "list" ? <SandboxList pools={session.pools} /> : null}
+        {place.at === "events" ? <Events pools={session.pools} /> : null}
+        {place.at === "sandbox" ? <SandboxView key={place.id} id={place.id} view={place.view} /> : null}
+      </main>
+      <footer class="foot quiet"><a href="/docs/">The API</a> <a href="/assets/licenses.md">Licences</a></footer>
+    </>
+  );
+}

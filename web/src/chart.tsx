@@ -1,0 +1,53 @@
+/** Small charts, drawn by hand: a line over time. */
+
+/** A line without words, for a row of the list. */
+export function Spark({ values }: { values: number[] }) {
+  if (values.length < 2) return <svg class="spark" viewBox="0 0 60 16" aria-hidden="true" />;
+  const most = Math.max(0.05, ...values);
+  const points = values.map((value, at) => `${((at / (values.length - 1)) * 60).toFixed(1)},${(15 - (value / most) * 14).toFixed(1)}`);
+  return <svg class="spark" viewBox="0 0 60 16" aria-hidden="true"><polyline points={points.join(" ")} /></svg>;
+}
+
+export interface Point {
+  at: number;
+  value: number;
+}
+
+/** A chart with its last value, its highest, and a line where the limit is. */
+export function Chart({ title, points, say, limit, note }: {
+  title: string;
+  points: Point[];
+  say: (value: number) => string;
+  limit?: number;
+  note?: string;
+}) {
+  const last = points.at(-1);
+  const most = Math.max(...points.map((point) => point.value), 0);
+  // A limit far above what is used would flatten the line.
+  const isNear = limit !== undefined && most > limit / 4;
+  const top = (isNear ? Math.max(limit, most) : most * 1.15) || 1;
+  const from = points[0]?.at ?? 0;
+  const span = Math.max(1, (last?.at ?? 0) - from);
+  const place = (point: Point) => `${(((point.at - from) / span) * 300).toFixed(1)},${(98 - (point.value / top) * 94).toFixed(1)}`;
+  const line = points.map(place).join(" ");
+  const words = last ? `now ${say(last.value)}, at most ${say(most)} in the last ${Math.round(span / 1000)} s` : "no figures";
+  return (
+    <figure class="chart">
+      <figcaption>
+        <span>{title}</span>
+        <strong>{last ? say(last.value) : "–"}</strong>
+      </figcaption>
+      {points.length > 1 ? (
+        <svg viewBox="0 0 300 100" preserveAspectRatio="none" role="img" aria-label={`${title}: ${words}`}>
+          <polygon points={`0,100 ${line} 300,100`} />
+          <polyline points={line} />
+          {isNear && limit !== undefined ? <line class="limit" x1="0" x2="300" y1={98 - (limit / top) * 94} y2={98 - (limit / top) * 94} /> : null}
+        </svg>
+      ) : <div class="chart-empty quiet">{note && !last ? note : "Gathering…"}</div>}
+      <p class="hint">
+        {last ? `peak ${say(most)}, last ${Math.max(1, Math.round(span / 1000))} s` : ""}
+        {limit !== undefined ? ` · limit ${say(limit)}` : ""}
+      </p>
+    </figure>
+  );
+}

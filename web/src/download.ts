@@ -1,0 +1,18 @@
+/** Ways out of a sandbox. */
+
+import { ask, ofSandbox, query } from "./api.js";
+import type { Sandbox } from "./types.js";
+
+/** How long the browser has to take what it was handed, in milliseconds. */
+const TAKEN_MS = 60_000;
+
+/** Hands a file, or a directory as a tar archive, to the browser's downloads. */
+export async function download(sandbox: Sandbox, path: string, isDirectory: boolean): Promise<void> {
+  const response = await ask(ofSandbox(sandbox.id, `/${isDirectory ? "tree" : "files"}${query({ path })}`));
+  const url = URL.createObjectURL(await response.blob());
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = (path.split("/").pop() || "root") + (isDirectory ? ".tar" : "");
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), TAKEN_MS);
+}

@@ -1,0 +1,124 @@
+/** One file: read, changed, saved. What is no text, or too long for a page, is only offered as a download. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ask, json, ofSandbox, query, sentence } from "./api.js";
+import { bytes } from "./format.js";
+import { Confirm, Empty, Failure, Loading } from "./parts.js";
+import { download } from "./download.js";
+import type { FileStat, Sandbox } from "./types.js";
+
+/** The most bytes that are opened as text. */
+const MAX_TEXT_BYTES = 1024 * 1024;
+
+type Content =
+  | { what: "text"; text: string; crlf: boolean; stat: FileStat }
+  | { what: "binary" | "long" | "mixed"; stat: FileStat }
+  | { what: "odd"; stat: FileStat };
+
+/** Reads a file as text, if it is one. */
+async function read(sandbox: Sandbox, path: string): Promise<Content> {
+  const stat = await json<FileStat>(ofSandbox(sandbox.id, `/stat${query({ path })}`));
+  if (!stat.is_file) return { what: "odd", stat };
+  if ((stat.size ?? 0) > MAX_TEXT_BYTES) return { what: "long", stat };
+  const raw = new Uint8Array(await (await ask(ofSandbox(sandbox.id, `/files${query({ path, limit: MAX_TEXT_BYTES + 1 })}`))).arrayBuffer());
+  if (raw.length > MAX_TEXT_BYTES) return { what: "long", stat };
+  if (raw.includes(0)) return { what: "binary", stat };
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(raw);
+    const crlf = text.includes("\r");
+    // A text field has one kind of line end; a file with two would be saved as another one.
+    if (crlf && text.replaceAll("\r\n", "").match(/[\r\n]/)) return { what: "mixed", stat };
+    return { what: "text", text: text.replaceAll("\r\n", "\n"), crlf, stat };
+  } catch {
+    return { what: "binary", stat };
+  }
+}
+
+export function FileView({ sandbox, path, saved }: { sandbox: Sandbox; path: string; saved: () => void }) {
+  const [content, set] = useState<Content>();
+  const [failure, fail] = useState<unknown>();
+  const [text, setText] = useState("");
+  const [said, say] = useState("");
+  const [isStale, stale] = useState(false);
+  const field = useRef<HTMLTextAreaElement>(null);
+
+  const load = async () => {
+    fail(undefined);
+    try {
+      const now = await read(sandbox, path);
+      set(now);
+      if (now.what === "text") setText(now.text);
+    } catch (error) {
+      fail(error);
+    }
+  };
+  useEffect(() => {
+    void load();
+  }, [path]);
+  const isChanged = content?.what === "text" && text !== content.text;
+  useEffect(() => {
+    if (!isChanged) return;
+    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
+    addEventListener("beforeunload", warn);
+    return () => removeEventListener("beforeunload", warn);
+  }, [isChanged]);
+
+  const write = async () => {
+    if (content?.what !== "text") return;
+    const body = content.crlf ? text.replaceAll("\n", "\r\n") : text;
+    await ask(ofSandbox(sandbox.id, `/files${query({ path })}`), { method: "PUT", body });
+    const stat = await json<FileStat>(ofSandbox(sandbox.id, `/stat${query({ path })}`));
+    set({ ...content, text, stat });
+    say(`Saved, ${bytes(stat.size)}`);
+    saved();
+  };
+  const save = async () => {
+    if (content?.what !== "text") return;
+    say("Saving…");
+    try {
+      const now = await json<FileStat>(ofSandbox(sandbox.id, `/stat${query({ path })}`));
+      if (now.modified_ms !== content.stat.modified_ms || now.size !== content.stat.size) {
+        say("");
+        stale(true);
+        return;
+      }
+      await write();
+    } catch (error) {
+      say(`Not saved: ${sentence(error)}`);
+    }
+  };
+  const keys = (event: KeyboardEvent) => {
+    if (event.key === "s" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      void save();
+    }
+  };
+
+  if (failure) return <Failure error={failure} again={() => void load()} />;
+  if (!content) return <Loading what={path} />;
+  return (
+    <div class="file">
+      <div class="file-head">
+        <code class="path">{path}</code>
+        <span class="quiet" role="status">{said || (isChanged ? "changed" : bytes(content.stat.size))}</span>
+        <div class="actions inline">
+          <button type="button" onClick={() => void download(sandbox, path, false).catch((error: unknown) => say(sentence(error)))}>Download</button>
+          {content.what === "text" ? <button type="button" class="primary" disabled={!isChanged} onClick={() => void save()}>Save</button> : null}
+        </div>
+      </div>
+      {content.what === "text" ? (
+        <textarea ref={field} class="editor" aria-label={`Content of ${path}. Control and S save it.`} value={text} spellcheck={false} autocapitalize="off" autocomplete="off"
+          wrap="off" onInput={(event) => { setText(event.currentTarget.value); say(""); }} onKeyDown={keys} />
+      ) : null}
+      {content.what === "binary" ? <Empty title="This is no text."><p>It has {bytes(content.stat.size)} that are not UTF-8. Download it to look into it.</p></Empty> : null}
+      {content.what === "long" ? <Empty title="This is too long for a page."><p>It has {bytes(content.stat.size)}; up to {bytes(MAX_TEXT_BYTES)} are opened here. Download it, or use the terminal.</p></Empty> : null}
+      {content.what === "mixed" ? <Empty title="This has two kinds of line ends."><p>The page would save it with one. Download it, or use the terminal.</p></Empty> : null}
+      {content.what === "odd" ? <Empty title="This is no plain file."><p>A directory behind a link, a socket, a pipe or a device: use the terminal.</p></Empty> : null}
+      {isStale ? (
+        <Confirm title="Overwrite the newer file?" verb="Overwrite" close={() => stale(false)} act={write}>
+          <p>Somebody has changed <code>{path}</code> since it was opened here. What they wrote would be lost.</p>
+        </Confirm>
+      ) : null}
+    </div>
+  );
+}

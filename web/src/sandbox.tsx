@@ -1,0 +1,92 @@
+/** One sandbox: what is known of it, and its views. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Refused, json, ofSandbox } from "./api.js";
+import { Events } from "./events.js";
+import { Files } from "./files.js";
+import { duration } from "./format.js";
+import { feed, sample, useLoaded, useWhileVisible } from "./live.js";
+import { Destroy, SleepWake, State } from "./list.js";
+import { Empty, Failure, Loading } from "./parts.js";
+import { Ports } from "./ports.js";
+import { Processes } from "./processes.js";
+import { Terminals } from "./terminals.js";
+import type { Event, Sandbox } from "./types.js";
+import { UsageView } from "./usage.js";
+
+export const VIEWS = ["files", "terminal", "processes", "ports", "events", "usage"] as const;
+export type View = (typeof VIEWS)[number];
+
+const TITLES: Record<View, string> = { files: "Files", terminal: "Terminal", processes: "Processes", ports: "Ports", events: "Events", usage: "Usage" };
+
+export function SandboxView({ id, view }: { id: string; view: View }) {
+  const { value: sandbox, failure, again } = useLoaded((signal) => json<Sandbox>(ofSandbox(id), { signal }), [id]);
+  const [isLeaving, leave] = useState(false);
+  const [round, next] = useState(0);
+
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const end = feed.listen((event: Event | undefined) => {
+      if (event?.sandbox_id !== id || !["woke", "slept", "destroyed", "reconciled"].includes(event.kind)) return;
+      clearTimeout(timer);
+      timer = setTimeout(again, 120);
+    });
+    return () => {
+      end();
+      clearTimeout(timer);
+    };
+  }, [id]);
+  useWhileVisible(2000, async (signal) => {
+    if (sandbox?.status !== "running") return;
+    await sample(sandbox, signal).catch(again);
+    next((count) => count + 1);
+  }, [sandbox?.life, sandbox?.status]);
+
+  const tabs = useRef<HTMLElement>(null);
+  const isThere = sandbox !== undefined;
+  useEffect(() => {
+    tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [view, isThere]);
+
+  if (failure instanceof Refused && failure.problem.no_sandbox) {
+    return <Empty title="This sandbox is not there."><p>It was destroyed, or its time was over.</p><a class="button" href="#/">All sandboxes</a></Empty>;
+  }
+  if (!sandbox) return failure ? <Failure error={failure} again={again} /> : <Loading what="the sandbox" />;
+  return (
+    <section class="sandbox" aria-labelledby="sandbox-title">
+      <div class="title-row">
+        <h1 id="sandbox-title"><a href="#/" class="back" aria-label="All sandboxes">‹</a> {sandbox.name} <State status={sandbox.status} /></h1>
+        <div class="actions inline">
+          {sandbox.status === "running" ? <SleepWake sandbox={sandbox} verb="sleep" label="Sleep" kind="" done={again} /> : null}
+          {sandbox.status === "sleeping" ? <SleepWake sandbox={sandbox} verb="wake" label="Wake" kind="" done={again} /> : null}
+          <button type="button" class="danger" onClick={() => leave(true)}>Destroy</button>
+        </div>
+      </div>
+      <p class="facts quiet">
+        <span>pool {sandbox.pool}</span><span>{sandbox.provider}</span><span>image {sandbox.spec.image ?? "default"}</span>
+        <span>network {sandbox.isolation.network}</span><span>age {duration(Date.now() - sandbox.created_ms)}</span>
+        <code class="id">{sandbox.id}</code>
+      </p>
+      <Failure error={failure} again={again} />
+      <nav class="tabs" ref={tabs} aria-label="Views of the sandbox">
+        {VIEWS.map((name) => <a key={name} href={`#/sandboxes/${id}/${name}`} aria-current={name === view ? "page" : undefined}>{TITLES[name]}</a>)}
+      </nav>
+      {sandbox.status === "sleeping" && ["files", "terminal", "processes", "ports"].includes(view) ? (
+        <Empty title="The sandbox sleeps.">
+          <p>Its files are kept, and nothing runs in it. To look into it, wake it.</p>
+          <SleepWake sandbox={sandbox} verb="wake" label="Wake" kind="primary" done={again} />
+        </Empty>
+      ) : (
+        <div class="view" key={sandbox.life}>
+          {view === "files" ? <Files sandbox={sandbox} /> : null}
+          {view === "terminal" ? <Terminals sandbox={sandbox} /> : null}
+          {view === "processes" ? <Processes sandbox={sandbox} /> : null}
+          {view === "ports" ? <Ports sandbox={sandbox} /> : null}
+          {view === "events" ? <Events pools={[]} sandbox={sandbox} /> : null}
+          {view === "usage" ? <UsageView sandbox={sandbox} round={round} /> : null}
+        </div>
+      )}
+      {isLeaving ? <Destroy sandbox={sandbox} close={() => leave(false)} done={() => { location.hash = "#/"; }} /> : null}
+    </section>
+  );
+}

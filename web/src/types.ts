@@ -1,0 +1,115 @@
+/** What the API answers, as far as the page reads it; crates/server/openapi.json says all of it. */
+
+export interface Problem {
+  status: number;
+  kind: string;
+  detail: string;
+  reason: string;
+  hint?: string | null;
+  field?: string | null;
+  sleeping?: boolean;
+  no_sandbox?: boolean;
+}
+
+export interface Session {
+  needs_key: boolean;
+  signed_in: boolean;
+  name: string | null;
+  pools: string[];
+  proof?: string;
+}
+
+export type Status = "creating" | "running" | "sleeping" | "dead";
+
+export interface Limits {
+  memory_mib?: number | null;
+  cpus?: number | null;
+  pids?: number | null;
+  disk_mib?: number | null;
+}
+
+export interface Sandbox {
+  id: string;
+  name: string;
+  pool: string;
+  provider: string;
+  status: Status;
+  life: string;
+  workdir: string;
+  created_ms: number;
+  expires_at: string | null;
+  idle_timeout_ms: number | null;
+  labels: Record<string, string>;
+  spec: { image?: string | null; network?: string; limits?: Limits };
+  isolation: { network: string; limits: Record<string, string> };
+}
+
+export interface Usage {
+  memory_bytes?: number | null;
+  memory_peak_bytes?: number | null;
+  cpu_ms?: number | null;
+  processes?: number | null;
+  disk_bytes?: number | null;
+  idle_ms?: number | null;
+  uptime_ms?: number | null;
+}
+
+export interface DirEntry {
+  name: string;
+  name_bytes?: number[] | null;
+  file_type?: "file" | "directory" | "symlink" | "other" | null;
+  size?: number | null;
+}
+
+export interface FileStat {
+  is_file: boolean;
+  is_directory: boolean;
+  size?: number | null;
+  modified_ms?: number | null;
+}
+
+export interface Process {
+  id: string;
+  pid: number;
+  command: string;
+  started_ms: number;
+  ended_ms?: number | null;
+  status: "running" | { ended: { exited: number } | { signaled: number } | "out_of_memory" };
+}
+
+export interface LiveProcess {
+  pid: number;
+  parent_pid: number;
+  user: string;
+  command: string;
+  state: string;
+  cpu_ms: number;
+  memory_bytes: number;
+}
+
+export interface Terminal {
+  id: string;
+  command: string | null;
+  started_ms: number;
+  attached: boolean;
+}
+
+export interface Preview {
+  url: string;
+  path_url: string;
+  port: number;
+  public: boolean;
+  expires_at: string;
+}
+
+/** An event of the log; what else it has depends on its kind. */
+export interface Event {
+  seq: number;
+  time_ms: number;
+  kind: string;
+  pool?: string;
+  sandbox?: string;
+  sandbox_id?: string;
+  reason: string;
+  [more: string]: unknown;
+}

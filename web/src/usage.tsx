@@ -1,0 +1,41 @@
+/** What a sandbox uses, over the time that somebody has looked. */
+
+import { Chart, type Point } from "./chart.js";
+import { bytes, duration, percent } from "./format.js";
+import { type Sample, samplesOf } from "./live.js";
+import { Empty } from "./parts.js";
+import type { Sandbox } from "./types.js";
+
+function points(samples: Sample[], value: (sample: Sample) => number | null | undefined): Point[] {
+  return samples.flatMap((sample) => {
+    const figure = value(sample);
+    return figure === null || figure === undefined ? [] : [{ at: sample.at, value: figure }];
+  });
+}
+
+export function UsageView({ sandbox }: { sandbox: Sandbox; round: number }) {
+  const samples = samplesOf(sandbox.id);
+  const last = samples.at(-1)?.usage;
+  const limits = sandbox.spec.limits ?? {};
+  const none = "This provider does not tell.";
+  if (sandbox.status !== "running" && samples.length === 0) {
+    return <Empty title={`The sandbox is ${sandbox.status} and uses nothing but its files' disk.`} />;
+  }
+  const mib = (count: number | null | undefined) => (count ? count * 1024 * 1024 : undefined);
+  return (
+    <>
+      <p class="facts quiet">
+        {last?.uptime_ms != null ? <span>awake for {duration(last.uptime_ms)}</span> : null}
+        {last?.idle_ms != null ? <span>unused for {duration(last.idle_ms)}</span> : null}
+        {last?.memory_peak_bytes != null ? <span>memory at most {bytes(last.memory_peak_bytes)}</span> : null}
+        <span>gathered while this page shows the sandbox, every 2 s</span>
+      </p>
+      <div class="charts">
+        <Chart title="Memory" points={points(samples, (one) => one.usage.memory_bytes)} say={bytes} limit={mib(limits.memory_mib)} note={none} />
+        <Chart title="CPU" points={points(samples, (one) => one.cpu)} say={percent} limit={limits.cpus ?? undefined} note="Two looks are needed." />
+        <Chart title="Processes" points={points(samples, (one) => one.usage.processes)} say={(count) => String(Math.round(count))} limit={limits.pids ?? undefined} note={none} />
+        <Chart title="Disk" points={points(samples, (one) => one.usage.disk_bytes)} say={bytes} limit={mib(limits.disk_mib)} note={none} />
+      </div>
+    </>
+  );
+}
