@@ -6,7 +6,7 @@ use crate::process::{cargo, run as run_program};
 const FEATURES: [&str; 3] = [
     "--workspace",
     "--features",
-    "eyot/conformance,eyot-guest/client,eyot-guest/program,eyot-providers/docker",
+    "eyot/conformance,eyot-guest/client,eyot-guest/program,eyot-providers/docker,eyot-providers/remote",
 ];
 
 /// The task.

@@ -10,7 +10,9 @@ mod packages;
 mod process;
 mod programs;
 mod rules;
+mod sdks;
 mod test;
+mod web;
 
 use std::process::ExitCode;
 
@@ -26,6 +28,13 @@ cargo xtask <task>
                 the decoders, unpackers and parsers under libFuzzer, 600 s each unless said otherwise, and what reached
                 something new is added to the corpus. docs/testing.md says more.
   engine        a Docker Engine for the tests of the Docker provider, if none answers, and the images that they use
+  web [--check]
+                builds the page from web/ into crates/server/web-dist, or says whether what is there is what is built.
+                Installs by npm into web/.
+  sdks [python] [typescript] [document] [web]
+                the clients' tests with LangChain, Inspect and Flue as they are published, and the API's document under
+                schemathesis, on a server of this build, and the page in chromium; part of the tests. Installs by pip and npm into the target folder
+                and sdks/typescript; as root, what they need of apt.
   help          this text";
 
 fn main() -> ExitCode {
@@ -37,6 +46,8 @@ fn main() -> ExitCode {
         "machine" => machine::run(&arguments),
         "fuzz" => fuzz::run(&arguments),
         "engine" => engine::run(),
+        "sdks" => sdks::run(&arguments),
+        "web" => web::run(&arguments),
         "help" | "--help" | "-h" | "" => {
             println!("{HELP}");
             Ok(())

@@ -34,6 +34,36 @@ const NEEDED_FOR_ENGINE: [(&str, &str); 5] = [
     ("npm", "npm"),
 ];
 
+/// What the clients' tests take, by where it is: inside their sandboxes `python` is that of `/usr/bin`.
+const NEEDED_FOR_SDKS: [(&str, &str); 4] = [
+    ("/usr/bin/python3", "python3"),
+    ("/usr/bin/python", "python-is-python3"),
+    ("npm", "npm"),
+    ("/usr/bin/chromium", "chromium"),
+];
+
+/// Installs what the clients' tests need and is missing. What can't be had is an error: they are never left out.
+pub fn install_for_sdks() -> Result<(), String> {
+    let needed = || {
+        let missing =
+            NEEDED_FOR_SDKS.iter().filter(|(program, _)| !has(program)).map(|(_, package)| *package);
+        missing.chain((!makes_environments()).then_some("python3-venv")).collect::<Vec<_>>()
+    };
+    install_packages(&needed())?;
+    match needed().as_slice() {
+        [] => Ok(()),
+        missing => Err(format!("the clients' tests need {}: apt-get install them", missing.join(", "))),
+    }
+}
+
+/// Whether the Python that is found first can make virtual environments, which Debian has in a package of its own.
+fn makes_environments() -> bool {
+    Command::new("python3")
+        .args(["-c", "import ensurepip, venv"])
+        .output()
+        .is_ok_and(|said| said.status.success())
+}
+
 /// Installs what a Docker Engine needs and is missing.
 pub fn install_for_engine() -> Result<(), String> {
     install_missing(&NEEDED_FOR_ENGINE)
@@ -53,15 +83,23 @@ pub fn install_for_machine() -> Result<(), String> {
 fn install_missing(needed: &[(&str, &str)]) -> Result<(), String> {
     let missing: Vec<&str> =
         needed.iter().filter(|(program, _)| !has(program)).map(|(_, package)| *package).collect();
+    if !install_packages(&missing)? {
+        eprintln!("xtask: not installed: {}; the tests that need them show as ignored", missing.join(" "));
+    }
+    Ok(())
+}
+
+/// Installs these Debian packages; whether that could be tried.
+fn install_packages(missing: &[&str]) -> Result<bool, String> {
     if missing.is_empty() {
-        return Ok(());
+        return Ok(true);
     }
     if !is_root() || !has("apt-get") {
-        eprintln!("xtask: not installed: {}; the tests that need them show as ignored", missing.join(" "));
-        return Ok(());
+        return Ok(false);
     }
     run(Command::new("apt-get").args(["-q", "update"]))?;
     run(Command::new("apt-get")
         .args(["-q", "-y", "-o", "DPkg::Lock::Timeout=300", "install", "--no-install-recommends"])
-        .args(missing))
+        .args(missing))?;
+    Ok(true)
 }

@@ -13,6 +13,12 @@ pub fn run(command: &mut Command) -> Result<(), String> {
     }
 }
 
+/// Does all of it, and gives everything that failed in one error.
+pub fn all_of(results: impl IntoIterator<Item = Result<(), String>>) -> Result<(), String> {
+    let failed: Vec<String> = results.into_iter().filter_map(Result::err).collect();
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\nxtask: ")) }
+}
+
 /// A command's standard output.
 pub fn output(command: &mut Command) -> Result<String, String> {
     let shown = format!("{command:?}");

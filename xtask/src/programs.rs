@@ -11,7 +11,7 @@ pub const ARGUMENTS: [&str; 4] = [
     "test",
     "--workspace",
     "--features",
-    "eyot/conformance,eyot-guest/client,eyot-guest/program,eyot-providers/docker",
+    "eyot/conformance,eyot-guest/client,eyot-guest/program,eyot-providers/docker,eyot-providers/remote",
 ];
 
 /// A program.
@@ -25,12 +25,28 @@ pub struct Built {
     pub is_test: bool,
 }
 
+/// The program `eyot`, as the tests of all packages have it.
+///
+/// # Errors
+/// When it can't be built.
+pub fn eyot() -> Result<PathBuf, String> {
+    // A test of the command line needs it; building that alone would give it other features.
+    let built = of(&["--test", "cli"])?;
+    let eyot = built.into_iter().find(|built| built.name == "eyot" && !built.is_test);
+    eyot.map(|built| built.path).ok_or_else(|| "cargo names no program `eyot`".to_owned())
+}
+
 /// Builds what is not built, and says what there is.
 ///
 /// # Errors
 /// When it can't be built.
 pub fn built() -> Result<Vec<Built>, String> {
-    let messages = output(cargo().args(ARGUMENTS).args(["--no-run", "--message-format=json"]))?;
+    of(&[])
+}
+
+fn of(targets: &[&str]) -> Result<Vec<Built>, String> {
+    let arguments = ["--no-run", "--message-format=json"];
+    let messages = output(cargo().args(ARGUMENTS).args(targets).args(arguments))?;
     let parsed = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     Ok(parsed.filter_map(|message| program(&message)).collect())
 }

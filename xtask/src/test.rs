@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::engine::Engine;
-use crate::process::{cargo, has, is_root, run as run_program};
+use crate::process::{all_of, cargo, has, is_root, run as run_program};
 use crate::programs::{self, ARGUMENTS};
-use crate::{images, machine, packages};
+use crate::{images, machine, packages, sdks};
 
 /// The user that the tests are run as a second time.
 const USER: &str = "eyot-test";
 
 /// The test programs that make sandboxes.
-const OF_SANDBOXES: [&str; 9] =
-    ["conformance", "threats", "real_programs", "lifecycle", "pool", "cli", "host", "images", "tasks"];
+const OF_SANDBOXES: [&str; 10] =
+    ["conformance", "threats", "real_programs", "lifecycle", "pool", "cli", "host", "images", "tasks", "api"];
 
 /// Runs the tests.
 fn run_all() -> Result<(), String> {
@@ -38,8 +38,11 @@ fn run_all() -> Result<(), String> {
 pub fn run() -> Result<(), String> {
     packages::install()?;
     let engine = Engine::ready();
-    run_all()?;
+    let tested = run_all();
+    // Once, as whoever this is: nothing in them depends on it.
+    let clients = sdks::run(&[]);
     drop(engine);
+    all_of([tested, clients])?;
     match std::env::var("EYOT_SLOW").is_ok_and(|value| value == "1") && is_root() {
         true => machine::run(&machine::OF_SLOW_TIER.map(str::to_owned)),
         false => Ok(()),

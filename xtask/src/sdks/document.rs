@@ -1,0 +1,30 @@
+//! schemathesis asks a server everything that the API's document has, rightly and wrongly: no answer is a 500 or has a
+//! status that the document lacks.
+
+mod server;
+
+use super::{Ground, step, virtual_environment};
+use crate::process::root;
+use server::Server;
+
+/// What schemathesis is told. Afterwards the sandbox and the pool of the first are gone.
+const CONFIGURATIONS: [&str; 2] = ["there.toml", "anything.toml"];
+
+/// Installs schemathesis and runs it.
+pub(super) fn run(ground: &Ground) -> Result<(), String> {
+    let configurations = root().join("crates/server/tests/document");
+    let folder = ground.folder.join("document");
+    virtual_environment(&folder, &configurations.join("requirements.txt"))?;
+    let mut server = Server::start(ground)?;
+    for name in CONFIGURATIONS {
+        let mut schemathesis = ground.program(folder.join("bin/schemathesis"));
+        schemathesis.arg("--config-file").arg(configurations.join(name)).arg("run");
+        schemathesis.arg(root().join("crates/server/openapi.json"));
+        // Where it finds the program for tar streams; what it notes for the next time goes elsewhere.
+        schemathesis.env("PYTHONPATH", &configurations).env("PYTHONDONTWRITEBYTECODE", "1");
+        schemathesis.current_dir(&server.folder);
+        schemathesis.env("EYOT_SERVER", &server.url).env("EYOT_API_KEY", &server.key);
+        step(&format!("schemathesis with {name}"), &mut schemathesis)?;
+    }
+    server.still_runs()
+}
