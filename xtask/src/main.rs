@@ -12,6 +12,7 @@ mod programs;
 mod rules;
 mod sdks;
 mod test;
+mod tested;
 mod web;
 
 use std::process::ExitCode;

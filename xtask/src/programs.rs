@@ -21,6 +21,8 @@ pub struct Built {
     pub name: String,
     /// Where it is.
     pub path: PathBuf,
+    /// The folder of its package, where cargo runs it.
+    pub package: PathBuf,
     /// Whether it is a test.
     pub is_test: bool,
 }
@@ -53,7 +55,8 @@ fn of(targets: &[&str]) -> Result<Vec<Built>, String> {
 
 fn program(message: &Value) -> Option<Built> {
     let path = PathBuf::from(message.get("executable")?.as_str()?);
+    let package = PathBuf::from(message.get("manifest_path")?.as_str()?).parent()?.to_owned();
     let name = message.get("target")?.get("name")?.as_str()?.to_owned();
     let is_test = message.get("profile")?.get("test")?.as_bool()?;
-    Some(Built { name, path, is_test })
+    Some(Built { name, path, package, is_test })
 }

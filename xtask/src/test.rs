@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::engine::Engine;
-use crate::process::{all_of, cargo, has, is_root, run as run_program};
+use crate::process::{all_of, cargo, has, is_root, root, run as run_program};
 use crate::programs::{self, ARGUMENTS};
+use crate::tested::Run;
 use crate::{images, machine, packages, sdks};
 
 /// The user that the tests are run as a second time.
@@ -20,18 +21,24 @@ const OF_SANDBOXES: [&str; 10] =
 
 /// Runs the tests.
 fn run_all() -> Result<(), String> {
+    let mut run = Run::default();
     // All that fails, not the first: a run takes half an hour.
-    run_program(cargo().args(ARGUMENTS).arg("--no-fail-fast"))?;
-    if !is_root() {
-        return Ok(());
-    }
-    match has("runuser") && has("useradd") {
-        true => as_ordinary_user(),
+    run.try_all("cargo test", cargo().args(ARGUMENTS).arg("--no-fail-fast"), |program| {
+        let path = root().join(program?);
+        let built = programs::built().ok()?.into_iter().find(|built| built.path == path)?;
+        let mut test = Command::new(&built.path);
+        test.current_dir(built.package);
+        Some(test)
+    });
+    let as_user = match has("runuser") && has("useradd") {
+        _ if !is_root() => Ok(()),
+        true => as_ordinary_user(&mut run),
         false => {
             eprintln!("xtask: no runuser or useradd here: the sandbox tests were run as root only");
             Ok(())
         }
-    }
+    };
+    all_of([run.end(), as_user])
 }
 
 /// The task.
@@ -49,7 +56,7 @@ pub fn run() -> Result<(), String> {
     }
 }
 
-fn as_ordinary_user() -> Result<(), String> {
+fn as_ordinary_user(run: &mut Run) -> Result<(), String> {
     if Command::new("id").arg(USER).output().is_ok_and(|found| !found.status.success()) {
         run_program(Command::new("useradd").args(["--create-home", "--shell", "/bin/bash", USER]))?;
     }
@@ -57,24 +64,24 @@ fn as_ordinary_user() -> Result<(), String> {
     let built = programs::built()?;
     // They may not ask the Engine.
     let images = folder.path.join("images.tar");
-    let has_images = images::save_for_tasks(&images)?;
+    let images = images::save_for_tasks(&images)?.then_some(images);
     let eyot = built.iter().find(|built| built.name == "eyot" && !built.is_test);
     let eyot = eyot.map(|built| folder.copy(&built.path, "eyot")).transpose()?;
     for program in built.iter().filter(|built| built.is_test && OF_SANDBOXES.contains(&built.name.as_str())) {
-        println!("\n     Running {} as {USER}", program.name);
+        let what = format!("{} as {USER}", program.name);
+        println!("\n     Running {what}");
         let copy = folder.copy(&program.path, &program.name)?;
-        let mut test = Command::new("runuser");
-        test.args(["-u", USER, "--"]).arg(copy).current_dir(&folder.path);
-        test.env("HOME", format!("/home/{USER}")).env_remove("XDG_STATE_HOME").env_remove("TMPDIR");
-        // The long ones are the same for everybody.
-        test.env_remove("EYOT_SLOW");
-        if has_images {
-            test.env("EYOT_TEST_IMAGES", &images);
-        }
-        if let Some(eyot) = &eyot {
-            test.env("EYOT_BIN", eyot);
-        }
-        run_program(&mut test)?;
+        let test = || {
+            let mut test = Command::new("runuser");
+            test.args(["-u", USER, "--"]).arg(&copy).current_dir(&folder.path);
+            test.env("HOME", format!("/home/{USER}")).env_remove("XDG_STATE_HOME").env_remove("TMPDIR");
+            // The long ones are the same for everybody.
+            test.env_remove("EYOT_SLOW");
+            test.envs(images.iter().map(|images| ("EYOT_TEST_IMAGES", images)));
+            test.envs(eyot.iter().map(|eyot| ("EYOT_BIN", eyot)));
+            test
+        };
+        run.try_all(&what, &mut test(), |_| Some(test()));
     }
     Ok(())
 }
