@@ -243,7 +243,7 @@ pub trait SandboxDriver: Send + Sync + 'static {
         Err(unsupported(self.provider(), "logs"))
     }
 
-    /// Sends a signal to a started process's group; `None` kills its whole tree.
+    /// Sends a signal to a started process's group; `None` kills its whole tree, and returns when nothing of it is left.
     async fn kill(&self, process: ProcessId, signal: Option<Signal>) -> Result<()> {
         let (ProcessId(_), _) = (process, signal);
         Err(unsupported(self.provider(), "kill"))

@@ -57,6 +57,8 @@ pub struct Command {
     pub progress: Progress,
     /// Its tree is being killed, and it is answered for when that is done.
     pub being_killed: bool,
+    /// Who waits for its whole tree to be dead.
+    pub killers: Vec<CallHandle>,
     /// Its reaper was killed, and what escaped is being killed.
     pub lost_reaper: bool,
     /// Nobody waits for what it says.
@@ -89,6 +91,7 @@ impl Command {
             terminal: None,
             progress: Progress::Running,
             being_killed: false,
+            killers: Vec::new(),
             lost_reaper: false,
             muted: false,
             last_words_until: None,

@@ -174,9 +174,14 @@ impl Guest {
         let Some(command) = self.commands.get_mut(&id) else {
             return;
         };
-        if command.awaits_death()
-            || (matches!(command.progress, Progress::Ended(_)) && self.has_last_words(id))
-        {
+        if command.awaits_death() {
+            return;
+        }
+        for killer in std::mem::take(&mut command.killers) {
+            self.finish(&killer, &Ok(Reply::Done));
+        }
+        let has_ended = |command: &Command| matches!(command.progress, Progress::Ended(_));
+        if self.commands.get(&id).is_some_and(has_ended) && self.has_last_words(id) {
             return;
         }
         let Some(command) = self.commands.get_mut(&id) else {

@@ -27,6 +27,8 @@ pub enum Call {
     Starting(u32),
     /// Waits for a process. `is_look`: that is no use of the sandbox.
     Wait { process: u32, is_look: bool },
+    /// Waits for a tree to be dead, by its command's number.
+    Killing(u32),
     /// Reads a process's log.
     Logs(u32),
     /// A connection to a port, by its number.
@@ -173,7 +175,7 @@ impl Connection {
     /// watched and a connection to a port are so only when bytes flow.
     pub fn is_busy(&self) -> bool {
         self.calls.values().any(|call| match call {
-            Call::Command(_) | Call::Starting(_) => true,
+            Call::Command(_) | Call::Starting(_) | Call::Killing(_) => true,
             Call::Wait { is_look, .. } => !is_look,
             Call::Logs(_) | Call::Dial(_) => false,
             Call::File(file) => file.is_busy(),

@@ -114,7 +114,7 @@ impl Guest {
                 command.is_none_or(|command| command.accept_input(&frame.payload))
             }
             Call::Dial(dial) => self.feed_dial(*dial, &frame.payload),
-            Call::Starting(_) | Call::Wait { .. } | Call::Logs(_) => true,
+            Call::Starting(_) | Call::Wait { .. } | Call::Killing(_) | Call::Logs(_) => true,
         };
         let channel = frame.header.channel;
         let refusal = || {
@@ -136,7 +136,7 @@ impl Guest {
                 }
             }
             Call::Dial(dial) => self.end_dial(*dial),
-            Call::Starting(_) | Call::Wait { .. } | Call::Logs(_) => {}
+            Call::Starting(_) | Call::Wait { .. } | Call::Killing(_) | Call::Logs(_) => {}
         }
     }
 
@@ -174,7 +174,7 @@ impl Guest {
             Call::Command(command) => self.cancel_command(*command),
             Call::File(file) => file.stop(),
             Call::Starting(_) => {}
-            Call::Wait { .. } | Call::Logs(_) | Call::Dial(_) => {
+            Call::Wait { .. } | Call::Killing(_) | Call::Logs(_) | Call::Dial(_) => {
                 self.abandon(id, call, open);
                 if let Some(connection) = self.connections.get(&id) {
                     let handle = connection.handle(call);
@@ -191,6 +191,7 @@ impl Guest {
             Call::Starting(command) => self.abandon_start(*command),
             Call::File(file) => file.stop(),
             Call::Wait { process, .. } | Call::Logs(process) => self.processes.drop_call(*process, id, call),
+            Call::Killing(command) => self.drop_killer(*command, id, call),
             Call::Dial(dial) => drop(self.dials.remove(dial)),
         }
     }
@@ -208,7 +209,7 @@ impl Guest {
                     let finished = self.processes.get(process).map(|process| process.pump_readers());
                     self.finish_all(finished.unwrap_or_default());
                 }
-                Call::Starting(_) | Call::Wait { .. } | Call::File(_) => {}
+                Call::Starting(_) | Call::Wait { .. } | Call::Killing(_) | Call::File(_) => {}
             }
         }
     }

@@ -32,7 +32,8 @@ impl Guest {
             Request::SetDeadlines(left_ms, idle_timeout_ms) => {
                 handle.answer(&self.set_deadlines(left_ms, idle_timeout_ms));
             }
-            Request::Kill(process, signal) => handle.answer(&self.kill_process(process, signal)),
+            Request::Kill(process, Some(signal)) => handle.answer(&self.signal_process(process, signal)),
+            Request::Kill(process, None) => self.kill_process(handle, process),
             Request::Dial(port) => self.begin_dial(handle, port),
             Request::Usage => self.begin_usage(handle),
             Request::LiveProcesses => self.begin_live_processes(handle),

@@ -1,6 +1,8 @@
 //! Bytes between clients and what runs: commands' streams, dialled ports, signals to started processes.
 
+use super::call_handle::CallHandle;
 use super::command::{Progress, Sink};
+use super::connection::Call;
 use super::dial;
 use super::failure::failure;
 use super::guest::Guest;
@@ -73,19 +75,39 @@ impl Guest {
         }
     }
 
-    /// Signals a started process's group, or kills its tree.
-    pub(super) fn kill_process(&mut self, id: u32, signal: Option<i32>) -> Result<Reply, Failure> {
+    /// Signals a started process's group.
+    pub(super) fn signal_process(&mut self, id: u32, signal: i32) -> Result<Reply, Failure> {
         let command = self.processes.get(id)?.command;
-        match signal {
-            None => self.kill_tree(command),
-            Some(signal) if (1..=64).contains(&signal) => {
-                if let Some(command) = self.commands.get_mut(&command) {
-                    command.signal(signal);
-                }
-            }
-            Some(signal) => return Err(failure("invalid", format!("there is no signal {signal}"))),
+        if !(1..=64).contains(&signal) {
+            return Err(failure("invalid", format!("there is no signal {signal}")));
+        }
+        if let Some(command) = self.commands.get_mut(&command) {
+            command.signal(signal);
         }
         Ok(Reply::Done)
+    }
+
+    /// Kills a started process's tree, and answers when nothing of it is left.
+    pub(super) fn kill_process(&mut self, handle: CallHandle, id: u32) {
+        let command = match self.processes.get(id) {
+            Ok(process) => process.command,
+            Err(failure) => return handle.answer(&Err(failure)),
+        };
+        self.kill_tree(command);
+        match self.commands.get_mut(&command).filter(|command| command.awaits_death()) {
+            Some(dying) => {
+                dying.killers.push(handle.clone());
+                self.open_call(&handle, Call::Killing(command));
+            }
+            None => handle.answer(&Ok(Reply::Done)),
+        }
+    }
+
+    /// Whoever waits for this tree to be dead waits no more.
+    pub(super) fn drop_killer(&mut self, id: u32, connection: u32, call: u32) {
+        if let Some(command) = self.commands.get_mut(&id) {
+            command.killers.retain(|killer| !killer.is(connection, call));
+        }
     }
 
     pub(super) fn on_dial_readable(&mut self, id: u32) {

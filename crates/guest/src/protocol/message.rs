@@ -197,7 +197,7 @@ pub enum Request {
     /// own (eight bytes each, little-endian, which count as credit like the rest). Answers `Done`.
     #[n(7)]
     Logs(#[n(0)] LogRequest),
-    /// Sends a signal to a started process's group; without one, kills its tree. Answers `Done`.
+    /// Sends a signal to a started process's group; without one, kills its tree. Answers `Done`, to a kill when nothing of the tree is left.
     #[n(8)]
     Kill(#[n(0)] u32, #[n(1)] Option<i32>),
     /// `Event::Opened`, `Data` on the main channel, `Done`. Offset, and how many bytes at the most.

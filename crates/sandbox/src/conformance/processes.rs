@@ -25,6 +25,7 @@ cases! {
     a_followed_log_of_an_ended_process_ends(sandbox) needs [Shell, Processes];
     a_long_log_keeps_its_end_and_says_where_that_begins(sandbox) needs [Shell, Processes];
     a_kill_without_a_signal_kills_the_whole_tree(sandbox) needs [Shell, Processes, KillTree];
+    a_kill_returns_when_nothing_of_the_tree_is_left(sandbox) needs [Shell, Processes, KillTree];
     a_signal_reaches_the_process_and_is_how_it_ended(sandbox) needs [Shell, Processes, Signals];
     a_signal_can_be_caught_by_the_process(sandbox) needs [Shell, Processes, Signals];
     a_signal_that_does_not_exist_is_invalid(sandbox) needs [Shell, Processes];
@@ -234,6 +235,25 @@ async fn a_kill_without_a_signal_kills_the_whole_tree(sandbox: Sandbox) -> Check
     sandbox.kill(process, None).await?;
     ensure_eq!(wait(&sandbox, process).await?, ExitStatus::Signaled(9));
     cleared(&sandbox, "86430").await
+}
+
+async fn a_kill_returns_when_nothing_of_the_tree_is_left(sandbox: Sandbox) -> Check {
+    // More than one look: whoever only orders it is sometimes quick enough.
+    for round in 0..8 {
+        let children = "for i in 1 2 3 4 5 6; do setsid sleep 1000 & echo $! >> pids; done; echo up";
+        let line = if round % 2 == 0 { format!("{children}; wait") } else { children.to_owned() };
+        let process = start(&sandbox, &line).await?.id;
+        sandbox.wait_for_line(process, "up", 30_000).await?;
+        if round % 2 == 1 {
+            wait(&sandbox, process).await?;
+        }
+        sandbox.kill(process, None).await?;
+        // A process that nobody has buried yet is dead too.
+        let left =
+            "for pid in $(cat pids); do grep -s '^State:' /proc/$pid/status | grep -v Z; done; rm pids";
+        ensure_eq!(output(&sandbox, left).await?, "");
+    }
+    Ok(())
 }
 
 async fn a_signal_reaches_the_process_and_is_how_it_ended(sandbox: Sandbox) -> Check {

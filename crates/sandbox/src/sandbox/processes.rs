@@ -1,12 +1,15 @@
 //! Started processes: they survive the call, the handle and the process that asked for them.
 
+use std::time::Duration;
+
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
+use tokio::time::timeout;
 
-use super::{Sandbox, StartOptions};
+use super::{KILL_CONFIRM_MS, Sandbox, StartOptions};
 use crate::capabilities::Capability;
 use crate::driver::ExecRequest;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{Command, Signal};
 use crate::observer::ExecStartEvent;
 use crate::path::Place;
@@ -84,14 +87,24 @@ impl Sandbox {
         Ok(Log { range, chunks })
     }
 
-    /// Sends a signal to a started process's group; `None` kills its whole tree.
+    /// Sends a signal to a started process's group; `None` kills its whole tree, and returns when nothing of it is left.
+    /// `timeout`: something of it still was [`KILL_CONFIRM_MS`] after that was ordered.
     pub async fn kill(&self, process: ProcessId, signal: Option<Signal>) -> Result<()> {
         self.check_processes("kill")?;
         if let Some(signal) = signal {
             signal.check()?;
             self.require(Capability::Signals, "kill", &["signal"])?;
         }
-        self.driver().kill(process, signal).await.map_err(self.failed("kill process", process))
+        let killing = self.driver().kill(process, signal);
+        let Ok(killed) = timeout(Duration::from_millis(KILL_CONFIRM_MS), killing).await else {
+            let message = format!(
+                "kill process {process} in sandbox `{}`: it was ordered, and not all of it is dead after \
+                 {KILL_CONFIRM_MS} ms",
+                self.name()
+            );
+            return Err(Error::new(ErrorKind::Timeout, message));
+        };
+        killed.map_err(self.failed("kill process", process))
     }
 
     fn check_processes(&self, operation: &str) -> Result<()> {
