@@ -52,7 +52,12 @@ impl Record {
     /// Writes the record into a sandbox's directory, as a whole.
     pub(crate) fn write(&self, directory: &Path) -> io::Result<()> {
         let made = directory.join(RECORD_IN_THE_MAKING);
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&made)?;
+        // Of somebody who was killed. Whatever it is, it is not written into.
+        match fs::remove_file(&made) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&made)?;
         file.write_all(&serde_json::to_vec(self)?)?;
         fs::rename(made, directory.join(RECORD))
     }

@@ -1,5 +1,6 @@
 //! The folder that a backup is unpacked into. Nothing of what the archive says leads out of it: every directory on the way is
-//! entered by itself and must be one that is there, no link is followed, and nothing that is there is replaced.
+//! entered by itself and must be one that is there, no link is followed, and nothing that is there is replaced. Nor can what
+//! is done in the folder later be led out of it: where the state keeps files of its own, there are files and directories alone.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -39,6 +40,12 @@ impl Place {
 
     /// Makes an entry; `content` is a file's.
     pub fn make(&mut self, about: About, content: &mut impl Read, course: &Course) -> io::Result<()> {
+        if !may_be_there(&about.path, &about.kind) {
+            return Err(damaged(format!(
+                "at `{}` there can only be a file or a directory",
+                about.path.display()
+            )));
+        }
         let (parent, name) = self.find(&about.path)?;
         match &about.kind {
             Kind::File { bytes } => {
@@ -136,6 +143,28 @@ fn times(about: &About) -> Timestamps {
     Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
         last_modification: Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() },
+    }
+}
+
+/// Whether there can be such a thing at a place: links and pipes are what guests and images have made, and the few links that
+/// are marks of the state's own, whose text is read and never followed.
+fn may_be_there(path: &OsStr, kind: &Kind) -> bool {
+    let parts: Vec<&[u8]> = path.as_bytes().split(|byte| *byte == b'/').collect();
+    let is_guests = matches!(
+        parts.as_slice(),
+        [b"sandboxes", _, b"upper", _, ..]
+            | [b"workspaces", _, _, ..]
+            | [b"layers", _, _, ..]
+            | [b"images", b"layers", _, _, ..]
+    );
+    let is_mark = matches!(
+        parts.as_slice(),
+        [b"names" | b"blocks", _] | [b"images", b"diffs", _] | [b"sandboxes", _, b"ready"]
+    );
+    match kind {
+        Kind::File { .. } | Kind::Directory | Kind::HardLink(_) => true,
+        Kind::Symlink(text) => is_guests || is_mark && !text.as_bytes().contains(&b'/') && *text != *"..",
+        Kind::Fifo | Kind::Whiteout => is_guests,
     }
 }
 

@@ -169,7 +169,8 @@ fn what_leads_out_of_the_folder_or_is_no_part_of_one_is_refused_and_leaves_nothi
     let machine = Machine::new();
     let outside = machine.write("outside/victim", "untouched");
     let folder = machine.path_text("outside");
-    let entries: [(&str, &[Forged<'_>]); 12] = [
+    let (sandbox, record) = ("sandboxes/sb_1", "sandboxes/sb_1/sandbox.json.new");
+    let entries: [(&str, &[Forged<'_>]); 17] = [
         ("leads elsewhere", &[("../escaped", Regular, "")]),
         ("leads elsewhere", &[("/tmp/escaped", Regular, "")]),
         ("leads elsewhere", &[("events/../../escaped", Regular, "")]),
@@ -177,14 +178,33 @@ fn what_leads_out_of_the_folder_or_is_no_part_of_one_is_refused_and_leaves_nothi
         ("no part of a state folder", &[("else", Regular, "")]),
         (
             "not a directory",
-            &[("layers", Directory, ""), ("layers/l", Symlink, &folder), ("layers/l/escaped", Regular, "")],
+            &[
+                ("layers", Directory, ""),
+                ("layers/x", Directory, ""),
+                ("layers/x/l", Symlink, &folder),
+                ("layers/x/l/escaped", Regular, ""),
+            ],
         ),
-        ("not a directory", &[("layers", Symlink, &folder), ("layers/escaped", Directory, "")]),
-        ("has something twice", &[("layers", Symlink, &folder), ("layers", Directory, "")]),
+        ("has something twice", &[("layers", Directory, ""), ("layers", Directory, "")]),
+        // What is opened or written by its name later must be what it seems.
+        ("only be a file", &[("layers", Symlink, &folder)]),
+        ("only be a file", &[("eyot.db", Symlink, &outside)]),
+        ("only be a file", &[("eyot.db", EntryType::Fifo, "")]),
+        ("only be a file", &[("sandboxes", Directory, ""), (sandbox, Symlink, &folder)]),
+        (
+            "only be a file",
+            &[("sandboxes", Directory, ""), (sandbox, Directory, ""), (record, Symlink, &outside)],
+        ),
+        ("only be a file", &[("names", Directory, ""), ("names/a", Symlink, &outside)]),
         ("leads elsewhere", &[("layers", Directory, ""), ("layers/h", Link, &outside)]),
         (
             "hard link",
-            &[("layers", Directory, ""), ("layers/l", Symlink, &outside), ("layers/h", Link, "layers/l")],
+            &[
+                ("layers", Directory, ""),
+                ("layers/x", Directory, ""),
+                ("layers/x/l", Symlink, &outside),
+                ("layers/h", Link, "layers/x/l"),
+            ],
         ),
         ("neither file", &[("layers", Directory, ""), ("layers/b", Block, "")]),
         ("no such file", &[("layers/lost", Regular, "")]),
