@@ -33,8 +33,8 @@ pub use verify::{BrokenChain, Verified};
 
 use crate::blocking::blocking;
 use crate::error::{Error, ErrorKind, Result};
+use crate::folder_changes::FolderChanges;
 use append::Writer;
-use follow::Changes;
 use read::Cursor;
 
 /// How much of the past is kept.
@@ -57,7 +57,7 @@ pub struct EventLog {
     folder: PathBuf,
     writer: Mutex<Writer>,
     /// What followers wait for; made for the first of them, gone with the last.
-    changes: Mutex<Weak<Changes>>,
+    changes: Mutex<Weak<FolderChanges>>,
 }
 
 impl EventLog {
@@ -146,12 +146,12 @@ impl EventLog {
         follow::follow(self.clone(), from_seq)
     }
 
-    fn changes(&self) -> Result<Arc<Changes>> {
+    fn changes(&self) -> Result<Arc<FolderChanges>> {
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shared) = changes.upgrade() {
             return Ok(shared);
         }
-        let watched = Arc::new(Changes::watch(&self.folder)?);
+        let watched = Arc::new(FolderChanges::watch(&self.folder, "follow the event log")?);
         *changes = Arc::downgrade(&watched);
         Ok(watched)
     }

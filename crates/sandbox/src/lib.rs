@@ -15,6 +15,7 @@ mod error;
 pub mod events;
 mod exec;
 mod files;
+mod folder_changes;
 mod forward;
 mod isolation;
 pub mod linux_capability;
@@ -53,6 +54,7 @@ pub use files::{
     ByteRange, CreateDirOptions, DirEntry, FileStat, FileType, RemoveOptions, TarInOptions, WriteMode,
     WriteOptions,
 };
+pub use folder_changes::FolderChanges;
 pub use forward::PortForward;
 pub use isolation::{DiskEnforcement, Enforcement, IdentityMap, Isolation, LimitsEnforced};
 pub use observer::{

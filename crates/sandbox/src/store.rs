@@ -38,6 +38,7 @@ pub use row::{RowState, SandboxRow};
 pub use waking::WakingTurn;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::folder_changes::FolderChanges;
 
 /// How long another process may hold the file before a call gives up. Transactions take well below a millisecond.
 const BUSY: Duration = Duration::from_secs(10);
@@ -45,6 +46,8 @@ const BUSY: Duration = Duration::from_secs(10);
 /// An open store.
 pub struct Store {
     connection: Mutex<Connection>,
+    /// Where its files lie; `None`: in memory.
+    folder: Option<PathBuf>,
 }
 
 impl Store {
@@ -54,23 +57,30 @@ impl Store {
     pub fn open(path: impl AsRef<Path>) -> Result<Arc<Self>> {
         let path = path.as_ref();
         let host = |error| Error::host("open the store", error);
-        if let Some(folder) = path.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(host)?;
-        }
+        // A path of one name lies where the process is.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(host)?;
         // Two processes must not bring one file up to date at once. The lock goes with the file's closing.
         let _one_at_a_time = lock(path).map_err(host)?;
         make_private(path).map_err(host)?;
         let mut connection = Connection::open(path).map_err(failed("open the store"))?;
         connection.busy_timeout(BUSY).map_err(failed("open the store"))?;
         schema::prepare(&mut connection)?;
-        Ok(Arc::new(Self { connection: Mutex::new(connection) }))
+        Ok(Arc::new(Self { connection: Mutex::new(connection), folder: Some(folder.to_owned()) }))
     }
 
     /// A store that is gone with its last handle.
     pub fn in_memory() -> Result<Arc<Self>> {
         let mut connection = Connection::open_in_memory().map_err(failed("open a store in memory"))?;
         schema::bring_up_to_date(&mut connection)?;
-        Ok(Arc::new(Self { connection: Mutex::new(connection) }))
+        Ok(Arc::new(Self { connection: Mutex::new(connection), folder: None }))
+    }
+
+    /// Tells when some process changed something in it; more often than that. `None`: it is in memory, where nobody else
+    /// can. Blocks.
+    pub fn changes(&self) -> Result<Option<FolderChanges>> {
+        let folder = self.folder.as_deref();
+        folder.map(|folder| FolderChanges::watch(folder, "watch the store")).transpose()
     }
 
     /// Writes the store, as it is at one moment, into a new file (mode 0600) that nobody else uses. `already_exists`: it is there.

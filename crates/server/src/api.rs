@@ -25,6 +25,7 @@ mod previews;
 mod processes;
 pub(crate) mod random;
 mod rates;
+mod revoked;
 mod sandboxes;
 mod search;
 mod session;
@@ -66,6 +67,7 @@ pub use crate::preview::{PreviewDomain, PreviewLimits};
 
 use crate::problem::Refusal;
 pub use access::Access;
+use revoked::Revoked;
 pub(crate) use session::is_sessions;
 use stopping::Stopping;
 
@@ -208,6 +210,7 @@ pub async fn serve(
     stop: CancellationToken,
 ) -> Result<()> {
     let mcp = mcp::server()?;
+    let revoked = Revoked::watch(api.clone()).await?;
     let guard = Guard::new(options.allowed_hosts, options.allowed_origins.clone());
     let guard = Arc::new(guard.with_page(options.page));
     let (domains, limits) = (options.preview_domains, options.preview_limits);
@@ -225,9 +228,14 @@ pub async fn serve(
     let router = router
         .layer(from_fn_with_state(Arc::new(previews), preview::divert))
         .layer(Extension(Stopping(stop.clone())));
-    listen::serve(listener, router, api.limits(), api.metrics().connections(), stop).await;
+    let serving = listen::serve(listener, router, api.limits(), api.metrics().connections(), stop);
+    let ended = tokio::select! {
+        () = serving => Ok(()),
+        // What can't be taken back any more is not given either.
+        failed = revoked.end_theirs() => Err(failed),
+    };
     mcp.ended().await;
-    Ok(())
+    ended
 }
 
 /// By which names clients may call the server, beside loopback's, and which web pages may use it.

@@ -3,9 +3,10 @@
 pub(crate) mod cors;
 pub(crate) mod guard;
 pub(crate) mod held;
-mod idle;
+pub(crate) mod idle;
 pub(crate) mod limits;
 pub(crate) mod listen;
+pub(crate) mod own_cookie;
 pub(crate) mod own_page;
 mod peer;
 mod place;

@@ -3,6 +3,7 @@
 //! They need no key: there is nothing of anybody in them. What the page shows it asks of the API like any other client, as
 //! whoever signed in ([`crate::api`]). It loads nothing from elsewhere, and its browser is told to refuse if it tried.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::sync::OnceLock;
 
@@ -23,8 +24,16 @@ struct Asset {
     name: &'static str,
     kind: &'static str,
     bytes: &'static [u8],
-    /// The same packed, once somebody has asked for it; `None`: it could not be.
-    packed: OnceLock<Option<Vec<u8>>>,
+    /// As it is, once somebody has asked for it.
+    plain: OnceLock<Form>,
+    /// The same packed; `None`: it could not be.
+    packed: OnceLock<Option<Form>>,
+}
+
+/// What is sent of a file, and the tag by which it is known.
+struct Form {
+    bytes: Cow<'static, [u8]>,
+    tag: HeaderValue,
 }
 
 macro_rules! asset {
@@ -33,6 +42,7 @@ macro_rules! asset {
             name: $name,
             kind: $kind,
             bytes: include_bytes!(concat!("../web-dist/", $name)),
+            plain: OnceLock::new(),
             packed: OnceLock::new(),
         }
     };
@@ -88,14 +98,15 @@ async fn below_assets(Path(name): Path<String>, headers: HeaderMap) -> Response 
 impl Asset {
     fn answer(&'static self, asked: &HeaderMap) -> Response {
         let packed = if takes_gzip(asked) { self.packed() } else { None };
-        let (bytes, encoding) = packed.map_or((self.bytes, "identity"), |packed| (packed, "gzip"));
-        let tag = tag(bytes);
+        let (Form { bytes, tag }, encoding) =
+            packed.map_or_else(|| (self.plain(), "identity"), |packed| (packed, "gzip"));
         let seen = asked.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-        let is_known = seen.flat_map(|tags| tags.split(',')).any(|seen| seen.trim() == tag);
+        let is_known = seen.flat_map(|tags| tags.split(',')).any(|seen| *tag == *seen.trim());
         let mut response = match is_known {
             true => StatusCode::NOT_MODIFIED.into_response(),
             false => {
                 let head = [(header::CONTENT_TYPE, self.kind), (header::CONTENT_ENCODING, encoding)];
+                let bytes: &'static [u8] = bytes;
                 (head, bytes).into_response()
             }
         };
@@ -103,27 +114,31 @@ impl Asset {
         for (name, value) in HEADERS {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        if let Ok(tag) = HeaderValue::from_str(&tag) {
-            headers.insert(header::ETAG, tag);
-        }
+        headers.insert(header::ETAG, tag.clone());
         response
     }
 
-    fn packed(&'static self) -> Option<&'static [u8]> {
+    fn plain(&'static self) -> &'static Form {
+        self.plain.get_or_init(|| Form::of(Cow::Borrowed(self.bytes)))
+    }
+
+    fn packed(&'static self) -> Option<&'static Form> {
         let pack = || {
             let mut packer = GzEncoder::new(Vec::new(), Compression::best());
             packer.write_all(self.bytes).ok()?;
-            packer.finish().ok()
+            Some(Form::of(Cow::Owned(packer.finish().ok()?)))
         };
-        self.packed.get_or_init(pack).as_deref()
+        self.packed.get_or_init(pack).as_ref()
     }
 }
 
-/// By its content.
-fn tag(bytes: &[u8]) -> String {
-    let hash = Sha256::digest(bytes);
-    let text: String = hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-    format!("\"{text}\"")
+impl Form {
+    fn of(bytes: Cow<'static, [u8]>) -> Self {
+        let hash = Sha256::digest(&bytes);
+        let text: String = hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+        let tag = HeaderValue::from_str(&format!("\"{text}\"")).unwrap_or(HeaderValue::from_static("\"\""));
+        Self { bytes, tag }
+    }
 }
 
 /// Whether a client says that it unpacks gzip.

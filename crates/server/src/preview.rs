@@ -26,10 +26,11 @@ use eyot::Error;
 
 use crate::api::Api;
 use crate::http::guard::Guard;
+use crate::http::idle::let_in;
 use crate::problem::Refusal;
 
 pub(crate) use address::{Address, Base, Called, Place};
-pub(crate) use grants::{Grants, Issued, TTL_MS, TTL_MS_RANGE};
+pub(crate) use grants::{Grants, Issued, TTL_MS, TTL_MS_RANGE, Wanted};
 pub(crate) use query::TICKET;
 
 pub(crate) use entry::scheme;
@@ -105,6 +106,7 @@ impl Previews {
             Entry::Redirect(response) => Ok(*response),
             Entry::In => {
                 let place = self.places.take(&pool, sandbox).ok_or_else(Denial::full)?;
+                let_in(request.extensions());
                 self.forward(&address, &pool, request, place).await
             }
         }

@@ -1,57 +1,25 @@
 //! Following: history, then what comes, told by the kernel when a file of the folder changes.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::Stream;
 use futures_util::stream;
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
-use tokio::sync::watch;
 
 use super::event::Event;
 use super::read::Cursor;
 use super::{EventLog, blocking};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
+use crate::folder_changes::FolderChanges;
 
 /// How many events are read at once.
 const BATCH: usize = 256;
 
-/// Tells that the log's folder changed; shared by all followers of one [`EventLog`].
-pub(super) struct Changes {
-    /// Counts the changes. Closed if the watching ends.
-    count: watch::Receiver<u64>,
-    _watcher: RecommendedWatcher,
-}
-
-impl Changes {
-    /// Watches the folder. Blocks.
-    pub(super) fn watch(folder: &Path) -> Result<Self> {
-        let (sender, count) = watch::channel(0);
-        let told = move |change: notify::Result<notify::Event>| {
-            // Opening and reading are what followers do themselves.
-            if !change.is_ok_and(|change| change.kind.is_access()) {
-                sender.send_modify(|count: &mut u64| *count = count.wrapping_add(1));
-            }
-        };
-        let watcher = notify::recommended_watcher(told).and_then(|mut watcher| {
-            watcher.watch(folder, RecursiveMode::NonRecursive)?;
-            Ok(watcher)
-        });
-        let watcher = watcher.map_err(|error| {
-            Error::new(ErrorKind::Unavailable, "follow the event log: its folder can't be watched")
-                .with_hint("the limits are /proc/sys/fs/inotify/max_user_instances and max_user_watches")
-                .with_source(error)
-        })?;
-        Ok(Self { count, _watcher: watcher })
-    }
-}
-
 /// What a follower has: its place, what it waits for, and what it has read ahead.
 struct Follower {
     cursor: Cursor,
-    /// Keeps the watch going.
-    _changes: Arc<Changes>,
-    seen: watch::Receiver<u64>,
+    changes: FolderChanges,
+    /// What keeps the watch of all followers going.
+    _shared: Arc<FolderChanges>,
     ahead: std::vec::IntoIter<Event>,
 }
 
@@ -85,10 +53,10 @@ pub(super) fn follow(
 impl Follower {
     fn begin(log: &EventLog, from_seq: u64) -> Result<Box<Self>> {
         // Watched before it is read, so that nothing falls between.
-        let changes = log.changes()?;
-        let seen = changes.count.clone();
+        let shared = log.changes()?;
+        let changes = FolderChanges::clone(&shared);
         let cursor = Cursor::new(log.folder.clone(), from_seq);
-        Ok(Box::new(Self { cursor, _changes: changes, seen, ahead: Vec::new().into_iter() }))
+        Ok(Box::new(Self { cursor, changes, _shared: shared, ahead: Vec::new().into_iter() }))
     }
 
     /// The next event, however long it takes, and the follower that has read it.
@@ -97,23 +65,15 @@ impl Follower {
             if let Some(event) = self.ahead.next() {
                 return Ok((event, self));
             }
-            self.seen.mark_unchanged();
+            self.changes.mark_seen();
             self = blocking(move || {
                 self.ahead = self.cursor.next_batch(BATCH)?.into_iter();
                 Ok(self)
             })
             .await?;
             if self.ahead.len() == 0 {
-                self.wait().await?;
+                self.changes.changed().await?;
             }
         }
-    }
-
-    async fn wait(&mut self) -> Result<()> {
-        let changed = self.seen.changed().await;
-        changed.map_err(|error| {
-            Error::new(ErrorKind::Unavailable, "follow the event log: the watch of its folder ended")
-                .with_source(error)
-        })
     }
 }

@@ -1,5 +1,7 @@
 //! The server itself: whether it answers, what it is, and the document of its API.
 
+use std::sync::OnceLock;
+
 use axum::Json;
 use eyot::wire::{Health, Version};
 use utoipa::openapi::OpenApi as Document;
@@ -18,6 +20,7 @@ pub(super) async fn version() -> Json<Version> {
 
 /// The document of the API.
 #[utoipa::path(get, path = "/v1/openapi.json", tag = "server", security(()), responses((status = 200, body = Object)))]
-pub(super) async fn document() -> Json<Document> {
-    Json(super::document())
+pub(super) async fn document() -> Json<&'static Document> {
+    static MADE: OnceLock<Document> = OnceLock::new();
+    Json(MADE.get_or_init(super::document))
 }

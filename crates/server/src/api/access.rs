@@ -11,8 +11,10 @@ use eyot::{Error, ErrorKind, SandboxName};
 
 use super::session;
 use super::state::Api;
+use super::turns::Right;
 use crate::http::Peer;
 use crate::http::held::held;
+use crate::http::idle::let_in;
 use crate::http::own_page::OwnPage;
 use crate::http::token::Client;
 use crate::problem::Refusal;
@@ -32,7 +34,7 @@ pub(super) struct Caller(Option<Arc<KeyRow>>);
 
 impl Caller {
     /// The id of the caller's key.
-    fn key_id(&self) -> Option<&str> {
+    pub fn key_id(&self) -> Option<&str> {
         self.0.as_ref().map(|key| key.id.as_str())
     }
 
@@ -72,22 +74,23 @@ fn no_pool(name: &str) -> Refusal {
 /// Passes on what comes with a key, when it is the key's turn: without the key, so that no log can show it.
 pub(super) async fn require(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let is_own_page = request.extensions().get::<OwnPage>().is_some();
-    let caller = match api.access() {
+    let (caller, right) = match api.access() {
         Access::Anybody if is_a_pages(request.headers()) && !is_own_page => return not_for_pages(),
-        Access::Anybody => Caller(None),
+        Access::Anybody => (Caller(None), None),
         Access::Keys => match holder(&api, request.headers(), is_own_page).await {
-            Ok(key) => Caller(Some(Arc::new(key))),
+            Ok((key, right)) => (Caller(Some(Arc::new(key))), right),
             Err(refused) => {
                 let peer = request.extensions().get::<Peer>().copied();
                 return or_later(&api, peer, refused);
             }
         },
     };
+    let_in(request.extensions());
     if let Err(wait) = api.rates().begin(caller.key_id()) {
         api.metrics().refused("rate_of_key");
         return wait.of_key();
     }
-    let Some(turn) = api.turns().take(caller.key_id()) else {
+    let Some(turn) = api.turns().take(caller.key_id(), right) else {
         api.metrics().refused("requests_of_key");
         return api.turns().refusal();
     };
@@ -95,7 +98,10 @@ pub(super) async fn require(State(api): State<Api>, mut request: Request, next: 
     request.headers_mut().remove(header::COOKIE);
     request.extensions_mut().insert(caller);
     request.extensions_mut().insert(turn.clone());
-    held(next.run(request).await, turn)
+    match turn.during(next.run(request)).await {
+        Some(answer) => held(answer, turn),
+        None => unauthorized("the key was revoked, or the session ended, while this was done"),
+    }
 }
 
 /// What somebody without a right key is told; from an address that asks in this way too often, that it has to wait. The look-up
@@ -125,28 +131,34 @@ fn not_for_pages() -> Response {
     Refusal::from(Error::new(ErrorKind::Permission, reason)).into_response()
 }
 
-async fn holder(api: &Api, headers: &HeaderMap, is_own_page: bool) -> Result<KeyRow, Response> {
+/// Whose key it is, and until when they may do what they ask for, if that is not until the key is revoked.
+async fn holder(
+    api: &Api,
+    headers: &HeaderMap,
+    is_own_page: bool,
+) -> Result<(KeyRow, Option<Right>), Response> {
     let Some(shown) = crate::http::token::shown(headers) else {
         if session::is_shown(headers) && !headers.contains_key(header::AUTHORIZATION) {
-            return signed_in(api, headers, is_own_page).await;
+            let (key, right) = signed_in(api, headers, is_own_page).await?;
+            return Ok((key, Some(right)));
         }
         return Err(unauthorized("send the key as `Authorization: Bearer KEY`"));
     };
     match api.keys().holder(shown).await {
-        Ok(Some(key)) => Ok(key),
+        Ok(Some(key)) => Ok((key, None)),
         Ok(None) => Err(unauthorized("the key is wrong, or was revoked")),
         Err(error) => Err(Refusal::from(error).into_response()),
     }
 }
 
 /// Who signed in at the page. Its cookie is worth nothing unless the page itself asks.
-async fn signed_in(api: &Api, headers: &HeaderMap, is_own_page: bool) -> Result<KeyRow, Response> {
+async fn signed_in(api: &Api, headers: &HeaderMap, is_own_page: bool) -> Result<(KeyRow, Right), Response> {
     if !is_own_page {
         let reason = "a session is the page's of this server alone, and it is not the page that asks";
         return Err(Refusal::from(Error::new(ErrorKind::Permission, reason)).into_response());
     }
     match session::holder(api, headers).await {
-        Ok(Some(key)) => Ok(key),
+        Ok(Some(held)) => Ok(held),
         Ok(None) => Err(unauthorized("the session has ended, or its key was revoked: sign in again")),
         Err(error) => Err(Refusal::from(error).into_response()),
     }

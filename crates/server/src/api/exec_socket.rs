@@ -42,8 +42,7 @@ pub(super) async fn exec_socket(
 ) -> Response {
     upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES).on_upgrade(
         async move |socket| {
-            serve(&api, &sandbox, socket).await;
-            drop(turn);
+            turn.during(serve(&api, &sandbox, socket)).await;
         },
     )
 }

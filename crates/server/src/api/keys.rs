@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use eyot::store::{KeyRow, Store};
-use eyot::{Error, ErrorKind, Result, SandboxName};
+use eyot::{Error, ErrorKind, FolderChanges, Result, SandboxName};
 use sha2::{Digest, Sha256};
 
 use super::random::random;
@@ -48,7 +48,12 @@ impl Keys {
         self.ask(Store::keys).await
     }
 
-    /// Revokes one by id or name. From now on nobody gets in with it.
+    /// Tells when some process may have changed them.
+    pub(super) async fn changes(&self) -> Result<Option<FolderChanges>> {
+        self.ask(Store::changes).await
+    }
+
+    /// Revokes one by id or name. From now on nobody gets in with it, and servers end what it began.
     pub async fn revoke(&self, id_or_name: &str) -> Result<KeyRow> {
         let id_or_name = id_or_name.to_owned();
         self.ask(move |store| store.revoke_key(&id_or_name)).await

@@ -20,7 +20,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::state::Api;
-use crate::http::held::held;
+use crate::http::held::{Hold, held};
 use crate::problem::{Problems, Refusal};
 
 const TEXT: HeaderValue =
@@ -156,6 +156,8 @@ impl Metrics {
 
 /// A request whose answer is under way.
 struct InFlight(Gauge);
+
+impl Hold for InFlight {}
 
 impl Drop for InFlight {
     fn drop(&mut self) {

@@ -53,8 +53,7 @@ pub(super) async fn connect(
     let stream = sandbox.dial(port).await?;
     Ok(upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES).on_upgrade(
         async move |socket| {
-            carry(socket, stream).await;
-            drop(turn);
+            turn.during(carry(socket, stream)).await;
         },
     ))
 }

@@ -11,10 +11,11 @@ use axum::response::{IntoResponse, Response};
 use eyot::wire::{PREVIEW_TOKEN, PreviewAnswer, PreviewBody};
 use eyot::{Error, ErrorKind, SandboxName};
 
+use super::access::Caller;
 use super::extract::{InPool, JsonBody, Named, TheSandbox};
 use super::ports::ThePort;
 use super::state::Api;
-use crate::preview::{Base, Domains, Issued, Place, TICKET, TTL_MS, TTL_MS_RANGE, scheme};
+use crate::preview::{Base, Domains, Issued, Place, TICKET, TTL_MS, TTL_MS_RANGE, Wanted, scheme};
 use crate::problem::{Problems, Refusal};
 
 /// Lets somebody see a port of a sandbox in a browser. Each request gives new tokens; earlier ones stay good for their time.
@@ -23,6 +24,7 @@ use crate::problem::{Problems, Refusal};
     responses((status = 201, body = PreviewAnswer), Problems))]
 pub(super) async fn open(
     State(api): State<Api>,
+    caller: Caller,
     named: Named,
     Path(path): Path<HashMap<String, String>>,
     domains: Option<Extension<Domains>>,
@@ -36,7 +38,9 @@ pub(super) async fn open(
     }
     let (ttl, now) = (Duration::from_millis(ttl_ms), SystemTime::now());
     let (pool, place) = place(&api, &named, &path).await?;
-    let issued = api.grants().issue(&place, &pool, ttl, body.public, now)?;
+    let key = caller.key_id();
+    let wanted = Wanted { place: &place, pool: &pool, key, ttl, public: body.public };
+    let issued = api.grants().issue(wanted, now)?;
     let domains = domains.map(|Extension(Domains(domains))| domains).unwrap_or_default();
     let host = host(&headers)?;
     let base = Base { scheme: scheme(&headers), host: &host };

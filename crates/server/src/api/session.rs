@@ -15,37 +15,29 @@ use super::extract::JsonBody;
 use super::keys::hash;
 use super::sessions::LIFE;
 use super::state::Api;
+use super::turns::Right;
 use crate::http::Peer;
-use crate::http::own_page::{self, OwnPage};
+use crate::http::own_cookie::OwnCookie;
+use crate::http::own_page::{self, FromThePage, OwnPage};
 use crate::http::token;
 use crate::preview::scheme;
 use crate::problem::{Problems, Refusal};
 
-/// The cookie's name; over TLS with [`SECURE`] in front, which browsers take from this very host alone.
-const NAME: &str = "eyot_session";
-const SECURE: &str = "__Host-";
-/// How many of a request's cookies of that name are looked at: other hosts of the domain may have put some in a browser.
-const LOOKED_AT: usize = 8;
+/// The cookie.
+const COOKIE: OwnCookie = OwnCookie("eyot_session");
 
-/// Whether a cookie is one of ours, whichever scheme it was set by. Guests neither see nor set it.
+/// Whether a cookie is the page's. Guests neither see nor set it.
 pub(crate) fn is_sessions(name: &str) -> bool {
-    let name = name.trim();
-    let start = name.get(..SECURE.len()).filter(|start| start.eq_ignore_ascii_case(SECURE));
-    name[start.map_or(0, str::len)..].eq_ignore_ascii_case(NAME)
+    COOKIE.is(name)
 }
 
-/// The name by the scheme that a request came by.
-fn name(headers: &HeaderMap) -> String {
-    let prefix = if scheme(headers) == "https" { SECURE } else { "" };
-    format!("{prefix}{NAME}")
+fn is_tls(headers: &HeaderMap) -> bool {
+    scheme(headers) == "https"
 }
 
 /// What is shown in cookies.
 fn shown(headers: &HeaderMap) -> impl Iterator<Item = &str> {
-    let ours = name(headers);
-    let texts = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let pairs = texts.flat_map(|text| text.split(';')).filter_map(|pair| pair.split_once('='));
-    pairs.filter(move |(name, _)| name.trim() == ours).map(|(_, value)| value.trim()).take(LOOKED_AT)
+    COOKIE.shown(headers, is_tls(headers))
 }
 
 /// Whether somebody who signed in asks, or says so.
@@ -53,54 +45,58 @@ pub(super) fn is_shown(headers: &HeaderMap) -> bool {
     shown(headers).next().is_some()
 }
 
-/// The key of the session that a request of the page comes with, if there is one and its key is still good.
-pub(super) async fn holder(api: &Api, headers: &HeaderMap) -> Result<Option<KeyRow>, Error> {
+/// The key of the session that a request of the page comes with, if there is one and its key is still good, and how long the
+/// session lasts.
+pub(super) async fn holder(api: &Api, headers: &HeaderMap) -> Result<Option<(KeyRow, Right)>, Error> {
     let Some(proof) = own_page::proof(headers) else { return Ok(None) };
     let now = Instant::now();
     match shown(headers).find_map(|cookie| api.sessions().key(cookie, proof, now)) {
-        Some(key) => api.keys().holder_of_hash(key).await,
+        Some((key, right)) => Ok(api.keys().holder_of_hash(key).await?.map(|key| (key, right))),
         None => Ok(None),
     }
 }
 
 /// A cookie for this host alone, no script, and no other site.
 fn cookie(headers: &HeaderMap, value: &str, seconds: u64) -> HeaderValue {
-    let secure = if scheme(headers) == "https" { "; Secure" } else { "" };
-    let name = name(headers);
+    let (name, secure) = (COOKIE.name(is_tls(headers)), if is_tls(headers) { "; Secure" } else { "" });
     let text = format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
     HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
 }
 
-fn not_the_page() -> Refusal {
-    let reason =
-        "only the page of this server signs in; programs send their key as `Authorization: Bearer KEY`";
-    Error::new(ErrorKind::Permission, reason).into()
+fn wrong_key(api: &Api, peer: Option<Extension<Peer>>) -> Response {
+    let refused = Refusal::unauthorized("the key is wrong, or was revoked").into_response();
+    or_later(api, peer.map(|Extension(peer)| peer), refused)
 }
 
 fn signed_in(key: KeyRow, proof: Option<String>) -> SessionAnswer {
     SessionAnswer { needs_key: true, signed_in: true, name: Some(key.name), pools: key.pools, proof }
 }
 
-/// Says who asks: the holder of the key that comes with the request, or whoever a browser is signed in as. Needs no key.
+/// Says who asks: the holder of the key that comes with the request, or whoever a browser is signed in as. Needs no key; a wrong
+/// one is refused.
 #[utoipa::path(get, path = "/v1/session", tag = "session", security(()),
     responses((status = 200, body = SessionAnswer), Problems))]
 pub(super) async fn who(
     State(api): State<Api>,
     page: Option<Extension<OwnPage>>,
+    peer: Option<Extension<Peer>>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let nobody =
         SessionAnswer { needs_key: true, signed_in: false, name: None, pools: Vec::new(), proof: None };
     let answer = match api.access() {
-        Access::Anybody if page.is_none() && is_a_pages(&headers) => return Err(not_the_page()),
+        Access::Anybody if page.is_none() && is_a_pages(&headers) => return Err(own_page::not_the_page()),
         Access::Anybody => {
             let pools = api.engine().pools().await?;
             SessionAnswer { needs_key: false, signed_in: true, pools, ..nobody }
         }
         Access::Keys => {
             let key = match token::shown(&headers) {
-                Some(key) => api.keys().holder(key).await?,
-                None if page.is_some() => holder(&api, &headers).await?,
+                Some(key) => match api.keys().holder(key).await? {
+                    Some(holder) => Some(holder),
+                    None => return Ok(wrong_key(&api, peer)),
+                },
+                None if page.is_some() => holder(&api, &headers).await?.map(|(key, _)| key),
                 None => None,
             };
             key.map_or(nobody, |key| signed_in(key, None))
@@ -115,40 +111,32 @@ pub(super) async fn who(
     responses((status = 200, body = SessionAnswer), Problems))]
 pub(super) async fn sign_in(
     State(api): State<Api>,
-    page: Option<Extension<OwnPage>>,
+    _: FromThePage,
     peer: Option<Extension<Peer>>,
     headers: HeaderMap,
     JsonBody(SessionBody { key }): JsonBody<SessionBody>,
 ) -> Result<Response, Refusal> {
-    if page.is_none() {
-        return Err(not_the_page());
-    }
     if api.access() == Access::Anybody {
         return Err(Error::new(ErrorKind::Conflict, "no key is needed here, so nobody signs in").into());
     }
     let key = key.trim();
     let holder = api.keys().holder(key).await?;
-    let Some(holder) = holder else {
-        let refused = Refusal::unauthorized("the key is wrong, or was revoked").into_response();
-        return Ok(or_later(&api, peer.map(|Extension(peer)| peer), refused));
-    };
-    let opened = api.sessions().open(hash(key), Instant::now())?;
+    let Some(holder) = holder else { return Ok(wrong_key(&api, peer)) };
+    let revoked = api.turns().revoked(&holder.id);
+    let opened = api.sessions().open(hash(key), revoked.child_token(), Instant::now())?;
     let set = cookie(&headers, &opened.cookie, LIFE.as_secs());
     let answer = signed_in(holder, Some(opened.proof));
     let head = [(header::SET_COOKIE, set), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     Ok((head, Json(answer)).into_response())
 }
 
-/// Signs a browser out. One that is signed out is fine.
+/// Signs a browser out, and ends what is under way for it. One that is signed out is fine.
 #[utoipa::path(delete, path = "/v1/session", tag = "session", security(()), responses((status = 204), Problems))]
 pub(super) async fn sign_out(
     State(api): State<Api>,
-    page: Option<Extension<OwnPage>>,
+    _: FromThePage,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    if page.is_none() {
-        return Err(not_the_page());
-    }
     shown(&headers).for_each(|cookie| api.sessions().close(cookie));
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie(&headers, "", 0))]).into_response())
 }
@@ -156,17 +144,6 @@ pub(super) async fn sign_out(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_sessions_cookie_is_known_in_every_spelling_that_a_browser_could_take_for_it() {
-        for ours in ["eyot_session", " Eyot_Session ", "__Host-eyot_session", "__host-EYOT_session"] {
-            assert!(is_sessions(ours), "{ours}");
-        }
-        for other in ["", "eyot_sessions", "eyot_preview", "__Host-", "__Secure-eyot_session", "ä__Host-eyot"]
-        {
-            assert!(!is_sessions(other), "{other}");
-        }
-    }
 
     #[test]
     fn over_tls_the_cookie_is_the_hosts_alone_and_one_without_that_is_not_looked_at() {

@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 
 use eyot::Result;
 use subtle::ConstantTimeEq;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::keys::hash;
 use super::random::random;
+use super::turns::Right;
 
 /// How long one lasts: 12 hours.
 pub(super) const LIFE: Duration = Duration::from_secs(12 * 3600);
@@ -31,11 +33,14 @@ pub(super) struct Sessions {
     all: Mutex<HashMap<Hash, Session>>,
 }
 
+/// What is under way for it is cut when this is dropped.
 struct Session {
     /// The hash of the key that it was opened with.
     key: Hash,
     proof: Hash,
     opened: Instant,
+    ended: CancellationToken,
+    _cut: DropGuard,
 }
 
 /// A session that was just opened. Nobody can tell these again.
@@ -49,19 +54,21 @@ impl Sessions {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens one for the holder of this key, by the key's hash.
-    pub fn open(&self, key: Hash, now: Instant) -> Result<Opened> {
+    /// Opens one for the holder of this key, by the key's hash. `ended` is told when the key is revoked, and from here on when
+    /// the session ends.
+    pub fn open(&self, key: Hash, ended: CancellationToken, now: Instant) -> Result<Opened> {
         let opened = Opened { cookie: random::<32>()?, proof: random::<32>()? };
         let mut all = self.lock();
         all.retain(|_, session| now.duration_since(session.opened) < LIFE);
         make_room(&mut all, PER_KEY, |session| session.key == key);
         make_room(&mut all, MAX, |_| true);
-        all.insert(hash(&opened.cookie), Session { key, proof: hash(&opened.proof), opened: now });
+        let (proof, cut) = (hash(&opened.proof), ended.clone().drop_guard());
+        all.insert(hash(&opened.cookie), Session { key, proof, opened: now, ended, _cut: cut });
         Ok(opened)
     }
 
-    /// The hash of the key that a cookie and its proof stand for.
-    pub fn key(&self, cookie: &str, proof: &str, now: Instant) -> Option<Hash> {
+    /// The hash of the key that a cookie and its proof stand for, and how long they do.
+    pub fn key(&self, cookie: &str, proof: &str, now: Instant) -> Option<(Hash, Right)> {
         if cookie.len() > MAX_BYTES || proof.len() > MAX_BYTES {
             return None;
         }
@@ -69,7 +76,8 @@ impl Sessions {
         // What is looked up is a hash, which tells nothing of the cookie.
         let session = all.get(&hash(cookie))?;
         let is_it = bool::from(session.proof.ct_eq(&hash(proof)));
-        (is_it && now.duration_since(session.opened) < LIFE).then_some(session.key)
+        let right = Right { ended: session.ended.clone(), until: Some(session.opened + LIFE) };
+        (is_it && now.duration_since(session.opened) < LIFE).then_some((session.key, right))
     }
 
     /// Ends one. One that has ended is fine.
@@ -102,8 +110,9 @@ mod tests {
     #[test]
     fn a_cookie_is_worth_nothing_without_its_proof_nor_after_its_time() {
         let (sessions, now) = (Sessions::default(), Instant::now());
-        let (one, other) = (sessions.open([1; 32], now).unwrap(), sessions.open([2; 32], now).unwrap());
-        let key = |cookie: &str, proof: &str, at| sessions.key(cookie, proof, at);
+        let open = |key| sessions.open(key, CancellationToken::new(), now).unwrap();
+        let (one, other) = (open([1; 32]), open([2; 32]));
+        let key = |cookie: &str, proof: &str, at| sessions.key(cookie, proof, at).map(|(key, _)| key);
         assert_eq!(key(&one.cookie, &one.proof, now), Some([1; 32]));
         assert_eq!(key(&other.cookie, &other.proof, now + LIFE - Duration::from_millis(1)), Some([2; 32]));
         assert_eq!(key(&one.cookie, &one.proof, now + LIFE), None);
@@ -111,7 +120,10 @@ mod tests {
             assert_eq!(key(cookie, proof, now), None);
         }
         assert_eq!(key(&one.cookie, "", now), None);
+        let (_, right) = sessions.key(&one.cookie, &one.proof, now).unwrap();
+        assert!(!right.ended.is_cancelled() && right.until == Some(now + LIFE));
         sessions.close(&one.cookie);
+        assert!(right.ended.is_cancelled());
         assert_eq!(key(&one.cookie, &one.proof, now), None);
         assert_eq!(key(&other.cookie, &other.proof, now), Some([2; 32]));
     }
@@ -120,8 +132,9 @@ mod tests {
     fn a_keys_oldest_session_makes_room_and_another_keys_does_not() {
         let (sessions, begin) = (Sessions::default(), Instant::now());
         let at = |index: usize| begin + Duration::from_millis(index as u64);
-        let other = sessions.open([2; 32], begin).unwrap();
-        let ours: Vec<Opened> = (0..=PER_KEY).map(|i| sessions.open([1; 32], at(i)).unwrap()).collect();
+        let open = |key, at| sessions.open(key, CancellationToken::new(), at).unwrap();
+        let other = open([2; 32], begin);
+        let ours: Vec<Opened> = (0..=PER_KEY).map(|i| open([1; 32], at(i))).collect();
         let is_open = |opened: &Opened| sessions.key(&opened.cookie, &opened.proof, at(PER_KEY)).is_some();
         assert!(!is_open(&ours[0]) && is_open(&other));
         assert!(ours[1..].iter().all(is_open));

@@ -38,7 +38,7 @@ const SHELL: &str = "if command -v bash >/dev/null 2>&1; then exec bash; else ex
 const MAX_MESSAGE_BYTES: usize = 1 << 20;
 /// How long a client may take to read the end.
 const LAST_WORDS: Duration = Duration::from_secs(10);
-/// How many messages may wait for a program that does not read.
+/// How many pieces of [`TYPED_PIECE_BYTES`] may wait for a program that does not read: 256 KiB. Whoever types more waits.
 const TYPED_AHEAD: usize = 64;
 
 /// A terminal.
@@ -121,8 +121,7 @@ pub(super) async fn attach(
     let upgrade = upgrade.protocols([PROTOCOL]);
     let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES);
     Ok(upgrade.on_upgrade(async move |socket| {
-        serve(&api, terminal, socket).await;
-        drop(turn);
+        turn.during(serve(&api, terminal, socket)).await;
     }))
 }
 
@@ -151,7 +150,7 @@ async fn hear(terminal: &Terminal, source: &mut SplitStream<WebSocket>, told: mp
     while let Some(Ok(message)) = source.next().await {
         match message {
             // Whoever types after the end is told the end.
-            Message::Binary(bytes) if !bytes.is_empty() => drop(terminal.typed(bytes).await),
+            Message::Binary(bytes) if !bytes.is_empty() => drop(terminal.typed(&bytes).await),
             Message::Text(text) => {
                 if let Err(error) = act(terminal, &text).await {
                     drop(told.try_send(SocketEvent::Refused(Refusal::from(error).problem())));

@@ -1,14 +1,18 @@
 //! How many requests of one key are under way at once. One more is refused before anything is done for it, so that whoever
-//! asks too much waits, and nobody else.
+//! asks too much waits, and nobody else. What is under way ends when its key is revoked.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use eyot::{Error, ErrorKind};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout_at;
+use tokio_util::sync::CancellationToken;
 
+use crate::http::held::Hold;
 use crate::problem::Refusal;
 
 /// When to ask again, in seconds.
@@ -17,13 +21,58 @@ const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 /// The turns of every key.
 pub(super) struct Turns {
     max: usize,
-    of_keys: Mutex<HashMap<String, Arc<Semaphore>>>,
+    of_keys: Mutex<HashMap<String, OfKey>>,
+}
+
+#[derive(Clone)]
+struct OfKey {
+    turns: Arc<Semaphore>,
+    revoked: CancellationToken,
 }
 
 /// One request's turn, which is over when all of its clones are dropped. A socket's handler keeps one for as long as the socket.
 #[derive(Clone)]
 pub(super) struct Turn {
     _permit: Arc<OwnedSemaphorePermit>,
+    right: Right,
+}
+
+/// Until when somebody may do what was begun: until the key is revoked, or the session that it came by has ended.
+#[derive(Clone, Default)]
+pub(super) struct Right {
+    pub ended: CancellationToken,
+    /// `None`: for ever.
+    pub until: Option<Instant>,
+}
+
+impl Right {
+    /// Comes when it has ended; never, as long as it lasts.
+    async fn over(self) {
+        let ended = self.ended.cancelled();
+        match self.until {
+            Some(until) => drop(timeout_at(until.into(), ended).await),
+            None => ended.await,
+        }
+    }
+}
+
+impl Turn {
+    /// Does this to its end; `None`: whoever asked for it may not go on any more.
+    pub async fn during<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            () = self.right.clone().over() => None,
+        }
+    }
+}
+
+impl Hold for Turn {
+    const WHY: &'static str = "the key was revoked, or the session ended";
+
+    fn over(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.right.clone().over()
+    }
 }
 
 impl Turns {
@@ -32,21 +81,33 @@ impl Turns {
         Self { max: max.clamp(1, Semaphore::MAX_PERMITS), of_keys: Mutex::default() }
     }
 
-    /// A turn of the key with this id, unless all are taken; all that come without one share theirs.
-    pub fn take(&self, key_id: Option<&str>) -> Option<Turn> {
-        let key_id = key_id.unwrap_or_default();
-        let mut of_keys = self.of_keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let turns = match of_keys.get(key_id) {
-            Some(turns) => Arc::clone(turns),
-            None => {
-                let turns = Arc::new(Semaphore::new(self.max));
-                of_keys.insert(key_id.to_owned(), Arc::clone(&turns));
-                turns
-            }
-        };
-        drop(of_keys);
+    /// A turn of the key with this id, unless all are taken; all that come without one share theirs. `right`: until when what
+    /// the turn is for may go on, if that is not the key's own.
+    pub fn take(&self, key_id: Option<&str>, right: Option<Right>) -> Option<Turn> {
+        let OfKey { turns, revoked } = self.of(key_id.unwrap_or_default());
         let permit = turns.try_acquire_owned().ok()?;
-        Some(Turn { _permit: Arc::new(permit) })
+        let right = right.unwrap_or(Right { ended: revoked, until: None });
+        Some(Turn { _permit: Arc::new(permit), right })
+    }
+
+    /// Told when the key with this id is revoked.
+    pub fn revoked(&self, key_id: &str) -> CancellationToken {
+        self.of(key_id).revoked
+    }
+
+    /// Ends what is under way for the key with this id, now and whenever some is begun.
+    pub fn end(&self, key_id: &str) {
+        self.of(key_id).revoked.cancel();
+    }
+
+    fn of(&self, key_id: &str) -> OfKey {
+        let mut of_keys = self.of_keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(there) = of_keys.get(key_id) {
+            return there.clone();
+        }
+        let made = OfKey { turns: Arc::new(Semaphore::new(self.max)), revoked: CancellationToken::new() };
+        of_keys.insert(key_id.to_owned(), made.clone());
+        made
     }
 
     /// What whoever got none is told.
@@ -63,23 +124,43 @@ impl Turns {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
 
     #[test]
     fn a_key_has_its_turns_and_no_more_and_takes_none_of_anothers() {
         let turns = Turns::new(2);
-        let (first, second) = (turns.take(Some("a")).unwrap(), turns.take(Some("a")).unwrap());
-        assert!(turns.take(Some("a")).is_none());
+        let (first, second) = (turns.take(Some("a"), None).unwrap(), turns.take(Some("a"), None).unwrap());
+        assert!(turns.take(Some("a"), None).is_none());
         let refused = turns.refusal();
         assert_eq!(
             (refused.status().as_u16(), &refused.headers()["retry-after"]),
             (429, &RETRY_AFTER_SECONDS)
         );
-        assert!(turns.take(Some("b")).is_some() && turns.take(None).is_some());
+        assert!(turns.take(Some("b"), None).is_some() && turns.take(None, None).is_some());
         let socket = first.clone();
         drop(first);
-        assert!(turns.take(Some("a")).is_none());
+        assert!(turns.take(Some("a"), None).is_none());
         drop((socket, second));
-        assert!(turns.take(Some("a")).is_some());
+        assert!(turns.take(Some("a"), None).is_some());
+    }
+
+    #[tokio::test]
+    async fn what_is_under_way_ends_when_its_key_is_revoked_or_its_session_is_over_and_nothing_elses_does() {
+        let turns = Turns::new(8);
+        let take = |key, right| turns.take(Some(key), right).unwrap();
+        let session = Right { ended: turns.revoked("a").child_token(), until: None };
+        let timed = Right { until: Some(Instant::now()), ..Right::default() };
+        let (of_key, of_session) = (take("a", None), take("a", Some(session.clone())));
+        let goes_on = |turn: Turn| async move { turn.during(std::future::pending::<()>()).await.is_some() };
+        assert!(!goes_on(take("a", Some(timed))).await);
+        session.ended.cancel();
+        assert!(!goes_on(of_session).await);
+        assert!(goes_on(of_key.clone()).now_or_never().is_none());
+        turns.end("a");
+        assert!(!goes_on(of_key).await && !goes_on(take("a", None)).await);
+        assert!(goes_on(take("b", None)).now_or_never().is_none());
+        assert_eq!(take("b", None).during(async { 1 }).await, Some(1));
     }
 }

@@ -1,13 +1,17 @@
-//! Connections that have no request under way. When there are too many connections, those are closed, the one first that has
-//! been idle for longest: whoever opens thousands and asks for nothing closes their own.
+//! Which connections are closed when there are too many: first those that have no request under way, the one first that has
+//! been idle for longest; then those whose request nobody has let in. Whoever opens thousands and asks for nothing, or has
+//! no key, closes their own.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use axum::http::Extensions;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// The idle connections of a listener.
+use super::held::Hold;
+
+/// The connections of a listener that may be closed for others.
 #[derive(Default)]
 pub(super) struct Idle {
     line: Mutex<Line>,
@@ -15,11 +19,21 @@ pub(super) struct Idle {
     news: Notify,
 }
 
-/// By the order in which they became idle.
+/// By the order in which they became what they are.
 #[derive(Default)]
 struct Line {
     next: u64,
-    waiting: BTreeMap<u64, CancellationToken>,
+    idle: BTreeMap<u64, CancellationToken>,
+    strangers: BTreeMap<u64, CancellationToken>,
+}
+
+/// What a connection does; with a number, its place in the line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Course {
+    Idle(u64),
+    /// There is a request, of somebody who has not been let in.
+    Asked(u64),
+    LetIn,
 }
 
 /// One connection: whether it has a request under way, and how it is told to end.
@@ -31,70 +45,121 @@ pub(super) struct Member {
 struct Inner {
     idle: Arc<Idle>,
     end: CancellationToken,
-    /// Its place in the line; `None`: a request is under way.
-    place: Mutex<Option<u64>>,
+    course: Mutex<Course>,
 }
 
 impl Idle {
     /// A connection that is idle, and ends when `end` is cancelled.
     pub fn enter(self: &Arc<Self>, end: CancellationToken) -> Member {
-        let member =
-            Member { inner: Arc::new(Inner { idle: Arc::clone(self), end, place: Mutex::new(None) }) };
-        member.rest();
+        let inner = Inner { idle: Arc::clone(self), end, course: Mutex::new(Course::LetIn) };
+        let member = Member { inner: Arc::new(inner) };
+        member.inner.change(Course::Idle);
         member
     }
 
-    /// Tells the connection to end that has been idle for longest. Whether there was one.
+    /// Tells the connection to end that has been idle for longest, or else a stranger's. Whether there was one.
     pub fn shed(&self) -> bool {
-        let longest = lock(&self.line).waiting.pop_first();
-        longest.inspect(|(_, end)| end.cancel()).is_some()
+        let mut line = lock(&self.line);
+        let first = line.idle.pop_first().or_else(|| line.strangers.pop_first());
+        first.inspect(|(_, end)| end.cancel()).is_some()
     }
 
-    /// Waits until a connection becomes idle. One that did since the last wait counts.
+    /// Waits until a connection may be closed. One that became so since the last wait counts.
     pub async fn one_more(&self) {
         self.news.notified().await;
+    }
+}
+
+impl Line {
+    fn add(&mut self, course: impl Fn(u64) -> Course, end: &CancellationToken) -> Course {
+        self.next += 1;
+        let course = course(self.next);
+        match course {
+            Course::Idle(place) => drop(self.idle.insert(place, end.clone())),
+            Course::Asked(place) => drop(self.strangers.insert(place, end.clone())),
+            Course::LetIn => {}
+        }
+        course
+    }
+
+    fn remove(&mut self, course: Course) {
+        match course {
+            Course::Idle(place) => drop(self.idle.remove(&place)),
+            Course::Asked(place) => drop(self.strangers.remove(&place)),
+            Course::LetIn => {}
+        }
     }
 }
 
 impl Member {
     /// A request has come. It is under way until what is returned is dropped.
     pub fn begin(&self) -> UnderWay {
-        if let Some(place) = lock(&self.inner.place).take() {
-            lock(&self.inner.idle.line).waiting.remove(&place);
-        }
+        self.inner.change(Course::Asked);
         UnderWay(self.clone())
     }
 
-    pub fn is_idle(&self) -> bool {
-        lock(&self.inner.place).is_some()
+    /// Whether nothing is lost that anybody has a right to, if it ends at once.
+    pub fn may_be_cut(&self, is_stopping: bool) -> bool {
+        match *lock(&self.inner.course) {
+            Course::Idle(_) => true,
+            // Answers that are under way may end when the server stops, to whoever asked.
+            Course::Asked(_) => !is_stopping,
+            Course::LetIn => false,
+        }
     }
+}
 
-    fn rest(&self) {
-        let mut place = lock(&self.inner.place);
-        let mut line = lock(&self.inner.idle.line);
-        line.next += 1;
-        let next = line.next;
-        line.waiting.insert(next, self.inner.end.clone());
-        *place = Some(next);
-        self.inner.idle.news.notify_one();
+impl Inner {
+    fn change(&self, course: impl Fn(u64) -> Course) {
+        let mut now = lock(&self.course);
+        let mut line = lock(&self.idle.line);
+        line.remove(*now);
+        *now = line.add(course, &self.end);
+        if *now != Course::LetIn {
+            self.idle.news.notify_one();
+        }
     }
 }
 
 /// The connection is gone.
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Some(place) = lock(&self.place).take() {
-            lock(&self.idle.line).waiting.remove(&place);
-        }
+        lock(&self.idle.line).remove(*lock(&self.course));
+    }
+}
+
+/// A request's word to its connection.
+#[derive(Clone)]
+pub(crate) struct Knocker(Member);
+
+impl Knocker {
+    /// Whoever asks has shown that they may: the connection is not closed for another's while this request is under way.
+    pub fn let_in(&self) {
+        self.0.inner.change(|_| Course::LetIn);
+    }
+}
+
+/// Tells a request's connection, if it came by one, that whoever asks was let in.
+pub(crate) fn let_in(request: &Extensions) {
+    if let Some(knocker) = request.get::<Knocker>() {
+        knocker.let_in();
     }
 }
 
 /// A request under way.
 pub(super) struct UnderWay(Member);
 
+impl UnderWay {
+    pub fn knocker(&self) -> Knocker {
+        Knocker(self.0.clone())
+    }
+}
+
+impl Hold for UnderWay {}
+
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.rest();
+        self.0.inner.change(Course::Idle);
     }
 }
 
@@ -108,19 +173,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_one_that_is_idle_for_longest_is_shed_and_none_with_a_request_is() {
+    fn the_one_that_is_idle_for_longest_is_shed_then_strangers_and_none_that_was_let_in() {
         let idle = Arc::new(Idle::default());
-        let ends = [(); 3].map(|()| CancellationToken::new());
-        let [first, second, third] = ends.clone().map(|end| idle.enter(end));
+        let ends = [(); 4].map(|()| CancellationToken::new());
+        let [first, second, third, fourth] = ends.clone().map(|end| idle.enter(end));
         drop(first.begin());
-        let busy = third.begin();
-        assert!(first.is_idle() && !third.is_idle());
+        let (stranger, busy) = (third.begin(), fourth.begin());
+        busy.knocker().let_in();
+        assert!(first.may_be_cut(true) && third.may_be_cut(false) && !third.may_be_cut(true));
+        assert!(!fourth.may_be_cut(false));
         assert!(idle.shed() && ends[1].is_cancelled() && !ends[0].is_cancelled());
-        assert!(idle.shed() && ends[0].is_cancelled());
-        assert!(!idle.shed());
-        drop(busy);
-        drop((first, second));
+        assert!(idle.shed() && ends[0].is_cancelled() && !ends[2].is_cancelled());
         assert!(idle.shed() && ends[2].is_cancelled());
+        assert!(!idle.shed());
+        drop((busy, stranger));
+        drop((first, second));
+        assert!(idle.shed() && idle.shed() && ends[3].is_cancelled());
     }
 
     #[test]

@@ -210,7 +210,7 @@ impl Server {
 
     /// Answers what comes by this connection, on a task of its own.
     fn begin(&self, knock: Knock, place: Place) {
-        let (end, cut) = (self.stop.child_token(), self.cut.clone());
+        let (stop, end, cut) = (self.stop.clone(), self.stop.child_token(), self.cut.clone());
         // Without a request yet: one that is slow to shake hands gives its place up like any other.
         let member = self.idle.enter(end.clone());
         let service = self.service(&knock, member.clone());
@@ -228,8 +228,8 @@ impl Server {
             let mut connection = pin!(connection);
             let ended = tokio::select! {
                 ended = connection.as_mut() => ended,
-                // Told to, it ends with the answer that is under way; at once without one.
-                () = end.cancelled() => match member.is_idle() {
+                // Told to, it ends with the answer that is under way; at once without one that matters.
+                () = end.cancelled() => match member.may_be_cut(stop.is_cancelled()) {
                     true => Ok(()),
                     false => {
                         connection.as_mut().graceful_shutdown();
@@ -258,6 +258,7 @@ impl Server {
         service_fn(move |mut request: Request<Incoming>| {
             let under_way = member.begin();
             request.extensions_mut().insert(peer);
+            request.extensions_mut().insert(under_way.knocker());
             if is_tls {
                 // As a proxy would say it that took the TLS off.
                 request.headers_mut().insert("x-forwarded-proto", HeaderValue::from_static("https"));

@@ -5,8 +5,13 @@
 //! the browser's). Where a browser says too little (`Sec-Fetch-Site` is for secure addresses only, `Origin` for requests that
 //! change something), there is a header that no form and no other site's script can send.
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
 use eyot::wire::PAGE_PROOF;
+use eyot::{Error, ErrorKind};
+
+use crate::problem::Refusal;
 
 /// What WebSockets of the page have as their protocol, since a page can't give them headers.
 pub(crate) const PROTOCOL: &str = "eyot-page";
@@ -14,6 +19,24 @@ pub(crate) const PROTOCOL: &str = "eyot-page";
 /// Marks a request that the page of this server has sent. [`guard`](super::guard) puts it there, if the server has a page.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OwnPage;
+
+/// For what only the page of this server may ask; anybody else is refused before anything of the body is read.
+pub(crate) struct FromThePage;
+
+impl<S: Sync> FromRequestParts<S> for FromThePage {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        parts.extensions.get::<OwnPage>().map(|_| Self).ok_or_else(not_the_page)
+    }
+}
+
+/// What whoever is not the page is told.
+pub(crate) fn not_the_page() -> Refusal {
+    let reason =
+        "only the page of this server signs in; programs send their key as `Authorization: Bearer KEY`";
+    Error::new(ErrorKind::Permission, reason).into()
+}
 
 /// Whether a request is one of the page's, going by its headers.
 pub(super) fn asks(headers: &HeaderMap) -> bool {

@@ -11,6 +11,8 @@ use eyot::{Error, ErrorKind, Result};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use super::idle::let_in;
+
 /// The shortest token, in bytes.
 const MIN_BYTES: usize = 16;
 
@@ -92,6 +94,7 @@ pub(crate) async fn require(State(tokens): State<Arc<Tokens>>, mut request: Requ
     let Some(client) = shown.and_then(|token| tokens.client(token)) else {
         return unauthorized(shown.is_some());
     };
+    let_in(request.extensions());
     request.headers_mut().remove(header::AUTHORIZATION);
     request.extensions_mut().insert(client);
     next.run(request).await

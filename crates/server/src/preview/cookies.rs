@@ -4,26 +4,34 @@
 use axum::http::{HeaderMap, HeaderValue, header};
 
 use super::address::Address;
+use super::entry::scheme;
 use super::grants::Exchanged;
 use crate::api::is_sessions;
+use crate::http::own_cookie::OwnCookie;
 
-/// Its name.
-const NAME: &str = "eyot_preview";
-/// How many of a request's cookies of that name are looked at: other pages may have put some in a browser.
-const LOOKED_AT: usize = 8;
+/// The cookie.
+const COOKIE: OwnCookie = OwnCookie("eyot_preview");
 
 /// What is shown in cookies.
-pub(super) fn shown(headers: &HeaderMap) -> impl Iterator<Item = &str> {
-    let texts = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let pairs = texts.flat_map(|text| text.split(';')).filter_map(|pair| pair.split_once('='));
-    pairs.filter(|(name, _)| name.trim() == NAME).map(|(_, value)| value.trim()).take(LOOKED_AT)
+pub(super) fn shown<'a>(headers: &'a HeaderMap, address: &Address) -> impl Iterator<Item = &'a str> {
+    COOKIE.shown(headers, is_hosts(address, scheme(headers)))
+}
+
+/// Whether it is of a whole host, over TLS. One of a path can't be.
+fn is_hosts(address: &Address, scheme: &str) -> bool {
+    scheme == "https" && !address.is_path()
+}
+
+/// Whether a cookie is one of the server's own.
+fn is_ours(name: &str) -> bool {
+    COOKIE.is(name) || is_sessions(name)
 }
 
 /// Takes ours out of a request's.
 pub(super) fn strip(headers: &mut HeaderMap) {
     let is_ours = |pair: &&[u8]| {
         let name = pair.split(|byte| *byte == b'=').next().unwrap_or_default();
-        name.trim_ascii() == NAME.as_bytes() || std::str::from_utf8(name).is_ok_and(is_sessions)
+        std::str::from_utf8(name).is_ok_and(is_ours)
     };
     let of_guest = |value: &HeaderValue| {
         let pairs = value.as_bytes().split(|byte| *byte == b';');
@@ -42,7 +50,8 @@ pub(super) fn strip(headers: &mut HeaderMap) {
 pub(super) fn set(address: &Address, exchanged: &Exchanged, scheme: &str) -> String {
     let secure = if scheme == "https" { "; Secure" } else { "" };
     let (path, seconds) = (address.prefix(), exchanged.lasts.as_secs().max(1));
-    format!("{NAME}={}; Path={path}/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}", exchanged.cookie)
+    let (name, cookie) = (COOKIE.name(is_hosts(address, scheme)), &exchanged.cookie);
+    format!("{name}={cookie}; Path={path}/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
 }
 
 /// A cookie that the guest sets, held to its own preview; `None`: it has our name, or can't be read.
@@ -51,11 +60,10 @@ pub(super) fn of_guest(value: &HeaderValue, address: &Address) -> Option<HeaderV
     let mut parts = text.split(';').map(str::trim);
     let pair = parts.next()?;
     let name = pair.split_once('=').map_or("", |(name, _)| name).trim();
-    let is_ours = |name: &str| name.eq_ignore_ascii_case(NAME) || is_sessions(name);
+    // Some browsers take what follows a `=` without a name for one.
     let bare = pair.trim_start_matches('=').trim_start();
     let bare_name = bare.split_once('=').map_or(bare, |(name, _)| name);
-    if is_ours(name) || is_sessions(bare_name) || pair.trim_start_matches('=').trim_start().starts_with(NAME)
-    {
+    if is_ours(name) || is_ours(bare_name) {
         return None;
     }
     let prefix = address.prefix();
@@ -98,10 +106,10 @@ mod tests {
     fn ours_is_read_and_taken_out_and_the_guests_stay() {
         let mut map = headers(&[
             "a=1; eyot_preview=x;eyot_session=s; __Host-eyot_session=s;b=2",
-            "eyot_preview=y",
+            "eyot_preview=y; __host-Eyot_Preview=z",
             "c; eyot_previews=3",
         ]);
-        assert_eq!(shown(&map).collect::<Vec<_>>(), ["x", "y"]);
+        assert_eq!(shown(&map, &by_path()).collect::<Vec<_>>(), ["x", "y"]);
         strip(&mut map);
         assert_eq!(
             map.get_all(header::COOKIE).iter().collect::<Vec<_>>(),
@@ -122,8 +130,29 @@ mod tests {
         for ours in ["eyot_session=x", "__Host-eyot_session=x; Path=/", "=eyot_session=x", "eyot_session"] {
             assert_eq!(of_guest(ours), None, "{ours}");
         }
-        for ours in ["eyot_preview=x", " EYOT_preview = x; Path=/", "=eyot_preview=x", "eyot_preview"] {
+        for ours in [
+            "eyot_preview=x",
+            " EYOT_preview = x; Path=/",
+            "=eyot_preview=x",
+            "eyot_preview",
+            "__Host-eyot_preview=x",
+        ] {
             assert_eq!(of_guest(ours), None, "{ours}");
         }
+    }
+
+    #[test]
+    fn over_tls_the_cookie_of_a_preview_with_a_host_of_its_own_is_set_by_no_other_host() {
+        let exchanged = || Exchanged { cookie: "v".to_owned(), lasts: std::time::Duration::from_secs(5) };
+        let mut map = HeaderMap::new();
+        map.insert(header::HOST, "80-sb-0192f0c1e7d87c3e9a4b5c6d7e8f9a0b.localhost".parse().unwrap());
+        let Called::Preview(by_host) = Called::of(&"/x".parse().unwrap(), &map, &[]) else { panic!() };
+        let text = set(&by_host, &exchanged(), "https");
+        assert_eq!(text, "__Host-eyot_preview=v; Path=/; Max-Age=5; HttpOnly; SameSite=Lax; Secure");
+        assert!(set(&by_host, &exchanged(), "http").starts_with("eyot_preview=v; Path=/;"));
+        assert!(set(&by_path(), &exchanged(), "https").starts_with("eyot_preview=v; Path=/preview/"));
+        map.insert(header::COOKIE, "eyot_preview=theirs; __Host-eyot_preview=v".parse().unwrap());
+        map.insert("x-forwarded-proto", "https".parse().unwrap());
+        assert_eq!(shown(&map, &by_host).collect::<Vec<_>>(), ["v"]);
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn enter(
     let by_token = |shown: &str| grants.opens_by_token(&address.place, pool, shown, now);
     let by_cookie = |shown: &str| grants.opens_by_cookie(&address.place, pool, shown, now);
     if !tokens(headers).any(by_token) && !grants.is_public(&address.place, pool, now) {
-        if !cookies::shown(headers).any(by_cookie) {
+        if !cookies::shown(headers, address).any(by_cookie) {
             return Err(Denial::unauthorized());
         }
         if is_another_pages(headers) {

@@ -45,8 +45,17 @@ struct Port {
     _cut: DropGuard,
 }
 
+impl Port {
+    fn of(grants: Vec<Grant>) -> Self {
+        let revoked = CancellationToken::new();
+        Self { grants, _cut: revoked.clone().drop_guard(), revoked }
+    }
+}
+
 struct Grant {
     pool: SandboxName,
+    /// The id of the key that it was asked for with.
+    key: Option<String>,
     made: SystemTime,
     ends: SystemTime,
     proof: Proof,
@@ -61,6 +70,17 @@ enum Proof {
 enum Door {
     Ticket(Hash),
     Cookie(Hash),
+}
+
+/// What a grant is for.
+pub(crate) struct Wanted<'a> {
+    pub place: &'a Place,
+    pub pool: &'a SandboxName,
+    /// The id of the key that asks.
+    pub key: Option<&'a str>,
+    pub ttl: Duration,
+    /// Anybody may see it.
+    pub public: bool,
 }
 
 /// What a grant is shown by. Nobody can tell it again.
@@ -79,14 +99,8 @@ pub(super) struct Exchanged {
 
 impl Grants {
     /// Lets whoever shows what this answers see a port; `None`: anybody, and nothing need be shown.
-    pub fn issue(
-        &self,
-        place: &Place,
-        pool: &SandboxName,
-        ttl: Duration,
-        public: bool,
-        now: SystemTime,
-    ) -> Result<Option<Issued>> {
+    pub fn issue(&self, wanted: Wanted<'_>, now: SystemTime) -> Result<Option<Issued>> {
+        let Wanted { place, pool, key, ttl, public } = wanted;
         let issued = match public {
             true => None,
             false => Some(Issued { token: secret()?, tickets: [secret()?, secret()?] }),
@@ -95,15 +109,10 @@ impl Grants {
             let doors = issued.tickets.each_ref().map(|ticket| Door::Ticket(hash(ticket)));
             Proof::Secrets { token: hash(&issued.token), doors }
         });
-        let grant = Grant { pool: pool.clone(), made: now, ends: now + ttl, proof };
+        let grant =
+            Grant { pool: pool.clone(), key: key.map(str::to_owned), made: now, ends: now + ttl, proof };
         let mut sandboxes = self.lock();
-        sandboxes.retain(|_, ports| {
-            ports.retain(|_, port| {
-                port.grants.retain(|grant| grant.ends > now);
-                !port.grants.is_empty()
-            });
-            !ports.is_empty()
-        });
+        keep(&mut sandboxes, |grant| grant.ends > now);
         add(sandboxes.entry(place.sandbox.clone()).or_default(), place.port, grant);
         Ok(issued)
     }
@@ -215,10 +224,35 @@ impl Grants {
         self.lock().remove(sandbox);
     }
 
+    /// From now on nobody sees anything by what was asked for with this key. What is under way to such a port is cut, whoever
+    /// it is for: who has another grant may come again.
+    pub fn revoke_key(&self, key: &str) {
+        let mut sandboxes = self.lock();
+        let is_theirs = |grant: &Grant| grant.key.as_deref() == Some(key);
+        for port in sandboxes.values_mut().flat_map(BTreeMap::values_mut) {
+            if port.grants.iter().any(is_theirs) {
+                let grants = std::mem::take(&mut port.grants);
+                *port = Port::of(grants.into_iter().filter(|grant| !is_theirs(grant)).collect());
+            }
+        }
+        keep(&mut sandboxes, |_| true);
+    }
+
     /// Only plain values are moved in and out.
     fn lock(&self) -> MutexGuard<'_, HashMap<SandboxId, BTreeMap<u16, Port>>> {
         self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Keeps such grants alone, and ports that have some.
+fn keep(sandboxes: &mut HashMap<SandboxId, BTreeMap<u16, Port>>, is_kept: impl Fn(&Grant) -> bool) {
+    sandboxes.retain(|_, ports| {
+        ports.retain(|_, port| {
+            port.grants.retain(&is_kept);
+            !port.grants.is_empty()
+        });
+        !ports.is_empty()
+    });
 }
 
 fn add(ports: &mut BTreeMap<u16, Port>, port: u16, grant: Grant) {
@@ -227,10 +261,7 @@ fn add(ports: &mut BTreeMap<u16, Port>, port: u16, grant: Grant) {
         let oldest = ports.iter().min_by_key(|(_, port)| last_made(port)).map(|(port, _)| *port);
         oldest.and_then(|oldest| ports.remove(&oldest));
     }
-    let Port { grants, .. } = ports.entry(port).or_insert_with(|| {
-        let revoked = CancellationToken::new();
-        Port { grants: Vec::new(), _cut: revoked.clone().drop_guard(), revoked }
-    });
+    let Port { grants, .. } = ports.entry(port).or_insert_with(|| Port::of(Vec::new()));
     if grants.len() >= PER_PORT {
         grants.remove(0);
     }
@@ -264,9 +295,13 @@ mod tests {
             Self { grants: Grants::default(), place, pool, now: SystemTime::now() }
         }
 
-        fn issue(&self, ttl_ms: u64) -> Issued {
+        fn wanted(&self, ttl_ms: u64) -> Wanted<'_> {
             let ttl = Duration::from_millis(ttl_ms);
-            self.grants.issue(&self.place, &self.pool, ttl, false, self.now).unwrap().unwrap()
+            Wanted { place: &self.place, pool: &self.pool, key: None, ttl, public: false }
+        }
+
+        fn issue(&self, ttl_ms: u64) -> Issued {
+            self.grants.issue(self.wanted(ttl_ms), self.now).unwrap().unwrap()
         }
 
         fn opens(&self, token: &str) -> bool {
@@ -325,8 +360,8 @@ mod tests {
             let place = Place { port, ..scene.place.clone() };
             scene.grants.is_public(&place, &scene.pool, scene.now)
         };
-        let ttl = Duration::from_millis(TTL_MS);
-        assert!(scene.grants.issue(&scene.place, &scene.pool, ttl, true, scene.now).unwrap().is_none());
+        let public = Wanted { public: true, ..scene.wanted(TTL_MS) };
+        assert!(scene.grants.issue(public, scene.now).unwrap().is_none());
         assert!(is_public(80) && !is_public(81));
         scene.grants.revoke(&scene.place);
         assert!(!is_public(80));
@@ -357,5 +392,22 @@ mod tests {
         scene.issue(TTL_MS);
         scene.place.port = port;
         assert!(!scene.opens(&second));
+    }
+
+    #[test]
+    fn what_a_key_opened_ends_with_it_and_what_others_opened_does_not() {
+        let scene = Scene::new();
+        let by = |key| {
+            scene.grants.issue(Wanted { key, ..scene.wanted(TTL_MS) }, scene.now).unwrap().unwrap().token
+        };
+        let (theirs, others, nobodys) = (by(Some("key_a")), by(Some("key_b")), by(None));
+        let under_way = scene.grants.revoked(&scene.place);
+        scene.grants.revoke_key("key_c");
+        assert!(!under_way.is_cancelled() && scene.opens(&theirs));
+        scene.grants.revoke_key("key_a");
+        assert!(under_way.is_cancelled() && !scene.grants.revoked(&scene.place).is_cancelled());
+        assert!(!scene.opens(&theirs) && scene.opens(&others) && scene.opens(&nobodys));
+        scene.grants.revoke_key("key_b");
+        assert!(!scene.opens(&others) && scene.opens(&nobodys));
     }
 }

@@ -1,6 +1,7 @@
 //! N3 and N4: who gets in, and to what.
 
-use reqwest::Method;
+use eyot::store::Store;
+use reqwest::{Method, Response};
 use serde_json::json;
 
 use crate::ground::{Ground, kind, name, value};
@@ -20,6 +21,44 @@ async fn n4_nobody_gets_in_without_a_key_or_with_a_wrong_or_a_revoked_one() {
     assert_eq!(list(&ground.ours).await.unwrap().status(), 401);
     assert_eq!(list(&ground.theirs).await.unwrap().status(), 200);
     assert_eq!(ground.bare(Method::GET, "/v1/health").send().await.unwrap().status(), 200);
+}
+
+/// The events of one key's pools from now on.
+async fn followed(ground: &Ground, key: &str) -> Response {
+    let path = "/v1/events?follow=true";
+    let followed = ground.as_whom(key, Method::GET, path).send().await.unwrap();
+    assert_eq!(followed.status(), 200);
+    followed
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn n4_what_is_under_way_for_a_key_ends_when_it_is_revoked_by_whichever_process() {
+    let ground = Ground::new().await;
+    let id = ground.sandbox("dev").await;
+    let (mut ours, mut theirs) =
+        (followed(&ground, &ground.ours).await, followed(&ground, &ground.theirs).await);
+    let command = json!({ "command": "echo begun > begun; sleep 1000" });
+    let body = serde_json::to_vec(&command).unwrap();
+    let run = ground.request(Method::POST, &format!("/v1/sandboxes/{id}/exec"));
+    let run = tokio::spawn(run.header("content-type", "application/json").body(body).send());
+    let begun = format!("/v1/sandboxes/{id}/files?path=begun");
+    while ground.get(&begun).await.status() != 200 {
+        tokio::task::yield_now().await;
+    }
+    // As `eyot keys revoke` does it.
+    let store = Store::open(ground.state().join("eyot.db")).unwrap();
+    tokio::task::spawn_blocking(move || store.revoke_key("ours")).await.unwrap().unwrap();
+    let cut = loop {
+        match ours.chunk().await {
+            Ok(Some(_)) => {}
+            other => break other,
+        }
+    };
+    assert!(cut.is_err(), "it is not whole, and says it is");
+    assert_eq!(run.await.unwrap().unwrap().status(), 401);
+    let made = ground.as_whom(&ground.theirs, Method::POST, "/v1/sandboxes").send().await.unwrap();
+    assert_eq!(made.status(), 201);
+    assert!(theirs.chunk().await.unwrap().is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,7 @@
 //! A server on loopback over native sandboxes, with a key for each of two tenants.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use eyot::{CancellationToken, Engine, PoolOptions, SandboxName};
 use eyot_native::{NativeOptions, NativeProvider};
@@ -16,7 +17,7 @@ pub struct Ground {
     pub theirs: String,
     client: reqwest::Client,
     stop: CancellationToken,
-    _state: tempfile::TempDir,
+    state: tempfile::TempDir,
 }
 
 impl Drop for Ground {
@@ -58,7 +59,12 @@ impl Ground {
             serve(&served, listener, ServeOptions::default(), stopped).await.unwrap();
         });
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { api, address, ours, theirs, client, stop, _state: state }
+        Self { api, address, ours, theirs, client, stop, state }
+    }
+
+    /// The state folder.
+    pub fn state(&self) -> PathBuf {
+        self.state.path().join("state")
     }
 
     /// A request with our key.

@@ -178,8 +178,12 @@ async fn n4_a_session_is_its_keys_and_ends_with_it() {
     let named = browser.request(Method::GET, "/v1/sandboxes?pool=theirs").send().await.unwrap();
     assert_eq!(named.status(), 404);
     let leaver = Browser::signed_in(&ground).await;
+    let mut seen = leaver.request(Method::GET, "/v1/events?follow=true").send().await.unwrap();
+    assert_eq!(seen.status(), 200);
     assert_eq!(leaver.request(Method::DELETE, "/v1/session").send().await.unwrap().status(), 204);
     assert_eq!(leaver.request(Method::GET, "/v1/sandboxes").send().await.unwrap().status(), 401);
+    // What the page followed is over with the session.
+    while seen.chunk().await.is_ok_and(|chunk| chunk.is_some()) {}
     assert_eq!(browser.request(Method::GET, "/v1/sandboxes").send().await.unwrap().status(), 200);
     ground.api.keys().revoke("ours").await.unwrap();
     assert_eq!(browser.request(Method::GET, "/v1/sandboxes").send().await.unwrap().status(), 401);

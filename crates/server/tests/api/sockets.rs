@@ -2,13 +2,14 @@
 
 use eyot::wire::STDIN_WINDOW;
 use futures_util::{SinkExt, StreamExt};
+use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-use crate::ground::Ground;
+use crate::ground::{Ground, name};
 
 /// A command that was asked for and runs.
 async fn started(ground: &Ground, command: Value) -> WebSocketStream<MaybeTlsStream<TcpStream>> {
@@ -53,6 +54,19 @@ async fn whoever_sends_more_input_than_there_is_room_for_is_told_so_last() {
     };
     assert_eq!(last["problem"]["field"], "stdin", "{last}");
     assert_eq!(told(&mut socket).await, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_and_its_command_end_when_the_key_is_revoked() {
+    let ground = Ground::new().await;
+    let mut socket = started(&ground, json!({ "command": "sleep 1000" })).await;
+    let other = ground.api.keys().create(name("other"), vec![name("ours")]).await.unwrap().secret;
+    ground.api.keys().revoke("ours").await.unwrap();
+    while let Some(Ok(_)) = socket.next().await {}
+    let path = "/v1/sandboxes/dev/exec";
+    let body = json!({ "command": "while pgrep -x sleep; do :; done" }).to_string();
+    let looked = ground.as_whom(&other, Method::POST, path).header("content-type", "application/json");
+    assert_eq!(looked.body(body).send().await.unwrap().status(), 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -83,8 +83,11 @@ async fn a_domain_of_the_server_s_own_has_previews_and_no_api() {
     let preview = ground.preview(&id, PORT, json!({})).await;
     assert_eq!(preview.host(), format!("{PORT}-{}.p.example:8443", id.replace('_', "-")));
     let first = ground.visit(&preview.url, &["X-Forwarded-Proto: https"]).await;
-    assert!(first.header("set-cookie").unwrap().ends_with("; Secure"));
-    let seen = ground.get(&preview.host(), "/", &[&first.cookie()]).await;
+    let set = first.header("set-cookie").unwrap();
+    assert!(set.starts_with("__Host-eyot_preview=") && set.ends_with("; Secure"), "{set}");
+    // Over plain HTTP it is not looked at: no browser sends it there.
+    assert_eq!(ground.get(&preview.host(), "/", &[&first.cookie()]).await.status(), 401);
+    let seen = ground.get(&preview.host(), "/", &[&first.cookie(), "X-Forwarded-Proto: https"]).await;
     assert!(seen.body().contains(&format!("host: {}\r\n", preview.host())), "{}", seen.text);
     assert_eq!(ground.get("p.example:8443", "/v1/health", &[]).await.status(), 403);
 }

@@ -21,6 +21,8 @@ use crate::problem::Refusal;
 pub(super) const KEPT_BYTES: usize = 256 << 10;
 /// How much of it is told at once, in bytes.
 const PIECE_BYTES: usize = 32 << 10;
+/// What is typed waits in pieces of at most so much.
+const TYPED_PIECE_BYTES: usize = 4 << 10;
 /// How long one goes on to which nobody is connected.
 const LINGER: Duration = Duration::from_secs(600);
 
@@ -153,8 +155,14 @@ impl Terminal {
     }
 
     /// Types something, once the program has room for it. `false`: it has ended.
-    pub async fn typed(&self, bytes: Bytes) -> bool {
-        self.typed.send(bytes).await.is_ok()
+    pub async fn typed(&self, bytes: &[u8]) -> bool {
+        for piece in bytes.chunks(TYPED_PIECE_BYTES) {
+            // A copy: a part of a message holds all of it in memory.
+            if self.typed.send(Bytes::copy_from_slice(piece)).await.is_err() {
+                return false;
+            }
+        }
+        true
     }
 
     /// From what is kept on; whoever has read before reads no more.

@@ -1,0 +1,55 @@
+//! What ends with a key: whatever is under way for its holder, and the previews that it opened. Keys are revoked by other
+//! processes, in the store; the kernel tells that its files changed.
+
+use std::time::Duration;
+
+use eyot::{Error, FolderChanges, Result};
+
+use super::state::Api;
+
+/// The least time between two looks: a busy server's store changes all the time.
+const BETWEEN: Duration = Duration::from_millis(250);
+
+/// Watches for keys that are revoked.
+pub(super) struct Revoked {
+    api: Api,
+    /// `None`: nobody else can change the store.
+    changes: Option<FolderChanges>,
+}
+
+impl Revoked {
+    /// Begins to watch.
+    pub async fn watch(api: Api) -> Result<Self> {
+        let changes = api.keys().changes().await?;
+        Ok(Self { api, changes })
+    }
+
+    /// Ends what revoked keys began, as long as it is polled. Comes back only when it can't be watched any more.
+    pub async fn end_theirs(mut self) -> Error {
+        loop {
+            let Some(changes) = &mut self.changes else { return std::future::pending().await };
+            changes.mark_seen();
+            let looked = end_all(&self.api).await;
+            tokio::time::sleep(BETWEEN).await;
+            let changed = match looked {
+                Ok(()) => changes.changed().await,
+                // A new request by a revoked key fails likewise, so nothing is open meanwhile that was not before.
+                Err(error) => {
+                    tracing::warn!(%error, "what revoked keys began goes on until they can be looked up");
+                    Ok(())
+                }
+            };
+            if let Err(error) = changed {
+                return error;
+            }
+        }
+    }
+}
+
+async fn end_all(api: &Api) -> Result<()> {
+    for key in api.keys().list().await?.iter().filter(|key| key.revoked_ms.is_some()) {
+        api.turns().end(&key.id);
+        api.grants().revoke_key(&key.id);
+    }
+    Ok(())
+}
