@@ -1,5 +1,6 @@
-//! Diagnostics on standard error, only when somebody asks: `EYOT_LOG` or the configuration's `log`, such as
-//! `eyot=debug,eyot_native=trace`; `-vv` means `debug` for everything of ours.
+//! Diagnostics on standard error, when somebody asks: `EYOT_LOG` or the configuration's `log`, such as
+//! `eyot=debug,eyot_native=trace`; `-vv` means `debug` for everything of ours. A server warns unless it is told otherwise:
+//! nobody else sees what goes wrong between two requests.
 
 use std::io;
 
@@ -9,11 +10,13 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::errors::Failure;
 
-/// Turns diagnostics on if there is a filter.
-pub fn start(filter: Option<&str>, verbose: u8) -> Result<(), Failure> {
+/// Turns diagnostics on if there is a filter, and for a server.
+pub fn start(filter: Option<&str>, verbose: u8, is_server: bool) -> Result<(), Failure> {
+    let ours = |level| Targets::new().with_target("eyot", level);
     let targets = match (verbose, filter) {
-        (2.., _) => Targets::new().with_target("eyot", LevelFilter::DEBUG),
+        (2.., _) => ours(LevelFilter::DEBUG),
         (_, Some(filter)) => parse(filter)?,
+        (_, None) if is_server => ours(LevelFilter::WARN),
         (_, None) => return Ok(()),
     };
     let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr);

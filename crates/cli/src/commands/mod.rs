@@ -66,7 +66,8 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
         CliCommand::Init(args) => init::run(&args, Output::new(&cli.global)),
         command => {
             let context = Context::load(&cli.global)?;
-            logging::start(context.config.log.as_deref(), cli.global.verbose)?;
+            let is_server = matches!(command, CliCommand::Serve(_));
+            logging::start(context.config.log.as_deref(), cli.global.verbose, is_server)?;
             match &command {
                 CliCommand::Serve(_) => {
                     block_on(Builder::new_multi_thread(), with_sandboxes(command, &context))
