@@ -68,8 +68,11 @@ async def test_sandboxes_are_made_found_listed_put_to_sleep_and_destroyed(async_
     assert (await sandbox.wake()).status == "running"
     await sandbox.destroy()
     await sandbox.destroy()
-    with pytest.raises(SandboxNotFound):
-        await async_client.get(sandbox.id)
+    undone = await async_client.create()
+    await undone.abandon()
+    for gone in (sandbox, undone):
+        with pytest.raises(SandboxNotFound):
+            await async_client.get(gone.id)
 
 
 async def test_commands_run_side_by_side(async_sandbox: AsyncSandbox) -> None:

@@ -60,6 +60,19 @@ def test_a_destroyed_sandbox_is_gone_and_may_be_destroyed_again(client: Client) 
         client.get(sandbox.id)
 
 
+def test_a_create_that_is_undone_leaves_the_workspace_that_was_there(client: Client) -> None:
+    workspace = unused()
+    with client.create(workspace=workspace) as first:
+        first.write("kept", "mine")
+    undone = client.create(workspace=workspace)
+    undone.abandon()
+    undone.abandon()
+    with pytest.raises(SandboxNotFound):
+        client.get(undone.id)
+    with client.create(workspace=workspace) as last:
+        assert last.read_text("kept") == "mine"
+
+
 def test_files_outlive_sleep_and_any_use_wakes(client: Client) -> None:
     with client.create() as sandbox:
         sandbox.write("a", "kept")

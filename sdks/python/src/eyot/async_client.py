@@ -151,9 +151,9 @@ class AsyncClient:
     def _made(self, info: SandboxInfo) -> AsyncSandbox:
         return AsyncSandbox(self, At(info.id), info)
 
-    async def _destroy(self, at: At) -> None:
+    async def _end(self, call: Call[None]) -> None:
         try:
-            await self._send(sandboxes.destroy(at))
+            await self._send(call)
         except SandboxNotFound:
             pass
 

@@ -294,4 +294,11 @@ class AsyncSandbox:
 
     async def destroy(self) -> None:
         """Removes it with everything in it. May be called twice."""
-        await self._client._destroy(self._at)
+        await self._client._end(sandboxes.destroy(self._at))
+
+    async def abandon(self) -> None:
+        """Undoes its create, where that could not be finished.
+
+        As `destroy`, but a persistent workspace that was there before stays, whatever the spec says. Only while it runs.
+        """
+        await self._client._end(sandboxes.abandon(self._at))

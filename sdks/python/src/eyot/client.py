@@ -141,9 +141,9 @@ class Client:
     def _made(self, info: SandboxInfo) -> Sandbox:
         return Sandbox(self, At(info.id), info)
 
-    def _destroy(self, at: At) -> None:
+    def _end(self, call: Call[None]) -> None:
         try:
-            self._send(sandboxes.destroy(at))
+            self._send(call)
         except SandboxNotFound:
             pass
 

@@ -292,4 +292,11 @@ class Sandbox:
 
     def destroy(self) -> None:
         """Removes it with everything in it. May be called twice."""
-        self._client._destroy(self._at)
+        self._client._end(sandboxes.destroy(self._at))
+
+    def abandon(self) -> None:
+        """Undoes its create, where that could not be finished.
+
+        As `destroy`, but a persistent workspace that was there before stays, whatever the spec says. Only while it runs.
+        """
+        self._client._end(sandboxes.abandon(self._at))

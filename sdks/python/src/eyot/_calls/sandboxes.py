@@ -61,6 +61,11 @@ def destroy(at: At) -> Call[None]:
     return Call("DELETE", at.path(), nothing, at.params())
 
 
+def abandon(at: At) -> Call[None]:
+    """Undoes a create that could not be finished."""
+    return Call("DELETE", at.path(), nothing, at.params(abandon=True))
+
+
 def usage(at: At) -> Call[Usage]:
     """Says what a sandbox uses."""
     return Call("GET", at.path("/usage"), lambda response: known(Usage, response.json()["usage"]), at.params())
