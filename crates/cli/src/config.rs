@@ -43,7 +43,7 @@ pub struct Config {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Registries {
-    /// For a registry (`docker.io`) hosts that have its images, asked in that order before the registry itself.
+    /// For a registry (`registry.example.com`) hosts that have its images, asked in that order before the registry itself.
     pub mirrors: BTreeMap<String, Vec<String>>,
     /// Whether registries on this host's loopback are spoken to without TLS; by default they are.
     pub plain_http_on_loopback: Option<bool>,

@@ -102,7 +102,7 @@ Credentials are Docker's (docker login) or Podman's. What broke off is gone on w
 configuration:
 
   [registries]
-  mirrors = { \"docker.io\" = [\"mirror.example:5000\"] }
+  mirrors = { \"registry.example.com\" = [\"mirror.example:5000\"] }
   plain_http_on_loopback = true";
 
 /// `eyot image build-base`

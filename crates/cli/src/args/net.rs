@@ -6,10 +6,10 @@ use eyot::EgressRule;
 const NET_EXAMPLES: &str = "\
 Examples:
   eyot net builder                             the rules that hold
-  eyot net builder --allow pypi.org:443 --allow '*.pythonhosted.org:443'
+  eyot net builder --allow api.example.com:443 --allow '*.cdn.example.com:443'
   eyot net builder --allow 10.1.0.0/16:5432    a private network, which is closed otherwise
-  eyot net builder --deny '*.example.com'
-  eyot net builder --remove pypi.org:443
+  eyot net builder --deny '*.ads.example.com'
+  eyot net builder --remove api.example.com:443
   eyot net builder --clear                     every public address again
   eyot net builder --events -f                 what it tries to reach, and why it may or may not
 

@@ -8,7 +8,7 @@ const CREATE_EXAMPLES: &str = "\
 Examples:
   eyot create --name builder
   eyot create --name web --net host --mount ~/site:/workspace/site:rw
-  eyot create --name agent --net egress --allow pypi.org:443 --allow '*.pythonhosted.org:443'
+  eyot create --name agent --net egress --allow api.example.com:443 --allow '*.cdn.example.com:443'
   eyot create --ttl 1h --idle-timeout 10m --memory-mib 1024 --require memory,pids
   eyot create --workspace project-7 --file README.md=./README.md --dir out
   eyot create --spec sandbox.json --name other

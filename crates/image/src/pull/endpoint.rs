@@ -17,8 +17,8 @@ use crate::reference::ImageName;
 /// How images are pulled.
 #[derive(Debug, Clone)]
 pub struct PullOptions {
-    /// For a registry (`docker.io`) hosts that have its images, such as `mirror.example:5000`, asked in that order before
-    /// the registry itself.
+    /// For a registry (`registry.example.com`) hosts that have its images, such as `mirror.example:5000`, asked in that order
+    /// before the registry itself.
     pub mirrors: BTreeMap<String, Vec<String>>,
     /// Registries on this host's loopback are spoken to without TLS. All others never are.
     pub plain_http_on_loopback: bool,
