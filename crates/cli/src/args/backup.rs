@@ -8,7 +8,7 @@ const BACKUP_EXAMPLES: &str = "\
 Examples:
   eyot backup --sleep /backups/eyot-monday.tar.zst
   eyot backup - | ssh box2 eyot restore -       onto another machine
-  eyot --state /srv/eyot backup state.tar.zst
+  eyot --state /data/eyot backup state.tar.zst
 
 In it are pools, keys (their hashes), events, images, persistent workspaces, and the files of all native sandboxes, which
 must sleep. A server may run meanwhile. Whoever has the file has all of that, secrets in environments included: it is
@@ -29,7 +29,7 @@ pub struct BackupArgs {
 const RESTORE_EXAMPLES: &str = "\
 Examples:
   eyot restore /backups/eyot-monday.tar.zst
-  eyot --state /srv/eyot restore state.tar.zst
+  eyot --state /data/eyot restore state.tar.zst
   zstd -dc state.tar.zst | tar -tvf -           look into one
 
 The state folder must not be there yet, or be empty; it is complete afterwards, or as it was. All sandboxes sleep in it,

@@ -59,7 +59,7 @@ Examples:
 Configuration, the first that says something counts: flags, EYOT_* variables,
 ~/.config/eyot/config.toml, /etc/eyot/config.toml (docs/configuration.md has the keys).";
 
-/// Computers for AI agents: private Linux sandboxes in about a millisecond.
+/// Computers for AI agents: private Linux sandboxes in a few milliseconds.
 #[derive(Debug, Parser)]
 #[command(name = "eyot", version, after_help = EXAMPLES, max_term_width = 100)]
 #[command(subcommand_required = true, arg_required_else_help = true, disable_help_subcommand = true)]

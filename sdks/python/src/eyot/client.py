@@ -36,8 +36,8 @@ T = TypeVar("T")
 class Client:
     """A connection to an Eyot server. Threads may share it.
 
-    `url`: `http://HOST:PORT` or `unix:/PATH`; by default `EYOT_SERVER`. Without either, a server is started on this machine
-    (the program `eyot`, on the PATH or in `EYOT_BIN`) that ends with the client. `key`: by default `EYOT_API_KEY`.
+    `url`: `http://HOST:PORT`, `https://…` or `unix:/PATH`; by default `EYOT_SERVER`. Without either, a server is started on
+    this machine (the program `eyot`, on the PATH or in `EYOT_BIN`) that ends with the client. `key`: by default `EYOT_API_KEY`.
     `pool`: where sandboxes are made, listed, and looked for by name; by default the key's own.
     """
 
