@@ -142,6 +142,13 @@ async def test_a_watch_tells_what_happens(async_sandbox: AsyncSandbox) -> None:
     assert (event.kind, event.path) == ("created", "/workspace/d")
 
 
+async def test_a_watch_tells_names_with_every_line_separator_of_unicode(async_sandbox: AsyncSandbox) -> None:
+    name = "a\u2028b\u2029c\u0085d"
+    async with async_sandbox.watch() as events:
+        await async_sandbox.mkdir(name)
+        assert (await anext(events)).path == f"/workspace/{name}"
+
+
 async def test_a_server_that_is_not_there_is_unavailable() -> None:
     async with AsyncClient("unix:/nowhere.sock") as client:
         with pytest.raises(Unavailable):

@@ -123,3 +123,10 @@ def test_a_watch_tells_what_happens_from_its_beginning_on(sandbox: Sandbox) -> N
         seen = [next(events), next(events)]
     assert (seen[0].kind, seen[0].path, seen[0].is_directory) == ("created", "/workspace/d", True)
     assert (seen[1].kind, seen[1].path, seen[1].renamed_from) == ("renamed", "/workspace/new", "/workspace/old")
+
+
+def test_a_watch_tells_names_with_every_line_separator_of_unicode(sandbox: Sandbox) -> None:
+    name = "a\u2028b\u2029c\u0085d"
+    with sandbox.watch() as events:
+        sandbox.mkdir(name)
+        assert next(events).path == f"/workspace/{name}"

@@ -97,3 +97,10 @@ async def test_pools_and_events_work_in_async_code(server: str) -> None:
                 break
         await client.close_pool("team-async")
         assert await client.pool_entries("team-async") == []
+
+
+def test_an_event_keeps_every_line_separator_of_unicode(team: Client) -> None:
+    sandbox = team.create(name="separators")
+    sandbox.exec("echo 'a\u2028b\u0085c'")
+    commands = [event.details["command"] for event in team.events() if event.kind == "exec_started"]
+    assert "echo 'a\u2028b\u0085c'" in commands

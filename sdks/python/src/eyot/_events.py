@@ -1,14 +1,50 @@
-"""Server-sent events, from the lines of a response."""
+"""Server-sent events, from the bytes of a response."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from .errors import of_problem
 
 
-class EventReader:
+class EventStream:
+    """Takes bytes, however they were cut, and gives the values of the events that they make up."""
+
+    def __init__(self) -> None:
+        self._lines = _Lines()
+        self._reader = _EventReader()
+
+    def take(self, data: bytes) -> Iterator[dict[str, Any]]:
+        """The values of the events that end with these bytes. An event `problem` is raised."""
+        for line in self._lines.take(data):
+            value = self._reader.line(line)
+            if value is not None:
+                yield value
+
+
+class _Lines:
+    """Cuts bytes into lines of text.
+
+    At line feeds alone: `str.splitlines` also cuts at U+0085, U+2028 and others, which JSON has unescaped inside of texts.
+    """
+
+    def __init__(self) -> None:
+        #: Pieces of a line whose end has not come.
+        self._begun: list[bytes] = []
+
+    def take(self, data: bytes) -> Iterator[str]:
+        *ends, rest = data.split(b"\n")
+        for end in ends:
+            line = b"".join([*self._begun, end])
+            self._begun = []
+            yield line.removesuffix(b"\r").decode()
+        if rest:
+            self._begun.append(rest)
+
+
+class _EventReader:
     """Takes lines and gives the values of the events that they make up."""
 
     def __init__(self) -> None:
@@ -16,7 +52,6 @@ class EventReader:
         self._data: list[str] = []
 
     def line(self, line: str) -> dict[str, Any] | None:
-        """The value of the event that ends with this line, if one does. An event `problem` is raised."""
         if line == "":
             return self._end()
         name, _, value = line.partition(":")

@@ -19,7 +19,7 @@ from . import _exec_socket as wire
 from ._call import LIMITS, TIMEOUT, Call, broken, checked, may_go_again
 from ._calls import pools, sandboxes, tools
 from ._calls.at import At
-from ._events import EventReader
+from ._events import EventStream
 from ._local_server import LocalServer
 from ._server_address import ServerAddress, given_address, key_header
 from ._socket_options import SOCKET_OPTIONS, refused
@@ -219,11 +219,10 @@ class AsyncClient:
 
 
 async def _values(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
-    reader = EventReader()
+    events = EventStream()
     try:
-        async for line in response.aiter_lines():
-            value = reader.line(line)
-            if value is not None:
+        async for data in response.aiter_bytes():
+            for value in events.take(data):
                 yield value
     except httpx.HTTPError as error:
         raise broken(error) from error

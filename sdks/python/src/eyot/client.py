@@ -17,7 +17,7 @@ from . import _exec_socket as wire
 from ._call import LIMITS, TIMEOUT, Call, broken, checked, may_go_again
 from ._calls import pools, sandboxes, tools
 from ._calls.at import At
-from ._events import EventReader
+from ._events import EventStream
 from ._local_server import LocalServer
 from ._server_address import given_address, key_header
 from ._socket_options import SOCKET_OPTIONS, refused
@@ -194,11 +194,10 @@ class Client:
 
 
 def _values(response: httpx.Response) -> Iterator[dict[str, Any]]:
-    reader = EventReader()
+    events = EventStream()
     try:
-        for line in response.iter_lines():
-            value = reader.line(line)
-            if value is not None:
+        for data in response.iter_bytes():
+            for value in events.take(data):
                 yield value
     except httpx.HTTPError as error:
         raise broken(error) from error
