@@ -91,7 +91,7 @@ async def _begun(sandbox: AsyncSandbox) -> None:
     await sandbox.exec("until [ -e begun ]; do sleep 0.02; done", timeout_ms=20_000)
 
 
-@pytest.mark.parametrize("stdin", [None, b"x" * 1_000_000], ids=["small", "large"])
+@pytest.mark.parametrize("stdin", [None, b"x" * 2_000_000], ids=["small", "large"])
 async def test_cancelling_the_task_kills_the_command(async_sandbox: AsyncSandbox, stdin: bytes | None) -> None:
     task = asyncio.create_task(async_sandbox.exec("touch begun; sleep 7654", stdin=stdin))
     await _begun(async_sandbox)

@@ -78,3 +78,9 @@ def test_a_wrong_request_names_its_field(sandbox: Sandbox) -> None:
     with pytest.raises(Invalid) as caught:
         sandbox.exec([])
     assert caught.value.kind == "invalid" and caught.value.status == 400
+
+
+def test_many_variables_are_no_large_input(sandbox: Sandbox) -> None:
+    # Control characters are six times as long in JSON: 5 MB of it, of which a WebSocket's first message takes 4 MiB.
+    env = {f"V{number}": "\x01" * 120_000 for number in range(7)}
+    assert sandbox.exec("cat; printf %s $V6 | wc -c", env=env, stdin="in").stdout == "in120000\n"

@@ -78,7 +78,7 @@ class AsyncSandbox:
             command, cwd=cwd, env=env, user=user, timeout_ms=timeout_ms, max_output_bytes=max_output_bytes
         )
         given = commands.as_bytes(stdin)
-        if commands.fits_in_one_request(body, given):
+        if commands.fits_in_a_request(given):
             return await self._client._send(commands.exec(self._at, body, given))
         async with self._client._exec_stream(self._at, body, stdin=True, pty=None) as stream:
             await stream.write(given)

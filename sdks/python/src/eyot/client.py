@@ -197,7 +197,6 @@ def _values(response: httpx.Response) -> Iterator[dict[str, Any]]:
     events = EventStream()
     try:
         for data in response.iter_bytes():
-            for value in events.take(data):
-                yield value
+            yield from events.take(data)
     except httpx.HTTPError as error:
         raise broken(error) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -18,8 +17,9 @@ from .at import At
 #: A shell's source line, or a program with its arguments.
 Command = str | Sequence[str]
 
-#: What is longer goes over a WebSocket: the server takes requests of up to 2 MiB, and input is a third longer there.
-MOST_IN_ONE_REQUEST_BYTES = 1024 * 1024
+#: Longer input goes over a WebSocket, in pieces. A request carries it in base64, beside all that a command may be else: the
+#: server takes requests of up to 16 MiB, and a WebSocket's first message, the command, of up to 4 MiB.
+MOST_INPUT_IN_A_REQUEST_BYTES = 1024 * 1024
 
 
 def what(command: Command) -> dict[str, Any]:
@@ -52,9 +52,9 @@ def as_bytes(stdin: str | bytes | None) -> bytes:
     return stdin.encode() if isinstance(stdin, str) else stdin or b""
 
 
-def fits_in_one_request(body: dict[str, Any], stdin: bytes) -> bool:
-    """Whether a buffered request can carry the command with its input."""
-    return len(json.dumps(body)) + len(stdin) <= MOST_IN_ONE_REQUEST_BYTES
+def fits_in_a_request(stdin: bytes) -> bool:
+    """Whether a buffered request can carry the command's input."""
+    return len(stdin) <= MOST_INPUT_IN_A_REQUEST_BYTES
 
 
 def exec(at: At, body: dict[str, Any], stdin: bytes) -> Call[ExecResult]:
