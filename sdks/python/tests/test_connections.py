@@ -1,14 +1,15 @@
-"""Connections that the server closes between two requests."""
+"""How the server is reached: connections that it closes between two requests, proxies, deadlines, keep-alive, TLS."""
 
 from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
-from eyot import AsyncClient, Client, Unavailable
+from eyot import AsyncClient, Client, EyotError, Unavailable, _websocket
 
 ANSWER = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 15\r\n\r\n{"version":"1"}'
 
@@ -72,3 +73,71 @@ def test_what_changes_something_is_never_sent_twice(moody: Moody) -> None:
         with pytest.raises(Unavailable):
             client.sandbox("x").sleep()
     assert moody.requests == 2
+
+
+@pytest.fixture
+def dead_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment whose proxy answers nobody."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{port}")
+        monkeypatch.setenv(name.lower(), f"http://127.0.0.1:{port}")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+
+
+@pytest.mark.usefixtures("dead_proxy")
+async def test_proxies_of_the_environment_are_none_of_ours(server_with_keys: tuple[str, str, str]) -> None:
+    url, key, _ = server_with_keys
+    with Client(url, key=key) as client, client.create() as sandbox:
+        assert sandbox.exec("true").ok
+        with sandbox.exec_stream("true") as stream:
+            assert stream.wait().ok
+        async with client.asynchronous() as other:
+            assert (await other.sandbox(sandbox.id).exec("true")).ok
+            async with other.sandbox(sandbox.id).exec_stream("true") as running:
+                assert (await running.wait()).ok
+
+
+class Drowsy:
+    """A server that answers the first upgrade only after a time, as one that wakes a sandbox before, and then refuses it."""
+
+    def __init__(self, after_s: float) -> None:
+        self._after_s = after_s
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        connection, _ = self._listener.accept()
+        with connection:
+            received = b""
+            while b"\r\n\r\n" not in received:
+                received += connection.recv(4096)
+            time.sleep(self._after_s)
+            connection.sendall(b"HTTP/1.1 409 Conflict\r\ncontent-length: 5\r\n\r\nwoken")
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+@pytest.fixture
+def drowsy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Drowsy]:
+    """A server that takes three times as long as getting through may take."""
+    monkeypatch.setattr(_websocket, "CONNECT_TIMEOUT_S", 0.5)
+    server = Drowsy(1.5)
+    yield server
+    server.close()
+
+
+def test_a_server_that_wakes_a_sandbox_first_may_take_its_time(drowsy: Drowsy) -> None:
+    with Client(drowsy.url) as client, pytest.raises(EyotError, match="woken"):
+        client.sandbox("x").exec_stream("true")
+
+
+async def test_a_server_that_wakes_a_sandbox_first_may_take_its_time_in_async_code(drowsy: Drowsy) -> None:
+    async with AsyncClient(drowsy.url) as client:
+        with pytest.raises(EyotError, match="woken"):
+            async with client.sandbox("x").exec_stream("true"):
+                pass

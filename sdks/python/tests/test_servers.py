@@ -5,48 +5,15 @@ from __future__ import annotations
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from eyot import AsyncClient, Client, Invalid, PermissionDenied, SandboxNotFound, Unavailable
-from eyot._local_server import find_binary
 from eyot._server_address import ServerAddress
-
-
-@pytest.fixture(scope="module")
-def server_with_keys(state: str) -> Iterator[tuple[str, str, str]]:
-    """A server on TCP, and the keys of two pools."""
-    binary = find_binary()
-    assert binary is not None
-
-    def key(pool: str) -> str:
-        command = [binary, "--quiet", "keys", "create", f"test-{pool}", "--pool", pool]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1]
-
-    keys = key("one"), key("two")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    child = subprocess.Popen([binary, "serve", "--listen", f"127.0.0.1:{port}"], stderr=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + 15
-        while True:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            assert child.poll() is None and time.monotonic() < deadline, "the server does not start"
-            time.sleep(0.02)
-        yield f"http://127.0.0.1:{port}", *keys
-    finally:
-        child.terminate()
-        child.wait()
 
 
 def test_a_key_opens_its_own_pool_and_no_other(server_with_keys: tuple[str, str, str]) -> None:

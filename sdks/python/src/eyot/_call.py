@@ -12,8 +12,10 @@ from .errors import EyotError, Unavailable, of_response
 
 T = TypeVar("T")
 
-#: A command may run as long as it likes; only getting through to the server has a deadline.
-TIMEOUT = httpx.Timeout(None, connect=10)
+#: How long getting through to the server may take, TLS included.
+CONNECT_TIMEOUT_S = 10.0
+#: A command may run as long as it likes.
+TIMEOUT = httpx.Timeout(None, connect=CONNECT_TIMEOUT_S)
 #: Commands that wait must not hold up those that follow.
 LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20)
 
@@ -52,7 +54,7 @@ def checked(response: httpx.Response) -> httpx.Response:
 
 def broken(error: httpx.HTTPError) -> EyotError:
     """What a connection that can't be made, or that breaks off, is for the caller."""
-    return Unavailable(f"reach the server: {error or type(error).__name__}")
+    return Unavailable(f"reach the server: {str(error) or type(error).__name__}")
 
 
 def may_go_again(request: httpx.Request, error: httpx.HTTPError) -> bool:

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 import httpx
 from typing_extensions import Self, Unpack
-from websockets.asyncio.client import connect, unix_connect
 from websockets.asyncio.connection import Connection
 
 from . import _exec_socket as wire
@@ -22,7 +21,7 @@ from ._calls.at import At
 from ._events import EventStream
 from ._local_server import LocalServer
 from ._server_address import ServerAddress, given_address, key_header
-from ._socket_options import SOCKET_OPTIONS, refused
+from ._websocket import open_async_websocket
 from .async_exec_stream import AsyncExecStream
 from .async_sandbox import AsyncSandbox
 from .errors import SandboxNotFound
@@ -209,13 +208,7 @@ class AsyncClient:
 
     async def _connect(self, at: At) -> Connection:
         address = await self._found()
-        url = address.websocket_url(at.path("/exec/socket"), at.params())
-        try:
-            if address.socket is not None:
-                return await unix_connect(address.socket, url, additional_headers=self._headers, **SOCKET_OPTIONS)
-            return await connect(url, additional_headers=self._headers, **SOCKET_OPTIONS)
-        except Exception as error:
-            raise refused(error) from error
+        return await open_async_websocket(address, at.path("/exec/socket"), at.params(), self._headers)
 
 
 async def _values(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:

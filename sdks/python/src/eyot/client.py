@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 
 import httpx
 from typing_extensions import Self, Unpack
-from websockets.sync.client import connect, unix_connect
-from websockets.sync.connection import Connection
 
 from . import _exec_socket as wire
 from ._call import LIMITS, TIMEOUT, Call, broken, checked, may_go_again
@@ -20,7 +18,7 @@ from ._calls.at import At
 from ._events import EventStream
 from ._local_server import LocalServer
 from ._server_address import given_address, key_header
-from ._socket_options import SOCKET_OPTIONS, refused
+from ._websocket import open_websocket
 from .async_client import AsyncClient
 from .errors import SandboxNotFound
 from .events import Event
@@ -175,22 +173,8 @@ class Client:
             response.close()
 
     def _exec_stream(self, at: At, body: dict[str, Any], *, stdin: bool, pty: tuple[int, int] | None) -> ExecStream:
-        connection = self._connect(at)
+        connection = open_websocket(self._address, at.path("/exec/socket"), at.params(), self._headers)
         return ExecStream(connection, wire.opening(body, stdin=stdin, pty=pty))
-
-    def _connect(self, at: At) -> Connection:
-        url = self._address.websocket_url(at.path("/exec/socket"), at.params())
-        connection: Connection
-        try:
-            if self._address.socket is not None:
-                opened = unix_connect(self._address.socket, url, additional_headers=self._headers, **SOCKET_OPTIONS)
-            else:
-                opened = connect(url, additional_headers=self._headers, **SOCKET_OPTIONS)
-            # Versions differ in what they give before this; `ExecStream` closes what it is.
-            connection = opened.__enter__()
-        except Exception as error:
-            raise refused(error) from error
-        return connection
 
 
 def _values(response: httpx.Response) -> Iterator[dict[str, Any]]:
