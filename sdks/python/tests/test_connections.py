@@ -141,3 +141,26 @@ async def test_a_server_that_wakes_a_sandbox_first_may_take_its_time_in_async_co
         with pytest.raises(EyotError, match="woken"):
             async with client.sandbox("x").exec_stream("true"):
                 pass
+
+
+def kept_alive(opened: socket.socket) -> list[int]:
+    """What a socket does to learn that nobody is at its other end."""
+    tcp = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+    switch = opened.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    return [switch, *(opened.getsockopt(socket.IPPROTO_TCP, option) for option in tcp)]
+
+
+async def test_a_server_that_is_gone_without_a_word_is_noticed(server_with_keys: tuple[str, str, str]) -> None:
+    url, key, _ = server_with_keys
+    sockets: list[socket.socket] = []
+    with Client(url, key=key) as client, client.create() as sandbox:
+        answer = client._http.get("/v1/version")
+        sockets.append(answer.extensions["network_stream"].get_extra_info("socket"))
+        async with client.asynchronous() as other:
+            answer = await (await other._ready()).get("/v1/version")
+            sockets.append(answer.extensions["network_stream"].get_extra_info("socket"))
+            async with other.sandbox(sandbox.id).exec_stream("true") as running:
+                sockets.append(running._connection.transport.get_extra_info("socket"))
+                with sandbox.exec_stream("true") as stream:
+                    sockets.append(stream._connection.socket)
+                    assert [kept_alive(one) for one in sockets] == [[1, 30, 10, 3]] * 4

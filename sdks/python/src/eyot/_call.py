@@ -12,13 +12,6 @@ from .errors import EyotError, Unavailable, of_response
 
 T = TypeVar("T")
 
-#: How long getting through to the server may take, TLS included.
-CONNECT_TIMEOUT_S = 10.0
-#: A command may run as long as it likes.
-TIMEOUT = httpx.Timeout(None, connect=CONNECT_TIMEOUT_S)
-#: Commands that wait must not hold up those that follow.
-LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-
 
 @dataclass(frozen=True)
 class Call(Generic[T]):

@@ -18,7 +18,7 @@ from websockets.exceptions import InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection as Connection
 from websockets.uri import WebSocketURI, parse_uri
 
-from ._call import CONNECT_TIMEOUT_S
+from ._connection import CONNECT_TIMEOUT_S, socket_options
 from ._server_address import ServerAddress
 from .errors import EyotError, Unavailable, of_response
 
@@ -55,6 +55,8 @@ async def open_async_websocket(
         with anyio.fail_after(CONNECT_TIMEOUT_S):
             connection = await _connected(address, uri)
         try:
+            for option in socket_options(address):
+                connection.transport.get_extra_info("socket").setsockopt(*option)
             await connection.handshake(headers)
         except BaseException:
             connection.transport.abort()
@@ -75,6 +77,8 @@ def _socket(address: ServerAddress, uri: WebSocketURI) -> socket.socket:
             opened.connect(address.socket)
         else:
             opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for option in socket_options(address):
+            opened.setsockopt(*option)
         if uri.secure:
             opened = httpx.create_ssl_context().wrap_socket(opened, server_hostname=uri.host)
         opened.settimeout(None)

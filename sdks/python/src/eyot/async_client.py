@@ -15,9 +15,10 @@ from typing_extensions import Self, Unpack
 from websockets.asyncio.connection import Connection
 
 from . import _exec_socket as wire
-from ._call import LIMITS, TIMEOUT, Call, broken, checked, may_go_again
+from ._call import Call, broken, checked, may_go_again
 from ._calls import pools, sandboxes, tools
 from ._calls.at import At
+from ._connection import TIMEOUT, transport_options
 from ._events import EventStream
 from ._local_server import LocalServer
 from ._server_address import ServerAddress, given_address, key_header
@@ -167,7 +168,7 @@ class AsyncClient:
     async def _ready(self) -> httpx.AsyncClient:
         if self._http is None:
             address = await self._found()
-            transport = httpx.AsyncHTTPTransport(uds=address.socket, limits=LIMITS)
+            transport = httpx.AsyncHTTPTransport(**transport_options(address))
             self._http = self._http or httpx.AsyncClient(
                 base_url=address.url, headers=self._headers, timeout=TIMEOUT, transport=transport
             )

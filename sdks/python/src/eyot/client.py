@@ -12,9 +12,10 @@ import httpx
 from typing_extensions import Self, Unpack
 
 from . import _exec_socket as wire
-from ._call import LIMITS, TIMEOUT, Call, broken, checked, may_go_again
+from ._call import Call, broken, checked, may_go_again
 from ._calls import pools, sandboxes, tools
 from ._calls.at import At
+from ._connection import TIMEOUT, transport_options
 from ._events import EventStream
 from ._local_server import LocalServer
 from ._server_address import given_address, key_header
@@ -45,7 +46,7 @@ class Client:
         self._address = address or self._local.address  # type: ignore[union-attr]
         self._headers = key_header(key) if address else {}
         self.pool = pool
-        transport = httpx.HTTPTransport(uds=self._address.socket, limits=LIMITS)
+        transport = httpx.HTTPTransport(**transport_options(self._address))
         self._http = httpx.Client(base_url=self._address.url, headers=self._headers, timeout=TIMEOUT, transport=transport)
 
     def __enter__(self) -> Self:
