@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -48,6 +49,29 @@ def server(state: str) -> Iterator[str]:
     local.close()
 
 
+@contextmanager
+def serving(*options: str) -> Iterator[int]:
+    """A server that asks for keys, on a TCP port."""
+    binary = find_binary()
+    assert binary is not None
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    child = subprocess.Popen([binary, "serve", "--listen", f"127.0.0.1:{port}", *options], stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 15
+        while True:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            assert child.poll() is None and time.monotonic() < deadline, "the server does not start"
+            time.sleep(0.02)
+        yield port
+    finally:
+        child.terminate()
+        child.wait()
+
+
 @pytest.fixture(scope="session")
 def server_with_keys(state: str) -> Iterator[tuple[str, str, str]]:
     """A server on TCP, and the keys of two pools."""
@@ -59,22 +83,8 @@ def server_with_keys(state: str) -> Iterator[tuple[str, str, str]]:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1]
 
     keys = key("one"), key("two")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    child = subprocess.Popen([binary, "serve", "--listen", f"127.0.0.1:{port}"], stderr=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + 15
-        while True:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            assert child.poll() is None and time.monotonic() < deadline, "the server does not start"
-            time.sleep(0.02)
+    with serving() as port:
         yield f"http://127.0.0.1:{port}", *keys
-    finally:
-        child.terminate()
-        child.wait()
 
 
 @pytest.fixture(scope="session")

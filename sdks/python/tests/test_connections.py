@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import socket
+import ssl
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from conftest import serving
 
-from eyot import AsyncClient, Client, EyotError, Unavailable, _websocket
+from eyot import AsyncClient, Client, EyotError, Sandbox, Unavailable, _websocket
+from eyot._connection import tls
 
 ANSWER = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 15\r\n\r\n{"version":"1"}'
 
@@ -164,3 +170,70 @@ async def test_a_server_that_is_gone_without_a_word_is_noticed(server_with_keys:
                 with sandbox.exec_stream("true") as stream:
                     sockets.append(stream._connection.socket)
                     assert [kept_alive(one) for one in sockets] == [[1, 30, 10, 3]] * 4
+
+
+@pytest.fixture
+def certificates_read(monkeypatch: pytest.MonkeyPatch) -> list[ssl.SSLContext]:
+    """The TLS contexts that read certificates, which takes tens of milliseconds."""
+    read: list[ssl.SSLContext] = []
+    load = ssl.SSLContext.load_verify_locations
+
+    def counted(context: ssl.SSLContext, *arguments: Any, **named: Any) -> None:
+        read.append(context)
+        load(context, *arguments, **named)
+
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", counted)
+    return read
+
+
+async def test_a_client_without_tls_reads_no_certificates(
+    server: str, sandbox: Sandbox, certificates_read: list[ssl.SSLContext]
+) -> None:
+    with Client(server) as client, Client("http://127.0.0.1:9"):
+        async with client.asynchronous() as other:
+            assert (await other.sandbox(sandbox.id).exec("true")).ok
+            async with AsyncClient("http://127.0.0.1:9") as third:
+                with pytest.raises(Unavailable):
+                    await third.version()
+    assert certificates_read == []
+
+
+@pytest.fixture
+def server_with_tls(state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server on TLS, which the environment trusts."""
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    tls.cache_clear()
+    with serving("--tls-cert", str(certificate), "--tls-key", str(key)) as port:
+        yield f"https://localhost:{port}"
+    tls.cache_clear()
+
+
+async def test_all_clients_trust_a_server_by_certificates_that_are_read_once(
+    server_with_tls: str, server_with_keys: tuple[str, str, str], certificates_read: list[ssl.SSLContext]
+) -> None:
+    with Client(server_with_tls, key=server_with_keys[1]) as client, client.create() as sandbox:
+        with sandbox.exec_stream("echo hi") as stream:
+            assert stream.wait().stdout == "hi\n"
+        async with client.asynchronous() as other:
+            assert (await other.sandbox(sandbox.id).exec("true")).ok
+            async with other.sandbox(sandbox.id).exec_stream("echo hi") as running:
+                assert (await running.wait()).stdout == "hi\n"
+    assert len(certificates_read) == 1
+
+
+@pytest.mark.usefixtures("server_with_tls")
+async def test_a_server_that_nobody_vouches_for_is_unavailable(server_with_tls: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE")
+    with Client(server_with_tls) as client:
+        with pytest.raises(Unavailable, match="certificate"):
+            client.version()
+        with pytest.raises(Unavailable, match="certificate"):
+            client.sandbox("x").exec_stream("true")
+        async with client.asynchronous() as other:
+            with pytest.raises(Unavailable, match="certificate"):
+                async with other.sandbox("x").exec_stream("true"):
+                    pass

@@ -11,14 +11,13 @@ import socket
 from typing import Any
 
 import anyio
-import httpx
 from websockets.asyncio.client import ClientConnection as AsyncConnection
 from websockets.client import ClientProtocol
 from websockets.exceptions import InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection as Connection
 from websockets.uri import WebSocketURI, parse_uri
 
-from ._connection import CONNECT_TIMEOUT_S, socket_options
+from ._connection import CONNECT_TIMEOUT_S, socket_options, tls
 from ._server_address import ServerAddress
 from .errors import EyotError, Unavailable, of_response
 
@@ -80,7 +79,7 @@ def _socket(address: ServerAddress, uri: WebSocketURI) -> socket.socket:
         for option in socket_options(address):
             opened.setsockopt(*option)
         if uri.secure:
-            opened = httpx.create_ssl_context().wrap_socket(opened, server_hostname=uri.host)
+            opened = tls().wrap_socket(opened, server_hostname=uri.host)
         opened.settimeout(None)
     except BaseException:
         opened.close()
@@ -96,8 +95,7 @@ async def _connected(address: ServerAddress, uri: WebSocketURI) -> AsyncConnecti
     if address.socket is not None:
         _, connection = await loop.create_unix_connection(made, address.socket)
     else:
-        tls = httpx.create_ssl_context() if uri.secure else None
-        _, connection = await loop.create_connection(made, uri.host, uri.port, ssl=tls)
+        _, connection = await loop.create_connection(made, uri.host, uri.port, ssl=tls() if uri.secure else None)
     return connection
 
 
