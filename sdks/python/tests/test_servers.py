@@ -68,6 +68,54 @@ async def test_an_async_client_starts_a_server_too(state: str) -> None:
     assert child.poll() is not None
 
 
+def test_a_client_that_is_closed_ends_what_runs_and_then_its_server(state: str) -> None:
+    with Client() as client:
+        assert client._local is not None
+        child = client._local._child
+        sandbox = client.create()
+        stream = sandbox.exec_stream("echo ready; sleep 600")
+        assert next(iter(stream)).data == b"ready\n"
+        events = client.events(follow=True)
+        next(events)
+    with pytest.raises(Unavailable):
+        stream.wait()
+    with pytest.raises(Unavailable, match="closed"):
+        sandbox.exec("true")
+    with pytest.raises(Unavailable, match="closed"):
+        sandbox.exec_stream("true")
+    assert child.returncode == 0
+    with Client() as other:
+        other.sandbox(sandbox.id).destroy()
+
+
+async def test_an_async_client_that_is_closed_ends_what_runs_and_then_its_server(state: str) -> None:
+    client = AsyncClient()
+    sandbox = await client.create()
+    assert client._local is not None
+    child = client._local._child
+    async with sandbox.exec_stream("echo ready; sleep 600") as stream:
+        assert (await anext(aiter(stream))).data == b"ready\n"
+        await client.close()
+        with pytest.raises(Unavailable):
+            await stream.wait()
+    with pytest.raises(Unavailable, match="closed"):
+        await sandbox.exec("true")
+    with pytest.raises(Unavailable, match="closed"):
+        async with sandbox.exec_stream("true"):
+            pass
+    assert child.returncode == 0
+    with Client() as other:
+        other.sandbox(sandbox.id).destroy()
+
+
+async def test_a_client_that_is_closed_starts_no_server() -> None:
+    client = AsyncClient()
+    await client.close()
+    with pytest.raises(Unavailable, match="closed"):
+        await client.version()
+    assert client._local is None
+
+
 def test_a_local_server_ends_with_a_program_that_forgets_to_close(state: str) -> None:
     program = "from eyot import Client; client = Client(); client.version(); print(client._local._child.pid)"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)

@@ -50,6 +50,11 @@ def broken(error: httpx.HTTPError) -> EyotError:
     return Unavailable(f"reach the server: {str(error) or type(error).__name__}")
 
 
+def closed() -> EyotError:
+    """What a call of a client is that was closed."""
+    return Unavailable("reach the server: this client is closed")
+
+
 def may_go_again(request: httpx.Request, error: httpx.HTTPError) -> bool:
     """Whether a request may be sent a second time: one that only reads, on a connection that the server closed meanwhile."""
     return request.method == "GET" and isinstance(error, httpx.RemoteProtocolError | httpx.ReadError | httpx.WriteError)

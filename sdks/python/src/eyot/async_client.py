@@ -9,13 +9,14 @@ from contextlib import asynccontextmanager
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import httpx
 from typing_extensions import Self, Unpack
 from websockets.asyncio.connection import Connection
 
 from . import _exec_socket as wire
-from ._call import Call, broken, checked, may_go_again
+from ._call import Call, broken, checked, closed, may_go_again
 from ._calls import pools, sandboxes, tools
 from ._calls.at import At
 from ._connection import TIMEOUT, transport_options
@@ -49,6 +50,9 @@ class AsyncClient:
         self.pool = pool
         self._local: LocalServer | None = None
         self._http: httpx.AsyncClient | None = None
+        #: Those that are open, and perhaps some that are not any more.
+        self._websockets: WeakSet[Connection] = WeakSet()
+        self._is_closed = False
         self._starting = asyncio.Lock()
 
     @classmethod
@@ -67,7 +71,12 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        """Ends the connections, and the server if this client has started one. Sandboxes stay. May be called twice."""
+        """Ends the connections, with the commands that are theirs, and the server if this client has started one.
+
+        Sandboxes stay. May be called twice.
+        """
+        self._is_closed = True
+        await asyncio.gather(*(connection.close() for connection in list(self._websockets)))
         if self._http is not None:
             await self._http.aclose()
         if self._local is not None:
@@ -166,6 +175,8 @@ class AsyncClient:
             return self._address
 
     async def _ready(self) -> httpx.AsyncClient:
+        if self._is_closed:
+            raise closed()
         if self._http is None:
             address = await self._found()
             transport = httpx.AsyncHTTPTransport(**transport_options(address))
@@ -205,11 +216,18 @@ class AsyncClient:
             await response.aclose()
 
     def _exec_stream(self, at: At, body: dict[str, Any], *, stdin: bool, pty: tuple[int, int] | None) -> AsyncExecStream:
-        return AsyncExecStream(partial(self._connect, at), wire.opening(body, stdin=stdin, pty=pty))
+        return AsyncExecStream(partial(self._websocket, at, "/exec/socket"), wire.opening(body, stdin=stdin, pty=pty))
 
-    async def _connect(self, at: At) -> Connection:
-        address = await self._found()
-        return await open_async_websocket(address, at.path("/exec/socket"), at.params(), self._headers)
+    async def _websocket(self, at: At, path: str) -> Connection:
+        """Opens a WebSocket, which ends with the client."""
+        if self._is_closed:
+            raise closed()
+        connection = await open_async_websocket(await self._found(), at.path(path), at.params(), self._headers)
+        if self._is_closed:
+            await connection.close()
+            raise closed()
+        self._websockets.add(connection)
+        return connection
 
 
 async def _values(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:

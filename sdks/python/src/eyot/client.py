@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import builtins
+import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import httpx
 from typing_extensions import Self, Unpack
+from websockets.sync.connection import Connection
 
 from . import _exec_socket as wire
-from ._call import Call, broken, checked, may_go_again
+from ._call import Call, broken, checked, closed, may_go_again
 from ._calls import pools, sandboxes, tools
 from ._calls.at import At
 from ._connection import TIMEOUT, transport_options
@@ -46,6 +49,10 @@ class Client:
         self._address = address or self._local.address  # type: ignore[union-attr]
         self._headers = key_header(key) if address else {}
         self.pool = pool
+        #: Those that are open, and perhaps some that are not any more.
+        self._websockets: WeakSet[Connection] = WeakSet()
+        self._is_closed = False
+        self._closing = threading.Lock()
         transport = httpx.HTTPTransport(**transport_options(self._address))
         self._http = httpx.Client(base_url=self._address.url, headers=self._headers, timeout=TIMEOUT, transport=transport)
 
@@ -56,7 +63,14 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Ends the connections, and the server if this client has started one. Sandboxes stay. May be called twice."""
+        """Ends the connections, with the commands that are theirs, and the server if this client has started one.
+
+        Sandboxes stay. May be called twice.
+        """
+        with self._closing:
+            self._is_closed, open = True, list(self._websockets)
+        for connection in open:
+            connection.close()
         self._http.close()
         if self._local is not None:
             self._local.close()
@@ -151,6 +165,8 @@ class Client:
         return call.read(checked(response))
 
     def _answered(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
+        if self._is_closed:
+            raise closed()
         try:
             try:
                 return self._http.send(request, stream=stream)
@@ -174,8 +190,19 @@ class Client:
             response.close()
 
     def _exec_stream(self, at: At, body: dict[str, Any], *, stdin: bool, pty: tuple[int, int] | None) -> ExecStream:
-        connection = open_websocket(self._address, at.path("/exec/socket"), at.params(), self._headers)
-        return ExecStream(connection, wire.opening(body, stdin=stdin, pty=pty))
+        return ExecStream(self._websocket(at, "/exec/socket"), wire.opening(body, stdin=stdin, pty=pty))
+
+    def _websocket(self, at: At, path: str) -> Connection:
+        """Opens a WebSocket, which ends with the client."""
+        if self._is_closed:
+            raise closed()
+        connection = open_websocket(self._address, at.path(path), at.params(), self._headers)
+        with self._closing:
+            if not self._is_closed:
+                self._websockets.add(connection)
+                return connection
+        connection.close()
+        raise closed()
 
 
 def _values(response: httpx.Response) -> Iterator[dict[str, Any]]:
