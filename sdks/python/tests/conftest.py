@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -109,3 +110,11 @@ async def async_client(server: str) -> AsyncIterator[AsyncClient]:
 async def async_sandbox(async_client: AsyncClient) -> AsyncIterator[AsyncSandbox]:
     async with await async_client.create() as sandbox:
         yield sandbox
+
+
+def server_processes() -> set[int]:
+    """The servers that this process has started and not waited for."""
+    children: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        children |= {int(pid) for pid in (task / "children").read_text().split()}
+    return children

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from conftest import server_processes
 from inspect_ai import Task, eval_async
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog, EvalSample
@@ -70,7 +72,7 @@ async def test_a_task_works_in_a_sandbox_that_is_gone_afterwards(
     scores = _sample(log).scores
     assert scores is not None and scores["wrote_the_answer"].value is True
     assert list(client.list(labels={"made-by": "inspect-ai"})) == []
-    assert _shared._client is None
+    assert _shared._start is None
 
 
 async def test_a_configuration_reaches_the_sandbox(server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -121,3 +123,26 @@ def test_a_user_that_the_sandbox_can_not_have_is_told_apart_from_one_that_is_mis
 def test_the_client_does_not_load_the_frameworks() -> None:
     program = "import sys, eyot; print([name for name in sys.modules if name in ('deepagents', 'inspect_ai', 'pydantic')])"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+async def test_a_task_that_is_cancelled_while_its_server_starts_leaves_none(state: str) -> None:
+    before = server_processes()
+    begun = asyncio.create_task(EyotSandboxEnvironment.task_init("cancelled", None))
+    while not server_processes() - before:
+        await asyncio.sleep(0)
+    begun.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await begun
+    assert not server_processes() - before
+    with pytest.raises(RuntimeError):
+        _shared.client()
+
+
+async def test_tasks_that_begin_at_once_share_a_server_until_the_last_has_ended(state: str) -> None:
+    before = server_processes()
+    await asyncio.gather(*(EyotSandboxEnvironment.task_init(f"task {number}", None) for number in range(3)))
+    client = _shared.client()
+    for number in range(3):
+        assert _shared.client() is client and len(server_processes() - before) == 1
+        await EyotSandboxEnvironment.task_cleanup(f"task {number}", None, True)
+    assert not server_processes() - before

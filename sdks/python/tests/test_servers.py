@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import select
 import signal
@@ -11,6 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from conftest import server_processes
 
 from eyot import AsyncClient, Client, Invalid, PermissionDenied, SandboxNotFound, Unavailable
 from eyot._server_address import ServerAddress
@@ -63,8 +65,8 @@ async def test_an_async_client_starts_a_server_too(state: str) -> None:
     async with AsyncClient() as client:
         async with await client.create() as sandbox:
             assert (await sandbox.exec("echo local")).stdout == "local\n"
-        assert client._local is not None
-        child = client._local._child
+        assert client._start is not None
+        child = client._start.result()._child
     assert child.poll() is not None
 
 
@@ -91,8 +93,8 @@ def test_a_client_that_is_closed_ends_what_runs_and_then_its_server(state: str) 
 async def test_an_async_client_that_is_closed_ends_what_runs_and_then_its_server(state: str) -> None:
     client = AsyncClient()
     sandbox = await client.create()
-    assert client._local is not None
-    child = client._local._child
+    assert client._start is not None
+    child = client._start.result()._child
     async with sandbox.exec_stream("echo ready; sleep 600") as stream:
         assert (await anext(aiter(stream))).data == b"ready\n"
         await client.close()
@@ -113,7 +115,40 @@ async def test_a_client_that_is_closed_starts_no_server() -> None:
     await client.close()
     with pytest.raises(Unavailable, match="closed"):
         await client.version()
-    assert client._local is None
+    assert client._start is None
+
+
+async def test_a_first_call_that_is_cancelled_leaves_its_server_to_the_client(state: str) -> None:
+    before = server_processes()
+    async with AsyncClient() as client:
+        first = asyncio.create_task(client.version())
+        while not server_processes() - before:
+            await asyncio.sleep(0)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+    assert not server_processes() - before
+
+
+async def test_calls_at_once_start_one_server_and_one_that_is_cancelled_harms_no_other(state: str) -> None:
+    before = server_processes()
+    async with AsyncClient() as client:
+        calls = [asyncio.create_task(client.version()) for _ in range(3)]
+        while not server_processes() - before:
+            await asyncio.sleep(0)
+        calls[0].cancel()
+        assert await calls[1] == await calls[2]
+        assert len(server_processes() - before) == 1
+    assert not server_processes() - before
+
+
+async def test_a_server_that_did_not_start_is_started_by_the_next_call(state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with AsyncClient() as client:
+        with monkeypatch.context() as patch:
+            patch.setenv("EYOT_BIN", "/nowhere/eyot")
+            with pytest.raises(Unavailable):
+                await client.version()
+        assert await client.version()
 
 
 def test_a_local_server_ends_with_a_program_that_forgets_to_close(state: str) -> None:

@@ -48,12 +48,12 @@ class AsyncClient:
         self._address = given_address(url)
         self._headers = key_header(key) if self._address else {}
         self.pool = pool
-        self._local: LocalServer | None = None
+        #: The start of the server that is this client's own. No call's: who is cancelled takes nothing from the others.
+        self._start: asyncio.Task[LocalServer] | None = None
         self._http: httpx.AsyncClient | None = None
         #: Those that are open, and perhaps some that are not any more.
         self._websockets: WeakSet[Connection] = WeakSet()
         self._is_closed = False
-        self._starting = asyncio.Lock()
 
     @classmethod
     def _of(cls, address: ServerAddress, headers: dict[str, str], pool: str | None) -> Self:
@@ -79,8 +79,8 @@ class AsyncClient:
         await asyncio.gather(*(connection.close() for connection in list(self._websockets)))
         if self._http is not None:
             await self._http.aclose()
-        if self._local is not None:
-            await asyncio.to_thread(self._local.close)
+        if self._start is not None:
+            await asyncio.shield(asyncio.create_task(_ended(self._start)))
 
     async def create(self, **options: Unpack[SandboxOptions]) -> AsyncSandbox:
         """Makes a sandbox. A name that is taken is refused with `AlreadyExists`."""
@@ -166,23 +166,25 @@ class AsyncClient:
         except SandboxNotFound:
             pass
 
-    async def _found(self) -> ServerAddress:
-        """Where the server is; it is started if there is none."""
-        async with self._starting:
-            if self._address is None:
-                self._local = await asyncio.to_thread(LocalServer)
-                self._address = self._local.address
-            return self._address
-
-    async def _ready(self) -> httpx.AsyncClient:
+    def _check_open(self) -> None:
         if self._is_closed:
             raise closed()
+
+    async def _found(self) -> ServerAddress:
+        """Where the server is; it is started if there is none."""
+        self._check_open()
+        if self._address is None:
+            if self._start is None or _has_failed(self._start):
+                self._start = asyncio.create_task(asyncio.to_thread(LocalServer))
+            self._address = (await asyncio.shield(self._start)).address
+            self._check_open()
+        return self._address
+
+    async def _ready(self) -> httpx.AsyncClient:
+        address = await self._found()
         if self._http is None:
-            address = await self._found()
             transport = httpx.AsyncHTTPTransport(**transport_options(address))
-            self._http = self._http or httpx.AsyncClient(
-                base_url=address.url, headers=self._headers, timeout=TIMEOUT, transport=transport
-            )
+            self._http = httpx.AsyncClient(base_url=address.url, headers=self._headers, timeout=TIMEOUT, transport=transport)
         return self._http
 
     async def _send(self, call: Call[T]) -> T:
@@ -220,14 +222,22 @@ class AsyncClient:
 
     async def _websocket(self, at: At, path: str) -> Connection:
         """Opens a WebSocket, which ends with the client."""
-        if self._is_closed:
-            raise closed()
         connection = await open_async_websocket(await self._found(), at.path(path), at.params(), self._headers)
+        self._websockets.add(connection)
         if self._is_closed:
             await connection.close()
-            raise closed()
-        self._websockets.add(connection)
         return connection
+
+
+def _has_failed(start: asyncio.Task[LocalServer]) -> bool:
+    return start.done() and (start.cancelled() or start.exception() is not None)
+
+
+async def _ended(start: asyncio.Task[LocalServer]) -> None:
+    """Ends a server, also one that is still to start."""
+    await asyncio.wait([start])
+    if not _has_failed(start):
+        await asyncio.to_thread(start.result().close)
 
 
 async def _values(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:

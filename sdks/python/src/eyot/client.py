@@ -164,9 +164,12 @@ class Client:
         response = self._answered(call.request(self._http))
         return call.read(checked(response))
 
-    def _answered(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
+    def _check_open(self) -> None:
         if self._is_closed:
             raise closed()
+
+    def _answered(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
+        self._check_open()
         try:
             try:
                 return self._http.send(request, stream=stream)
@@ -194,15 +197,13 @@ class Client:
 
     def _websocket(self, at: At, path: str) -> Connection:
         """Opens a WebSocket, which ends with the client."""
-        if self._is_closed:
-            raise closed()
+        self._check_open()
         connection = open_websocket(self._address, at.path(path), at.params(), self._headers)
         with self._closing:
-            if not self._is_closed:
-                self._websockets.add(connection)
-                return connection
-        connection.close()
-        raise closed()
+            self._websockets.add(connection)
+        if self._is_closed:
+            connection.close()
+        return connection
 
 
 def _values(response: httpx.Response) -> Iterator[dict[str, Any]]:

@@ -76,29 +76,39 @@ class _Shared:
 
     def __init__(self) -> None:
         self._tasks = 0
-        self._client: Client | None = None
-        self._changing = asyncio.Lock()
+        #: The start of the client, and maybe of a server. No task's own: who is cancelled takes nothing from the others.
+        self._start: asyncio.Task[Client] | None = None
 
     async def enter(self) -> None:
         """A task begins."""
-        async with self._changing:
-            if self._client is None:
-                self._client = await asyncio.to_thread(Client)
-            self._tasks += 1
+        self._tasks += 1
+        if self._start is None:
+            self._start = asyncio.create_task(asyncio.to_thread(Client))
+        try:
+            await asyncio.shield(self._start)
+        except BaseException:
+            await self.leave()
+            raise
 
     async def leave(self) -> None:
         """A task has ended; the last one closes the client."""
-        async with self._changing:
-            self._tasks -= 1
-            if self._tasks == 0 and self._client is not None:
-                client, self._client = self._client, None
-                await asyncio.to_thread(client.close)
+        self._tasks -= 1
+        if self._tasks == 0 and self._start is not None:
+            start, self._start = self._start, None
+            await asyncio.shield(asyncio.create_task(_closed(start)))
 
     def client(self) -> Client:
         """The client, of a task that has begun."""
-        if self._client is None:
+        if self._start is None:
             raise RuntimeError("no task has begun that uses the sandbox type `eyot`")
-        return self._client
+        return self._start.result()
+
+
+async def _closed(start: asyncio.Task[Client]) -> None:
+    """Closes a client, also one that is still to start."""
+    await asyncio.wait([start])
+    if not start.cancelled() and start.exception() is None:
+        await asyncio.to_thread(start.result().close)
 
 
 _shared = _Shared()
