@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eyot import Invalid, NotFound, Outcome, Sandbox
+from eyot import Client, Invalid, NotFound, Outcome, Sandbox, Unsupported, UnsupportedOperation
 
 
 def test_a_string_is_run_by_the_shell_and_a_list_is_not(sandbox: Sandbox) -> None:
@@ -84,3 +84,12 @@ def test_many_variables_are_no_large_input(sandbox: Sandbox) -> None:
     # Control characters are six times as long in JSON: 5 MB of it, of which a WebSocket's first message takes 4 MiB.
     env = {f"V{number}": "\x01" * 120_000 for number in range(7)}
     assert sandbox.exec("cat; printf %s $V6 | wc -c", env=env, stdin="in").stdout == "in120000\n"
+
+
+def test_what_the_provider_does_not_do_is_named(client: Client) -> None:
+    with pytest.raises(Unsupported) as caught:
+        client.create(network="bridge")
+    assert caught.value.unsupported == UnsupportedOperation("create", "native", ["network: bridge"])
+    with pytest.raises(Invalid) as other, client.create() as sandbox:
+        sandbox.exec([])
+    assert other.value.unsupported is None

@@ -32,6 +32,7 @@ from .errors import (
     TooLarge,
     Unavailable,
     Unsupported,
+    UnsupportedOperation,
 )
 from .events import Event
 from .exec_result import ExecResult, Outcome
@@ -93,6 +94,7 @@ __all__ = [
     "Transferred",
     "Unavailable",
     "Unsupported",
+    "UnsupportedOperation",
     "Usage",
     "WatchEvent",
 ]

@@ -7,7 +7,20 @@ A command that fails is no error: its exit code is in the result.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any, ClassVar
+
+from ._wire import known
+
+
+@dataclass(frozen=True)
+class UnsupportedOperation:
+    """What a provider does not do."""
+
+    operation: str
+    provider: str
+    #: The options with which it does not; empty: it never does.
+    options: list[str]
 
 
 class EyotError(Exception):
@@ -26,6 +39,7 @@ class EyotError(Exception):
         field: str | None = None,
         status: int | None = None,
         sleeping: bool = False,
+        unsupported: UnsupportedOperation | None = None,
     ) -> None:
         super().__init__(detail)
         #: The whole sentence: what was to be done, where, and why it failed.
@@ -42,6 +56,8 @@ class EyotError(Exception):
         self.status = status
         #: The sandbox sleeps.
         self.sleeping = sleeping
+        #: What the provider does not do, where it is that.
+        self.unsupported = unsupported
 
 
 class Invalid(EyotError):
@@ -97,7 +113,7 @@ class QuotaExceeded(EyotError):
 
 
 class Unsupported(EyotError):
-    """The server's provider does not do that; nothing was changed."""
+    """The server's provider does not do that, as `unsupported` says; nothing was changed."""
 
     of_kind = "unsupported"
 
@@ -156,6 +172,7 @@ _CLASSES: dict[str, type[EyotError]] = {
 def of_problem(problem: dict[str, Any]) -> EyotError:
     """The error that a problem on the wire stands for. A kind that is not known here is a plain `EyotError`."""
     kind = str(problem.get("kind", "internal"))
+    unsupported = problem.get("unsupported")
     chosen = SandboxNotFound if problem.get("no_sandbox") else _CLASSES.get(kind, EyotError)
     return chosen(
         str(problem.get("detail") or problem.get("title") or kind),
@@ -165,6 +182,7 @@ def of_problem(problem: dict[str, Any]) -> EyotError:
         field=problem.get("field"),
         status=problem.get("status"),
         sleeping=bool(problem.get("sleeping")),
+        unsupported=known(UnsupportedOperation, unsupported) if unsupported else None,
     )
 
 
