@@ -157,6 +157,22 @@ def test_a_local_server_ends_with_a_program_that_forgets_to_close(state: str) ->
     assert not os.path.exists(f"/proc/{int(done.stdout)}")
 
 
+def test_a_local_server_outlives_the_forks_of_its_program(state: str) -> None:
+    program = """if True:
+        import os, sys
+        from eyot import Client
+        with Client() as client:
+            pid = os.fork()
+            if pid == 0:
+                sys.exit(0)
+            os.waitpid(pid, 0)
+            with Client(f"unix:{client._address.socket}") as other:
+                print(other.version() == client.version(), client._local._child.poll())
+    """
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True)
+    assert done.stdout == "True None\n", done.stderr
+
+
 def test_a_local_server_ends_with_a_program_that_is_killed(state: str) -> None:
     program = "from eyot import Client; client = Client(); print(client._local._child.pid, flush=True); input()"
     command = [sys.executable, "-c", program]

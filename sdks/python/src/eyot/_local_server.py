@@ -41,6 +41,7 @@ class LocalServer:
             )
         self._folder = Path(tempfile.mkdtemp(prefix="eyot-"))  # mode 0700
         self._lock = threading.Lock()
+        self._owner_pid = os.getpid()
         socket_path = self._folder / "server.sock"
         self.address = ServerAddress.parse(f"unix:{socket_path}")
         atexit.register(self.close)
@@ -52,7 +53,9 @@ class LocalServer:
             raise
 
     def close(self) -> None:
-        """Ends the server. Its sandboxes stay. May be called twice."""
+        """Ends the server. Its sandboxes stay. May be called twice. A fork of the process that started it ends nothing."""
+        if os.getpid() != self._owner_pid:
+            return
         with self._lock:
             atexit.unregister(self.close)
             child = getattr(self, "_child", None)
