@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import io
 import time
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -147,6 +149,28 @@ async def test_a_watch_tells_names_with_every_line_separator_of_unicode(async_sa
     async with async_sandbox.watch() as events:
         await async_sandbox.mkdir(name)
         assert (await anext(events)).path == f"/workspace/{name}"
+
+
+async def test_files_and_trees_go_in_and_out_in_pieces(async_client: AsyncClient, async_sandbox: AsyncSandbox) -> None:
+    sandbox = async_sandbox
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for at in range(64):
+            yield bytes([at]) * 65_536
+
+    assert await sandbox.write("a/big", pieces()) == 64 * 65_536
+    async with sandbox.read_stream("a/big") as data:
+        assert b"".join([piece async for piece in data]) == b"".join([piece async for piece in pieces()])
+    assert await sandbox.append("a/big", iter([b"a", b"b"])) == 64 * 65_536 + 2
+    with io.BytesIO(b"from a file") as file:
+        assert await sandbox.write("copy", file) == 11
+    async with await async_client.create() as other:
+        async with sandbox.tar_out_stream("a") as tar:
+            assert await other.tar_in(".", tar) == 2
+        assert (await other.stat("a/big")).size == 64 * 65_536 + 2
+    with pytest.raises(NotFound):
+        async with sandbox.read_stream("nope"):
+            pass
 
 
 async def test_a_server_that_is_not_there_is_unavailable() -> None:

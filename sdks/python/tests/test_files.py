@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import tarfile
+from collections.abc import Iterator
 
 import pytest
 
-from eyot import AlreadyExists, IsDirectory, NotDirectory, NotFound, Sandbox, TooLarge
+from eyot import AlreadyExists, Client, IsDirectory, NotDirectory, NotFound, Sandbox, TooLarge
 
 
 def test_what_is_written_is_read_and_parents_are_made(sandbox: Sandbox) -> None:
@@ -130,3 +131,50 @@ def test_a_watch_tells_names_with_every_line_separator_of_unicode(sandbox: Sandb
     with sandbox.watch() as events:
         sandbox.mkdir(name)
         assert next(events).path == f"/workspace/{name}"
+
+
+def pieces(number: int = 64) -> Iterator[bytes]:
+    for at in range(number):
+        yield bytes([at]) * 65_536
+
+
+def test_a_large_file_goes_in_and_out_in_pieces(sandbox: Sandbox) -> None:
+    assert sandbox.write("big", pieces()) == 64 * 65_536
+    with sandbox.read_stream("big") as data:
+        assert b"".join(data) == b"".join(pieces())
+    with sandbox.read_stream("big", offset=65_530, limit=10) as data:
+        assert b"".join(data) == b"\0" * 6 + b"\1" * 4
+    assert sandbox.append("big", iter([b"a", b"b"])) == 64 * 65_536 + 2
+    with io.BytesIO(b"from a file") as file:
+        assert sandbox.write("copy", file) == 11
+
+
+def test_a_file_that_is_read_in_part_leaves_the_client_usable(sandbox: Sandbox) -> None:
+    sandbox.write("big", b"x" * 10_000_000)
+    with sandbox.read_stream("big") as data:
+        assert next(data).startswith(b"x")
+    assert sandbox.exec("echo on").stdout == "on\n"
+
+
+def test_a_file_that_is_missing_is_not_found_before_it_is_read(sandbox: Sandbox) -> None:
+    with pytest.raises(NotFound), sandbox.read_stream("nope"):
+        pass
+
+
+def test_a_write_that_breaks_off_leaves_what_was_there(sandbox: Sandbox) -> None:
+    sandbox.write("kept", "mine")
+
+    def broken() -> Iterator[bytes]:
+        yield b"x" * 100_000
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        sandbox.write("kept", broken())
+    assert sandbox.read_text("kept") == "mine" and sandbox.glob("**", hidden=True).paths == ["/workspace/kept"]
+
+
+def test_a_tree_goes_from_one_sandbox_to_another_in_pieces(client: Client, sandbox: Sandbox) -> None:
+    sandbox.write("tree/a", pieces())
+    with client.create() as other, sandbox.tar_out_stream("tree") as tar:
+        assert other.tar_in(".", tar) == 2
+        assert other.stat("tree/a").size == 64 * 65_536

@@ -205,17 +205,28 @@ class AsyncClient:
             raise broken(error) from error
 
     @asynccontextmanager
-    async def _events(self, call: Call[None]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
-        """Sends a request whose answer is a stream of events, which are read within the `async with` block."""
+    async def _streamed(self, call: Call[Any]) -> AsyncIterator[httpx.Response]:
+        """Sends a request whose answer is read within the `async with` block."""
         http = await self._ready()
         response = await self._answered(http, call.request(http), stream=True)
         try:
             if not response.is_success:
                 await response.aread()
-            checked(response)
-            yield _values(response)
+            yield checked(response)
         finally:
             await response.aclose()
+
+    @asynccontextmanager
+    async def _events(self, call: Call[None]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+        """The same, of an answer that is a stream of events."""
+        async with self._streamed(call) as response:
+            yield _values(response)
+
+    @asynccontextmanager
+    async def _bytes(self, call: Call[bytes]) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The same, of bytes."""
+        async with self._streamed(call) as response:
+            yield _pieces(response)
 
     def _exec_stream(self, at: At, body: dict[str, Any], *, stdin: bool, pty: tuple[int, int] | None) -> AsyncExecStream:
         return AsyncExecStream(partial(self._websocket, at, "/exec/socket"), wire.opening(body, stdin=stdin, pty=pty))
@@ -242,9 +253,14 @@ async def _ended(start: asyncio.Task[LocalServer]) -> None:
 
 async def _values(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
     events = EventStream()
+    async for piece in _pieces(response):
+        for value in events.take(piece):
+            yield value
+
+
+async def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:
     try:
-        async for data in response.aiter_bytes():
-            for value in events.take(data):
-                yield value
+        async for piece in response.aiter_bytes():
+            yield piece
     except httpx.HTTPError as error:
         raise broken(error) from error

@@ -13,6 +13,7 @@ from typing_extensions import Self
 from ._calls import commands, files, network, sandboxes
 from ._calls.at import At
 from ._calls.commands import Command
+from ._content import AsyncPieces, as_async_body
 from .async_exec_stream import AsyncExecStream
 from .exec_result import ExecResult
 from .files import DirEntry, FileStat, GlobResult, GrepResult, WatchEvent, WriteMode
@@ -160,6 +161,14 @@ class AsyncSandbox:
         """Reads a file, or a part of it."""
         return await self._client._send(files.read(self._at, path, offset, limit))
 
+    @asynccontextmanager
+    async def read_stream(
+        self, path: str, *, offset: int | None = None, limit: int | None = None
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The same in pieces, as they come, within the `async with` block: a file that need not fit into memory."""
+        async with self._client._bytes(files.read(self._at, path, offset, limit)) as pieces:
+            yield pieces
+
     async def read_text(self, path: str) -> str:
         """Reads a file as UTF-8; raises UnicodeDecodeError if it is none."""
         return (await self.read_bytes(path)).decode()
@@ -167,16 +176,20 @@ class AsyncSandbox:
     async def write(
         self,
         path: str,
-        data: str | bytes,
+        data: str | AsyncPieces,
         *,
         mode: WriteMode = "replace",
         permissions: int | None = None,
         max_file_bytes: int | None = None,
     ) -> int:
-        """Writes a file and makes missing parents; a reader sees the old or the new content. Returns its size in bytes."""
-        return await self._client._send(files.write(self._at, path, data, mode, permissions, max_file_bytes))
+        """Writes a file and makes missing parents; a reader sees the old or the new content. Returns its size in bytes.
 
-    async def append(self, path: str, data: str | bytes) -> int:
+        `data`: the whole, or an iterable, or an async one of its pieces, such as a file that is open in binary mode.
+        """
+        content = as_async_body(data)
+        return await self._client._send(files.write(self._at, path, content, mode, permissions, max_file_bytes))
+
+    async def append(self, path: str, data: str | AsyncPieces) -> int:
         """Adds to the end of a file, which is made if it is missing. Returns its size in bytes."""
         return await self.write(path, data, mode="append")
 
@@ -229,9 +242,15 @@ class AsyncSandbox:
         """Packs a file or a tree as tar; names begin with the last segment of the path."""
         return await self._client._send(files.tar_out(self._at, path))
 
-    async def tar_in(self, path: str, tar: bytes) -> int:
-        """Unpacks a tar below a directory. Returns how many entries were made."""
-        return await self._client._send(files.tar_in(self._at, path, tar))
+    @asynccontextmanager
+    async def tar_out_stream(self, path: str = ".") -> AsyncIterator[AsyncIterator[bytes]]:
+        """The same in pieces, as they come, within the `async with` block."""
+        async with self._client._bytes(files.tar_out(self._at, path)) as pieces:
+            yield pieces
+
+    async def tar_in(self, path: str, tar: AsyncPieces) -> int:
+        """Unpacks a tar, given as `write` takes a file, below a directory. Returns how many entries were made."""
+        return await self._client._send(files.tar_in(self._at, path, as_async_body(tar)))
 
     @asynccontextmanager
     async def watch(self, path: str = ".", *, recursive: bool = True) -> AsyncIterator[AsyncIterator[WatchEvent]]:

@@ -181,16 +181,27 @@ class Client:
             raise broken(error) from error
 
     @contextmanager
-    def _events(self, call: Call[None]) -> Iterator[Iterator[dict[str, Any]]]:
-        """Sends a request whose answer is a stream of events, which are read within the `with` block."""
+    def _streamed(self, call: Call[Any]) -> Iterator[httpx.Response]:
+        """Sends a request whose answer is read within the `with` block."""
         response = self._answered(call.request(self._http), stream=True)
         try:
             if not response.is_success:
                 response.read()
-            checked(response)
-            yield _values(response)
+            yield checked(response)
         finally:
             response.close()
+
+    @contextmanager
+    def _events(self, call: Call[None]) -> Iterator[Iterator[dict[str, Any]]]:
+        """The same, of an answer that is a stream of events."""
+        with self._streamed(call) as response:
+            yield _values(response)
+
+    @contextmanager
+    def _bytes(self, call: Call[bytes]) -> Iterator[Iterator[bytes]]:
+        """The same, of bytes."""
+        with self._streamed(call) as response:
+            yield _pieces(response)
 
     def _exec_stream(self, at: At, body: dict[str, Any], *, stdin: bool, pty: tuple[int, int] | None) -> ExecStream:
         return ExecStream(self._websocket(at, "/exec/socket"), wire.opening(body, stdin=stdin, pty=pty))
@@ -208,8 +219,12 @@ class Client:
 
 def _values(response: httpx.Response) -> Iterator[dict[str, Any]]:
     events = EventStream()
+    for piece in _pieces(response):
+        yield from events.take(piece)
+
+
+def _pieces(response: httpx.Response) -> Iterator[bytes]:
     try:
-        for data in response.iter_bytes():
-            yield from events.take(data)
+        yield from response.iter_bytes()
     except httpx.HTTPError as error:
         raise broken(error) from error

@@ -13,6 +13,7 @@ from typing_extensions import Self
 from ._calls import commands, files, network, sandboxes
 from ._calls.at import At
 from ._calls.commands import Command
+from ._content import Pieces, as_body
 from .exec_result import ExecResult
 from .exec_stream import ExecStream
 from .files import DirEntry, FileStat, GlobResult, GrepResult, WatchEvent, WriteMode
@@ -158,6 +159,12 @@ class Sandbox:
         """Reads a file, or a part of it."""
         return self._client._send(files.read(self._at, path, offset, limit))
 
+    @contextmanager
+    def read_stream(self, path: str, *, offset: int | None = None, limit: int | None = None) -> Iterator[Iterator[bytes]]:
+        """The same in pieces, as they come, within the `with` block: a file that need not fit into memory."""
+        with self._client._bytes(files.read(self._at, path, offset, limit)) as pieces:
+            yield pieces
+
     def read_text(self, path: str) -> str:
         """Reads a file as UTF-8; raises UnicodeDecodeError if it is none."""
         return self.read_bytes(path).decode()
@@ -165,16 +172,20 @@ class Sandbox:
     def write(
         self,
         path: str,
-        data: str | bytes,
+        data: str | Pieces,
         *,
         mode: WriteMode = "replace",
         permissions: int | None = None,
         max_file_bytes: int | None = None,
     ) -> int:
-        """Writes a file and makes missing parents; a reader sees the old or the new content. Returns its size in bytes."""
-        return self._client._send(files.write(self._at, path, data, mode, permissions, max_file_bytes))
+        """Writes a file and makes missing parents; a reader sees the old or the new content. Returns its size in bytes.
 
-    def append(self, path: str, data: str | bytes) -> int:
+        `data`: the whole, or an iterable of its pieces, such as a file that is open in binary mode.
+        """
+        content = as_body(data)
+        return self._client._send(files.write(self._at, path, content, mode, permissions, max_file_bytes))
+
+    def append(self, path: str, data: str | Pieces) -> int:
         """Adds to the end of a file, which is made if it is missing. Returns its size in bytes."""
         return self.write(path, data, mode="append")
 
@@ -227,9 +238,15 @@ class Sandbox:
         """Packs a file or a tree as tar; names begin with the last segment of the path."""
         return self._client._send(files.tar_out(self._at, path))
 
-    def tar_in(self, path: str, tar: bytes) -> int:
-        """Unpacks a tar below a directory. Returns how many entries were made."""
-        return self._client._send(files.tar_in(self._at, path, tar))
+    @contextmanager
+    def tar_out_stream(self, path: str = ".") -> Iterator[Iterator[bytes]]:
+        """The same in pieces, as they come, within the `with` block."""
+        with self._client._bytes(files.tar_out(self._at, path)) as pieces:
+            yield pieces
+
+    def tar_in(self, path: str, tar: Pieces) -> int:
+        """Unpacks a tar, given as `write` takes a file, below a directory. Returns how many entries were made."""
+        return self._client._send(files.tar_in(self._at, path, as_body(tar)))
 
     @contextmanager
     def watch(self, path: str = ".", *, recursive: bool = True) -> Iterator[Iterator[WatchEvent]]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterable, Iterable
+
 import httpx
 
 from .._call import Call, nothing
 from .._wire import known
 from ..files import DirEntry, FileStat, GlobResult, GrepResult, WriteMode
 from .at import At
+
+#: What is sent as a file or a tree.
+Content = bytes | Iterable[bytes] | AsyncIterable[bytes]
 
 
 def read(at: At, path: str, offset: int | None, limit: int | None) -> Call[bytes]:
@@ -16,10 +21,9 @@ def read(at: At, path: str, offset: int | None, limit: int | None) -> Call[bytes
 
 
 def write(
-    at: At, path: str, data: str | bytes, mode: WriteMode, permissions: int | None, max_file_bytes: int | None
+    at: At, path: str, content: Content, mode: WriteMode, permissions: int | None, max_file_bytes: int | None
 ) -> Call[int]:
     """Writes a file; the answer is its size."""
-    content = data.encode() if isinstance(data, str) else data
     query = at.params(path=path, mode=mode, permissions=permissions, max_file_bytes=max_file_bytes)
     return Call("PUT", at.path("/files"), lambda response: int(response.json()["size"]), query, content=content)
 
@@ -87,9 +91,13 @@ def tar_out(at: At, path: str) -> Call[bytes]:
     return Call("GET", at.path("/tree"), _body, at.params(path=path))
 
 
-def tar_in(at: At, path: str, tar: bytes) -> Call[int]:
+def tar_in(at: At, path: str, content: Content) -> Call[int]:
     """Unpacks a tree; the answer is how many entries were made."""
-    return Call("PUT", at.path("/tree"), lambda response: int(response.json()["entries"]), at.params(path=path), content=tar)
+
+    def read(response: httpx.Response) -> int:
+        return int(response.json()["entries"])
+
+    return Call("PUT", at.path("/tree"), read, at.params(path=path), content=content)
 
 
 def watch(at: At, path: str, recursive: bool) -> Call[None]:
