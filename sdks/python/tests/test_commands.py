@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eyot import Client, Invalid, NotFound, Outcome, Sandbox, Unsupported, UnsupportedOperation
+from eyot._exec_socket import ExecSocketState
 
 
 def test_a_string_is_run_by_the_shell_and_a_list_is_not(sandbox: Sandbox) -> None:
@@ -57,6 +58,32 @@ def test_input_larger_than_a_request_may_be_arrives_too(sandbox: Sandbox) -> Non
 def test_large_input_of_a_command_that_does_not_read_is_no_failure(sandbox: Sandbox) -> None:
     result = sandbox.exec("exit 4", stdin=b"x" * 5_000_000)
     assert result.exit_code == 4
+
+
+@pytest.fixture
+def held_bytes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How much output a stream held after each message."""
+    held: list[int] = []
+    take = ExecSocketState.take
+
+    def watched(state: ExecSocketState, message: str | bytes) -> None:
+        take(state, message)
+        held.append(sum(len(output.data) for output in state.waiting))
+
+    monkeypatch.setattr(ExecSocketState, "take", watched)
+    return held
+
+
+async def test_output_that_the_result_cuts_is_not_held_while_input_is_written(
+    sandbox: Sandbox, client: Client, held_bytes: list[int]
+) -> None:
+    given = b"x" * 5_000_000
+    result = sandbox.exec("cat", stdin=given, max_output_bytes=1000)
+    async with client.asynchronous() as other:
+        again = await other.sandbox(sandbox.id).exec("cat", stdin=given, max_output_bytes=1000)
+    for one in (result, again):
+        assert one.stdout_total_bytes == len(given) and len(one.stdout_raw) == 1000
+    assert held_bytes and max(held_bytes) == 0
 
 
 def test_without_input_a_command_reads_end_of_file(sandbox: Sandbox) -> None:

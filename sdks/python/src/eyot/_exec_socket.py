@@ -30,6 +30,8 @@ class Output:
 class ExecSocketState:
     """What is known from the messages so far."""
 
+    #: Somebody will take the output; else it is dropped as it comes, and the result has what was kept of it.
+    keeps_output: bool = True
     #: Output that nobody has taken yet.
     waiting: deque[Output] = field(default_factory=deque)
     #: How many bytes of standard input might be sent, ever. Only who receives changes it.
@@ -55,7 +57,7 @@ class ExecSocketState:
     def take(self, message: str | bytes) -> None:
         """Learns from a message of the server."""
         if isinstance(message, bytes):
-            if message and message[0] in _STREAMS:
+            if self.keeps_output and message and message[0] in _STREAMS:
                 self.waiting.append(Output(_STREAMS[message[0]], message[1:]))
             return
         event = json.loads(message)

@@ -228,8 +228,12 @@ class AsyncClient:
         async with self._streamed(call) as response:
             yield _pieces(response)
 
-    def _exec_stream(self, at: At, body: dict[str, Any], *, stdin: bool, pty: tuple[int, int] | None) -> AsyncExecStream:
-        return AsyncExecStream(partial(self._websocket, at, "/exec/socket"), wire.opening(body, stdin=stdin, pty=pty))
+    def _exec_stream(
+        self, at: At, body: dict[str, Any], *, stdin: bool, pty: tuple[int, int] | None, keeps_output: bool = True
+    ) -> AsyncExecStream:
+        return AsyncExecStream(
+            partial(self._websocket, at, "/exec/socket"), wire.opening(body, stdin=stdin, pty=pty), keeps_output=keeps_output
+        )
 
     async def _websocket(self, at: At, path: str) -> Connection:
         """Opens a WebSocket, which ends with the client."""

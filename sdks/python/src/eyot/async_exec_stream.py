@@ -23,10 +23,10 @@ class AsyncExecStream:
     while another one reads.
     """
 
-    def __init__(self, connect: Callable[[], Awaitable[Connection]], opening: str) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[Connection]], opening: str, *, keeps_output: bool = True) -> None:
         self._connect = connect
         self._opening = opening
-        self._state = ExecSocketState()
+        self._state = ExecSocketState(keeps_output=keeps_output)
         self._receiving = asyncio.Lock()
 
     async def __aenter__(self) -> Self:

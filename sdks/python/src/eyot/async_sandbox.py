@@ -81,7 +81,7 @@ class AsyncSandbox:
         given = commands.as_bytes(stdin)
         if commands.fits_in_a_request(given):
             return await self._client._send(commands.exec(self._at, body, given))
-        async with self._client._exec_stream(self._at, body, stdin=True, pty=None) as stream:
+        async with self._client._exec_stream(self._at, body, stdin=True, pty=None, keeps_output=False) as stream:
             await stream.write(given)
             await stream.close_stdin()
             return await stream.wait()

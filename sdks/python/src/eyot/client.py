@@ -203,8 +203,12 @@ class Client:
         with self._streamed(call) as response:
             yield _pieces(response)
 
-    def _exec_stream(self, at: At, body: dict[str, Any], *, stdin: bool, pty: tuple[int, int] | None) -> ExecStream:
-        return ExecStream(self._websocket(at, "/exec/socket"), wire.opening(body, stdin=stdin, pty=pty))
+    def _exec_stream(
+        self, at: At, body: dict[str, Any], *, stdin: bool, pty: tuple[int, int] | None, keeps_output: bool = True
+    ) -> ExecStream:
+        return ExecStream(
+            self._websocket(at, "/exec/socket"), wire.opening(body, stdin=stdin, pty=pty), keeps_output=keeps_output
+        )
 
     def _websocket(self, at: At, path: str) -> Connection:
         """Opens a WebSocket, which ends with the client."""

@@ -22,9 +22,9 @@ class ExecStream:
     while another one reads.
     """
 
-    def __init__(self, connection: Connection, opening: str) -> None:
+    def __init__(self, connection: Connection, opening: str, *, keeps_output: bool = True) -> None:
         self._connection = connection
-        self._state = ExecSocketState()
+        self._state = ExecSocketState(keeps_output=keeps_output)
         self._changed = threading.Condition()
         self._is_receiving = False
         self._send(opening)

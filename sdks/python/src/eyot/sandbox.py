@@ -79,7 +79,7 @@ class Sandbox:
         given = commands.as_bytes(stdin)
         if commands.fits_in_a_request(given):
             return self._client._send(commands.exec(self._at, body, given))
-        with self._client._exec_stream(self._at, body, stdin=True, pty=None) as stream:
+        with self._client._exec_stream(self._at, body, stdin=True, pty=None, keeps_output=False) as stream:
             stream.write(given)
             stream.close_stdin()
             return stream.wait()
