@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from eyot import AsyncClient, Client, Invalid, Sandbox
+from eyot import AsyncClient, Client, EgressRules, Invalid, Sandbox
 
 DIAL = "curl --silent --max-time 5 --output /dev/null http://192.0.2.1/; true"
 
@@ -68,3 +68,12 @@ def test_a_port_is_seen_as_a_web_page_by_who_has_the_token(client: Client, serve
         assert (seen.status_code, seen.text) == (200, "from inside")
         sandbox.end_previews(8000)
         assert browser.get(address, headers={preview.header: preview.token}).status_code == 401
+
+
+def test_rules_are_changed_with_labels_or_not_at_all(client: Client) -> None:
+    with client.create(network="egress", egress={"deny": ["192.0.2.0/24"]}) as sandbox:
+        with pytest.raises(Invalid):
+            sandbox.update(egress={"allow": ["example.com"]}, lifecycle={"ttl_ms": 0})
+        assert sandbox.egress_rules().allow == []
+        sandbox.update(egress={"allow": ["example.com"]}, labels={"a": "1"})
+        assert sandbox.egress_rules() == EgressRules(allow=["example.com"], deny=[])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eyot import NotFound, Outcome, Sandbox
+from eyot import Client, NotFound, Outcome, Sandbox, Unavailable
 
 
 def test_a_started_process_is_waited_for_and_its_log_is_kept(sandbox: Sandbox) -> None:
@@ -59,3 +59,11 @@ def test_everything_that_runs_is_listed(sandbox: Sandbox) -> None:
     assert not live.truncated
     found = next(process for process in live.processes if process.pid == started.pid)
     assert found.command == "sleep 9876" and found.user == "user" and found.memory_bytes > 0
+
+
+def test_who_only_looks_on_lets_the_sandbox_fall_asleep(client: Client) -> None:
+    with client.create(idle_timeout_ms=1000, on_idle="sleep") as sandbox:
+        process = sandbox.start("sleep 600")
+        with pytest.raises(Unavailable) as caught:
+            sandbox.wait(process, observe=True)
+        assert caught.value.sleeping and sandbox.refresh().status == "sleeping"

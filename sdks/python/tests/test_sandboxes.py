@@ -118,3 +118,11 @@ def test_labels_and_deadlines_are_changed_and_what_is_absent_stays(client: Clien
         with pytest.raises(Invalid):
             sandbox.update(labels={"x": "1"}, lifecycle={"ttl_ms": 0})
         assert sandbox.refresh().labels == {"b": "2", "c": "3"}
+
+
+def test_every_wake_begins_another_life(client: Client) -> None:
+    with client.create() as sandbox:
+        first = sandbox.refresh().life
+        assert first and sandbox.refresh().life == first
+        sandbox.sleep()
+        assert sandbox.wake().life not in ("", first)

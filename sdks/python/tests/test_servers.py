@@ -61,6 +61,22 @@ def test_without_an_address_a_server_is_started_that_ends_with_the_client(state:
     assert child.poll() is not None and not folder.exists()
 
 
+def arguments_of(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+
+
+async def test_a_server_is_started_as_it_was_asked_for(tmp_path: Path) -> None:
+    with Client(state_dir=tmp_path, provider="native", allow_host_networks=True) as client:
+        assert client._local is not None and "--allow-host-networks" in arguments_of(client._local._child.pid)
+        client.create().destroy()
+        assert (tmp_path / "eyot.db").exists()
+        with pytest.raises(Unavailable, match="no-such-provider"):
+            Client(provider="no-such-provider")
+    async with AsyncClient(state_dir=tmp_path, provider="native", allow_host_networks=True) as other:
+        await other.version()
+        assert other._start is not None and "--allow-host-networks" in arguments_of(other._start.result()._child.pid)
+
+
 async def test_an_async_client_starts_a_server_too(state: str) -> None:
     async with AsyncClient() as client:
         async with await client.create() as sandbox:

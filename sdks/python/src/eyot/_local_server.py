@@ -30,9 +30,22 @@ def find_binary() -> str | None:
 
 
 class LocalServer:
-    """A running server, which ends with `close` or with this process, even when that is killed."""
+    """A running server, which ends with `close` or with this process, even when that is killed.
 
-    def __init__(self, binary: str | None = None) -> None:
+    `provider`: where its sandboxes come from; `state_dir`: where it keeps them; `allow_host_networks`: specs may use the host's
+    own network, and name those of its container engine.
+    """
+
+    def __init__(
+        self,
+        binary: str | None = None,
+        *,
+        provider: str | None = None,
+        state_dir: str | os.PathLike[str] | None = None,
+        allow_host_networks: bool = False,
+    ) -> None:
+        self._first = [*_option("--provider", provider), *_option("--state", state_dir)]
+        self._last = ["--allow-host-networks"] if allow_host_networks else []
         chosen = binary or find_binary()
         if chosen is None:
             raise Unavailable(
@@ -70,7 +83,7 @@ class LocalServer:
 
     def _spawn(self, binary: str, socket_path: Path) -> subprocess.Popen[bytes]:
         # It is the server that is wanted, not a client of another one that a variable or a configuration file names.
-        command = [binary, "--server", "", "serve", "--listen", f"unix:{socket_path}"]
+        command = [binary, *self._first, "--server", "", "serve", *self._last, "--listen", f"unix:{socket_path}"]
         command += ["--no-keys", "--parent-pid", str(os.getpid())]
         environment = {name: value for name, value in os.environ.items() if name not in ("EYOT_SERVER", "EYOT_API_KEY")}
         with self._log.open("wb") as log:
@@ -99,6 +112,10 @@ class LocalServer:
 
     def _said(self) -> str:
         return self._log.read_text("utf-8", "replace").strip()[-1000:] if self._log.exists() else ""
+
+
+def _option(name: str, value: str | os.PathLike[str] | None) -> list[str]:
+    return [] if value is None else [name, os.fspath(value)]
 
 
 def _accepts(path: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import os
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -42,12 +43,26 @@ class AsyncClient:
     this machine (the program `eyot`, on the PATH or in `EYOT_BIN`) when it is first needed, and ends with the client. `key`: by
     default `EYOT_API_KEY`.
     `pool`: where sandboxes are made, listed, and looked for by name; by default the key's own.
+
+    Of a server that is started, and of no other: `provider`, `native` or `docker`, where its sandboxes come from; `state_dir`,
+    where it keeps them; `allow_host_networks`: specs may use this host's own network, and name those of its container engine.
     """
 
-    def __init__(self, url: str | None = None, *, key: str | None = None, pool: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        key: str | None = None,
+        pool: str | None = None,
+        provider: str | None = None,
+        state_dir: str | os.PathLike[str] | None = None,
+        allow_host_networks: bool = False,
+    ) -> None:
+        start = partial(LocalServer, provider=provider, state_dir=state_dir, allow_host_networks=allow_host_networks)
         self._address = given_address(url)
         self._headers = key_header(key) if self._address else {}
         self.pool = pool
+        self._start_server = start
         #: The start of the server that is this client's own. No call's: who is cancelled takes nothing from the others.
         self._start: asyncio.Task[LocalServer] | None = None
         self._http: httpx.AsyncClient | None = None
@@ -175,7 +190,7 @@ class AsyncClient:
         self._check_open()
         if self._address is None:
             if self._start is None or _has_failed(self._start):
-                self._start = asyncio.create_task(asyncio.to_thread(LocalServer))
+                self._start = asyncio.create_task(asyncio.to_thread(self._start_server))
             self._address = (await asyncio.shield(self._start)).address
             self._check_open()
         return self._address

@@ -129,9 +129,9 @@ class AsyncSandbox:
         """Everything that runs in it, whoever started it; asking is no use of it."""
         return await self._client._send(commands.live(self._at))
 
-    async def wait(self, process: ProcessInfo | str) -> ProcessInfo:
-        """Waits until a started process has ended."""
-        return await self._client._send(commands.wait(self._at, process))
+    async def wait(self, process: ProcessInfo | str, *, observe: bool = False) -> ProcessInfo:
+        """Waits until a started process has ended. With `observe` it only looks on: the sandbox may fall asleep meanwhile."""
+        return await self._client._send(commands.wait(self._at, process, observe))
 
     async def kill(self, process: ProcessInfo | str, signal: int | None = None) -> None:
         """Kills a started process with its tree, or sends its group a signal, by its Linux number."""
@@ -289,13 +289,18 @@ class AsyncSandbox:
     # The sandbox itself
 
     async def update(
-        self, *, labels: Mapping[str, str | None] | None = None, lifecycle: Mapping[str, Any] | None = None
+        self,
+        *,
+        labels: Mapping[str, str | None] | None = None,
+        lifecycle: Mapping[str, Any] | None = None,
+        egress: Mapping[str, Sequence[str]] | None = None,
     ) -> SandboxInfo:
         """Changes labels (`None` removes one) and deadlines: `ttl_ms`, counted from the create, `idle_timeout_ms`, `on_idle`.
 
-        `None` is no deadline. What is absent stays, and what is wrong changes nothing.
+        `None` is no deadline. `egress`: the rules, `allow` and `deny`, as `set_egress_rules` replaces them. What is absent
+        stays, and what is wrong changes nothing.
         """
-        self.info = await self._client._send(sandboxes.update(self._at, labels, lifecycle))
+        self.info = await self._client._send(sandboxes.update(self._at, labels, lifecycle, egress))
         return self.info
 
     async def usage(self) -> Usage:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import os
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -41,11 +43,24 @@ class Client:
     `url`: `http://HOST:PORT`, `https://…` or `unix:/PATH`; by default `EYOT_SERVER`. Without either, a server is started on
     this machine (the program `eyot`, on the PATH or in `EYOT_BIN`) that ends with the client. `key`: by default `EYOT_API_KEY`.
     `pool`: where sandboxes are made, listed, and looked for by name; by default the key's own.
+
+    Of a server that is started, and of no other: `provider`, `native` or `docker`, where its sandboxes come from; `state_dir`,
+    where it keeps them; `allow_host_networks`: specs may use this host's own network, and name those of its container engine.
     """
 
-    def __init__(self, url: str | None = None, *, key: str | None = None, pool: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        key: str | None = None,
+        pool: str | None = None,
+        provider: str | None = None,
+        state_dir: str | os.PathLike[str] | None = None,
+        allow_host_networks: bool = False,
+    ) -> None:
+        start = partial(LocalServer, provider=provider, state_dir=state_dir, allow_host_networks=allow_host_networks)
         address = given_address(url)
-        self._local = None if address else LocalServer()
+        self._local = None if address else start()
         self._address = address or self._local.address  # type: ignore[union-attr]
         self._headers = key_header(key) if address else {}
         self.pool = pool

@@ -37,6 +37,8 @@ class SandboxInfo:
     env_names: list[str]
     #: What holds around it.
     isolation: dict[str, Any]
+    #: Which of its lives this is: another text after every wake. Empty where it was not looked at: in a list of Docker's.
+    life: str = ""
 
 
 @dataclass(frozen=True)

@@ -84,9 +84,9 @@ def live(at: At) -> Call[LiveProcesses]:
     return Call("GET", at.path("/live"), lambda response: LiveProcesses.of_wire(response.json()), at.params())
 
 
-def wait(at: At, process: ProcessInfo | str) -> Call[ProcessInfo]:
+def wait(at: At, process: ProcessInfo | str, observe: bool) -> Call[ProcessInfo]:
     """Waits for a process's end."""
-    return Call("GET", _of(at, process, "wait"), _process, at.params())
+    return Call("GET", _of(at, process, "wait"), _process, at.params(observe=observe))
 
 
 def signal(at: At, process: ProcessInfo | str, number: int | None) -> Call[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -36,13 +36,20 @@ def get(at: At) -> Call[SandboxInfo]:
     return Call("GET", at.path(), _info, at.params())
 
 
-def update(at: At, labels: Mapping[str, str | None] | None, lifecycle: Mapping[str, Any] | None) -> Call[SandboxInfo]:
+def update(
+    at: At,
+    labels: Mapping[str, str | None] | None,
+    lifecycle: Mapping[str, Any] | None,
+    egress: Mapping[str, Sequence[str]] | None,
+) -> Call[SandboxInfo]:
     """Changes a sandbox."""
     body: dict[str, Any] = {}
     if labels is not None:
         body["labels"] = dict(labels)
     if lifecycle is not None:
         body["lifecycle"] = dict(lifecycle)
+    if egress is not None:
+        body["egress"] = {name: list(rules) for name, rules in egress.items()}
     return Call("PATCH", at.path(), _info, at.params(), body)
 
 
