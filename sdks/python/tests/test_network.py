@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
 import httpx
 import pytest
 
-from eyot import AsyncClient, Client, EgressRules, Invalid, Sandbox
+from eyot import AsyncClient, AsyncSandbox, Client, EgressRules, Invalid, Sandbox
 
 DIAL = "curl --silent --max-time 5 --output /dev/null http://192.0.2.1/; true"
 
@@ -77,3 +81,56 @@ def test_rules_are_changed_with_labels_or_not_at_all(client: Client) -> None:
         assert sandbox.egress_rules().allow == []
         sandbox.update(egress={"allow": ["example.com"]}, labels={"a": "1"})
         assert sandbox.egress_rules() == EgressRules(allow=["example.com"], deny=[])
+
+
+#: Greets every connection, and says how much it has sent, once it has ended its side.
+COUNTER = """
+import socketserver
+class Counter(socketserver.StreamRequestHandler):
+    def handle(self):
+        self.wfile.write(b"hello ")
+        self.wfile.write(b"%d" % len(self.rfile.read()) + b"." * 1_000_000)
+socketserver.ThreadingTCPServer.allow_reuse_address = True
+socketserver.ThreadingTCPServer(("127.0.0.1", 8001), Counter).serve_forever()
+"""
+COUNTER_LISTENS = "until (echo >/dev/tcp/127.0.0.1/8001) 2>/dev/null; do sleep 0.05; done"
+
+
+def counted(host: str, port: int, sent: int) -> bytes:
+    """What the counter says, with the dots behind it."""
+    with socket.create_connection((host, port)) as connection:
+        connection.sendall(b"x" * sent)
+        connection.shutdown(socket.SHUT_WR)
+        with connection.makefile("rb") as answer:
+            return answer.read()
+
+
+def test_a_port_inside_is_a_port_here_within_the_block(sandbox: Sandbox) -> None:
+    sandbox.start(["python3", "-c", COUNTER])
+    sandbox.exec(COUNTER_LISTENS, timeout_ms=20_000)
+    with sandbox.forward(8001) as forward:
+        assert (forward.sandbox_port, forward.host) == (8001, "127.0.0.1")
+        with ThreadPoolExecutor() as pool:
+            answers = list(pool.map(lambda sent: counted(forward.host, forward.port, sent), [0, 7, 3_000_000]))
+        assert answers == [b"hello %d" % sent + b"." * 1_000_000 for sent in (0, 7, 3_000_000)]
+        left_open = socket.create_connection((forward.host, forward.port))
+        assert left_open.recv(6, socket.MSG_WAITALL) == b"hello "
+    with left_open, pytest.raises(ConnectionResetError):
+        left_open.recv(1)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((forward.host, forward.port))
+
+
+def test_a_port_on_which_nobody_listens_resets_connections(sandbox: Sandbox) -> None:
+    with sandbox.forward(8002) as forward, pytest.raises(ConnectionResetError):
+        counted(forward.host, forward.port, 0)
+
+
+async def test_a_port_inside_is_a_port_here_for_async_code(async_sandbox: AsyncSandbox) -> None:
+    await async_sandbox.start(["python3", "-c", COUNTER])
+    await async_sandbox.exec(COUNTER_LISTENS, timeout_ms=20_000)
+    async with async_sandbox.forward(8001) as forward:
+        answers = [asyncio.to_thread(counted, forward.host, forward.port, sent) for sent in (1, 2_000_000)]
+        assert await asyncio.gather(*answers) == [b"hello %d" % sent + b"." * 1_000_000 for sent in (1, 2_000_000)]
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((forward.host, forward.port))

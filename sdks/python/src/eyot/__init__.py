@@ -40,6 +40,7 @@ from .exec_stream import ExecStream
 from .files import DirEntry, FileStat, GlobResult, GrepMatch, GrepResult, WatchEvent
 from .network import EgressDecision, EgressRules, Preview, PublishedPort
 from .pools import PoolEntry, Transferred
+from .port_forward import PortForward
 from .processes import LiveProcess, LiveProcesses, LogChunk, ProcessInfo, Usage
 from .sandbox import Sandbox
 from .sandbox_info import Capabilities, Limits, SandboxInfo, SandboxOptions
@@ -79,6 +80,7 @@ __all__ = [
     "Output",
     "PermissionDenied",
     "PoolEntry",
+    "PortForward",
     "Preview",
     "ProcessInfo",
     "PublishedPort",

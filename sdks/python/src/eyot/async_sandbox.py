@@ -18,6 +18,7 @@ from .async_exec_stream import AsyncExecStream
 from .exec_result import ExecResult
 from .files import DirEntry, FileStat, GlobResult, GrepResult, WatchEvent, WriteMode
 from .network import EgressDecision, EgressRules, Preview, PublishedPort
+from .port_forward import PortForward, forwarded
 from .processes import LiveProcesses, LogChunk, LogStream, ProcessInfo, Usage
 from .sandbox_info import SandboxInfo
 
@@ -285,6 +286,12 @@ class AsyncSandbox:
     async def end_previews(self, port: int) -> None:
         """Ends all previews of a port, with what is open by them."""
         await self._client._send(network.end_previews(self._at, port))
+
+    @asynccontextmanager
+    async def forward(self, port: int) -> AsyncIterator[PortForward]:
+        """Makes one of its ports a port of this host's loopback, within the `async with` block. A connection wakes it."""
+        async with forwarded(self._client._dial(self._at, port), port) as forward:
+            yield forward
 
     # The sandbox itself
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import os
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 import httpx
 from typing_extensions import Self, Unpack
+from websockets.asyncio.connection import Connection as AsyncConnection
 from websockets.sync.connection import Connection
 
 from . import _exec_socket as wire
@@ -24,7 +25,7 @@ from ._connection import TIMEOUT, transport_options
 from ._events import EventStream
 from ._local_server import LocalServer
 from ._server_address import given_address, key_header
-from ._websocket import open_websocket
+from ._websocket import open_async_websocket, open_websocket
 from .async_client import AsyncClient
 from .errors import SandboxNotFound
 from .events import Event
@@ -224,6 +225,11 @@ class Client:
         return ExecStream(
             self._websocket(at, "/exec/socket"), wire.opening(body, stdin=stdin, pty=pty), keeps_output=keeps_output
         )
+
+    def _dial(self, at: At, port: int) -> Callable[[], Awaitable[AsyncConnection]]:
+        """Connects to a port of a sandbox, from any event loop."""
+        self._check_open()
+        return partial(open_async_websocket, self._address, at.path(f"/ports/{port}/connect"), at.params(), self._headers)
 
     def _websocket(self, at: At, path: str) -> Connection:
         """Opens a WebSocket, which ends with the client."""

@@ -18,6 +18,7 @@ from .exec_result import ExecResult
 from .exec_stream import ExecStream
 from .files import DirEntry, FileStat, GlobResult, GrepResult, WatchEvent, WriteMode
 from .network import EgressDecision, EgressRules, Preview, PublishedPort
+from .port_forward import PortForward, forwarded_in_thread
 from .processes import LiveProcesses, LogChunk, LogStream, ProcessInfo, Usage
 from .sandbox_info import SandboxInfo
 
@@ -281,6 +282,12 @@ class Sandbox:
     def end_previews(self, port: int) -> None:
         """Ends all previews of a port, with what is open by them."""
         self._client._send(network.end_previews(self._at, port))
+
+    @contextmanager
+    def forward(self, port: int) -> Iterator[PortForward]:
+        """Makes one of its ports a port of this host's loopback, within the `with` block. A connection wakes it."""
+        with forwarded_in_thread(self._client._dial(self._at, port), port) as forward:
+            yield forward
 
     # The sandbox itself
 
