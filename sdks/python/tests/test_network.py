@@ -121,6 +121,20 @@ def test_a_port_inside_is_a_port_here_within_the_block(sandbox: Sandbox) -> None
         socket.create_connection((forward.host, forward.port))
 
 
+def test_a_client_that_is_closed_ends_what_is_forwarded_before_its_server(state: str) -> None:
+    with Client() as client:
+        assert client._local is not None
+        child, sandbox = client._local._child, client.create(ttl_ms=60_000)
+        sandbox.start(["python3", "-c", COUNTER])
+        sandbox.exec(COUNTER_LISTENS, timeout_ms=20_000)
+        with sandbox.forward(8001) as forward, socket.create_connection((forward.host, forward.port)) as connection:
+            assert connection.recv(6, socket.MSG_WAITALL) == b"hello "
+            client.close()
+            with pytest.raises(ConnectionResetError):
+                connection.recv(1)
+    assert child.returncode == 0
+
+
 def test_a_port_on_which_nobody_listens_resets_connections(sandbox: Sandbox) -> None:
     with sandbox.forward(8002) as forward, pytest.raises(ConnectionResetError):
         counted(forward.host, forward.port, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from types import TracebackType
@@ -249,11 +249,6 @@ class AsyncClient:
         return AsyncExecStream(
             partial(self._websocket, at, "/exec/socket"), wire.opening(body, stdin=stdin, pty=pty), keeps_output=keeps_output
         )
-
-    def _dial(self, at: At, port: int) -> Callable[[], Awaitable[Connection]]:
-        """Connects to a port of a sandbox."""
-        self._check_open()
-        return partial(self._websocket, at, f"/ports/{port}/connect")
 
     async def _websocket(self, at: At, path: str) -> Connection:
         """Opens a WebSocket, which ends with the client."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -290,7 +291,7 @@ class AsyncSandbox:
     @asynccontextmanager
     async def forward(self, port: int) -> AsyncIterator[PortForward]:
         """Makes one of its ports a port of this host's loopback, within the `async with` block. A connection wakes it."""
-        async with forwarded(self._client._dial(self._at, port), port) as forward:
+        async with forwarded(partial(self._client._websocket, self._at, f"/ports/{port}/connect"), port) as forward:
             yield forward
 
     # The sandbox itself

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import os
 import threading
-from collections.abc import Awaitable, Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 import httpx
 from typing_extensions import Self, Unpack
@@ -67,6 +68,8 @@ class Client:
         self.pool = pool
         #: Those that are open, and perhaps some that are not any more.
         self._websockets: WeakSet[Connection] = WeakSet()
+        #: Likewise those of event loops, which carry forwarded ports.
+        self._carrying: WeakKeyDictionary[AsyncConnection, asyncio.AbstractEventLoop] = WeakKeyDictionary()
         self._is_closed = False
         self._closing = threading.Lock()
         transport = httpx.HTTPTransport(**transport_options(self._address))
@@ -84,9 +87,13 @@ class Client:
         Sandboxes stay. May be called twice.
         """
         with self._closing:
-            self._is_closed, open = True, list(self._websockets)
+            self._is_closed, open, carrying = True, list(self._websockets), list(self._carrying.items())
         for connection in open:
             connection.close()
+        for carried, loop in carrying:
+            # A loop that has ended has ended them before.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(carried.transport.abort)
         self._http.close()
         if self._local is not None:
             self._local.close()
@@ -226,10 +233,16 @@ class Client:
             self._websocket(at, "/exec/socket"), wire.opening(body, stdin=stdin, pty=pty), keeps_output=keeps_output
         )
 
-    def _dial(self, at: At, port: int) -> Callable[[], Awaitable[AsyncConnection]]:
+    async def _dial(self, at: At, port: int) -> AsyncConnection:
         """Connects to a port of a sandbox, from any event loop."""
         self._check_open()
-        return partial(open_async_websocket, self._address, at.path(f"/ports/{port}/connect"), at.params(), self._headers)
+        path = at.path(f"/ports/{port}/connect")
+        connection = await open_async_websocket(self._address, path, at.params(), self._headers)
+        with self._closing:
+            self._carrying[connection] = asyncio.get_running_loop()
+        if self._is_closed:
+            await connection.close()
+        return connection
 
     def _websocket(self, at: At, path: str) -> Connection:
         """Opens a WebSocket, which ends with the client."""

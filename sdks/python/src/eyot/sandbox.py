@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -286,7 +287,7 @@ class Sandbox:
     @contextmanager
     def forward(self, port: int) -> Iterator[PortForward]:
         """Makes one of its ports a port of this host's loopback, within the `with` block. A connection wakes it."""
-        with forwarded_in_thread(self._client._dial(self._at, port), port) as forward:
+        with forwarded_in_thread(partial(self._client._dial, self._at, port), port) as forward:
             yield forward
 
     # The sandbox itself
