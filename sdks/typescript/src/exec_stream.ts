@@ -46,6 +46,8 @@ const STDIN_PIECE_BYTES = 64 * 1024;
 /** How many events wait for a reader before the socket is no longer read. */
 const MAX_WAITING = 64;
 const STDOUT = 1;
+/** How long a server may be silent about a command that is to be killed. */
+const LAST_WORDS_MS = 10_000;
 
 /** A running command. Iterate over it once, or ask for its {@link result}. */
 export class ExecStream implements AsyncIterable<ExecEvent> {
@@ -53,6 +55,7 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
   readonly #events: Mailbox<ExecEvent>;
   readonly #onAbort: () => void;
   readonly #signal: AbortSignal | undefined;
+  #lastWords: NodeJS.Timeout | undefined;
   #window = STDIN_WINDOW_BYTES;
   #credited: (() => void)[] = [];
   #isOver = false;
@@ -68,13 +71,14 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
     socket.on("message", (data: Buffer, isBinary: boolean) => this.#take(data, isBinary));
     socket.on("close", () => this.#fail(new EyotError("the connection to the command was lost", { kind: "unavailable" })));
     socket.on("error", (cause) => this.#fail(new EyotError(`the connection to the command failed: ${cause.message}`, { kind: "unavailable", cause })));
+    socket.resume();
   }
 
-  /** Starts a command; it has begun when this resolves, or its refusal comes as the first event. */
+  /** Asks for a command. Whether it could be run shows with reading: a refusal is thrown there. */
   static async open(transport: Transport, path: string, command: Command, options: ExecStreamOptions): Promise<ExecStream> {
     const { signal } = options;
     if (signal?.aborted) throw abortError(signal);
-    const socket = await connected(transport, path);
+    const socket = await connected(transport, path, signal);
     const stream = new ExecStream(socket, signal);
     const body = {
       ...execBody(command, options),
@@ -127,9 +131,10 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
     this.#send(new Uint8Array(0));
   }
 
-  /** Kills the command with its whole tree; its result has `aborted`. */
+  /** Kills the command with its whole tree; its result has `aborted`. A server that does not answer is `unavailable`. */
   kill(): void {
     this.#send(JSON.stringify("kill"));
+    if (!this.#isOver) this.#lastWords ??= setTimeout(() => this.#giveUp(), LAST_WORDS_MS);
   }
 
   /** Sends its process group a signal, by its Linux number. What fails with that comes as an event `refused`. */
@@ -154,7 +159,16 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
     if (!this.#isOver && this.#socket.readyState === WebSocket.OPEN) this.#socket.send(message);
   }
 
+  /** Ends it without the server, which said nothing; unless it is the reader that does not listen. */
+  #giveUp(): void {
+    if (this.#socket.isPaused) return void this.#lastWords?.refresh();
+    const reason = `the server did not say for ${LAST_WORDS_MS / 1000} s that it is killed, and it may still be running`;
+    this.#fail(new EyotError(`kill the command: ${reason}`, { kind: "unavailable", reason }));
+    this.#socket.terminate();
+  }
+
   #take(data: Buffer, isBinary: boolean): void {
+    this.#lastWords?.refresh();
     if (isBinary) {
       const type = data[0] === STDOUT ? "stdout" : "stderr";
       this.#events.put({ type, data: new Uint8Array(data.subarray(1)) });
@@ -183,6 +197,8 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
 
   #finish(): void {
     this.#isOver = true;
+    clearTimeout(this.#lastWords);
+    this.#lastWords = undefined;
     this.#signal?.removeEventListener("abort", this.#onAbort);
     this.#wakeWriters();
   }

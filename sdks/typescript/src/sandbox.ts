@@ -28,7 +28,7 @@ import type { SandboxChanges, SandboxInfo } from "./spec.js";
 import { serverSentEvents } from "./sse.js";
 import { PortForward } from "./forward.js";
 import { type Query, type Request, type Transport, abortError, queryText } from "./transport.js";
-import { connected } from "./websocket.js";
+import { carry } from "./tunnel.js";
 
 type Schemas = components["schemas"];
 
@@ -244,10 +244,12 @@ export class Sandbox {
 
   /** Makes one of its ports a port of this host's loopback, as long as this program runs and it is not closed. */
   async forward(port: number): Promise<PortForward> {
-    return await PortForward.listen(port, async () => {
-      const path = this.#path(`/ports/${port}/connect`) + queryText(this.#where());
-      return await connected(await this.#transport(), path);
-    });
+    const transport = await this.#transport();
+    const path = this.#path(`/ports/${port}/connect`) + queryText(this.#where());
+    let letGo = (): void => {};
+    const forward = await PortForward.listen(port, (socket) => carry(socket, transport, path), () => letGo());
+    letGo = transport.hold(() => forward.close());
+    return forward;
   }
 
   /** Makes one of its ports a web page of the server's. The sandbox is not woken by that, but by a visit. */

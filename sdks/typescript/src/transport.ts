@@ -5,6 +5,7 @@
 
 import http from "node:http";
 import https from "node:https";
+import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { EyotError, errorOfAnswer } from "./error.js";
@@ -51,15 +52,26 @@ function badAddress(text: string, reason: string): EyotError {
   return new EyotError(`the server's URL ${reason}, not \`${text}\``, { kind: "invalid", field: "url", reason });
 }
 
+/** After how long without a word the other side of a connection is asked whether it is still there. */
+const LOOK_AFTER_MS = 30_000;
+
+/** Has the kernel notice when the other side of this connection is gone without having said so. */
+export function lookForPeer(socket: Socket): void {
+  if (socket.connecting) socket.once("connect", () => socket.setKeepAlive(true, LOOK_AFTER_MS));
+  else socket.setKeepAlive(true, LOOK_AFTER_MS);
+}
+
 /** Carries requests to one server. */
 export class Transport {
   readonly #agent: http.Agent;
+  readonly #held = new Set<() => void>();
+  #isClosed = false;
 
   constructor(
     readonly address: Address,
     readonly apiKey: string | undefined,
   ) {
-    const kept = { keepAlive: true };
+    const kept = { keepAlive: true, keepAliveMsecs: LOOK_AFTER_MS };
     this.#agent = address.base.protocol === "https:" ? new https.Agent(kept) : new http.Agent(kept);
   }
 
@@ -93,9 +105,18 @@ export class Transport {
     return this.apiKey === undefined ? {} : { authorization: `Bearer ${this.apiKey}` };
   }
 
-  /** Closes the connections. */
+  /** Has something else end with the connections, until what this answers is called. */
+  hold(end: () => void): () => void {
+    if (this.#isClosed) end();
+    else this.#held.add(end);
+    return () => this.#held.delete(end);
+  }
+
+  /** Closes the connections, and ends what is held. */
   close(): void {
+    this.#isClosed = true;
     this.#agent.destroy();
+    for (const end of this.#held) end();
   }
 
   /** A kept connection may have been closed meanwhile; what only reads is asked again. */
@@ -127,6 +148,7 @@ export class Transport {
     };
     return new Promise((resolve, reject) => {
       const outgoing = (base.protocol === "https:" ? https : http).request(options);
+      outgoing.on("socket", lookForPeer);
       outgoing.on("response", resolve);
       outgoing.on("error", (error) => reject(explained(error, request.signal, outgoing.reusedSocket)));
       if (body === undefined || typeof body === "string" || body instanceof Uint8Array) outgoing.end(body);

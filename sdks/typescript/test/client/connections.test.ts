@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import type http from "node:http";
+import net from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { EyotClient, EyotError } from "@eyot/client";
+import { type RawServer, ended, frame, rawServer } from "../raw_server.js";
+
+const isKind = (kind: string) => (error: unknown) => error instanceof EyotError && error.kind === kind;
+/** Long enough for anything here; what hangs fails by it. */
+const LIMIT = { timeout: 20_000 };
+
+/** A server and a client of it, which end with the test. */
+async function pair(context: TestContext, answer?: http.RequestListener, path?: string): Promise<{ server: RawServer; client: EyotClient }> {
+  const server = await rawServer(answer, path);
+  const client = new EyotClient({ url: server.url });
+  context.after(async () => {
+    server.close();
+    await client.close();
+  });
+  return { server, client };
+}
+
+test("an abort ends a call whose server never answers", LIMIT, async (context) => {
+  const { server, client } = await pair(context);
+  const abort = new AbortController();
+  const call = client.sandbox("x").exec("true", { signal: abort.signal });
+  const rejected = assert.rejects(call, { name: "AbortError", message: "enough" });
+  const { socket } = await server.upgrade();
+  const gone = once(socket.resume(), "close");
+  abort.abort(new Error("enough"));
+  await rejected;
+  await gone;
+});
+
+test("an abort ends a call whose server took the command and hangs", LIMIT, async (context) => {
+  const { server, client } = await pair(context);
+  const abort = new AbortController();
+  const call = client.sandbox("x").exec("true", { signal: abort.signal });
+  const rejected = assert.rejects(call, isKind("unavailable"));
+  const { socket, accept } = await server.upgrade();
+  socket.write(accept);
+  await once(socket, "data");
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  abort.abort();
+  await once(socket, "data");
+  const gone = once(socket, "close");
+  context.mock.timers.tick(10_000);
+  await rejected;
+  await gone;
+});
+
+test("an abort waits for the end that a server is still telling", LIMIT, async (context) => {
+  const { server, client } = await pair(context);
+  const abort = new AbortController();
+  const call = client.sandbox("x").exec("true", { signal: abort.signal });
+  const { socket, accept } = await server.upgrade();
+  socket.write(accept);
+  await once(socket, "data");
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  abort.abort();
+  await once(socket, "data");
+  context.mock.timers.tick(9_999);
+  socket.write(ended("whole"));
+  assert.equal((await call).stdout, "whole");
+  context.mock.timers.tick(10_000);
+});
+
+test("an answer that breaks off where an upgrade was asked for is an error", LIMIT, async (context) => {
+  const { server, client } = await pair(context);
+  const rejected = assert.rejects(client.sandbox("x").execStream("true"), isKind("unavailable"));
+  const { socket } = await server.upgrade();
+  socket.end("HTTP/1.1 500 No\r\ncontent-length: 100\r\n\r\nabc");
+  await rejected;
+});
+
+test("what a server says in one breath with the upgrade is not lost", LIMIT, async (context) => {
+  const { server, client } = await pair(context);
+  const call = client.sandbox("x").execStream("true").then((stream) => stream.result());
+  const command = await server.upgrade();
+  command.socket.write(Buffer.concat([Buffer.from(command.accept), frame('"started"'), ended("early")]));
+  assert.equal((await call).stdout, "early");
+  const forward = await client.sandbox("x").forward(22);
+  const socket = net.connect(forward.port, forward.host);
+  context.after(() => socket.destroy());
+  const greeted = once(socket, "data");
+  const tunnel = await server.upgrade();
+  tunnel.socket.write(Buffer.concat([Buffer.from(tunnel.accept), frame(Buffer.from("SSH-2.0-x"))]));
+  assert.equal(String((await greeted)[0]), "SSH-2.0-x");
+  forward.close();
+});
+
+test("a unix socket whose path has a space or a percent sign is found", LIMIT, async (context) => {
+  const folder = mkdtempSync(join(tmpdir(), "eyot ts %20-"));
+  context.after(() => rmSync(folder, { recursive: true }));
+  const { server, client } = await pair(context, undefined, join(folder, "a b.sock"));
+  const call = client.sandbox("x").execStream("true").then((stream) => stream.result());
+  const { socket, accept } = await server.upgrade();
+  socket.write(Buffer.concat([Buffer.from(accept), ended("found")]));
+  assert.equal((await call).stdout, "found");
+});
+
+test("closing the client ends its streams, its forwards and what is still being opened", LIMIT, async (context) => {
+  const { server, client } = await pair(context);
+  const opened = client.sandbox("x").execStream("true");
+  const command = await server.upgrade();
+  command.socket.resume().write(command.accept);
+  const lost = assert.rejects((await opened).result(), isKind("unavailable"));
+  const forward = await client.sandbox("x").forward(22);
+  const local = net.connect(forward.port, forward.host).on("error", () => {});
+  const tunnel = await server.upgrade();
+  tunnel.socket.resume().write(Buffer.concat([Buffer.from(tunnel.accept), frame(Buffer.from("hello"))]));
+  await once(local, "data");
+  const pending = assert.rejects(client.sandbox("x").execStream("true"), isKind("unavailable"));
+  const late = await server.upgrade();
+  const gone = [command.socket, tunnel.socket, late.socket.resume(), local].map((socket) => once(socket, "close"));
+  await client.close();
+  await Promise.all([lost, pending, ...gone]);
+  const refused = net.connect(forward.port, forward.host);
+  assert.equal(((await once(refused, "error")) as [NodeJS.ErrnoException])[0].code, "ECONNREFUSED");
+});
+
+/** The timer of the connection to this port: `02` is keepalive (proc(5)), and after how many hundredths of a second. */
+function timer(port: number): [kind: string, hundredths: number] {
+  const wanted = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  const lines = readFileSync("/proc/self/net/tcp", "utf8").split("\n").map((line) => line.trim().split(/\s+/));
+  const [kind = "", after = ""] = lines.find((fields) => fields[2]?.endsWith(wanted) && fields[3] === "01")?.[5]?.split(":") ?? [];
+  return [kind, Number.parseInt(after, 16)];
+}
+
+test("a peer that vanishes is looked for, whatever the connection carries", LIMIT, async (context) => {
+  for (const use of ["answer", "upgrade"] as const) {
+    let told = (): void => {};
+    const requested = new Promise<void>((resolve) => (told = resolve));
+    const { server, client } = await pair(context, () => told());
+    const abort = new AbortController();
+    const call = use === "answer" ? client.sandbox("x").readFile("f", { signal: abort.signal }) : client.sandbox("x").exec("true", { signal: abort.signal });
+    const rejected = assert.rejects(call, { name: "AbortError" });
+    await (use === "answer" ? requested : server.upgrade());
+    const [kind, hundredths] = timer(server.port);
+    assert.equal(kind, "02", use);
+    assert.ok(hundredths > 1_000 && hundredths <= 3_000, `${use}: ${hundredths}`);
+    abort.abort();
+    await rejected;
+  }
+});
