@@ -6,6 +6,8 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { EyotError } from "./error.js";
 
+/** How long a server has to come up. */
+const FIRST_MS = 15_000;
 /** How long a server has to end before it is killed. */
 const LAST_MS = 10_000;
 /** How much of what it says on its way is kept for an error. */
@@ -57,7 +59,9 @@ export async function startServer(program: string, options: ServerOptions = {}):
   const serve = ["--server", "", "serve", "--no-keys", "--listen", url, "--parent-pid", String(process.pid)];
   const from = provider === undefined ? [] : ["--provider", provider];
   const networks = allowHostNetworks ? ["--allow-host-networks"] : [];
-  const child = spawn(program, [...state, ...from, ...serve, ...networks], { env, stdio: ["ignore", "ignore", "pipe"] });
+  const args = [...state, ...from, ...serve, ...networks];
+  // In a session of its own: a ^C is for the program, which may want to clean up before it ends the server.
+  const child = spawn(program, args, { env, stdio: ["ignore", "ignore", "pipe"], detached: true });
   const killWithUs = (): void => {
     child.kill("SIGTERM");
     rmSync(folder, { recursive: true, force: true });
@@ -84,12 +88,17 @@ function listening(child: ChildProcess, program: string): Promise<void> {
   return new Promise((resolve, reject) => {
     let said = "";
     const failed = (reason: string, cause?: unknown): void => {
+      clearTimeout(deadline);
       const message = `start a server with \`${program}\`: ${reason}`;
       reject(new EyotError(message, { kind: "unavailable", reason, cause }));
     };
+    const late = (): void => failed(`it is not up after ${FIRST_MS / 1000} s: ${said.trim() || "it said nothing"}`);
+    const deadline = setTimeout(late, FIRST_MS);
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       said = (said + text).slice(-KEPT_CHARS);
-      if (said.includes("serving at unix:")) resolve();
+      if (!said.includes("serving at unix:")) return;
+      clearTimeout(deadline);
+      resolve();
     });
     child.once("error", (error) => failed(error.message, error));
     child.once("exit", (code, signal) => failed(`it ended (${signal ?? code}): ${said.trim()}`));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -71,6 +71,55 @@ test("a server ends with a program that is killed", async () => {
   assert.ok(pid > 0);
   child.kill("SIGKILL");
   await until(async () => !isAlive(pid));
+});
+
+test("an interrupt of the terminal reaches the program and not its server, so that it can clean up", { timeout: 30_000 }, async () => {
+  const script = `
+    import { EyotClient } from "@eyot/client";
+    const client = new EyotClient({ stateDir: process.argv[1] });
+    const sandbox = await client.create({ name: "interrupted" });
+    process.once("SIGINT", async () => {
+      console.log((await sandbox.exec("echo still there")).stdout);
+      await sandbox.destroy();
+      await client.close();
+      process.stdin.destroy();
+    });
+    console.log("ready");
+    process.stdin.resume();
+  `;
+  // A group of its own, as a shell gives every job; the terminal interrupts the whole of it.
+  const options = { stdio: ["pipe", "pipe", "inherit"], detached: true } as const;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", script, stateDir], options);
+  const ended = once(child, "exit");
+  let said = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));
+  while (!said.includes("ready")) await once(child.stdout, "data");
+  process.kill(-(child.pid as number), "SIGINT");
+  assert.deepEqual([await ended, said], [[0, null], "ready\nstill there\n\n"]);
+});
+
+test("a server that does not come up is given up, with what it said, and leaves nothing", { timeout: 20_000 }, async (context) => {
+  const before = folders();
+  const folder = mkdtempSync(join(tmpdir(), "eyot-ts-slow-"));
+  context.after(() => rmSync(folder, { recursive: true }));
+  const slow = join(folder, "eyot");
+  writeFileSync(slow, `#!/bin/sh\necho "waiting for the moon" >&2\necho $$ > ${folder}/pid\nexec sleep 7779\n`, { mode: 0o755 });
+  process.env["EYOT_BIN"] = slow;
+  context.after(() => (process.env["EYOT_BIN"] = program0));
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const rejected = assert.rejects(new EyotClient({ stateDir }).version(), (error: unknown) => {
+    assert.ok(error instanceof EyotError && error.kind === "unavailable");
+    assert.match(error.message, /15 s.*waiting for the moon/);
+    return true;
+  });
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  while (!existsSync(join(folder, "pid"))) await turn();
+  // What was said before is in the pipe, and read within a turn.
+  for (let n = 0; n < 3; n += 1) await turn();
+  context.mock.timers.tick(15_000);
+  await rejected;
+  assert.equal(isAlive(Number(readFileSync(join(folder, "pid"), "utf8"))), false);
+  assert.deepEqual([...folders()].filter((name) => !before.has(name)), []);
 });
 
 test("without a URL and without the program the error says what to do", async () => {
