@@ -17,7 +17,7 @@ export interface ExecOptions {
   timeoutMs?: number;
   /** Kills the whole process tree; the result then has `aborted`. */
   signal?: AbortSignal | undefined;
-  /** What it reads; by default end of file. */
+  /** What it reads, of any size; by default end of file. What it does not read is dropped. */
   stdin?: string | Uint8Array;
   /** How many bytes of each stream are kept; by default 1 MiB. */
   maxOutputBytes?: number;
@@ -57,6 +57,14 @@ type ExecAnswer = components["schemas"]["ExecAnswer"];
 /** A command as it goes over the wire. */
 export function commandBody(command: Command): Pick<ExecBody, "command" | "argv"> {
   return typeof command === "string" ? { command } : { argv: [...command] };
+}
+
+/** The most input that goes with the request: a character may be six in JSON, and the server takes a message of 4 MiB. */
+const MAX_STDIN_IN_BODY_BYTES = 512 * 1024;
+
+/** Whether it is more input than goes with the request, so that it needs a stream. */
+export function isLargeStdin(stdin: ExecOptions["stdin"]): stdin is string | Uint8Array {
+  return stdin !== undefined && Buffer.byteLength(stdin) > MAX_STDIN_IN_BODY_BYTES;
 }
 
 /** A command and its options as they go over the wire. */

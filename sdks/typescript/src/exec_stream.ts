@@ -5,7 +5,7 @@
 
 import WebSocket from "ws";
 import { EyotError, type Problem } from "./error.js";
-import { type Command, type ExecOptions, type ExecResult, execBody, execResult } from "./exec.js";
+import { type Command, type ExecOptions, type ExecResult, execBody, execResult, isLargeStdin } from "./exec.js";
 import { Mailbox } from "./mailbox.js";
 import type { components } from "./openapi.js";
 import { type Transport, abortError } from "./transport.js";
@@ -80,12 +80,16 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
     if (signal?.aborted) throw abortError(signal);
     const socket = await connected(transport, path, signal);
     const stream = new ExecStream(socket, signal);
+    const { stdin, ...others } = options;
+    const large = isLargeStdin(stdin) ? stdin : undefined;
     const body = {
-      ...execBody(command, options),
-      ...(options.stdinFollows ? { stdin_follows: true } : {}),
+      // Both kinds of input are refused by the server, whose sentence it is, also where one of them would not fit.
+      ...execBody(command, large === undefined ? options : { ...others, ...(options.stdinFollows ? { stdin: "" } : {}) }),
+      ...(options.stdinFollows || large !== undefined ? { stdin_follows: true } : {}),
       ...(options.pty ? { pty: options.pty } : {}),
     };
     socket.send(JSON.stringify(body));
+    if (large !== undefined && !options.stdinFollows) void stream.write(large).then(() => stream.end());
     if (signal?.aborted) stream.kill();
     else signal?.addEventListener("abort", stream.#onAbort, { once: true });
     return stream;

@@ -1,7 +1,7 @@
 /** One sandbox: run commands, use files, start processes, put it to sleep. A handle is a name; making one asks nothing. */
 
 import { fromWire, toWire } from "./case.js";
-import { type Command, type ExecOptions, type ExecResult, commandBody, execBody, execResult } from "./exec.js";
+import { type Command, type ExecOptions, type ExecResult, commandBody, execBody, execResult, isLargeStdin } from "./exec.js";
 import { ExecStream, type ExecStreamOptions } from "./exec_stream.js";
 import { EyotError } from "./error.js";
 import type {
@@ -89,7 +89,7 @@ export class Sandbox {
 
   /** Runs a command to its end. Whatever it exits with is a result; so is the abort of one that runs, with its output so far. */
   async exec(command: Command, options: ExecOptions = {}): Promise<ExecResult> {
-    if (options.signal) return await (await this.execStream(command, options)).result();
+    if (options.signal || isLargeStdin(options.stdin)) return await (await this.execStream(command, options)).result();
     return execResult(await this.#json({ method: "POST", path: "/exec", json: execBody(command, options) }));
   }
 

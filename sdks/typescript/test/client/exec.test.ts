@@ -113,6 +113,27 @@ test("input larger than the window arrives whole, and a command that reads none 
   await written;
 });
 
+test("input of any size arrives whole, with a signal and without, as text and as bytes", { timeout: 60_000 }, async () => {
+  const count = async (stdin: string | Uint8Array, signal?: AbortSignal) => Number((await sandbox.exec("wc -c", { stdin, ...(signal ? { signal } : {}) })).stdout);
+  const { signal } = new AbortController();
+  assert.equal(await count(new Uint8Array(16_000_000)), 16_000_000);
+  assert.equal(await count(new Uint8Array(5_000_000), signal), 5_000_000);
+  // What JSON makes the most of.
+  assert.equal(await count("\0".repeat(1_000_000), signal), 1_000_000);
+  assert.equal(await count("ä".repeat(500_000)), 1_000_000);
+});
+
+test("a command that does not read its input ends all the same", { timeout: 60_000 }, async () => {
+  for (const size of [500_000, 5_000_000]) {
+    for (const signal of [undefined, new AbortController().signal]) {
+      const result = await sandbox.exec("echo done", { stdin: new Uint8Array(size), signal });
+      assert.deepEqual([result.stdout, result.exitCode], ["done\n", 0]);
+    }
+  }
+  const both = await sandbox.execStream("cat", { stdin: new Uint8Array(5_000_000), stdinFollows: true });
+  await assert.rejects(both.result(), (error: unknown) => error instanceof EyotError && error.field === "stdin_follows");
+});
+
 test("a slow reader of much output holds the command up and loses nothing", async () => {
   const stream = await sandbox.execStream("head -c 20000000 /dev/zero; touch written");
   let bytes = 0;
