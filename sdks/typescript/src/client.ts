@@ -1,6 +1,5 @@
 /** The client: where the server is, and its sandboxes. */
 
-import { setTimeout } from "node:timers/promises";
 import { fromWire, toWire } from "./case.js";
 import { EyotError } from "./error.js";
 import type { CallOptions } from "./files.js";
@@ -13,10 +12,6 @@ import { serverSentEvents } from "./sse.js";
 import { type Query, Transport, parseAddress } from "./transport.js";
 
 type Schemas = components["schemas"];
-
-/** How long to wait for a sandbox that somebody else makes at the same time, and how often to ask. */
-const BEING_MADE_MS = 10_000;
-const TRY_AGAIN_MS = 20;
 
 /** Where the server is, and how to get in. */
 export interface ClientOptions {
@@ -76,16 +71,7 @@ export class EyotClient {
 
   /** The sandbox of that name, woken if it sleeps, or a new one. */
   async getOrCreate(spec: SandboxSpec & { name: string }, options: CallOptions = {}): Promise<Sandbox> {
-    const end = Date.now() + BEING_MADE_MS;
-    while (true) {
-      try {
-        return await this.#make(spec, true, options);
-      } catch (error) {
-        // Somebody else makes it just now; the server says so instead of waiting for it.
-        if (!(error instanceof EyotError && error.kind === "unavailable" && error.status === 503) || Date.now() > end) throw error;
-        await setTimeout(TRY_AGAIN_MS, undefined, options.signal ? { signal: options.signal } : {});
-      }
-    }
+    return await this.#make(spec, true, options);
   }
 
   /** The sandbox of an id or a name; `not_found` if there is none. It is not woken by that. */
