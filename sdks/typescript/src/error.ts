@@ -83,6 +83,17 @@ export class EyotError extends Error {
   }
 }
 
+/** What a status means in the answer of something else, such as a proxy. */
+const KINDS_OF_OTHERS: Record<number, EyotErrorKind> = {
+  401: "permission",
+  403: "permission",
+  404: "not_found",
+  413: "too_large",
+  502: "unavailable",
+  503: "unavailable",
+  504: "timeout",
+};
+
 /** What an answer that is no success says: its problem, or as much as can be made of it. */
 export function errorOfAnswer(status: number, text: string): EyotError {
   try {
@@ -91,6 +102,6 @@ export function errorOfAnswer(status: number, text: string): EyotError {
   } catch {
     // It is no problem of Eyot's: something else answered.
   }
-  const kind = status === 404 ? "not_found" : status >= 500 ? "unavailable" : "invalid";
+  const kind = KINDS_OF_OTHERS[status] ?? (status >= 400 && status < 500 ? "invalid" : "internal");
   return new EyotError(`the server answered ${status}: ${text.slice(0, 200)}`, { kind, status });
 }

@@ -14,4 +14,5 @@ export type { ExitStatus, LiveProcess, LiveProcesses, LogOptions, LogPiece, Proc
 export { Sandbox } from "./sandbox.js";
 export type { Usage } from "./sandbox.js";
 export type { Lifecycle, Limits, SandboxChanges, SandboxInfo, SandboxSpec } from "./spec.js";
+export type { Streamed } from "./streamed.js";
 export type { components, paths } from "./openapi.js";

@@ -26,6 +26,7 @@ import type { components } from "./openapi.js";
 import { type LiveProcesses, type LogOptions, type LogPiece, type ProcessInfo, type StartOptions, type WaitOptions, logPieces } from "./processes.js";
 import type { SandboxChanges, SandboxInfo } from "./spec.js";
 import { serverSentEvents } from "./sse.js";
+import type { Streamed } from "./streamed.js";
 import { PortForward } from "./forward.js";
 import { type Query, type Request, type Transport, abortError, queryText } from "./transport.js";
 import { carry } from "./tunnel.js";
@@ -111,8 +112,8 @@ export class Sandbox {
     return new TextDecoder("utf-8", { ignoreBOM: true }).decode(await this.readFile(path, options));
   }
 
-  /** Reads a file piece by piece. */
-  async readStream(path: string, options: ReadOptions = {}): Promise<AsyncIterable<Uint8Array>> {
+  /** Reads a file piece by piece. Read it, or let go of it by its `return`. */
+  async readStream(path: string, options: ReadOptions = {}): Promise<Streamed<Uint8Array>> {
     const { signal, ...range } = options;
     return await (await this.#transport()).stream(this.#request({ method: "GET", path: "/files", query: { path, ...range }, signal }));
   }
@@ -178,11 +179,11 @@ export class Sandbox {
     return fromWire(await this.#json({ method: "GET", path: "/grep", query, signal }));
   }
 
-  /** Tells what happens to a file or below a directory, once this has resolved. Abort the signal, or leave the loop, to stop. */
-  async watch(path = ".", options: WatchOptions = {}): Promise<AsyncIterable<WatchEvent>> {
+  /** Tells what happens to a file or below a directory, once this has resolved. Abort the signal, leave the loop, or call `return`, to stop. */
+  async watch(path = ".", options: WatchOptions = {}): Promise<Streamed<WatchEvent>> {
     const { signal, recursive } = options;
     const events = await this.#events({ method: "GET", path: "/watch", query: { path, recursive }, signal });
-    return converted<WatchEvent>(events);
+    return events.through(converted<WatchEvent>);
   }
 
   /** Starts a process that outlives the call, the connection and the server. */
@@ -338,8 +339,8 @@ export class Sandbox {
     await (await this.#transport()).nothing(this.#request(asked));
   }
 
-  async #events(asked: Asked): Promise<AsyncGenerator<unknown, void>> {
-    return serverSentEvents(await (await this.#transport()).stream(this.#request(asked)));
+  async #events(asked: Asked): Promise<Streamed<unknown>> {
+    return (await (await this.#transport()).stream(this.#request(asked))).through(serverSentEvents);
   }
 }
 

@@ -9,6 +9,7 @@ import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { EyotError, errorOfAnswer } from "./error.js";
+import { Streamed } from "./streamed.js";
 
 /** The values of a query; what is absent is left out. */
 export type Query = Record<string, string | number | boolean | undefined>;
@@ -55,6 +56,9 @@ function badAddress(text: string, reason: string): EyotError {
 /** After how long without a word the other side of a connection is asked whether it is still there. */
 const LOOK_AFTER_MS = 30_000;
 
+/** How long a connection may have been idle to be used again; the server closes it after 60 s. */
+const MAX_IDLE_MS = 30_000;
+
 /** Has the kernel notice when the other side of this connection is gone without having said so. */
 export function lookForPeer(socket: Socket): void {
   if (socket.connecting) socket.once("connect", () => socket.setKeepAlive(true, LOOK_AFTER_MS));
@@ -65,6 +69,8 @@ export function lookForPeer(socket: Socket): void {
 export class Transport {
   readonly #agent: http.Agent;
   readonly #held = new Set<() => void>();
+  /** When connections were last used. */
+  readonly #usedMs = new WeakMap<Socket, number>();
   #isClosed = false;
 
   constructor(
@@ -92,10 +98,10 @@ export class Transport {
   }
 
   /** Asks; the answer's bytes come as they do. An answer that is no success is thrown. */
-  async stream(request: Request): Promise<AsyncIterable<Uint8Array>> {
+  async stream(request: Request): Promise<Streamed<Uint8Array>> {
     const response = await this.#sendAgainIfStale(request);
     const status = response.statusCode ?? 0;
-    const bytes = pieces(response, request.signal);
+    const bytes = new Streamed(pieces(response, request.signal), () => response.destroy());
     if (status >= 200 && status < 300) return bytes;
     throw errorOfAnswer(status, Buffer.from(await collect(bytes)).toString("utf8"));
   }
@@ -146,14 +152,50 @@ export class Transport {
       ...(socketPath === undefined ? { host: base.hostname.replace(/^\[|\]$/g, ""), port: base.port } : { socketPath }),
       ...(request.signal ? { signal: request.signal } : {}),
     };
+    this.#dropIdle();
     return new Promise((resolve, reject) => {
       const outgoing = (base.protocol === "https:" ? https : http).request(options);
       outgoing.on("socket", lookForPeer);
-      outgoing.on("response", resolve);
-      outgoing.on("error", (error) => reject(explained(error, request.signal, outgoing.reusedSocket)));
-      if (body === undefined || typeof body === "string" || body instanceof Uint8Array) outgoing.end(body);
-      else pipeline(body, outgoing).catch((error: unknown) => reject(explained(error, request.signal, false)));
+      outgoing.on("response", (response) => {
+        const { socket } = response;
+        response.once("close", () => this.#usedMs.set(socket, Date.now()));
+        resolve(response);
+      });
+      if (body === undefined || typeof body === "string" || body instanceof Uint8Array) {
+        outgoing.on("error", (error) => reject(explained(error, request.signal, outgoing.reusedSocket)));
+        outgoing.end(body);
+        return;
+      }
+      const source = new Source(body);
+      const failed = (error: unknown): void => reject(source.broke && !request.signal?.aborted ? source.reason : explained(error, request.signal, false));
+      outgoing.on("error", failed);
+      pipeline(source, outgoing).catch(failed);
     });
+  }
+
+  /** Closes kept connections that the server may be closing: what is sent into one is lost. */
+  #dropIdle(): void {
+    for (const socket of Object.values(this.#agent.freeSockets).flatMap((sockets) => sockets ?? [])) {
+      if (Date.now() - (this.#usedMs.get(socket) ?? 0) > MAX_IDLE_MS) socket.destroy();
+    }
+  }
+}
+
+/** A body that its caller makes, and what broke that. */
+class Source implements AsyncIterable<Uint8Array> {
+  broke = false;
+  reason: unknown;
+
+  constructor(private readonly body: AsyncIterable<Uint8Array>) {}
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void> {
+    try {
+      yield* this.body;
+    } catch (error) {
+      this.broke = true;
+      this.reason = error;
+      throw error;
+    }
   }
 }
 
@@ -167,7 +209,7 @@ export function queryText(query: Query | undefined): string {
   return text === "" ? "" : `?${text}`;
 }
 
-/** An answer's bytes. Leaving the loop early closes the connection. */
+/** An answer's bytes. */
 async function* pieces(response: Readable, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array, void> {
   try {
     for await (const piece of response) yield piece as Uint8Array;

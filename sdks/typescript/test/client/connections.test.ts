@@ -123,6 +123,60 @@ test("closing the client ends its streams, its forwards and what is still being 
   assert.equal(((await once(refused, "error")) as [NodeJS.ErrnoException])[0].code, "ECONNREFUSED");
 });
 
+test("an answer that is no problem of Eyot's, from a proxy say, has the kind of its status and its text", LIMIT, async (context) => {
+  const kinds = { 401: "permission", 403: "permission", 404: "not_found", 413: "too_large", 418: "invalid", 500: "internal", 502: "unavailable", 503: "unavailable", 504: "timeout" };
+  let status = 0;
+  const { client } = await pair(context, (_, response) => response.writeHead(status).end("<h1>of a proxy</h1>"));
+  for (const [code, kind] of Object.entries(kinds)) {
+    status = Number(code);
+    await assert.rejects(client.list(), (error: unknown) => {
+      assert.ok(error instanceof EyotError);
+      assert.deepEqual([error.kind, error.status], [kind, status]);
+      assert.match(error.message, /of a proxy/);
+      return true;
+    });
+  }
+});
+
+test("what streams can be let go of before anything of it was read, and while it is waited for", LIMIT, async (context) => {
+  let asked = (_: http.ServerResponse): void => {};
+  const { client } = await pair(context, (_, response) => {
+    response.writeHead(200).write("data: {}\n\n");
+    asked(response);
+  });
+  const of = <T>(stream: Promise<T>): Promise<[T, http.ServerResponse]> => Promise.all([stream, new Promise<http.ServerResponse>((resolve) => (asked = resolve))]);
+  const sandbox = client.sandbox("x");
+  for (const open of [() => sandbox.readStream("f"), () => sandbox.watch()]) {
+    const [unread, first] = await of<AsyncIterableIterator<unknown>>(open());
+    const closed = once(first, "close");
+    await unread.return?.();
+    await closed;
+    assert.equal((await unread.next()).done, true);
+    const [read, second] = await of<AsyncIterableIterator<unknown>>(open());
+    const gone = once(second, "close");
+    assert.equal((await read.next()).done, false);
+    const waiting = read.next();
+    await read.return?.();
+    await gone;
+    assert.equal((await waiting).done, true);
+  }
+});
+
+test("a connection that was idle for 30 s is not used again", LIMIT, async (context) => {
+  const ports: (number | undefined)[] = [];
+  const { client } = await pair(context, (request, response) => {
+    ports.push(request.socket.remotePort);
+    response.end("{}");
+  });
+  let now = Date.now();
+  context.mock.method(Date, "now", () => now);
+  for (const later of [0, 29_000, 29_000, 30_001]) {
+    now += later;
+    await client.version();
+  }
+  assert.deepEqual(ports.slice(1).map((port, n) => port === ports[n]), [true, true, false]);
+});
+
 /** The timer of the connection to this port: `02` is keepalive (proc(5)), and after how many hundredths of a second. */
 function timer(port: number): [kind: string, hundredths: number] {
   const wanted = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;

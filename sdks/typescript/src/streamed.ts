@@ -1,0 +1,43 @@
+/** What comes over a connection piece by piece, and can be let go of at any time: a generator's `return` does nothing before its first value. */
+
+/** Values to iterate over once. Leaving the loop, or `return`, closes the connection. */
+export class Streamed<T> implements AsyncIterableIterator<T> {
+  readonly #values: AsyncGenerator<T, void>;
+  readonly #letGo: () => void;
+  #isOver = false;
+
+  constructor(values: AsyncGenerator<T, void>, letGo: () => void) {
+    this.#values = values;
+    this.#letGo = letGo;
+  }
+
+  /** The same connection, whose values are made into others. */
+  through<U>(stage: (values: AsyncIterable<T>) => AsyncGenerator<U, void>): Streamed<U> {
+    return new Streamed(stage(this), () => this.#end());
+  }
+
+  async next(): Promise<IteratorResult<T, void>> {
+    if (this.#isOver) return { done: true, value: undefined };
+    try {
+      return await this.#values.next();
+    } catch (error) {
+      // A connection that was closed on purpose is no failure for who still waits.
+      if (this.#isOver) return { done: true, value: undefined };
+      throw error;
+    }
+  }
+
+  async return(): Promise<IteratorResult<T, void>> {
+    this.#end();
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.#letGo();
+  }
+}
