@@ -5,7 +5,7 @@ import { EyotError } from "./error.js";
 import type { CallOptions } from "./files.js";
 import { type LocalServer, findProgram, startServer } from "./local_server.js";
 import type { components } from "./openapi.js";
-import { type EventOptions, type PoolEntry, type SandboxEvent, type Transfer, type Transferred, sandboxEvent } from "./pools.js";
+import { type EventOptions, type PoolCreate, type PoolCreated, type PoolEntry, type SandboxEvent, type Transfer, type Transferred, sandboxEvent } from "./pools.js";
 import { Sandbox } from "./sandbox.js";
 import type { SandboxInfo, SandboxSpec } from "./spec.js";
 import { serverSentEvents } from "./sse.js";
@@ -109,6 +109,12 @@ export class EyotClient {
   /** The sandboxes of a pool, by name. Asking wakes none. */
   async poolEntries(pool: string, options: CallOptions = {}): Promise<PoolEntry[]> {
     return (await (await this.#transport()).json<Schemas["PoolAnswer"]>({ method: "GET", path: poolPath(pool), ...options })).sandboxes;
+  }
+
+  /** Makes a sandbox of a pool from the pool's template, unless it is there: then it is woken, and the answer says in what it differs. */
+  async createInPool(pool: string, name: string, what: PoolCreate = {}, options: CallOptions = {}): Promise<PoolCreated> {
+    const path = `${poolPath(pool)}/sandboxes/${encodeURIComponent(name)}`;
+    return fromWire(await (await this.#transport()).json({ method: "PUT", path, json: toWire(what), ...options }));
   }
 
   /** Destroys every sandbox of a pool, and forgets it. */

@@ -26,6 +26,14 @@ export interface WriteOptions extends CallOptions {
   maxFileBytes?: number;
 }
 
+/** How much a tar stream may unpack to; what is absent is the server's. */
+export interface TarInOptions extends CallOptions {
+  /** The most bytes of all files together; by default 4 GiB. */
+  maxTotalBytes?: number;
+  /** The most entries; by default 1,000,000. */
+  maxEntries?: number;
+}
+
 /** What is known of a file; what the provider does not know is absent. Of a symbolic link, the target's facts. */
 export interface FileStat {
   isFile: boolean;

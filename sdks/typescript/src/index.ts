@@ -9,7 +9,7 @@ export type { ExecEvent, ExecStream, ExecStreamOptions, PtySize } from "./exec_s
 export type * from "./files.js";
 export type { PortForward } from "./forward.js";
 export type * from "./network.js";
-export type { EventOptions, PoolEntry, SandboxEvent, Transfer, Transferred } from "./pools.js";
+export type { EventOptions, PoolCreate, PoolCreated, PoolEntry, SandboxEvent, Transfer, Transferred } from "./pools.js";
 export type { ExitStatus, LiveProcess, LiveProcesses, LogOptions, LogPiece, ProcessInfo, StartOptions, WaitOptions } from "./processes.js";
 export { Sandbox } from "./sandbox.js";
 export type { Usage } from "./sandbox.js";

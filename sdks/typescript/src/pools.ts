@@ -11,6 +11,28 @@ export interface PoolEntry {
   status: "running" | "sleeping";
 }
 
+/** What a sandbox of a pool is made of, beside the pool's template. */
+export interface PoolCreate {
+  /** Its image: an alias of the pool, or what the provider knows by that name. */
+  image?: string;
+  /** It sleeps after this many idle milliseconds; by default the pool's number. */
+  sleepAfterMs?: number;
+  /** What runs in it whenever it is awake: shell lines. */
+  services?: { command: string; cwd?: string; env?: Record<string, string> }[];
+}
+
+/** A sandbox of a pool that was made, or was there. */
+export interface PoolCreated {
+  /** Its name. */
+  sandbox: string;
+  /** The image it is made of, as it was named. */
+  image: string;
+  /** `false`: it was there already, and was left as it is. */
+  created: boolean;
+  /** In what the one that was there differs from what was asked for now, such as `image`. */
+  differs: string[];
+}
+
 /** A file or a tree in the sandbox of one name, and where it goes in that of another. */
 export interface Transfer {
   from: string;

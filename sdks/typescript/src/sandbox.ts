@@ -17,6 +17,7 @@ import type {
   MkdirOptions,
   ReadOptions,
   RemoveOptions,
+  TarInOptions,
   WatchEvent,
   WatchOptions,
   WriteOptions,
@@ -128,6 +129,18 @@ export class Sandbox {
   /** Adds to a file's end; two appends never interleave. */
   async appendFile(path: string, content: FileContent, options: CallOptions = {}): Promise<void> {
     await this.#json({ method: "PUT", path: "/files", query: { path, mode: "append" }, body: content, ...options });
+  }
+
+  /** Packs a file or a tree as a tar stream, whose names begin with the last segment of the path. */
+  async tarOut(path: string, options: CallOptions = {}): Promise<Streamed<Uint8Array>> {
+    return await (await this.#transport()).stream(this.#request({ method: "GET", path: "/tree", query: { path }, ...options }));
+  }
+
+  /** Unpacks a tar stream below a directory that is there, and answers with how many entries were made. */
+  async tarIn(path: string, tar: Uint8Array | AsyncIterable<Uint8Array>, options: TarInOptions = {}): Promise<number> {
+    const { signal, maxTotalBytes, maxEntries } = options;
+    const query = { path, max_total_bytes: maxTotalBytes, max_entries: maxEntries };
+    return (await this.#json<Schemas["Unpacked"]>({ method: "PUT", path: "/tree", query, body: tar, signal })).entries;
   }
 
   /** Whether something is there. Missing, dangling and beneath a file are all `false`. */

@@ -102,6 +102,23 @@ test("files are found by a pattern and lines by an expression or by their text",
   await assert.rejects(sandbox.grep("("), isKind("invalid"));
 });
 
+test("a tree is packed as tar and unpacked elsewhere, from a stream and from bytes", async () => {
+  await sandbox.writeFile("packed/deep/a", "1");
+  await sandbox.writeFile("packed/large", new Uint8Array(3_000_000));
+  await sandbox.mkdir("from-stream");
+  await sandbox.mkdir("from-bytes");
+  assert.equal(await sandbox.tarIn("from-stream", await sandbox.tarOut("packed")), 4);
+  assert.equal(await sandbox.readText("from-stream/packed/deep/a"), "1");
+  assert.equal((await sandbox.stat("from-stream/packed/large")).size, 3_000_000);
+  const pieces: Uint8Array[] = [];
+  for await (const piece of await sandbox.tarOut("packed/deep")) pieces.push(piece);
+  assert.equal(await sandbox.tarIn("from-bytes", Buffer.concat(pieces)), 2);
+  assert.equal(await sandbox.readText("from-bytes/deep/a"), "1");
+  await assert.rejects(sandbox.tarIn("from-bytes", Buffer.concat(pieces), { maxEntries: 1 }), EyotError);
+  await assert.rejects(sandbox.tarOut("nothing"), isKind("not_found"));
+  await assert.rejects(sandbox.tarIn("nowhere", Buffer.concat(pieces)), isKind("not_found"));
+});
+
 test("a watch tells what happens until the loop is left", async () => {
   await sandbox.mkdir("watched");
   const events = await sandbox.watch("watched");

@@ -88,8 +88,8 @@ test("an interrupt of the terminal reaches the program and not its server, so th
     process.stdin.resume();
   `;
   // A group of its own, as a shell gives every job; the terminal interrupts the whole of it.
-  const options = { stdio: ["pipe", "pipe", "inherit"], detached: true } as const;
-  const child = spawn(process.execPath, ["--input-type=module", "-e", script, stateDir], options);
+  const args = ["--input-type=module", "-e", script, stateDir];
+  const child = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"], detached: true });
   const ended = once(child, "exit");
   let said = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));

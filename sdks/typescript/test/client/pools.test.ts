@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { EyotClient, EyotError, type SandboxEvent } from "@eyot/client";
-import { type Ground, ground } from "../ground.js";
+import { type Ground, ground, until } from "../ground.js";
 
 let here: Ground;
 let client: EyotClient;
@@ -30,6 +30,18 @@ test("a pool is listed with its sandboxes and closed with them", async () => {
   assert.deepEqual(await client.poolEntries("default"), []);
   await assert.rejects(made.exec("true"), isKind("not_found"));
   await assert.rejects(client.poolEntries("of-others"), EyotError);
+});
+
+test("a sandbox of a pool is made from its template once, and then answered with what differs", async () => {
+  const services = [{ command: 'echo "$myName" > served; sleep 7780', env: { myName: "x" } }];
+  const made = await client.createInPool("default", "member", { services, sleepAfterMs: 3_600_000 });
+  assert.deepEqual(made, { sandbox: "member", image: "host", created: true, differs: [] });
+  const sandbox = client.sandbox("member");
+  await until(async () => (await sandbox.exists("served")) && (await sandbox.readText("served")) === "x\n");
+  const again = await client.createInPool("default", "member", { sleepAfterMs: 60_000 });
+  assert.equal(again.created, false);
+  await assert.rejects(client.createInPool("default", "Not a name"), isKind("invalid"));
+  await client.closePool("default");
 });
 
 test("a tree goes from one sandbox to another, which is made for it", async () => {
