@@ -5,7 +5,8 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{NetworkMode, reserved};
+use super::NetworkMode;
+use super::checks::reserved;
 use crate::error::{Error, Result};
 use crate::path::SandboxPath;
 

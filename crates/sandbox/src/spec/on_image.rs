@@ -1,6 +1,7 @@
 //! What an image wishes, where a spec leaves it open.
 
-use super::{ValidSpec, check_mounts, check_workdir};
+use super::ValidSpec;
+use super::checks::{check_env, check_mounts, check_user, check_workdir};
 use crate::error::Result;
 use crate::path::SandboxPath;
 
@@ -32,9 +33,9 @@ impl ValidSpec {
                 fitted.spec.env.entry(name).or_insert(value);
             }
         }
-        super::check_env("image's env", &fitted.spec.env)?;
+        check_env("image's env", &fitted.spec.env)?;
         fitted.spec.user = fitted.spec.user.or(wishes.user);
-        super::check_user(fitted.spec.user.as_deref())?;
+        check_user(fitted.spec.user.as_deref())?;
         if let Some(workdir) = wishes.workdir.filter(|_| self.workdir_is_open).and_then(|path| usable(&path))
         {
             check_mounts(&fitted.spec.mounts, &workdir)?;
