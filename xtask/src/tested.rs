@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, PipeReader};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use said::{Failure, Said};
 
@@ -41,7 +41,7 @@ impl Run {
         };
         let failures = said.failures();
         // Whoever died has no list of what failed; nor has a build.
-        if !status.success() && (failures.is_empty() || !said.is_whole()) {
+        if !status.success() && !said.explains(status) {
             self.failed.push(format!("{what}: {status}"));
         }
         for failure in failures {
@@ -94,7 +94,7 @@ fn watch(command: &mut Command) -> Result<(ExitStatus, Said), String> {
     let mut child = child.map_err(|error| error.to_string())?;
     let lines = lines_of(reader);
     let mut said = Said::default();
-    let mut status = None;
+    let mut ended: Option<(ExitStatus, Instant)> = None;
     loop {
         match lines.recv_timeout(LAST_LINES) {
             Ok(line) => {
@@ -102,12 +102,20 @@ fn watch(command: &mut Command) -> Result<(ExitStatus, Said), String> {
                 said.hear(&line);
             }
             Err(RecvTimeoutError::Disconnected) => break,
-            Err(RecvTimeoutError::Timeout) if status.is_some() => break,
-            Err(RecvTimeoutError::Timeout) => status = child.try_wait().map_err(|error| error.to_string())?,
+            Err(RecvTimeoutError::Timeout) if ended.is_some() => break,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        match ended {
+            Some((_, at)) if at.elapsed() > LAST_LINES => break,
+            Some(_) => {}
+            None => {
+                let status = child.try_wait().map_err(|error| error.to_string())?;
+                ended = status.map(|status| (status, Instant::now()));
+            }
         }
     }
-    match status {
-        Some(status) => Ok((status, said)),
+    match ended {
+        Some((status, _)) => Ok((status, said)),
         None => child.wait().map(|status| (status, said)).map_err(|error| error.to_string()),
     }
 }

@@ -69,6 +69,8 @@ fn is_kept(path: &str, ids: &HashSet<&str>, state: &Path) -> bool {
         ["sandboxes", id] => ids.contains(id),
         // The overlay's own, made anew at each wake.
         ["sandboxes", _, "work"] => false,
+        // Of whoever was killed while they wrote it.
+        ["sandboxes", _, "ready.new" | "sandbox.json.new"] => false,
         ["names" | "blocks", _] => {
             let holder = std::fs::read_link(state.join(path));
             holder.is_ok_and(|holder| holder.to_str().is_some_and(|id| ids.contains(id)))

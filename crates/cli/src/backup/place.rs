@@ -159,7 +159,7 @@ fn may_be_there(path: &OsStr, kind: &Kind) -> bool {
     );
     let is_mark = matches!(
         parts.as_slice(),
-        [b"names" | b"blocks", _] | [b"images", b"diffs", _] | [b"sandboxes", _, b"ready"]
+        [b"names" | b"blocks", _] | [b"images", b"diffs", _] | [b"sandboxes", _, b"ready" | b"ready.new"]
     );
     match kind {
         Kind::File { .. } | Kind::Directory | Kind::HardLink(_) => true,

@@ -279,7 +279,9 @@ impl Guest {
 
     /// Forgets a command of which nothing is left.
     pub(super) fn forget_if_gone(&mut self, id: u32) {
-        let is_gone = |command: &Command| command.launched.is_none() && command.progress == Progress::Settled;
+        let is_gone = |command: &Command| {
+            command.launched.is_none() && command.progress == Progress::Settled && !command.awaits_death()
+        };
         if self.commands.get(&id).is_some_and(is_gone) {
             self.commands.remove(&id);
             self.wake_listener();

@@ -95,16 +95,20 @@ impl Sandbox {
             signal.check()?;
             self.require(Capability::Signals, "kill", &["signal"])?;
         }
-        let killing = self.driver().kill(process, signal);
-        let Ok(killed) = timeout(Duration::from_millis(KILL_CONFIRM_MS), killing).await else {
+        let killing = async {
+            let killed = self.driver().kill(process, signal).await;
+            killed.map_err(self.failed("kill process", process))
+        };
+        if signal.is_some() {
+            return killing.await;
+        }
+        timeout(Duration::from_millis(KILL_CONFIRM_MS), killing).await.map_err(|_| {
             let message = format!(
-                "kill process {process} in sandbox `{}`: it was ordered, and not all of it is dead after \
-                 {KILL_CONFIRM_MS} ms",
+                "kill process {process} in sandbox `{}`: it is not known to be dead after {KILL_CONFIRM_MS} ms",
                 self.name()
             );
-            return Err(Error::new(ErrorKind::Timeout, message));
-        };
-        killed.map_err(self.failed("kill process", process))
+            Error::new(ErrorKind::Timeout, message)
+        })?
     }
 
     fn check_processes(&self, operation: &str) -> Result<()> {

@@ -15,6 +15,7 @@ use super::access::Caller;
 use super::extract::{InPool, JsonBody, Named, TheSandbox};
 use super::ports::ThePort;
 use super::state::Api;
+use super::turns::Turn;
 use crate::preview::{Base, Domains, Issued, Place, TICKET, TTL_MS, TTL_MS_RANGE, Wanted, scheme};
 use crate::problem::{Problems, Refusal};
 
@@ -24,7 +25,7 @@ use crate::problem::{Problems, Refusal};
     responses((status = 201, body = PreviewAnswer), Problems))]
 pub(super) async fn open(
     State(api): State<Api>,
-    caller: Caller,
+    (caller, Extension(turn)): (Caller, Extension<Turn>),
     named: Named,
     Path(path): Path<HashMap<String, String>>,
     domains: Option<Extension<Domains>>,
@@ -41,6 +42,10 @@ pub(super) async fn open(
     let key = caller.key_id();
     let wanted = Wanted { place: &place, pool: &pool, key, ttl, public: body.public };
     let issued = api.grants().issue(wanted, now)?;
+    // The key may have been revoked since it was looked up, before there was this grant to revoke.
+    if let Some(key) = key.filter(|_| turn.is_over()) {
+        api.grants().revoke_key(key);
+    }
     let domains = domains.map(|Extension(Domains(domains))| domains).unwrap_or_default();
     let host = host(&headers)?;
     let base = Base { scheme: scheme(&headers), host: &host };

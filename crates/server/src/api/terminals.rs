@@ -145,19 +145,28 @@ async fn serve(api: &Api, terminal: Arc<Terminal>, socket: WebSocket) {
     drop(tokio::time::timeout(LAST_WORDS, gone).await);
 }
 
-/// Passes on what is typed until the client has gone.
+/// Passes on what is typed until the client has gone. While one message waits for a program that does not read, control is
+/// heard; a second one is not taken.
 async fn hear(terminal: &Terminal, source: &mut SplitStream<WebSocket>, told: mpsc::Sender<SocketEvent>) {
-    while let Some(Ok(message)) = source.next().await {
-        match message {
+    let (mut ahead, mut next) = (Bytes::new(), Bytes::new());
+    loop {
+        if ahead.is_empty() {
+            ahead = std::mem::take(&mut next);
+        }
+        let message = tokio::select! {
             // Whoever types after the end is told the end.
-            Message::Binary(bytes) if !bytes.is_empty() => drop(terminal.typed(&bytes).await),
-            Message::Text(text) => {
+            () = terminal.typed(&mut ahead), if !ahead.is_empty() => continue,
+            message = source.next(), if next.is_empty() => message,
+        };
+        match message {
+            Some(Ok(Message::Binary(bytes))) => next = bytes,
+            Some(Ok(Message::Text(text))) => {
                 if let Err(error) = act(terminal, &text).await {
                     drop(told.try_send(SocketEvent::Refused(Refusal::from(error).problem())));
                 }
             }
-            Message::Close(_) => return,
-            _ => {}
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+            Some(Ok(Message::Close(_)) | Err(_)) | None => return,
         }
     }
 }

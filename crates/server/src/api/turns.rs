@@ -61,14 +61,25 @@ impl Turn {
     pub async fn during<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
-            done = work => Some(done),
             () = self.right.clone().over() => None,
+            done = work => Some(done),
         }
+    }
+}
+
+impl Turn {
+    /// Whether whoever asked may not go on.
+    pub fn is_over(&self) -> bool {
+        self.right.ended.is_cancelled()
     }
 }
 
 impl Hold for Turn {
     const WHY: &'static str = "the key was revoked, or the session ended";
+
+    fn is_over(&self) -> bool {
+        self.is_over()
+    }
 
     fn over(&self) -> impl Future<Output = ()> + Send + 'static {
         self.right.clone().over()

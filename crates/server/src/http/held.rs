@@ -12,6 +12,11 @@ pub(crate) trait Hold: Unpin + Send + 'static {
     /// Why a body that is not whole breaks off.
     const WHY: &'static str = "";
 
+    /// Whether the body must end now, whole or not; by default never.
+    fn is_over(&self) -> bool {
+        false
+    }
+
     /// Comes when the body must end, whole or not; by default never.
     fn over(&self) -> impl Future<Output = ()> + Send + 'static {
         std::future::pending()
@@ -47,8 +52,8 @@ impl<T: Hold> HttpBody for Held<T> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        // One that had to wait before may never have to again.
-        if self.over.is_some() && self.is_over(context) {
+        // One that never has to wait is asked as well.
+        if self.held.is_over() || self.over.is_some() && self.is_over(context) {
             return Poll::Ready(Some(Err(axum::Error::new(T::WHY))));
         }
         let polled = match Pin::new(&mut self.body).poll_frame(context) {

@@ -154,15 +154,17 @@ impl Terminal {
         TerminalAnswer { id, command, started_ms: self.started_ms, attached }
     }
 
-    /// Types something, once the program has room for it. `false`: it has ended.
-    pub async fn typed(&self, bytes: &[u8]) -> bool {
-        for piece in bytes.chunks(TYPED_PIECE_BYTES) {
-            // A copy: a part of a message holds all of it in memory.
-            if self.typed.send(Bytes::copy_from_slice(piece)).await.is_err() {
-                return false;
+    /// Types the beginning of this, once the program has room for it, and takes it out. What the program does not read any
+    /// more, since it has ended, is taken out too.
+    pub async fn typed(&self, ahead: &mut Bytes) {
+        match self.typed.reserve().await {
+            Ok(room) => {
+                let piece = ahead.split_to(ahead.len().min(TYPED_PIECE_BYTES));
+                // A copy: a part of a message holds all of it in memory.
+                room.send(Bytes::copy_from_slice(&piece));
             }
+            Err(_) => ahead.clear(),
         }
-        true
     }
 
     /// From what is kept on; whoever has read before reads no more.
