@@ -58,7 +58,8 @@ impl Ground {
         tokio::spawn(async move {
             serve(&served, listener, ServeOptions::default(), stopped).await.unwrap();
         });
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        // A connection for each request: one that is idle may be closed just as a request is on its way.
+        let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
         Self { api, address, ours, theirs, client, stop, state }
     }
 
