@@ -746,7 +746,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Says who asks: the holder of the key that comes with the request, or whoever a browser is signed in as. Needs no key. */
+        /**
+         * Says who asks: the holder of the key that comes with the request, or whoever a browser is signed in as. Needs no key; a wrong
+         *     one is refused.
+         */
         get: operations["session_who"];
         put?: never;
         /**
@@ -754,7 +757,7 @@ export interface paths {
          *     page at `/`; programs send their key with each request.
          */
         post: operations["session_sign_in"];
-        /** Signs a browser out. One that is signed out is fine. */
+        /** Signs a browser out, and ends what is under way for it. One that is signed out is fine. */
         delete: operations["session_sign_out"];
         options?: never;
         head?: never;
