@@ -1,7 +1,7 @@
 /** The page as a whole: who is signed in, and which view the address names. */
 
 import { useEffect, useState } from "preact/hooks";
-import { ask, json, keepProof, signedOut } from "./api.js";
+import { Refused, ask, json, keepProof, sentence, signedOut } from "./api.js";
 import { Events } from "./events.js";
 import { feed } from "./live.js";
 import { SandboxList } from "./list.js";
@@ -22,6 +22,15 @@ function placeOf(hash: string): Place {
   return { at: "list" };
 }
 
+/** Ends the session on the server. One that has ended already is as good. */
+async function signOut(): Promise<void> {
+  await ask("/v1/session", { method: "DELETE" }).catch((error: unknown) => {
+    if (error instanceof Refused && error.problem.status === 401) return;
+    throw new Error(`You are still signed in: ${sentence(error)}`);
+  });
+  keepProof(null);
+}
+
 function usePlace(): Place {
   const [hash, set] = useState(location.hash);
   useEffect(() => {
@@ -35,6 +44,7 @@ function usePlace(): Place {
 export function App() {
   const [session, set] = useState<Session>();
   const [failure, fail] = useState<unknown>();
+  const [isLeaving, leave] = useState(false);
   const look = () => {
     fail(undefined);
     json<Session>("/v1/session").then(set, fail);
@@ -46,22 +56,24 @@ export function App() {
     signedOut.addEventListener("out", out);
     return () => signedOut.removeEventListener("out", out);
   }, []);
-  const isIn = session?.signed_in === true;
+  const isIn = session?.signed_in === true && !isLeaving;
   useEffect(() => {
     if (!isIn) return;
     feed.start();
     return () => feed.end();
   }, [isIn]);
 
+  // The views are gone by then, and with them whatever they follow: the server cuts that off with the session.
+  useEffect(() => {
+    if (!isLeaving) return;
+    signOut().then(() => set((now) => now && { ...now, signed_in: false }), fail).finally(() => leave(false));
+  }, [isLeaving]);
+
   if (failure) return <main class="alone"><h1>Eyot</h1><Failure error={failure} again={look} /></main>;
   if (!session) return <main class="alone"><h1>Eyot</h1><Loading what="the page" /></main>;
+  if (isLeaving) return <main class="alone"><h1>Eyot</h1><p class="quiet loading" role="status">Signing out…</p></main>;
   if (!isIn) return <Login done={set} />;
-  const out = async () => {
-    await ask("/v1/session", { method: "DELETE" }).catch(() => {});
-    keepProof(null);
-    set({ ...session, signed_in: false });
-  };
-  return <Inside session={session} out={out} />;
+  return <Inside session={session} out={() => leave(true)} />;
 }
 
 function Inside({ session, out }: { session: Session; out: () => void }) {

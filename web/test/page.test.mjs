@@ -371,6 +371,16 @@ test("a sandbox is destroyed after a question, and one that is gone says so", as
   await shot("gone");
 });
 
+test("a sign-out that the server refuses says that one is still signed in", async () => {
+  const session = "**/v1/session";
+  await page.route(session, (route) => (route.request().method() === "DELETE" ? route.fulfill({ status: 503 }) : route.continue()));
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByRole("alert").filter({ hasText: "You are still signed in" }).waitFor();
+  await page.unroute(session);
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.getByRole("button", { name: "Sign out" }).waitFor();
+});
+
 test("who signs out is out, and nothing was asked of another server or against the policy", async () => {
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.getByLabel("API key").waitFor();
