@@ -8,7 +8,7 @@
 
 use minicbor::{Decode, Encode};
 
-use super::message::GuestConfig;
+use super::GuestConfig;
 
 /// The directory in the container with the guest's program. It must be a mount of its own, and read-only: what could be
 /// moved away from inside would be run with the guest's privileges.

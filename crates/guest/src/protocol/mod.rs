@@ -7,16 +7,21 @@
 //! A sender may have [`WINDOW`] bytes of `Data` under way per call, channel and direction, and more as the receiver
 //! grants them with `Credit`. So a reader who stops reading stops that one stream, and nothing else.
 
+mod config;
 pub mod container;
 mod frame;
 mod message;
+mod record;
 
+pub use config::{GuestConfig, Identity, Ids};
 pub use frame::{Decoder, Frame, FrameError, HEADER_BYTES, Header, Kind, MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES};
 pub use message::{
-    CommandSpec, Control, Event, Exec, Failure, FileEntry, FileKind, GlobFound, GrepFound, GrepLine,
-    GuestConfig, Hello, Identity, Ids, LiveFound, LiveRecord, Location, LogRange, LogRequest, Message,
-    ProcessRecord, Protections, Reply, Request, StatRecord, Status, Terminal, UsageRecord, WatchKind,
-    WatchRecord, Welcome, WriteHow, decode, encode,
+    CommandSpec, Control, Event, Exec, Failure, Hello, Location, LogRange, LogRequest, Message, Protections,
+    Reply, Request, Terminal, Welcome, WriteHow, decode, encode,
+};
+pub use record::{
+    FileEntry, FileKind, GlobFound, GrepFound, GrepLine, LiveFound, LiveRecord, ProcessRecord, StatRecord,
+    Status, UsageRecord, WatchKind, WatchRecord,
 };
 
 /// The protocol's major version: both sides must have the same.

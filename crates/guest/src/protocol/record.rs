@@ -1,0 +1,232 @@
+//! What is told of processes, files, names and usage: parts of messages.
+
+use minicbor::{Decode, Encode};
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Status {
+    /// With this code.
+    #[n(0)]
+    Exited(#[n(0)] i32),
+    /// By this signal.
+    #[n(1)]
+    Signaled(#[n(0)] i32),
+    /// By the memory limit.
+    #[n(2)]
+    OutOfMemory,
+}
+
+/// A started process.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ProcessRecord {
+    /// Its id.
+    #[n(0)]
+    pub id: u32,
+    /// Its process number.
+    #[n(1)]
+    pub pid: u32,
+    /// What was started, as text.
+    #[n(2)]
+    pub command: String,
+    /// How it ended, if it did.
+    #[n(3)]
+    pub status: Option<Status>,
+    /// When it started, in milliseconds since 1970.
+    #[n(4)]
+    pub started_ms: i64,
+    /// When it ended.
+    #[n(5)]
+    pub ended_ms: Option<i64>,
+}
+
+/// What a path names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum FileKind {
+    /// A regular file.
+    #[n(0)]
+    File,
+    /// A directory.
+    #[n(1)]
+    Directory,
+    /// A symbolic link.
+    #[n(2)]
+    Symlink,
+    /// Anything else.
+    #[n(3)]
+    Other,
+}
+
+/// What is known of a file: of a link's target, but for `symlink`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct StatRecord {
+    /// What it is.
+    #[n(0)]
+    pub kind: FileKind,
+    /// The path itself is a symbolic link.
+    #[n(1)]
+    pub symlink: bool,
+    /// Size in bytes.
+    #[n(2)]
+    pub size: u64,
+    /// Last modification, in milliseconds since 1970.
+    #[n(3)]
+    pub modified_ms: i64,
+    /// Permission bits.
+    #[n(4)]
+    pub mode: u32,
+}
+
+/// One name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct FileEntry {
+    /// The name's bytes.
+    #[cbor(n(0), with = "minicbor::bytes")]
+    pub name: Vec<u8>,
+    /// What it is, links not followed.
+    #[n(1)]
+    pub kind: FileKind,
+    /// Size in bytes.
+    #[n(2)]
+    pub size: u64,
+}
+
+/// What happened to a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum WatchKind {
+    /// It is there now.
+    #[n(0)]
+    Created,
+    /// Its content changed, or its permissions, owner or times.
+    #[n(1)]
+    Modified,
+    /// It is not there any more.
+    #[n(2)]
+    Removed,
+    /// It was called `from` before.
+    #[n(3)]
+    Renamed,
+    /// Something was missed; the path is empty.
+    #[n(4)]
+    Overflow,
+}
+
+/// Something that happened at or below a watched place.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct WatchRecord {
+    /// What.
+    #[n(0)]
+    pub kind: WatchKind,
+    /// The path's bytes, relative to the place; empty for the place itself.
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub path: Vec<u8>,
+    /// The path that it had before, if it was renamed.
+    #[cbor(n(2), with = "minicbor::bytes")]
+    pub from: Option<Vec<u8>>,
+    /// It is, or was, a directory.
+    #[n(3)]
+    pub directory: bool,
+}
+
+/// What glob found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
+pub struct GlobFound {
+    /// Absolute paths, sorted.
+    #[n(0)]
+    pub paths: Vec<String>,
+    /// There were more.
+    #[n(1)]
+    pub truncated: bool,
+}
+
+/// A line that matched.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct GrepLine {
+    /// The file.
+    #[n(0)]
+    pub path: String,
+    /// Counted from 1.
+    #[n(1)]
+    pub line_number: u64,
+    /// The line, perhaps cut.
+    #[n(2)]
+    pub line: String,
+    /// It was cut.
+    #[n(3)]
+    pub line_truncated: bool,
+}
+
+/// What grep found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
+pub struct GrepFound {
+    /// The lines.
+    #[n(0)]
+    pub matches: Vec<GrepLine>,
+    /// There were more.
+    #[n(1)]
+    pub truncated: bool,
+}
+
+/// A process that runs, whoever started it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct LiveRecord {
+    /// Its process number.
+    #[n(0)]
+    pub pid: u32,
+    /// Its parent's.
+    #[n(1)]
+    pub parent_pid: u32,
+    /// Whose it is, by name or else by number.
+    #[n(2)]
+    pub user: String,
+    /// Its state's letter, as the kernel has it.
+    #[n(3)]
+    pub state: u8,
+    /// Its processor time so far, in milliseconds.
+    #[n(4)]
+    pub cpu_ms: u64,
+    /// Its resident memory in bytes.
+    #[n(5)]
+    pub memory_bytes: u64,
+    /// Its command line, perhaps cut, or its name in brackets.
+    #[n(6)]
+    pub command: String,
+}
+
+/// Everything that runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
+pub struct LiveFound {
+    /// The processes, by number.
+    #[n(0)]
+    pub processes: Vec<LiveRecord>,
+    /// There were more.
+    #[n(1)]
+    pub truncated: bool,
+}
+
+/// What is used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]
+pub struct UsageRecord {
+    /// Live processes, the guest's own not counted.
+    #[n(0)]
+    pub processes: u64,
+    /// Their resident memory in bytes.
+    #[n(1)]
+    pub memory_bytes: u64,
+    /// Processor time in milliseconds.
+    #[n(2)]
+    pub cpu_ms: u64,
+    /// Since the guest's start, in milliseconds.
+    #[n(3)]
+    pub uptime_ms: u64,
+    /// Since the last activity, in milliseconds.
+    #[n(4)]
+    pub idle_ms: u64,
+    /// What the sandbox's control group counts as its memory, in bytes, where the guest can see that.
+    #[n(5)]
+    pub group_memory_bytes: Option<u64>,
+    /// The most that it ever counted.
+    #[n(6)]
+    pub group_memory_peak_bytes: Option<u64>,
+}
