@@ -23,7 +23,7 @@ impl Digest {
     }
 
     fn from_hash(hash: &[u8]) -> Self {
-        Self(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(hex::encode(hash))
     }
 
     /// The digits alone: the name of its file.

@@ -135,8 +135,8 @@ impl Asset {
 impl Form {
     fn of(bytes: Cow<'static, [u8]>) -> Self {
         let hash = Sha256::digest(&bytes);
-        let text: String = hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-        let tag = HeaderValue::from_str(&format!("\"{text}\"")).unwrap_or(HeaderValue::from_static("\"\""));
+        let tag = HeaderValue::from_str(&format!("\"{}\"", hex::encode(&hash[..12])))
+            .unwrap_or(HeaderValue::from_static("\"\""));
         Self { bytes, tag }
     }
 }

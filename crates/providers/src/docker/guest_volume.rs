@@ -40,8 +40,7 @@ pub(crate) fn name() -> &'static str {
     // A digest of megabytes takes milliseconds.
     static NAME: LazyLock<String> = LazyLock::new(|| {
         let digest = Sha256::digest(eyot_guest::PROGRAM);
-        let digits: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-        format!("eyot-guest-{digits}")
+        format!("eyot-guest-{}", hex::encode(&digest[..12]))
     });
     &NAME
 }

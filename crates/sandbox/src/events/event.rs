@@ -245,25 +245,18 @@ impl EventHash {
 
     /// Parses 64 lower-case hexadecimal digits.
     pub fn parse(text: &str) -> Result<Self> {
-        let wrong = || Error::invalid("hash", "must be 64 lower-case hexadecimal digits");
-        let digit = |byte: &u8| match byte {
-            b'0'..=b'9' => Some(byte - b'0'),
-            b'a'..=b'f' => Some(byte - b'a' + 10),
-            _ => None,
-        };
-        let mut digits = text.bytes().map(|byte| digit(&byte));
         let mut bytes = [0; 32];
-        for byte in &mut bytes {
-            let (high, low) = (digits.next().flatten(), digits.next().flatten());
-            *byte = high.zip(low).map(|(high, low)| high << 4 | low).ok_or_else(wrong)?;
+        let is_upper = text.bytes().any(|byte| byte.is_ascii_uppercase());
+        match hex::decode_to_slice(text, &mut bytes) {
+            Ok(()) if !is_upper => Ok(Self(bytes)),
+            _ => Err(Error::invalid("hash", "must be 64 lower-case hexadecimal digits")),
         }
-        if digits.next().is_some() { Err(wrong()) } else { Ok(Self(bytes)) }
     }
 }
 
 impl fmt::Display for EventHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(self.0))
     }
 }
 
@@ -282,7 +275,7 @@ impl TryFrom<String> for EventHash {
 
 impl From<EventHash> for String {
     fn from(hash: EventHash) -> Self {
-        hash.to_string()
+        hex::encode(hash.0)
     }
 }
 

@@ -9,5 +9,5 @@ pub(crate) fn random<const BYTES: usize>() -> Result<String> {
     if got.is_err() || got.is_ok_and(|got| got != BYTES) {
         return Err(Error::new(ErrorKind::Internal, "the system gave no random numbers"));
     }
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(bytes))
 }

@@ -45,7 +45,7 @@ impl Tokens {
         if got.is_err() || got.is_ok_and(|got| got != bytes.len()) {
             return Err(Error::new(ErrorKind::Internal, "make a token: the system gave no random numbers"));
         }
-        let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let token = hex::encode(bytes);
         Ok((Self { is_generated: true, ..Self::new(&[&token])? }, token))
     }
 
