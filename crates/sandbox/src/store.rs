@@ -114,33 +114,21 @@ impl Store {
     ) -> Result<T> {
         // A transaction that a panic cut short was rolled back when it was dropped.
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        Self::on(&mut connection, behavior, what, work)
-    }
-
-    /// [`Store::read`], unless somebody in this process uses the store just now. Readers wait for nobody in another process.
-    fn read_at_once<T>(
-        &self,
-        what: &str,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T>,
-    ) -> Option<Result<T>> {
-        let mut connection = match self.connection.try_lock() {
-            Ok(connection) => connection,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
-        Some(Self::on(&mut connection, TransactionBehavior::Deferred, what, work))
-    }
-
-    fn on<T>(
-        connection: &mut Connection,
-        behavior: TransactionBehavior,
-        what: &str,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T>,
-    ) -> Result<T> {
         let transaction = connection.transaction_with_behavior(behavior).map_err(failed(what))?;
         let done = work(&transaction)?;
         transaction.commit().map_err(failed(what))?;
         Ok(done)
+    }
+
+    /// Does `work`, which is one statement and so needs no transaction, unless somebody in this process uses the store just now.
+    /// Readers wait for nobody in another process.
+    fn read_at_once<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Option<Result<T>> {
+        let connection = match self.connection.try_lock() {
+            Ok(connection) => connection,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(work(&connection))
     }
 }
 

@@ -43,7 +43,7 @@ use std::sync::Arc;
 
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use axum::{Extension, Router};
 use eyot::wire::Problem;
@@ -173,7 +173,6 @@ pub fn document() -> Document {
 pub fn router(api: &Api) -> Router {
     let protected = Router::from(protected())
         .route_layer(from_fn_with_state(api.clone(), small_bodies::read_first))
-        .route_layer(from_fn(coded::refuse))
         .route_layer(from_fn_with_state(api.clone(), access::require))
         .layer(DefaultBodyLimit::max(api.limits().max_json_bytes));
     Router::from(open())

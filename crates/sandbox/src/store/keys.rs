@@ -1,6 +1,6 @@
 //! API keys: whose they are, which pools they open, and the hash by which one that is shown is known.
 
-use rusqlite::{OptionalExtension, Row, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use serde::Serialize;
 
 use super::making::{execute, json};
@@ -77,7 +77,7 @@ impl Store {
     /// The same in some microseconds, without waiting for anybody; `None` while somebody in this process uses the store. For
     /// async code, where a thread that may block costs more than the look.
     pub fn key_of_hash_at_once(&self, hash: [u8; 32]) -> Option<Result<Option<KeyRow>>> {
-        self.read_at_once(WHAT, |transaction| of_hash(transaction, hash))
+        self.read_at_once(|connection| of_hash(connection, hash))
     }
 
     /// Revokes the key in use with this id or name; `not_found` if there is none.
@@ -91,9 +91,9 @@ impl Store {
     }
 }
 
-fn of_hash(transaction: &Transaction<'_>, hash: [u8; 32]) -> Result<Option<KeyRow>> {
+fn of_hash(connection: &Connection, hash: [u8; 32]) -> Result<Option<KeyRow>> {
     let sql = format!("{SELECT} WHERE hash = ?1 AND revoked_ms IS NULL");
-    let mut statement = transaction.prepare_cached(&sql).map_err(failed(WHAT))?;
+    let mut statement = connection.prepare_cached(&sql).map_err(failed(WHAT))?;
     statement.query_row([hash], from_row).optional().map_err(failed(WHAT))
 }
 

@@ -12,6 +12,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio::time::timeout;
 
+use super::coded;
 use super::state::Api;
 use crate::http::watched::watched;
 use crate::problem::Refusal;
@@ -19,8 +20,11 @@ use crate::problem::Refusal;
 /// The largest, in bytes.
 const SMALL_BYTES: usize = 64 << 10;
 
-/// Passes on a request whose body, if it is small, is here.
+/// Passes on a request whose body is not packed and, if it is small, is here.
 pub(super) async fn read_first(State(api): State<Api>, request: Request, next: Next) -> Response {
+    if let Some(refused) = coded::refusal(request.headers()) {
+        return refused;
+    }
     let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     let bytes: Option<usize> = announced.and_then(|length| length.parse().ok());
     match bytes {

@@ -20,9 +20,12 @@ use crate::problem::Refusal;
 /// How a pool is opened that a request names.
 pub type OptionsOfPool = dyn Fn(SandboxName) -> PoolOptions + Send + Sync;
 
-/// The HTTP API over one engine. Clones are the same.
+/// The HTTP API over one engine. Clones are the same, and cheap: a request makes some twenty.
 #[derive(Clone)]
-pub struct Api {
+pub struct Api(Arc<Options>);
+
+#[derive(Clone)]
+struct Options {
     inner: Arc<Inner>,
     limits: Arc<ServeLimits>,
     turns: Arc<Turns>,
@@ -69,7 +72,7 @@ impl Api {
         let limits = ServeLimits::default();
         let turns = Arc::new(Turns::new(limits.max_requests_per_key));
         let rates = Arc::new(Rates::new(&limits));
-        Self {
+        Self(Arc::new(Options {
             inner: Arc::new(inner),
             limits: Arc::new(limits),
             turns,
@@ -77,7 +80,11 @@ impl Api {
             metrics: Arc::new(Metrics::new()),
             may_open_private_networks: false,
             may_use_host_networks: false,
-        }
+        }))
+    }
+
+    fn with(self, change: impl FnOnce(Options) -> Options) -> Self {
+        Self(Arc::new(change(Arc::unwrap_or_clone(self.0))))
     }
 
     /// The same, giving each client this much at the most. Clones that were made before are not changed.
@@ -85,80 +92,80 @@ impl Api {
     pub fn limited(self, limits: ServeLimits) -> Self {
         let turns = Arc::new(Turns::new(limits.max_requests_per_key));
         let rates = Arc::new(Rates::new(&limits));
-        Self { limits: Arc::new(limits), turns, rates, ..self }
+        self.with(|options| Options { limits: Arc::new(limits), turns, rates, ..options })
     }
 
     /// The same, letting whoever has a key open private networks, and single addresses of the host, by rules of the network
     /// `egress`.
     #[must_use]
     pub fn opening_private_networks(self) -> Self {
-        Self { may_open_private_networks: true, ..self }
+        self.with(|options| Options { may_open_private_networks: true, ..options })
     }
 
     pub(super) fn may_open_private_networks(&self) -> bool {
-        self.may_open_private_networks
+        self.0.may_open_private_networks
     }
 
     /// The same, letting specs name the host's own network and the networks of its container engine: for a server whose
     /// clients may use its host anyway.
     #[must_use]
     pub fn using_host_networks(self) -> Self {
-        Self { may_use_host_networks: true, ..self }
+        self.with(|options| Options { may_use_host_networks: true, ..options })
     }
 
     pub(super) fn may_use_host_networks(&self) -> bool {
-        self.may_use_host_networks
+        self.0.may_use_host_networks
     }
 
     pub(super) fn limits(&self) -> &ServeLimits {
-        &self.limits
+        &self.0.limits
     }
 
     pub(super) fn turns(&self) -> &Turns {
-        &self.turns
+        &self.0.turns
     }
 
     pub(super) fn rates(&self) -> &Rates {
-        &self.rates
+        &self.0.rates
     }
 
     pub(super) fn metrics(&self) -> &Metrics {
-        &self.metrics
+        &self.0.metrics
     }
 
     pub(super) fn engine(&self) -> &Engine {
-        &self.inner.engine
+        &self.0.inner.engine
     }
 
     pub(super) fn access(&self) -> Access {
-        self.inner.access
+        self.0.inner.access
     }
 
     pub(super) fn streamed(&self) -> &Streamed {
-        &self.inner.streamed
+        &self.0.inner.streamed
     }
 
     pub(super) fn terminals(&self) -> &Terminals {
-        &self.inner.terminals
+        &self.0.inner.terminals
     }
 
     pub(super) fn sessions(&self) -> &Sessions {
-        &self.inner.sessions
+        &self.0.inner.sessions
     }
 
     /// The keys.
     pub fn keys(&self) -> &Keys {
-        &self.inner.keys
+        &self.0.inner.keys
     }
 
     /// A pool, which is opened when it is first named.
     pub(super) fn pool(&self, name: &SandboxName) -> Result<Arc<PoolProvider>> {
-        if let Some(pool) = lock(&self.inner.pools).get(name) {
+        if let Some(pool) = lock(&self.0.inner.pools).get(name) {
             return Ok(Arc::clone(pool));
         }
-        let options = PoolOptions { name: name.clone(), ..(self.inner.options)(name.clone()) };
-        let opened = self.inner.engine.pool(options)?.as_provider();
-        Ok(Arc::clone(lock(&self.inner.pools).entry(name.clone()).or_insert(opened)))
+        let options = PoolOptions { name: name.clone(), ..(self.0.inner.options)(name.clone()) };
+        let opened = self.0.inner.engine.pool(options)?.as_provider();
+        Ok(Arc::clone(lock(&self.0.inner.pools).entry(name.clone()).or_insert(opened)))
     }
 
     /// The pool of a sandbox, if the caller may use it. `named`: the pool where a name is looked for.
@@ -169,10 +176,10 @@ impl Api {
         id_or_name: &str,
     ) -> Result<SandboxName, Refusal> {
         let Ok(id) = SandboxId::parse(id_or_name) else { return caller.pool(named) };
-        let held = lock(&self.inner.handles).get(&id).map(|held| held.pool.clone());
+        let held = lock(&self.0.inner.handles).get(&id).map(|held| held.pool.clone());
         let pool = match held {
             Some(pool) => Some(pool),
-            None => self.inner.engine.pool_of(&id).await?,
+            None => self.0.inner.engine.pool_of(&id).await?,
         };
         pool.filter(|pool| caller.opens(pool)).ok_or_else(|| Refusal::no_sandbox(id_or_name))
     }
@@ -200,7 +207,7 @@ impl Api {
 
     fn held(&self, caller: &Caller, id: &str) -> Option<Sandbox> {
         let id = SandboxId::parse(id).ok()?;
-        let held = lock(&self.inner.handles).get(&id).cloned()?;
+        let held = lock(&self.0.inner.handles).get(&id).cloned()?;
         (caller.opens(&held.pool) && held.sandbox.is_connected()).then_some(held.sandbox)
     }
 
@@ -225,34 +232,34 @@ impl Api {
 
     /// Lets go of a handle; whoever asks next gets another.
     pub(super) fn let_go_of_handle(&self, id: &SandboxId) {
-        lock(&self.inner.handles).remove(id);
+        lock(&self.0.inner.handles).remove(id);
     }
 
     /// Lets go of a handle whose sandbox is gone, and of whoever might see previews of it.
     pub(crate) fn let_go(&self, id_or_name: &str) {
         if let Ok(id) = SandboxId::parse(id_or_name) {
             self.let_go_of_handle(&id);
-            self.inner.grants.revoke_all(&id);
+            self.0.inner.grants.revoke_all(&id);
         }
     }
 
     /// Who may see previews.
     pub(crate) fn grants(&self) -> &Grants {
-        &self.inner.grants
+        &self.0.inner.grants
     }
 
     /// The pool of a sandbox, whoever asks; `None`: there is no such sandbox.
     pub(crate) async fn pool_of_any(&self, id: &SandboxId) -> Result<Option<SandboxName>> {
-        let held = lock(&self.inner.handles).get(id).filter(|held| held.sandbox.is_connected()).cloned();
+        let held = lock(&self.0.inner.handles).get(id).filter(|held| held.sandbox.is_connected()).cloned();
         match held {
             Some(held) => Ok(Some(held.pool)),
-            None => self.inner.engine.pool_of(id).await,
+            None => self.0.inner.engine.pool_of(id).await,
         }
     }
 
     /// A sandbox, whoever asks, and whether it had to be woken for that.
     pub(crate) async fn awake(&self, pool: &SandboxName, id: &SandboxId) -> Result<(Sandbox, bool), Refusal> {
-        let held = lock(&self.inner.handles).get(id).cloned();
+        let held = lock(&self.0.inner.handles).get(id).cloned();
         if let Some(held) = held.filter(|held| held.pool == *pool && held.sandbox.is_connected()) {
             return Ok((held.sandbox, false));
         }
@@ -266,7 +273,7 @@ impl Api {
 
     /// Keeps a handle for the requests to come, and lets go of those whose sandboxes have ended by themselves.
     pub(super) fn hold(&self, pool: SandboxName, sandbox: Sandbox) {
-        let mut handles = lock(&self.inner.handles);
+        let mut handles = lock(&self.0.inner.handles);
         handles.retain(|_, held| held.sandbox.is_connected());
         handles.insert(sandbox.id().clone(), Held { pool, sandbox });
     }
