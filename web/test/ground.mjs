@@ -74,7 +74,7 @@ export async function browse() {
     const context = await browser.newContext({ viewport: SIZES[0], ...options });
     const page = await context.newPage();
     if (BUILT) await servedFrom(BUILT, page);
-    page.setDefaultTimeout(20_000);
+    context.setDefaultTimeout(60_000);
     const complaints = [];
     page.on("console", (message) => message.type() === "error" && complaints.push(`${message.text()} (${message.location().url})`));
     page.on("pageerror", (error) => complaints.push(String(error)));

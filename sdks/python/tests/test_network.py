@@ -61,7 +61,7 @@ SERVER = "python3 -m http.server 8000 --bind 127.0.0.1"
 
 def test_a_port_is_seen_as_a_web_page_by_who_has_the_token(client: Client, server: str) -> None:
     transport = httpx.HTTPTransport(uds=server.removeprefix("unix:"))
-    with httpx.Client(transport=transport) as browser, client.create(files={"hello.txt": "from inside"}) as sandbox:
+    with httpx.Client(transport=transport, timeout=60) as browser, client.create(files={"hello.txt": "from inside"}) as sandbox:
         sandbox.start(SERVER)
         sandbox.exec("until curl --silent http://127.0.0.1:8000/ >/dev/null; do sleep 0.05; done", timeout_ms=20_000)
         preview = sandbox.preview(8000, ttl_ms=60_000)

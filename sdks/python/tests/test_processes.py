@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from eyot import Client, NotFound, Outcome, Sandbox, Unavailable
@@ -55,9 +57,14 @@ def test_usage_counts_processes(sandbox: Sandbox) -> None:
 
 def test_everything_that_runs_is_listed(sandbox: Sandbox) -> None:
     started = sandbox.start(["sleep", "9876"])
-    live = sandbox.live_processes()
-    assert not live.truncated
-    found = next(process for process in live.processes if process.pid == started.pid)
+    deadline = time.monotonic() + 30
+    while True:
+        live = sandbox.live_processes()
+        assert not live.truncated
+        found = next(process for process in live.processes if process.pid == started.pid)
+        # Just after its exec it has no command line yet, and its memory is counted a little later.
+        if (found.command == "sleep 9876" and found.memory_bytes > 0) or time.monotonic() > deadline:
+            break
     assert found.command == "sleep 9876" and found.user == "user" and found.memory_bytes > 0
 
 

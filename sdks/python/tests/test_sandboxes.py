@@ -24,7 +24,7 @@ def test_a_sandbox_is_made_as_it_was_asked_for(client: Client) -> None:
         assert info is not None and info.name == name and info.labels == {"team": "a"}
         assert info.expires_at is not None and info.idle_timeout_ms == 60_000 and info.env_names == ["COLOUR"]
         assert "teal" not in repr(info)
-        assert sandbox.exec("echo $COLOUR; cat a/b.txt").stdout == "teal\nhello"
+        assert sandbox.exec("echo $COLOUR; cat a/b.txt", timeout_ms=60_000).stdout == "teal\nhello"
         assert sandbox.read_bytes("raw") == b"\xff\x00" and sandbox.stat("empty").is_directory
         assert sandbox.exec("sleep 60").timed_out
 

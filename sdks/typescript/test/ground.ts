@@ -68,9 +68,9 @@ function announced(child: ChildProcess): Promise<string> {
 
 /** Asks again and again until it is so. */
 export async function until(isSo: () => Promise<boolean>): Promise<void> {
-  const end = Date.now() + 10_000;
+  const end = Date.now() + 60_000;
   while (!(await isSo())) {
-    if (Date.now() > end) throw new Error("it did not come to be within 10 s");
+    if (Date.now() > end) throw new Error("it did not come to be within 60 s");
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

@@ -192,7 +192,7 @@ async fn plain_http_on_the_port_is_told_to_use_https() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn n5_a_handshake_that_never_ends_is_closed() {
-    let limits = ServeLimits { tls_handshake_timeout_ms: 200, ..ServeLimits::default() };
+    let limits = ServeLimits { tls_handshake_timeout_ms: 2_000, ..ServeLimits::default() };
     let scene = Scene::limited(limits).await;
     for begun in [&b""[..], b"\x16\x03\x01\x02\x00\x01"] {
         let mut slow = TcpStream::connect(scene.ground.address).await.unwrap();

@@ -75,12 +75,12 @@ async fn a_session_belongs_to_the_token_that_opened_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_nobody_uses_ends_but_not_in_the_middle_of_a_call() {
     let ground = Ground::new();
-    let timeout = Duration::from_millis(500);
+    let timeout = Duration::from_secs(3);
     let http = Http::start(&ground.server(), |options| options.session_timeout = timeout).await;
     let opened = initialize(&http, TOKEN).await;
     let session = opened.session.unwrap();
     let headers = [("authorization", format!("Bearer {TOKEN}")), ("mcp-session-id", session)];
-    let params = json!({ "name": "shell", "arguments": { "command": "sleep 2; echo done" } });
+    let params = json!({ "name": "shell", "arguments": { "command": "sleep 5; echo done" } });
     let call = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params }).to_string();
     let answer = post(&http, &headers, &call).await;
     assert!(answer.body.contains("done"), "{answer:?}");

@@ -113,7 +113,7 @@ async fn a_body_goes_in_and_comes_out_whole_with_and_without_a_length() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_not_there_or_makes_no_sense_is_said_to_be_so() {
-    let limits = PreviewLimits { first_byte: Duration::from_millis(50), ..PreviewLimits::default() };
+    let limits = PreviewLimits { first_byte: Duration::from_secs(3), ..PreviewLimits::default() };
     let ground = Ground::with(ServeOptions { preview_limits: limits, ..ServeOptions::default() }).await;
     let id = ground.serving("dev").await;
     let empty = ground.preview(&id, 9, json!({ "public": true })).await;

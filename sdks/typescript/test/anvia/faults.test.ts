@@ -125,7 +125,7 @@ onEach("mended faults", (ground) => {
     const image = ground.isDocker ? 'image: "eyot-test-node:22",' : "";
     const script = `
       const { DockerSandbox } = await import("@eyot/client/anvia");
-      const sandbox = new DockerSandbox({ provider: "${ground.provider}", ${image} eyot: { url: "${ground.url}" }, lifecycle: { ttlMs: 3000 } });
+      const sandbox = new DockerSandbox({ provider: "${ground.provider}", ${image} eyot: { url: "${ground.url}" }, lifecycle: { ttlMs: 10_000 } });
       await sandbox.createSession({ id: "${id}" });
       console.log("made");
       setInterval(() => {}, 1000);`;

@@ -96,7 +96,7 @@ onEach("lifecycle", (ground) => {
     const log: Log = [];
     const destroyed = resolvers();
     const hooks = { ...recorded(log), onDestroy: () => destroyed.resolve() };
-    const session = await ground.session({ lifecycle: { ttlMs: 2000 }, hooks });
+    const session = await ground.session({ lifecycle: { ttlMs: 8_000 }, hooks });
     const result = await session.exec({ command: "sh", args: ["-c", "echo first; exec sleep 600"] });
     assert.deepEqual([result.exitCode, result.stdout, result.timedOut], [137, "first\n", false]);
     await destroyed.promise;
@@ -192,18 +192,17 @@ onEach("a sandbox that does not answer", (ground) => {
   const skip = !ground.isDocker && "only an Engine can freeze one from outside";
 
   test("rules 35, 49 and 50: a listing, a port and a start that take too long are SandboxTimeoutError", { skip }, async () => {
-    const session = await ground.session({ network: true, limits: { timeoutMs: 500, maxProcesses: 1 } }, { ports: [80] });
+    const session = await ground.session({ network: true, limits: { timeoutMs: 3_000, maxProcesses: 1 } }, { ports: [80] });
     const engine = (verb: string) => execFileSync("docker", [verb, container(session.id)["Id"] as string], { stdio: "ignore" });
     engine("pause");
     try {
       const operations = [
         [session.listFiles("."), "Listing sandbox path timed out: ."],
         [session.waitForPort(80), "Waiting for sandbox port 80/tcp timed out."],
-        [session.startProcess({ command: "sleep", args: ["600"] }), "Sandbox process did not start within 500 ms."],
+        [session.startProcess({ command: "sleep", args: ["600"] }), "Sandbox process did not start within 3000 ms."],
       ] as const;
-      for (const [operation, message] of operations) {
-        await assert.rejects(operation, (error: unknown) => error instanceof anvia.SandboxTimeoutError && error.message === message);
-      }
+      await Promise.all(operations.map(([operation, message]) =>
+        assert.rejects(operation, (error: unknown) => error instanceof anvia.SandboxTimeoutError && error.message === message)));
     } finally {
       engine("unpause");
     }

@@ -50,7 +50,7 @@ try {
   say("13", hello.stdout, hello.exitCode);
   const failed = await session.exec({ command: "sh", args: ["-c", "cat; echo problem >&2; exit 3"], input: "given" });
   say("18", failed.stdout, failed.stderr, failed.exitCode, failed.timedOut, failed.aborted);
-  const late = await session.exec({ command: "sh", args: ["-c", "echo begun; sleep 60"], timeoutMs: 500 });
+  const late = await session.exec({ command: "sh", args: ["-c", "echo begun; sleep 60"], timeoutMs: 3_000 });
   say("22", late.stdout, late.timedOut, late.exitCode !== 0);
   const abort = new AbortController();
   const aborted = await session.exec({ command: "sh", args: ["-c", "echo begun; sleep 60"], signal: abort.signal, onStdout: () => abort.abort() });

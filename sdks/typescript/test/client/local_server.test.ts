@@ -113,7 +113,9 @@ test("a server that does not come up is given up, with what it said, and leaves 
     return true;
   });
   const turn = () => new Promise((resolve) => setImmediate(resolve));
-  while (!existsSync(join(folder, "pid"))) await turn();
+  // The file is there before what is in it.
+  const isTold = () => existsSync(join(folder, "pid")) && readFileSync(join(folder, "pid"), "utf8").endsWith("\n");
+  while (!isTold()) await turn();
   // What was said before is in the pipe, and read within a turn.
   for (let n = 0; n < 3; n += 1) await turn();
   context.mock.timers.tick(15_000);

@@ -104,10 +104,14 @@ test("egress rules are replaced, and what they refuse is told", async () => {
 test("everything that runs is listed, and ports that nobody published are none", async () => {
   const sandbox = await client.create();
   const started = await sandbox.start(["sleep", "9876"]);
-  const live = await sandbox.liveProcesses();
-  assert.equal(live.truncated, false);
-  const found = live.processes.find(({ pid }) => pid === started.pid);
-  assert.deepEqual([found?.command, found?.user], ["sleep 9876", "user"]);
+  const find = async () => {
+    const live = await sandbox.liveProcesses();
+    assert.equal(live.truncated, false);
+    return live.processes.find(({ pid }) => pid === started.pid);
+  };
+  // Just after its exec it has no command line yet.
+  await until(async () => (await find())?.command === "sleep 9876");
+  assert.equal((await find())?.user, "user");
   assert.deepEqual(await sandbox.publishedPorts(), []);
   await sandbox.destroy();
 });
