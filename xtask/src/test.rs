@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 use crate::engine::Engine;
 use crate::process::{all_of, cargo, has, is_root, root, run as run_program};
@@ -43,10 +44,20 @@ fn run_all(run: &mut Run) -> Result<(), String> {
     }
 }
 
+/// The Engine and its images, made while the tests are built: the one waits for downloads, the other for processors.
+fn engine_and_build() -> Result<Option<Engine>, String> {
+    thread::scope(|scope| {
+        let build = scope.spawn(|| run_program(cargo().args(ARGUMENTS).arg("--no-run")));
+        let engine = Engine::ready();
+        let built = build.join().unwrap_or_else(|_| Err("the build of the tests panicked".to_owned()));
+        built.map(|()| engine)
+    })
+}
+
 /// The task.
 pub fn run() -> Result<(), String> {
     packages::install()?;
-    let engine = Engine::ready();
+    let engine = engine_and_build()?;
     let mut run = Run::default();
     let tested = run_all(&mut run);
     // Once, as whoever this is: nothing in them depends on it.
