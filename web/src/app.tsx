@@ -22,12 +22,18 @@ function placeOf(hash: string): Place {
   return { at: "list" };
 }
 
-/** Ends the session on the server. One that has ended already is as good. */
+/** The most that a server may take to end a session, in milliseconds. */
+const SIGN_OUT_MS = 15_000;
+
+/** Ends the session on the server, and before that what this page follows by it: the server would cut it off. */
 async function signOut(): Promise<void> {
-  await ask("/v1/session", { method: "DELETE" }).catch((error: unknown) => {
-    if (error instanceof Refused && error.problem.status === 401) return;
-    throw new Error(`You are still signed in: ${sentence(error)}`);
-  });
+  feed.end();
+  try {
+    await ask("/v1/session", { method: "DELETE", signal: AbortSignal.timeout(SIGN_OUT_MS) });
+  } catch (error) {
+    const detail = `You may still be signed in: ${sentence(error)}`;
+    throw error instanceof Refused ? new Refused({ ...error.problem, detail }) : new Error(detail);
+  }
   keepProof(null);
 }
 
@@ -47,12 +53,16 @@ export function App() {
   const [isLeaving, leave] = useState(false);
   const look = () => {
     fail(undefined);
+    set(undefined);
     json<Session>("/v1/session").then(set, fail);
   };
   useEffect(() => {
     look();
     // What the server says is asked again: it may need no key any more.
-    const out = () => set((now) => (now?.signed_in ? { ...now, signed_in: false } : now));
+    const out = () => {
+      leave(false);
+      set((now) => (now?.signed_in ? { ...now, signed_in: false } : now));
+    };
     signedOut.addEventListener("out", out);
     return () => signedOut.removeEventListener("out", out);
   }, []);
@@ -63,17 +73,32 @@ export function App() {
     return () => feed.end();
   }, [isIn]);
 
-  // The views are gone by then, and with them whatever they follow: the server cuts that off with the session.
-  useEffect(() => {
-    if (!isLeaving) return;
-    signOut().then(() => set((now) => now && { ...now, signed_in: false }), fail).finally(() => leave(false));
-  }, [isLeaving]);
-
   if (failure) return <main class="alone"><h1>Eyot</h1><Failure error={failure} again={look} /></main>;
   if (!session) return <main class="alone"><h1>Eyot</h1><Loading what="the page" /></main>;
-  if (isLeaving) return <main class="alone"><h1>Eyot</h1><p class="quiet loading" role="status">Signing out…</p></main>;
+  const left = () => {
+    leave(false);
+    set({ ...session, signed_in: false });
+  };
+  if (isLeaving) return <Leaving done={left} stay={() => leave(false)} />;
   if (!isIn) return <Login done={set} />;
   return <Inside session={session} out={() => leave(true)} />;
+}
+
+/** Signs out once the views are gone, and with them whatever they follow. */
+function Leaving({ done, stay }: { done: () => void; stay: () => void }) {
+  const [failure, fail] = useState<unknown>();
+  const out = () => {
+    fail(undefined);
+    signOut().then(done, fail);
+  };
+  useEffect(out, []);
+  return (
+    <main class="alone">
+      <h1>Eyot</h1>
+      {failure ? <Failure error={failure} again={out} /> : <p class="quiet loading" role="status">Signing out…</p>}
+      {failure ? <div class="actions"><button type="button" onClick={stay}>Stay signed in</button></div> : null}
+    </main>
+  );
 }
 
 function Inside({ session, out }: { session: Session; out: () => void }) {

@@ -20,9 +20,12 @@ use crate::problem::Refusal;
 /// The largest, in bytes.
 const SMALL_BYTES: usize = 64 << 10;
 
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
+
 /// Passes on a request whose body is not packed and, if it is small, is here.
 pub(super) async fn read_first(State(api): State<Api>, request: Request, next: Next) -> Response {
-    if let Some(refused) = coded::refusal(request.headers()) {
+    if let Some(mut refused) = coded::refusal(request.headers()) {
+        refused.headers_mut().insert(header::CONNECTION, CLOSE);
         return refused;
     }
     let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
@@ -51,7 +54,7 @@ async fn and_closes_if_unread(request: Request, next: Next) -> Response {
     let (body, has_ended) = watched(body);
     let mut response = next.run(Request::from_parts(parts, body)).await;
     if !has_ended.load(Ordering::Acquire) {
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        response.headers_mut().insert(header::CONNECTION, CLOSE);
     }
     response
 }
