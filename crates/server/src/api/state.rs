@@ -20,7 +20,7 @@ use crate::problem::Refusal;
 /// How a pool is opened that a request names.
 pub type OptionsOfPool = dyn Fn(SandboxName) -> PoolOptions + Send + Sync;
 
-/// The HTTP API over one engine. Clones are the same, and cheap: a request makes some twenty.
+/// The HTTP API over one engine. Clones are the same, and cheap: each layer of a request makes some.
 #[derive(Clone)]
 pub struct Api(Arc<Options>);
 
