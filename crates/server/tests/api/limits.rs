@@ -173,6 +173,7 @@ async fn n5_a_body_that_is_packed_is_refused_and_never_unpacked() {
             let request = ground.request(method, &format!("/v1/sandboxes/{id}/{path}")).body(body.clone());
             let refused = request.header("content-encoding", coding).send().await.unwrap();
             assert_eq!(refused.status(), 415, "{coding} {path}");
+            assert_eq!(refused.headers()["connection"], "close", "{path}: what is unread");
             assert_eq!(kind(refused).await, "invalid");
         }
     }
