@@ -71,16 +71,6 @@ pub fn step(what: &str, command: &mut Command) -> Result<(), String> {
     done.map_err(|error| format!("{what}: {error}"))
 }
 
-/// [`step`] for tests of a client or the page. Like Rust's (see `tested`), those that fail are run once more, and if they pass then
-/// the step is named: to be mended.
-fn tests(what: &str, command: &mut Command) -> Result<(), String> {
-    let Err(failure) = step(what, command) else { return Ok(()) };
-    println!("xtask: {failure}; once more");
-    step(what, command)?;
-    println!("\nUNSTEADY: this failed once and passed when it was tried again: {what}");
-    Ok(())
-}
-
 /// A Python of our own in this folder, with exactly the packages that `requirements` names.
 fn virtual_environment(folder: &Path, requirements: &Path) -> Result<(), String> {
     if !folder.join("bin/pip").is_file() {

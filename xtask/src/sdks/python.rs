@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{Ground, step, tests, virtual_environment};
+use super::{Ground, step, virtual_environment};
 use crate::process::root;
 
 /// Installs and tests it.
@@ -22,5 +22,5 @@ pub(super) fn run(ground: &Ground) -> Result<(), String> {
     step("ruff", program("ruff").args(["check", "--no-cache", "."]))?;
     step("ruff format", program("ruff").args(["format", "--no-cache", "--check", "."]))?;
     step("mypy", program("mypy").arg("--cache-dir").arg(ground.folder.join("mypy")))?;
-    tests("pytest", program("pytest").args(["--quiet", "-rsxX"]))
+    step("pytest", program("pytest").args(["--quiet", "-rsxX"]))
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Ground, step, tests};
+use super::{Ground, step};
 use crate::engine::Engine;
 use crate::process::root;
 
@@ -50,11 +50,7 @@ pub(super) fn run(ground: &Ground) -> Result<(), String> {
     let run = |script: &str, node: PathBuf| -> Result<(), String> {
         let mut npm = ground.program("npm");
         npm.args(["run", "--silent", script]).current_dir(&client).env("PATH", path(&node)?);
-        let what = format!("npm run {script} ({})", version(&node)?);
-        match script.starts_with("test:") {
-            true => tests(&what, &mut npm),
-            false => step(&what, &mut npm),
-        }
+        step(&format!("npm run {script} ({})", version(&node)?), &mut npm)
     };
     SCRIPTS.iter().try_for_each(|(script, node)| run(script, client.join(node)))
 }

@@ -1,7 +1,7 @@
 //! The page: what is built of it is what is there, and it does in a browser what it is for. Pictures of each view are in
 //! `target/web-screenshots` afterwards.
 
-use super::{Ground, tests};
+use super::{Ground, step};
 use crate::process::target_directory;
 use crate::web;
 
@@ -11,5 +11,5 @@ pub(super) fn run(ground: &Ground) -> Result<(), String> {
     let pictures = target_directory()?.join("web-screenshots");
     let mut npm = ground.program("npm");
     npm.args(["test", "--silent"]).current_dir(web::folder()).env("EYOT_SCREENSHOTS", pictures);
-    tests("npm test (the page in chromium)", &mut npm)
+    step("npm test (the page in chromium)", &mut npm)
 }
