@@ -66,9 +66,9 @@ const OF_GROUPS: [(&str, &str); 8] = [
     ("lifecycle", "group"),
     ("lifecycle", "frozen"),
 ];
-/// What the slow tier of the tests runs in there, in a quarter of an hour: what only this machine can show. All of it
-/// takes more than an hour, and is for a release.
-pub const OF_SLOW_TIER: [&str; 13] = [
+/// The arguments that `cargo xtask soak` runs the machine with. They cover what only this machine can show, in a
+/// quarter of an hour; the whole takes more than an hour and is for a release.
+pub const OF_SOAK: [&str; 13] = [
     "--groups",
     "--as",
     "root",

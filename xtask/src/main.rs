@@ -7,10 +7,12 @@ mod fuzz;
 mod images;
 mod machine;
 mod packages;
+mod phases;
 mod process;
 mod programs;
 mod rules;
 mod sdks;
+mod soak;
 mod test;
 mod tested;
 mod web;
@@ -21,10 +23,12 @@ const HELP: &str = "\
 cargo xtask <task>
 
   test          build everything and run every test; as root, install what the tests need (apt), and run the
-                sandbox tests a second time as an ordinary user. EYOT_SLOW=1 adds the long ones.
+                sandbox tests a second time as an ordinary user
+  soak [threats] [floods] [docker] [images] [load] [fuzz] [machine]
+                the tests that take too long for `test`: all of them in about an hour, or the parts that are named
   check         formatting, lints, documentation, and the rules of ARCHITECTURE.md
   machine [--filter TEXT] [--program NAME] [--as root|user|delegated|manager] [--minutes N]
-                the sandbox tests under cgroup v2 and Debian's kernel, in a virtual machine; part of the slow tests
+                the sandbox tests under cgroup v2 and Debian's kernel, in a virtual machine; `soak` runs a part of them
   fuzz [--seconds N] [target...]
                 the decoders, unpackers and parsers under libFuzzer, 600 s each unless said otherwise, and what reached
                 something new is added to the corpus. docs/testing.md says more.
@@ -48,6 +52,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(&arguments),
         "engine" => engine::run(),
         "sdks" => sdks::run(&arguments),
+        "soak" => soak::run(&arguments),
         "web" => web::run(&arguments),
         "help" | "--help" | "-h" | "" => {
             println!("{HELP}");

@@ -8,10 +8,11 @@ use std::process::Command;
 use std::thread;
 
 use crate::engine::Engine;
+use crate::phases::Phases;
 use crate::process::{all_of, cargo, has, is_root, root, run as run_program};
 use crate::programs::{self, ARGUMENTS, Built};
 use crate::tested::Run;
-use crate::{images, machine, packages, sdks};
+use crate::{images, packages, sdks};
 
 /// The user that the tests are run as a second time.
 const USER: &str = "eyot-test";
@@ -24,19 +25,20 @@ const OF_SANDBOXES: [&str; 10] =
 const OF_PROTECTIONS: &str = "threats";
 
 /// Runs the tests.
-fn run_all(run: &mut Run) -> Result<(), String> {
+fn run_all(run: &mut Run, phases: &mut Phases) -> Result<(), String> {
     // All that fails, not the first: a run takes half an hour.
-    run.try_all("cargo test", cargo().args(ARGUMENTS).arg("--no-fail-fast"), |program| {
+    let again = |program: Option<&Path>| {
         let path = root().join(program?);
         let is_it = |built: &Built| built.path == path && built.name != OF_PROTECTIONS;
         let built = programs::built().ok()?.into_iter().find(is_it)?;
         let mut test = Command::new(&built.path);
         test.current_dir(built.package);
         Some(test)
-    });
+    };
+    phases.time("tests", || run.try_all("cargo test", cargo().args(ARGUMENTS).arg("--no-fail-fast"), again));
     match has("runuser") && has("useradd") {
         _ if !is_root() => Ok(()),
-        true => as_ordinary_user(run),
+        true => phases.time(format!("sandbox tests as {USER}"), || as_ordinary_user(run)),
         false => {
             eprintln!("xtask: no runuser or useradd here: the sandbox tests were run as root only");
             Ok(())
@@ -57,17 +59,15 @@ fn engine_and_build() -> Result<Option<Engine>, String> {
 /// The task.
 pub fn run() -> Result<(), String> {
     packages::install()?;
-    let engine = engine_and_build()?;
+    let mut phases = Phases::default();
+    let engine = phases.time("build, Engine and images", engine_and_build)?;
     let mut run = Run::default();
-    let tested = run_all(&mut run);
+    let tested = run_all(&mut run, &mut phases);
     // Once, as whoever this is: nothing in them depends on it.
-    let clients = sdks::run(&[]);
+    let clients = phases.time("clients, document and page", || sdks::run(&[]));
     drop(engine);
-    all_of([run.end(), tested, clients])?;
-    match std::env::var("EYOT_SLOW").is_ok_and(|value| value == "1") && is_root() {
-        true => machine::run(&machine::OF_SLOW_TIER.map(str::to_owned)),
-        false => Ok(()),
-    }
+    phases.print();
+    all_of([run.end(), tested, clients])
 }
 
 fn as_ordinary_user(run: &mut Run) -> Result<(), String> {
@@ -89,8 +89,6 @@ fn as_ordinary_user(run: &mut Run) -> Result<(), String> {
             let mut test = Command::new("runuser");
             test.args(["-u", USER, "--"]).arg(&copy).current_dir(&folder.path);
             test.env("HOME", format!("/home/{USER}")).env_remove("XDG_STATE_HOME").env_remove("TMPDIR");
-            // The long ones are the same for everybody.
-            test.env_remove("EYOT_SLOW");
             test.envs(images.iter().map(|images| ("EYOT_TEST_IMAGES", images)));
             test.envs(eyot.iter().map(|eyot| ("EYOT_BIN", eyot)));
             test

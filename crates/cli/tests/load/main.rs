@@ -1,5 +1,5 @@
 //! A minute of 64 clients, each with a command after the other, while sandboxes come and go: nobody is refused anything, and
-//! the server takes no more at the end than in the middle. One of the slow tests: `EYOT_SLOW=1`.
+//! the server takes no more at the end than in the middle. `cargo xtask soak load` runs it.
 #![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
 
 mod clients;
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
 
 fn a_minute_of_64_clients_has_no_error_and_leaves_the_server_as_it_was() -> Result<Completion, Failed> {
     if !std::env::var("EYOT_SLOW").is_ok_and(|value| value == "1") {
-        return Ok(Completion::ignored_with("one of the slow tests: EYOT_SLOW=1"));
+        return Ok(Completion::ignored_with("cargo xtask soak load runs it"));
     }
     let machine = machine::Machine::new();
     let server = server::Server::start(&machine, &[], &[], &[]);

@@ -12,7 +12,7 @@ pub fn trials() -> Vec<Case> {
 /// Why it can't be tried here.
 pub fn missing() -> Option<&'static str> {
     match std::env::var("EYOT_SLOW").is_ok_and(|value| value == "1") {
-        false => Some("it takes minutes: EYOT_SLOW=1"),
+        false => Some("cargo xtask soak images runs it"),
         true if !has("mmdebstrap") => Some("there is no mmdebstrap"),
         true if !rustix::process::geteuid().is_root() => {
             Some("an ordinary user needs sub-ids for mmdebstrap")

@@ -47,7 +47,8 @@ enum Tier {
     Slow,
 }
 
-/// A container costs a third of a second: each variant takes minutes. `EYOT_SLOW=1` wants all of them.
+/// Returns whether all variants are wanted. A container costs a third of a second, so each variant takes minutes; only
+/// `cargo xtask soak` runs all of them.
 fn wants_slow() -> bool {
     std::env::var("EYOT_SLOW").is_ok_and(|value| value == "1")
 }
@@ -65,7 +66,7 @@ fn over(
         let fixture = Arc::clone(&fixture);
         engine.trial(format!("{variant}::{}", case.name), image, move || {
             if tier == Tier::Slow && !wants_slow() {
-                return Ok(Completion::ignored_with("one of the slow tests: EYOT_SLOW=1"));
+                return Ok(Completion::ignored_with("cargo xtask soak docker runs it"));
             }
             match block_on(case.attempt(fixture)) {
                 Ok(Verdict::Holds) => Ok(Completion::Completed),

@@ -1,0 +1,80 @@
+//! The tests that take too long for every change: floods at full size, all variants of Docker's conformance, the load
+//! test, the fuzzer and the virtual machine. They run before an issue is closed and before a release.
+
+use crate::engine::Engine;
+use crate::phases::Phases;
+use crate::process::{all_of, cargo, is_root};
+use crate::programs::ARGUMENTS;
+use crate::tested::Run;
+use crate::{fuzz, machine, packages};
+
+/// A part of the soak: a name for the command line, and what it runs.
+struct Part {
+    name: &'static str,
+    work: Work,
+}
+
+/// Runs a part.
+enum Work {
+    /// Test targets of the workspace, at full size.
+    Tests(&'static [&'static str]),
+    /// A task with these arguments.
+    Task(fn(&[String]) -> Result<(), String>, &'static [&'static str]),
+}
+
+const PARTS: [Part; 7] = [
+    Part { name: "threats", work: Work::Tests(&["threats"]) },
+    Part { name: "floods", work: Work::Tests(&["program_exec"]) },
+    Part { name: "docker", work: Work::Tests(&["docker"]) },
+    Part { name: "images", work: Work::Tests(&["registry"]) },
+    Part { name: "load", work: Work::Tests(&["load"]) },
+    Part { name: "fuzz", work: Work::Task(fuzz::run, &["--seconds", "60"]) },
+    Part { name: "machine", work: Work::Task(machine::run, &machine::OF_SOAK) },
+];
+
+/// Runs all parts, or those that are named.
+pub fn run(names: &[String]) -> Result<(), String> {
+    let chosen = choose(names)?;
+    if !is_root() {
+        eprintln!("xtask: not root: tests that need root show as ignored, and the machine can't be made");
+    }
+    packages::install()?;
+    let needs_engine = chosen.iter().any(|part| part.name == "docker");
+    let engine = needs_engine.then(Engine::ready).flatten();
+    let mut phases = Phases::default();
+    let results: Vec<_> =
+        chosen.iter().map(|part| phases.time(part.name, || part.work.run(part.name))).collect();
+    drop(engine);
+    phases.print();
+    all_of(results)
+}
+
+fn choose(names: &[String]) -> Result<Vec<&'static Part>, String> {
+    if let Some(unknown) = names.iter().find(|name| !PARTS.iter().any(|part| part.name == **name)) {
+        let known = PARTS.map(|part| part.name).join(", ");
+        return Err(format!("`soak` has no part `{unknown}`; its parts are: {known}"));
+    }
+    let is_chosen = |part: &&Part| names.is_empty() || names.iter().any(|name| name == part.name);
+    Ok(PARTS.iter().filter(is_chosen).collect())
+}
+
+impl Work {
+    fn run(&self, name: &str) -> Result<(), String> {
+        match self {
+            Self::Task(task, arguments) => {
+                let arguments: Vec<String> =
+                    arguments.iter().map(|argument| (*argument).to_owned()).collect();
+                task(&arguments).map_err(|error| format!("{name}: {error}"))
+            }
+            Self::Tests(targets) => {
+                let mut command = cargo();
+                command.args(ARGUMENTS).arg("--no-fail-fast").env("EYOT_SLOW", "1");
+                command.args(targets.iter().flat_map(|target| ["--test", target]));
+                let mut run = Run::default();
+                // A failure here is looked at, not tried again.
+                run.try_all(name, &mut command, |_| None);
+                run.end().map_err(|error| format!("{name}: {error}"))
+            }
+        }
+    }
+}
