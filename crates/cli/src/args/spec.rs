@@ -29,8 +29,8 @@ pub struct SpecArgs {
     /// Id, `sb_` and 32 hexadecimal digits; by default a new one
     #[arg(long, value_parser = parse_id)]
     pub id: Option<SandboxId>,
-    /// What it is made of: `host`, an image of `eyot image ls`, a directory or a rootfs tarball; with docker, what `docker
-    /// pull` takes [env: EYOT_IMAGE]
+    /// What it is made of: `host`, an image of `eyot image ls`, or the path of a root file system (a directory or a tarball),
+    /// which begins with `/` or `./`; with docker, what `docker pull` takes [env: EYOT_IMAGE]
     #[arg(long)]
     pub image: Option<String>,
     /// Where commands start [default: /workspace]

@@ -134,7 +134,8 @@ pub(crate) struct ImageCache {
 const BELIEVED: Duration = Duration::from_secs(5);
 
 impl ImageCache {
-    /// Finds an image by name: `host`, one of the store, a directory, or a rootfs tarball (`.tar`, `.tar.gz`, `.tgz`).
+    /// Finds an image by name: `host`, one of the store, or the path of a directory or a rootfs tarball (`.tar`, `.tar.gz`,
+    /// `.tgz`), which begins with `/` or `.`.
     /// The layers of one of the store stay while the guard lives.
     pub(crate) fn resolve(
         &self,
@@ -215,7 +216,11 @@ pub(crate) fn is_absent(error: &Error) -> bool {
 fn absent(name: &str) -> Error {
     let hint = match ImageName::parse(name) {
         Ok(parsed) => {
-            format!("get it: eyot image pull {0}, or eyot image import FILE --name {0}; or use `host`", parsed.short())
+            let name = parsed.short();
+            format!(
+                "get it: eyot image pull {name}, or eyot image import FILE --name {name}; or use `host`; the path of a \
+                 root file system begins with `/` or `./`"
+            )
         }
         Err(_) => "use `host`, an image of `eyot image ls`, the path of a directory with a root file system, or of a \
                    rootfs tarball (.tar, .tar.gz, .tgz)"
@@ -226,11 +231,17 @@ fn absent(name: &str) -> Error {
         .with_source(ImageAbsent)
 }
 
+/// Tells if an image's name is a path of the host. Its form alone decides, so that a name which a tenant or a model has
+/// chosen never reaches the file system.
+fn is_path(name: &str) -> bool {
+    name.starts_with(['/', '.'])
+}
+
 fn from_path(state: &StateDir, name: &str) -> Result<Image> {
-    let path = Path::new(name);
-    if !name.starts_with(['/', '.']) && !path.exists() {
+    if !is_path(name) {
         return Err(absent(name));
     }
+    let path = Path::new(name);
     let failed = |error: std::io::Error| {
         let kind = if error.kind() == std::io::ErrorKind::NotFound {
             ErrorKind::NotFound

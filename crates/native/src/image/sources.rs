@@ -4,7 +4,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use eyot::{Error, ErrorKind, PullPolicy, Result};
@@ -93,9 +92,9 @@ impl ImageSources {
         }
     }
 
-    /// What may be fetched by that name: neither the host itself nor what is there as a file.
+    /// Returns the reference that may be fetched by that name: not the host itself.
     fn allowed(&self, name: &str) -> Option<ImageName> {
-        if name == super::DEFAULT || Path::new(name).exists() {
+        if name == super::DEFAULT {
             return None;
         }
         let name = ImageName::parse(name).ok()?;

@@ -1,7 +1,5 @@
 //! What a sandbox of a pool is made from: the pool's template, the image that was named, how long it stays awake.
 
-use std::path::Path;
-
 use super::make::without_contents;
 use super::{POOL_WORKDIR, PoolCreate, SandboxPool};
 use crate::capabilities::Capability;
@@ -18,16 +16,28 @@ pub(super) fn shown(image: Option<&str>) -> &str {
     image.unwrap_or(UNNAMED)
 }
 
+/// The longest name of an image: a repository, a tag and a digest at their longest.
+const MAX_REFERENCE_BYTES: usize = 1024;
+
+/// Tells if a name has the form of an image's reference, such as `registry.example:5000/team/app:1.2@sha256:…`. It has
+/// neither empty parts nor `..`, and begins with a letter or a digit, so no provider takes it for a path.
+fn has_form_of_reference(name: &str) -> bool {
+    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@".contains(&byte);
+    let is_part = |part: &str| part.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    name.len() <= MAX_REFERENCE_BYTES
+        && name.bytes().all(is_good)
+        && !name.contains("..")
+        && name.split('/').all(is_part)
+}
+
 impl SandboxPool {
-    /// Whether somebody who is not to reach the host may ask for an image by this name: an alias or the default of the pool, or
-    /// a name that leads to no file of the host.
+    /// Tells if a tenant or a model may ask for an image by this name: an alias or the default of the pool, or a name of
+    /// the form that references of images have. The form alone decides: no such name reaches the host's file system.
     pub fn may_be_asked_for(&self, image: &str) -> bool {
         let options = self.options();
-        let is_configured =
-            options.images.contains_key(image) || options.default_image.as_deref() == Some(image);
-        let may_be_path =
-            || image.starts_with(['/', '.', '~']) || image.contains("..") || Path::new(image).exists();
-        image == UNNAMED || is_configured || !may_be_path()
+        options.images.contains_key(image)
+            || options.default_image.as_deref() == Some(image)
+            || has_form_of_reference(image)
     }
 
     /// The image of a create, as it is named: its own, or the pool's.
@@ -72,5 +82,50 @@ impl SandboxPool {
         let other_services = !asked.services.is_empty() && asked.services != row.services;
         let differs = [("image", other_image), ("spec", other_spec), ("services", other_services)];
         differs.into_iter().filter(|(_, differs)| *differs).map(|(what, _)| what.to_owned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_form_of_reference;
+
+    #[test]
+    fn a_reference_is_told_from_a_path_by_its_form_alone() {
+        let digest = format!("node@sha256:{}", "0".repeat(64));
+        for name in ["host", "node", "node:22", "127.0.0.1:5000/a/b_c:x", "Cargo.toml", "src", &digest] {
+            assert!(has_form_of_reference(name), "{name}");
+        }
+        let long = "a".repeat(2000);
+        for name in [
+            "",
+            "/",
+            "/etc",
+            ".",
+            "./src",
+            "../x",
+            "~",
+            "~/x",
+            "a/../b",
+            "a//b",
+            "a/",
+            "a/./b",
+            "a/.b",
+            "a b",
+            "a\0",
+            "a\n",
+            "a%2fb",
+            "a?b",
+            "a#b",
+            "a\\b",
+            "ä",
+            "@a",
+            ":a",
+            "_a",
+            "-a",
+            "file:///etc",
+            &long,
+        ] {
+            assert!(!has_form_of_reference(name), "{name}");
+        }
     }
 }

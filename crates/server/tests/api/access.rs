@@ -130,13 +130,6 @@ async fn n3_a_web_page_and_a_rebound_name_are_refused_whatever_they_show() {
     }
 }
 
-/// A name that leads to something where the test was started.
-fn something_here() -> String {
-    let names =
-        std::fs::read_dir(".").unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.filter(|name| !name.starts_with('.')).min().unwrap()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn what_would_reach_the_servers_host_is_refused() {
     let ground = Ground::new().await;
@@ -145,9 +138,10 @@ async fn what_would_reach_the_servers_host_is_refused() {
         json!({ "network": "host" }),
         json!({ "image": "/" }),
         json!({ "image": "./rootfs" }),
-        // Relative to where the server, which is this test, was started.
-        json!({ "image": something_here() }),
         json!({ "image": "src/../../../etc" }),
+        json!({ "image": "~/rootfs" }),
+        json!({ "image": "src//lib" }),
+        json!({ "image": "file:///etc" }),
         json!({ "network": "bridge", "container": { "network": "host" } }),
         json!({ "container": { "runtime": "runc" } }),
         json!({ "network": "egress", "egress": { "allow": ["169.254.169.254:80"] } }),
@@ -176,8 +170,40 @@ async fn rules_that_open_what_is_not_public_are_refused_at_every_door_and_change
     assert_eq!(kind(patched).await, "permission");
     let rules = value(ground.get("/v1/sandboxes/dev/egress").await).await;
     assert_eq!(rules["allow"], json!(["example.com", "1.1.1.0/24"]));
-    let image = send(Method::PUT, "/v1/pools/ours/sandboxes/new", json!({ "image": something_here() }))
-        .await
-        .unwrap();
-    assert_eq!(kind(image).await, "permission");
+}
+
+/// The answer to a create with this image, by each way that a tenant has, with the image's name taken out.
+async fn answers_to_image(ground: &Ground, image: &str) -> Vec<(u16, String)> {
+    let body = |body: serde_json::Value| serde_json::to_vec(&body).unwrap();
+    let made = ground.post("/v1/sandboxes", json!({ "spec": { "image": image } })).await;
+    let path = "/v1/pools/ours/sandboxes/new";
+    let put = ground.request(Method::PUT, path).body(body(json!({ "image": image })));
+    let arguments = json!({ "sandbox": "new", "image": image });
+    let called = ground.request(Method::POST, "/v1/toolsets/pool/sandbox_create").body(body(arguments));
+    let mut answers = Vec::new();
+    for answer in [made, put.send().await.unwrap(), called.send().await.unwrap()] {
+        let status = answer.status().as_u16();
+        answers.push((status, answer.text().await.unwrap().replace(image, "IMAGE")));
+    }
+    answers
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn n4_an_images_name_is_answered_alike_whatever_is_on_the_hosts_disk() {
+    let ground = Ground::new().await;
+    // The server, which is this test, was started in the folder of this package.
+    for (there, absent) in
+        [("src", "srd"), ("tests", "testz"), ("src/lib.rs", "src/lic.rs"), ("Cargo.toml", "Cargo.tomm")]
+    {
+        assert!(std::path::Path::new(there).exists() && !std::path::Path::new(absent).exists());
+        let answers = answers_to_image(&ground, there).await;
+        assert_eq!(answers, answers_to_image(&ground, absent).await, "{there}");
+        assert!(answers[0].0 == 404 && answers[0].1.contains("no image `IMAGE`"), "{answers:?}");
+    }
+    // The same for what has the form of a path.
+    for (there, absent) in [("/etc/shadow", "/etc/shadov"), ("./src", "./srd"), ("../server", "../servez")] {
+        let answers = answers_to_image(&ground, there).await;
+        assert_eq!(answers, answers_to_image(&ground, absent).await, "{there}");
+        assert_eq!(answers[0].0, 403, "{answers:?}");
+    }
 }
