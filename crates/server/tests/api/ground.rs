@@ -10,6 +10,8 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::state_folder::StateFolder;
+
 pub struct Ground {
     pub api: Api,
     pub address: SocketAddr,
@@ -17,7 +19,7 @@ pub struct Ground {
     pub theirs: String,
     client: reqwest::Client,
     stop: CancellationToken,
-    state: tempfile::TempDir,
+    state: StateFolder,
 }
 
 impl Drop for Ground {
@@ -41,8 +43,8 @@ impl Ground {
 
     /// With what is made of the port.
     pub async fn listening(limits: ServeLimits, door: impl FnOnce(TcpListener) -> Listener) -> Self {
-        let state = tempfile::tempdir().unwrap();
-        let folder = state.path().join("state");
+        let state = StateFolder::new();
+        let folder = state.path();
         let native =
             NativeProvider::new(NativeOptions { state: folder.clone(), ..NativeOptions::default() }).unwrap();
         let engine = Engine::open(native, &folder).await.unwrap();
@@ -65,7 +67,7 @@ impl Ground {
 
     /// The state folder.
     pub fn state(&self) -> PathBuf {
-        self.state.path().join("state")
+        self.state.path()
     }
 
     /// A request with our key.

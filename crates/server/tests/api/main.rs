@@ -14,6 +14,8 @@ mod page;
 mod problems;
 mod rates;
 mod sockets;
+#[path = "../shared/state_folder.rs"]
+mod state_folder;
 mod streams;
 mod tls;
 mod tools;

@@ -9,21 +9,23 @@ use eyot_native::{NativeOptions, NativeProvider};
 use eyot_server::mcp::{McpServer, Pools};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::state_folder::StateFolder;
+
 /// No test may hang; nothing is timed otherwise.
 pub const HANG: Duration = Duration::from_secs(120);
 
 /// A state folder.
 pub struct Ground {
-    folder: tempfile::TempDir,
+    folder: StateFolder,
 }
 
 impl Ground {
     pub fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        Self { folder: StateFolder::new() }
     }
 
     fn provider(&self) -> Arc<NativeProvider> {
-        let state = self.folder.path().join("state");
+        let state = self.folder.path();
         NativeProvider::new(NativeOptions { state, ..NativeOptions::default() }).unwrap()
     }
 
@@ -53,7 +55,7 @@ impl Ground {
 
     /// How many sandboxes there are, whosever.
     pub fn count(&self) -> usize {
-        let sandboxes = self.folder.path().join("state/sandboxes");
+        let sandboxes = self.folder.path().join("sandboxes");
         std::fs::read_dir(sandboxes).map_or(0, Iterator::count)
     }
 

@@ -7,3 +7,5 @@ mod client;
 mod ground;
 mod http;
 mod lines;
+#[path = "../shared/state_folder.rs"]
+mod state_folder;

@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::state_folder::StateFolder;
+
 /// The port that the sandboxes' server listens on.
 pub const PORT: u16 = 8000;
 
@@ -20,7 +22,7 @@ pub struct Ground {
     pub theirs: String,
     client: reqwest::Client,
     stop: CancellationToken,
-    _state: tempfile::TempDir,
+    _state: StateFolder,
 }
 
 impl Drop for Ground {
@@ -48,8 +50,8 @@ impl Ground {
     }
 
     pub async fn of(serve_options: ServeOptions, access: Access) -> Self {
-        let state = tempfile::tempdir().unwrap();
-        let folder = state.path().join("state");
+        let state = StateFolder::new();
+        let folder = state.path();
         let native =
             NativeProvider::new(NativeOptions { state: folder.clone(), ..NativeOptions::default() }).unwrap();
         let engine = Engine::open(native, &folder).await.unwrap();

@@ -6,5 +6,7 @@ mod ground;
 mod hostile;
 mod server;
 mod sleeping;
+#[path = "../shared/state_folder.rs"]
+mod state_folder;
 mod streams;
 mod stripped;
