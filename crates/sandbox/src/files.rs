@@ -97,7 +97,8 @@ pub enum WriteMode {
 pub struct WriteOptions {
     /// What becomes of a file that is there already.
     pub mode: WriteMode,
-    /// Permission bits of a new file; `None`: `0o644`. With `Replace`, also those of an old one.
+    /// Permission bits of a new file; `None`: `0o644`. With `Replace`, also those of an old one. Setuid and setgid bits are
+    /// refused with `invalid`.
     pub permissions: Option<u32>,
     /// The write fails with `too_large`, and changes nothing, when the file would grow past this many bytes.
     pub max_file_bytes: Option<u64>,

@@ -27,6 +27,7 @@ cases! {
     an_empty_write_makes_an_empty_file(sandbox) needs [];
     what_was_written_is_what_a_command_reads(sandbox) needs [Shell];
     a_new_file_has_the_usual_permission_bits_or_the_ones_asked_for(sandbox) needs [];
+    set_id_bits_are_refused_and_change_nothing(sandbox) needs [];
     replacing_a_file_keeps_its_permission_bits(sandbox) needs [Shell];
     a_file_that_the_user_may_not_write_is_permission(sandbox) needs [Shell];
     create_new_refuses_what_is_there_and_leaves_it(sandbox) needs [];
@@ -123,6 +124,20 @@ async fn a_new_file_has_the_usual_permission_bits_or_the_ones_asked_for(sandbox:
             ensure!(found == mode, "`{name}` has {found:o}, not {mode:o}");
         }
     }
+    Ok(())
+}
+
+async fn set_id_bits_are_refused_and_change_nothing(sandbox: Sandbox) -> Check {
+    sandbox.write("f", "kept").await?;
+    for permissions in [0o4755, 0o2644, 0o6777].map(Some) {
+        let replace = WriteOptions { permissions, ..WriteOptions::default() };
+        for options in [replace, WriteOptions { permissions, ..CREATE_NEW }] {
+            ensure_fails!(sandbox.write_with("f", "x", options).await, Invalid);
+            ensure_fails!(sandbox.write_with("new", "x", options).await, Invalid);
+        }
+    }
+    ensure_eq!(&sandbox.read("f").await?[..], b"kept");
+    ensure!(!sandbox.exists("new").await?, "a file was made");
     Ok(())
 }
 

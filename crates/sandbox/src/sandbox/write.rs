@@ -19,6 +19,17 @@ pub(crate) enum Content {
     Stream(ByteStream),
 }
 
+/// The setuid and the setgid bit.
+const SET_ID: u32 = 0o6000;
+
+/// A file that a sandbox leaves on its host must give nobody anything.
+fn check_permissions(options: &WriteOptions) -> Result<()> {
+    if options.permissions.is_some_and(|bits| bits & SET_ID != 0) {
+        return Err(Error::invalid("permissions", "must not have the setuid or the setgid bit"));
+    }
+    Ok(())
+}
+
 impl Sandbox {
     /// Replaces a file as a whole, making missing parent directories.
     #[doc(alias = "writeFile")]
@@ -58,6 +69,7 @@ impl Sandbox {
         if options.mode == WriteMode::Append {
             self.require(Capability::Append, "write", &["append"])?;
         }
+        check_permissions(&options)?;
         let options = self.write_limits(options);
         let written = match content {
             Content::Bytes(bytes) => self.write_bytes(place, bytes, options).await,

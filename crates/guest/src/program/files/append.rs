@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::failure::{Kind, Problem};
 use super::locate::{Name, Target};
 use super::regular;
-use super::write::{DEFAULT_MODE, check_size, check_writable};
+use super::write::{DEFAULT_MODE, check_size, check_writable, without_set_id};
 use crate::program::call_io::{CallIo, Stopped};
 use crate::protocol::WriteHow;
 
@@ -128,7 +128,7 @@ fn open_or_create(name: &Name, permissions: Option<u32>) -> Result<Option<(Owned
         Err(Errno::LOOP) => return Ok(None),
         Err(errno) => return Err(errno.into()),
     }
-    let mode = Mode::from_raw_mode(permissions.map_or(DEFAULT_MODE, |bits| bits & 0o7777));
+    let mode = Mode::from_raw_mode(permissions.map_or(DEFAULT_MODE, without_set_id));
     match name.open(flags | OFlags::CREATE | OFlags::EXCL, mode) {
         Ok(file) => {
             rustix::fs::fchmod(&file, mode)?;

@@ -107,8 +107,14 @@ fn dress(file: &OwnedFd, permissions: Option<u32>, old: Option<&Stat>) -> Result
     }
     // The set-id bits were given to the old content.
     let kept = old.map(|old| old.st_mode & 0o777);
-    let mode = permissions.map(|bits| bits & 0o7777).or(kept).unwrap_or(DEFAULT_MODE);
+    let mode = permissions.map(without_set_id).or(kept).unwrap_or(DEFAULT_MODE);
     Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?)
+}
+
+/// The permission bits that a file call can give. The set-id bits are none of them: no filter stands between the guest and
+/// a folder of the host.
+pub fn without_set_id(permissions: u32) -> u32 {
+    permissions & 0o1777
 }
 
 #[cfg(test)]
@@ -145,6 +151,8 @@ mod tests {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o751)).unwrap();
         assert_eq!(go(&at(&path), REPLACE, b"2"), Ok(Reply::Size(1)));
         assert_eq!((std::fs::read(&path).unwrap(), mode(&path)), (b"2".to_vec(), 0o751));
+        go(&at(&path), WriteHow { permissions: Some(0o6711), ..REPLACE }, b"").unwrap();
+        assert_eq!(mode(&path), 0o711);
         go(&at(&path), WriteHow { permissions: Some(0o600), ..REPLACE }, b"").unwrap();
         assert_eq!(mode(&path), 0o600);
         assert_eq!(names(dir.path()), ["a"]);
