@@ -9,7 +9,7 @@ use eyot::{Error, NetworkMode, Result, SandboxPath, ValidSpec, WorkspaceSpec};
 
 use crate::egress::RESOLV_CONF;
 use crate::image::{Image, MountPoints, read_of_image};
-use crate::plan::{IdMap, USER_ID};
+use crate::plan::IdMap;
 use crate::setup::{device_files, host_name, hosts, mount_points};
 use crate::state::{StateDir, make_dir};
 use crate::users::{GROUP_LINE, PASSWD_LINE, Users};
@@ -35,8 +35,7 @@ impl Layout<'_> {
             make_dir(&self.files.join(name), 0o755)?;
             self.give(&self.files.join(name), 0)?;
         }
-        // Inner root, whom the host knows as somebody else, must be able to enter.
-        fs::set_permissions(self.directory, fs::Permissions::from_mode(0o711))?;
+        self.close()?;
         let home = SandboxPath::parse(&self.users.default.home).unwrap_or_else(|_| SandboxPath::root());
         self.own_directory(self.spec.workdir())?;
         self.own_directory(&home)?;
@@ -46,6 +45,13 @@ impl Layout<'_> {
         }
         let mut mounts = self.spec.spec().mounts.iter().zip(self.sources);
         mounts.try_for_each(|(mount, source)| self.make_target(source.as_ref(), &mount.target))
+    }
+
+    /// Keeps others out of the sandbox's directory. Inner root, whom the host knows as somebody else, must be able to enter.
+    /// Without a range the files in it belong to the caller, and set-id programs among them would be the caller's.
+    pub(crate) fn close(&self) -> io::Result<()> {
+        let mode = if let IdMap::Range { .. } = self.map { 0o711 } else { 0o700 };
+        fs::set_permissions(self.directory, fs::Permissions::from_mode(mode))
     }
 
     /// Makes a directory that belongs to the inner user, unless the image has it.
@@ -199,19 +205,4 @@ fn check_source(source: &Path, state: &StateDir) -> Result<String> {
     }
     let not_utf8 = |_| Error::invalid("mounts.source", "must be a path in UTF-8");
     canonical.into_os_string().into_string().map_err(not_utf8)
-}
-
-/// Makes a persistent workspace's directory if need be. On disk its files belong to the inner ids themselves (in a
-/// range it is mapped at the mount), so that any sandbox can take it over.
-/// Says whether it was made now.
-pub(crate) fn make_workspace(path: &Path, map: IdMap) -> io::Result<bool> {
-    match fs::create_dir(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-        other => other?,
-    }
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
-    if let IdMap::Range { .. } = map {
-        chown(path, Some(USER_ID), Some(USER_ID))?;
-    }
-    Ok(true)
 }

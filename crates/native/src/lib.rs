@@ -29,6 +29,7 @@ mod destroy;
 mod directory;
 #[cfg(feature = "provider")]
 mod disk;
+mod disk_ids;
 #[cfg(feature = "provider")]
 mod egress;
 #[cfg(feature = "provider")]
@@ -67,6 +68,8 @@ mod unfinished;
 mod users;
 #[cfg(feature = "provider")]
 mod wake;
+#[cfg(feature = "provider")]
+mod workspace;
 
 #[cfg(feature = "provider")]
 pub use backup::{HeldSandboxes, hold_still, settle_copies};

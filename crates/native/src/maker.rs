@@ -17,7 +17,7 @@ use crate::host::SetupFailure;
 use crate::image::{Image, ImageCache, Lower};
 use crate::isolation;
 use crate::launcher::client::{Begun, Launcher};
-use crate::plan::{IdMap, Plan};
+use crate::plan::{IdMap, Plan, USER_ID};
 use crate::setup::{GUEST_PIDS, Setup};
 use crate::state::{StateDir, block_base};
 use crate::unfinished::{Origin, Own, Unfinished};
@@ -97,7 +97,6 @@ impl<'m> Maker<'m> {
         let groups = self.make_groups(spec, &wanted)?;
         let users = Users::of(spec, map, &image.lower)?;
         let disk = disk.map(|wanted| self.make_disk(&wanted, unfinished)).transpose()?;
-        let plan = self.plan(spec, map, &image, &sources, unfinished, disk.is_some())?;
         let on_disk = disk.as_ref().map(Disk::path);
         let layout = Layout {
             directory: &unfinished.directory,
@@ -108,6 +107,7 @@ impl<'m> Maker<'m> {
             users: &users,
             map,
         };
+        let plan = self.plan(&layout, unfinished.workspace().as_deref(), disk.is_some())?;
         match unfinished.origin {
             Origin::New { .. } => layout.make(),
             Origin::Asleep => layout.renew(&plan),
@@ -194,21 +194,14 @@ impl<'m> Maker<'m> {
         groups.descriptors().map_err(failed("open its control groups"))
     }
 
-    fn plan(
-        &self,
-        spec: &ValidSpec,
-        map: IdMap,
-        image: &Image,
-        sources: &[String],
-        unfinished: &Unfinished,
-        has_disk: bool,
-    ) -> Result<Plan> {
+    fn plan(&self, layout: &Layout<'_>, workspace: Option<&Path>, has_disk: bool) -> Result<Plan> {
         let in_utf8 = |path: &Path| match path.to_str() {
             Some(path) => Ok(path.to_owned()),
             None => Err(Error::invalid("state", "must be a path in UTF-8")),
         };
-        let directory = in_utf8(&unfinished.directory)?;
-        let workspace = unfinished.workspace().map(|path| in_utf8(&path)).transpose()?;
+        let Layout { spec, sources, image, users, map, .. } = *layout;
+        let directory = in_utf8(layout.directory)?;
+        let workspace = workspace.map(in_utf8).transpose()?;
         let (directory, workspace) = (directory.as_str(), workspace.as_deref());
         let (landlock_abi, per_namespace_pids) = (crate::sys::landlock_abi(), has_per_namespace_pids());
         let processors = match spec.spec().limits.cpus {
@@ -219,6 +212,7 @@ impl<'m> Maker<'m> {
             spec,
             sources,
             map,
+            user: users.ids(),
             image,
             directory,
             workspace,
@@ -263,6 +257,7 @@ pub(crate) fn preview(
         spec,
         sources: &sources,
         map,
+        user: (USER_ID, USER_ID),
         image: &image,
         directory: "",
         workspace: None,

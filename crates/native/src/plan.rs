@@ -3,6 +3,7 @@
 
 use minicbor::{Decode, Encode};
 
+use crate::disk_ids::DiskIds;
 use crate::seccomp::Instruction;
 
 /// How host and inner users correspond.
@@ -180,9 +181,9 @@ pub struct Bind {
     /// It is a device node; every other bind has `nodev`.
     #[n(4)]
     pub device: bool,
-    /// In a range: the launcher takes it with the host's eyes, and ids on disk are inner ids.
+    /// Who the owners on disk are inside.
     #[n(5)]
-    pub idmapped: bool,
+    pub ids: DiskIds,
     /// In a range: the launcher takes it with the host's eyes (the child, as inner root, may not get there).
     #[n(6)]
     pub taken_by_launcher: bool,

@@ -28,6 +28,7 @@ impl Layout<'_> {
                 _ => {}
             }
         }
+        self.close()?;
         // The kernel's own: with what a file copied halfway left behind, and the mark that a `volatile` overlay was here.
         let work = self.files.join("work");
         eyot_image::remove_tree(&work)?;

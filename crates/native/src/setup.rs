@@ -4,14 +4,14 @@
 use std::io;
 use std::path::PathBuf;
 
-use eyot::linux_capability::{DOCKER_DEFAULT, MKNOD, NET_RAW};
+use eyot::linux_capability::{DOCKER_DEFAULT, MKNOD, NET_RAW, SETFCAP};
 use eyot::{NetworkMode, SandboxPath, ValidSpec};
 
 use crate::cgroup::{DEFAULT_MEMORY_MIB, GroupPlan};
+use crate::disk_ids::DiskIds;
 use crate::image::{Image, MountPoints, points};
 use crate::plan::{Bind, GUEST_ID, IdMap, Plan, Step, pack_filter};
 use crate::seccomp;
-use crate::users::runs_as_default;
 
 /// What the plan depends on besides the spec.
 pub(crate) struct Setup<'a> {
@@ -19,6 +19,8 @@ pub(crate) struct Setup<'a> {
     /// The canonical source of each of the spec's mounts, resolved once: a link that changes later changes nothing.
     pub sources: &'a [String],
     pub map: IdMap,
+    /// The uid and the gid inside that run commands unless a call says otherwise.
+    pub user: (u32, u32),
     pub image: &'a Image,
     /// The sandbox's directory on the host.
     pub directory: &'a str,
@@ -37,8 +39,8 @@ pub(crate) struct Setup<'a> {
 }
 
 /// The capabilities that a range's guest, and root inside it, hold in their own user namespace, as a mask: Docker's default
-/// set without raw sockets and device nodes.
-pub(crate) const RANGE_CAPABILITIES: u64 = DOCKER_DEFAULT & !(NET_RAW | MKNOD);
+/// set without raw sockets, device nodes, and capabilities of files, which would be left on the host's disk.
+pub(crate) const RANGE_CAPABILITIES: u64 = DOCKER_DEFAULT & !(NET_RAW | MKNOD | SETFCAP);
 
 /// Limits of the sandbox's user namespace: what is used inside counts towards whoever made it, so that one sandbox
 /// could use up all of its maker's inotify instances (128 by default); and no namespace is made inside.
@@ -136,7 +138,7 @@ impl Setup<'_> {
             ));
         }
         let lower = &self.image.lower;
-        steps.push(self.bind(&lower.folder, LOWER, true, true));
+        steps.push(self.bind(&lower.folder, LOWER, true, DiskIds::Inside));
         let layer = |name: &String| format!("{LOWER}/{name}");
         let above = (self.image.mount_points == MountPoints::Above).then(|| points::NAME.to_owned());
         let layers = match lower.layers.is_empty() {
@@ -202,29 +204,22 @@ impl Setup<'_> {
             }
         }
         if let Some(workspace) = self.workspace {
-            steps.push(self.bind(workspace, &workdir, false, true));
+            steps.push(self.bind(workspace, &workdir, false, DiskIds::Workspace));
         }
         for (mount, source) in self.spec.spec().mounts.iter().zip(self.sources) {
-            let idmapped = self.is_range() && (!mount.writable || runs_as_default(self.spec));
-            let bind = self.bind(source, &inside(mount.target.as_str()), !mount.writable, idmapped);
-            steps.push(bind);
+            let (uid, gid) = self.user;
+            let ids = if mount.writable { DiskIds::OneOwner { uid, gid } } else { DiskIds::Inside };
+            steps.push(self.bind(source, &inside(mount.target.as_str()), !mount.writable, ids));
         }
         steps
     }
 
-    fn bind(&self, source: &str, target: &str, readonly: bool, idmapped: bool) -> Step {
+    fn bind(&self, source: &str, target: &str, readonly: bool, ids_in_a_range: DiskIds) -> Step {
         let taken_by_launcher = self.is_range();
         let (source, target) = (source.to_owned(), target.to_owned());
-        let idmapped = idmapped && self.is_range();
-        Step::Bind(Bind {
-            source,
-            target,
-            recursive: !idmapped,
-            readonly,
-            device: false,
-            idmapped,
-            taken_by_launcher,
-        })
+        // What is mounted below may be of a kind that takes no map of ids.
+        let (ids, recursive) = if self.is_range() { (ids_in_a_range, false) } else { (DiskIds::Host, true) };
+        Step::Bind(Bind { source, target, recursive, readonly, device: false, ids, taken_by_launcher })
     }
 
     fn confinement(&self) -> Vec<Step> {
@@ -246,7 +241,7 @@ const PLAIN: Bind = Bind {
     recursive: false,
     readonly: false,
     device: false,
-    idmapped: false,
+    ids: DiskIds::Host,
     taken_by_launcher: false,
 };
 
@@ -331,6 +326,7 @@ mod tests {
         let mut spec = SandboxSpec::default();
         change(&mut spec);
         let spec = spec.validate().unwrap();
+        let sources = vec!["/srv".to_owned(); spec.spec().mounts.len()];
         let image = Image {
             name: "host".into(),
             lower: Lower::one("/layer"),
@@ -342,10 +338,11 @@ mod tests {
         let setup = Setup {
             spec: &spec,
             map,
+            user: (0, 7),
             image: &image,
             directory: "/state/sandboxes/x",
             workspace: None,
-            sources: &[],
+            sources: &sources,
             landlock_abi: 7,
             per_namespace_pids: true,
             fail_at: None,
@@ -417,8 +414,24 @@ mod tests {
         let plan = plan(RANGE, |_| {});
         let keep = RANGE_CAPABILITIES;
         assert!(plan.steps.contains(&Step::Capabilities { keep, become_id: Some(GUEST_ID) }));
-        let dangerous = [12, 13, 16, 17, 19, 21, 23, 24, 25, 27, 32, 33, 38, 39, 40];
+        let dangerous = [12, 13, 16, 17, 19, 21, 23, 24, 25, 27, 31, 32, 33, 38, 39, 40];
         assert!(dangerous.iter().all(|bit| keep & (1_u64 << bit) == 0), "{keep:x}");
+    }
+
+    #[test]
+    fn a_writable_mount_has_one_owner_on_disk_whatever_the_user_is_called() {
+        let ids = |map: IdMap, writable| {
+            let target = SandboxPath::parse("/mnt/x").unwrap();
+            let mount = eyot::Mount { source: "/srv".into(), target, writable };
+            let plan = plan(map, |spec| (spec.mounts, spec.user) = (vec![mount], Some("1000".to_owned())));
+            plan.steps.iter().find_map(|step| match step {
+                Step::Bind(bind) if bind.source == "/srv" => Some(bind.ids),
+                _ => None,
+            })
+        };
+        assert_eq!(ids(RANGE, true), Some(DiskIds::OneOwner { uid: 0, gid: 7 }));
+        assert_eq!(ids(RANGE, false), Some(DiskIds::Inside));
+        assert_eq!(ids(SINGLE, true), Some(DiskIds::Host));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! layers/           skeletons, unpacked tarballs, empty disks
 //! images/           the store of images: see `eyot_image`
 //! cgroups           below which control groups sandboxes have had theirs
+//! workspaces.lock   a lock while a persistent workspace is made
 //! gate              a lock between a sandbox's `mkdir` and its own lock
 //! trash/<id>/       destroyed sandboxes until their files are gone
 //! ```
@@ -23,6 +24,7 @@ use eyot::{Result, SandboxId, SandboxName};
 use eyot_image::Locked;
 use rustix::fs::FlockOperation;
 
+use crate::disk_ids::WORKSPACE_BASE;
 use crate::host::{self, SetupFailure};
 
 /// The state folder when nobody names one: `/var/lib/eyot` for root, else `$XDG_STATE_HOME/eyot` or
@@ -112,10 +114,19 @@ impl StateDir {
     /// Held together by whoever makes a sandbox's directory and its lock, and alone by who must know that nobody is
     /// between the two.
     pub(crate) fn gate(&self, how: FlockOperation) -> io::Result<Locked> {
-        let gate =
-            fs::OpenOptions::new().write(true).create(true).truncate(false).open(self.root.join("gate"))?;
-        rustix::fs::flock(&gate, how)?;
-        Ok(Locked::new(gate))
+        self.lock("gate", how)
+    }
+
+    /// Held by whoever makes a persistent workspace, or changes the owners in it.
+    pub(crate) fn lock_workspaces(&self) -> io::Result<Locked> {
+        self.lock("workspaces.lock", FlockOperation::LockExclusive)
+    }
+
+    fn lock(&self, name: &str, how: FlockOperation) -> io::Result<Locked> {
+        let path = self.root.join(name);
+        let file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+        rustix::fs::flock(&file, how)?;
+        Ok(Locked::new(file))
     }
 
     /// The ids in `sandboxes/` or `trash/`.
@@ -230,14 +241,13 @@ impl StateDir {
     }
 }
 
-/// How many ranges of host ids there are. They lie from 0x7000_0000 on, below 2^31: systemd's list of uid ranges has
-/// 1,879,048,192–2,147,483,647 as unused.
+/// How many ranges of host ids there are. They lie behind those of persistent workspaces, below 2^31: systemd's list of uid
+/// ranges has 1,879,048,192–2,147,483,647 as unused.
 pub(crate) const BLOCKS: u32 = 4094;
-const FIRST_BLOCK_BASE: u32 = 0x7000_0000;
 
 /// The first host id of a block.
 pub(crate) fn block_base(block: u32) -> u32 {
-    FIRST_BLOCK_BASE + block * crate::plan::RANGE_LEN
+    WORKSPACE_BASE + block * crate::plan::RANGE_LEN
 }
 
 /// Makes a directory and its parents; one that is there is fine.

@@ -34,6 +34,28 @@ fn c_string(path: &str) -> io::Result<CString> {
 const NAMESPACES: u64 =
     (libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS)
         as u64;
+/// The namespaces that a child gets.
+#[derive(Debug, Clone, Copy)]
+pub enum NewNamespaces {
+    /// A sandbox's.
+    OfSandbox {
+        /// A network is among them.
+        own_network: bool,
+    },
+    /// A user namespace alone.
+    OfUsers,
+}
+
+impl NewNamespaces {
+    const fn flags(self) -> u64 {
+        match self {
+            Self::OfSandbox { own_network: true } => NAMESPACES | libc::CLONE_NEWNET as u64,
+            Self::OfSandbox { own_network: false } => NAMESPACES,
+            Self::OfUsers => libc::CLONE_NEWUSER as u64,
+        }
+    }
+}
+
 /// `args.cgroup` is a group's directory: the child is born in that group.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
@@ -179,18 +201,17 @@ extern "C" fn child_entry<T: ChildMain>(child: *mut T) -> ! {
 /// alive, and touch nothing the child may use until [`Gate::wait_until_left`] has returned. Hence the `&mut`s. Other
 /// threads may run: to them the child is one more thread that allocates.
 pub fn clone_child<T: ChildMain>(
-    own_network: bool,
+    namespaces: NewNamespaces,
     into_group: Option<BorrowedFd<'_>>,
     gate: &Gate,
     stack: &mut ChildStack,
     main: &mut T,
 ) -> io::Result<(i32, OwnedFd)> {
     let mut pidfd: RawFd = -1;
-    let network = if own_network { libc::CLONE_NEWNET as u64 } else { 0 };
     let sharing =
         (libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_PIDFD | libc::CLONE_CHILD_CLEARTID) as u64;
     let args = CloneArgs {
-        flags: NAMESPACES | network | sharing | into_group.map_or(0, |_| CLONE_INTO_CGROUP),
+        flags: namespaces.flags() | sharing | into_group.map_or(0, |_| CLONE_INTO_CGROUP),
         pidfd: &raw mut pidfd as u64,
         child_tid: gate.inside.as_ptr() as u64,
         exit_signal: 0,

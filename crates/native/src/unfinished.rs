@@ -6,14 +6,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
-use eyot::{Error, ErrorKind, NetworkMode, Result, ValidSpec, WorkspaceSpec};
+use eyot::{Error, ErrorKind, NetworkMode, Result, SandboxSpec, ValidSpec, WorkspaceSpec};
 use eyot_egress::control::Start;
 use eyot_guest::environment;
 use eyot_guest::protocol::{self, GuestConfig, LOG_BYTES, MEMORY_EVENTS_FD};
 
 use crate::cgroup::GroupDescriptors;
 use crate::destroy::Guest;
-use crate::directory::make_workspace;
 use crate::disk::Disk;
 use crate::egress;
 use crate::launcher::client::{Begun, GuestDescriptors};
@@ -23,6 +22,7 @@ use crate::ready::Ready;
 use crate::record::{GuestProcess, Lock, Record, kill_and_wait, socket_path};
 use crate::state::{StateDir, block_base};
 use crate::users::Users;
+use crate::workspace;
 
 /// A sandbox whose guest has not been adopted yet: dropping it undoes everything.
 pub(crate) struct Unfinished {
@@ -88,8 +88,9 @@ impl Unfinished {
     }
 
     pub(crate) fn make_workspace(&mut self, map: IdMap) -> Result<()> {
-        if let Some(path) = self.workspace() {
-            self.record.made_workspace |= make_workspace(&path, map).map_err(failed("make its workspace"))?;
+        let info = &self.record.info;
+        if let WorkspaceSpec::Persistent { id, .. } = &info.spec.workspace {
+            self.record.made_workspace |= workspace::prepare(&self.state, id, &info.id, map)?;
         }
         Ok(())
     }
@@ -246,12 +247,18 @@ fn guest_config(record: &Record, spec: &ValidSpec, users: &Users, map: IdMap) ->
         env,
         switch_user: matches!(map, IdMap::Range { .. }),
         log_bytes: LOG_BYTES,
-        forbid_setuid: spec.spec().mounts.iter().any(|mount| mount.writable),
+        forbid_setuid: writes_to_host(spec.spec()),
         max_processes: Some(spec.spec().limits.pids.unwrap_or(eyot::Limits::DEFAULT_PIDS)),
         memory_events_fd: None,
         last_process_id: record.wakes.wrapping_mul(PROCESSES_PER_WAKE),
         later_users: users.later.clone(),
     }
+}
+
+/// Whether some of what it writes outlives it on the host.
+fn writes_to_host(spec: &SandboxSpec) -> bool {
+    let is_persistent = matches!(spec.workspace, WorkspaceSpec::Persistent { .. });
+    is_persistent || spec.mounts.iter().any(|mount| mount.writable)
 }
 
 /// A pipe that holds these bytes and nothing else. What does not fit into a pipe is an error: 64 KiB.

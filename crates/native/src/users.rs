@@ -46,35 +46,28 @@ impl Users {
             IdMap::Range { .. } => {
                 known.complete_with(default.clone());
                 known.complete_with_root(RANGE_CAPABILITIES);
-                let (others, later) = match writes_to_host_as_the_user(spec) {
-                    true => (known.by_id(USER_ID).cloned().into_iter().collect(), None),
-                    false => (known.known().to_vec(), Some(ids())),
-                };
+                let others = known.known().to_vec();
                 let default = match wanted {
                     None => default,
                     Some(name) => {
                         find(&known, name, lower).map_err(|reason| Error::invalid("user", reason))?
                     }
                 };
-                Ok(Self { default, others, later, missing })
+                Ok(Self { default, others, later: Some(ids()), missing })
             }
         }
     }
 }
 
+impl Users {
+    /// The uid and the gid of who runs commands unless a call says otherwise.
+    pub(crate) fn ids(&self) -> (u32, u32) {
+        (self.default.uid, self.default.gid)
+    }
+}
+
 fn unreadable(error: &io::Error) -> String {
     format!("read the image's users: {}", crate::sentence(error))
-}
-
-/// Whether commands run as the default user unless a call says otherwise.
-pub(crate) fn runs_as_default(spec: &ValidSpec) -> bool {
-    spec.spec().user.as_deref().is_none_or(|user| user == "user" || user == "1000")
-}
-
-/// Whether ids inside are, in some writable mount, the same ids on the host. Then nobody but the one user may be
-/// there: root inside would leave setuid files of the host's root behind.
-fn writes_to_host_as_the_user(spec: &ValidSpec) -> bool {
-    runs_as_default(spec) && spec.spec().mounts.iter().any(|mount| mount.writable)
 }
 
 /// The line that an image without the default user gets.
@@ -130,37 +123,44 @@ fn is_default(wanted: &str, lower: &Lower) -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use eyot::{Mount, SandboxPath, SandboxSpec};
+    use eyot::SandboxSpec;
 
     use super::*;
 
-    fn of(user: Option<&str>, writable: bool) -> Users {
+    fn of(user: Option<&str>, passwd: &str) -> Users {
         let lower = tempfile::tempdir().unwrap();
-        let target = SandboxPath::parse("/mnt/x").unwrap();
-        let mounts = vec![Mount { source: "/srv".into(), target, writable }];
-        let spec = SandboxSpec { mounts, user: user.map(str::to_owned), ..SandboxSpec::default() };
+        std::fs::create_dir(lower.path().join("etc")).unwrap();
+        std::fs::write(lower.path().join("etc/passwd"), passwd).unwrap();
+        let spec = SandboxSpec { user: user.map(str::to_owned), ..SandboxSpec::default() };
         let lower = Lower::one(lower.path().to_str().unwrap());
         Users::of(&spec.validate().unwrap(), IdMap::Range { base: 1 << 30 }, &lower).unwrap()
     }
 
-    fn names(user: Option<&str>, writable: bool) -> Vec<String> {
-        of(user, writable).others.into_iter().map(|user| user.name).collect()
+    #[test]
+    fn a_user_made_later_may_have_any_id_but_the_guests() {
+        let later = of(None, "").later.unwrap();
+        assert!(!later.has_user(GUEST_ID) && !later.has_group(RANGE_LEN) && later.has_user(4321));
     }
 
     #[test]
-    fn a_user_made_later_is_somebody_unless_ids_in_a_writable_mount_are_the_hosts() {
-        assert!(of(None, true).later.is_none());
-        assert!(of(Some("root"), true).later.is_some());
-        assert!(
-            of(None, false).later.is_some_and(|ids| !ids.has_user(GUEST_ID) && !ids.has_group(RANGE_LEN))
-        );
+    fn everybody_in_the_image_is_there_and_root_and_the_default_user_always() {
+        let names = |user| of(user, "www:x:33:33::/:/bin/sh\n").others.into_iter().map(|user| user.name);
+        assert_eq!(names(None).collect::<Vec<_>>(), ["root", "user", "www"]);
+        assert_eq!(names(Some("root")).collect::<Vec<_>>(), ["root", "user", "www"]);
     }
 
     #[test]
-    fn nobody_but_the_user_is_there_where_ids_in_a_writable_mount_are_the_hosts() {
-        assert_eq!(names(None, true), ["user"]);
-        assert_eq!(names(Some("1000"), true), ["user"]);
-        assert_eq!(names(None, false), ["root", "user"]);
-        assert_eq!(names(Some("root"), true), ["root", "user"]);
+    fn a_name_is_what_the_image_makes_of_it_and_user_is_the_default_user_where_there_is_no_other() {
+        for (passwd, user, uid, gid) in [
+            ("1000:x:0:0::/root:/bin/sh\n", Some("1000"), 0, 0),
+            ("user:x:0:5::/root:/bin/sh\n", Some("user"), 1000, 1000),
+            ("node:x:1000:0::/:/bin/sh\nuser:x:0:5::/root:/bin/sh\n", Some("user"), 0, 5),
+            ("node:x:1000:0::/home/node:/bin/sh\n", None, 1000, 0),
+            ("", Some("1000:0"), 1000, 0),
+        ] {
+            let default = of(user, passwd).default;
+            assert_eq!((default.uid, default.gid), (uid, gid), "{passwd}");
+            assert_eq!(default.capabilities != 0, uid == 0, "{passwd}");
+        }
     }
 }

@@ -48,6 +48,7 @@ pub fn errno_name(errno: i32) -> String {
         (libc::ENETUNREACH, "ENETUNREACH"),
         (libc::ECONNREFUSED, "ECONNREFUSED"),
         (libc::ESOCKTNOSUPPORT, "ESOCKTNOSUPPORT"),
+        (libc::EOVERFLOW, "EOVERFLOW"),
     ];
     match known.iter().find(|(number, _)| *number == errno) {
         Some((_, name)) => (*name).to_owned(),

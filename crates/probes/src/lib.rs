@@ -36,6 +36,7 @@ mod masked;
 mod mounts;
 mod names;
 mod namespaces;
+mod owners;
 mod search;
 mod setuid;
 mod siblings;
@@ -68,6 +69,7 @@ pub fn cases() -> Vec<Case> {
         bombs::cases,
         limits::cases,
         setuid::cases,
+        owners::cases,
         lingering::cases,
         host_services::cases,
         siblings::cases,

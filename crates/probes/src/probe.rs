@@ -44,6 +44,8 @@ fn probes() -> Vec<(&'static str, Probe)> {
         ("many-files", crate::bombs::make_many_files),
         ("deep", crate::bombs::make_deep_path),
         ("privileges", crate::setuid::probe),
+        ("owners", crate::owners::probe),
+        ("create", crate::owners::create),
         ("linger", crate::lingering::probe),
         ("processes", crate::lingering::list_processes),
         ("host-services", crate::host_services::probe),

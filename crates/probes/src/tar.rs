@@ -42,6 +42,11 @@ impl Tar {
         self.entry(Entry { name, kind: b'0', link: "", mode: 0o644, size }, content)
     }
 
+    /// A regular file with these permission bits.
+    pub fn program(self, name: &str, mode: u32) -> Self {
+        self.entry(Entry { name, kind: b'0', link: "", mode, size: 1 }, b"x")
+    }
+
     fn link(self, name: &str, kind: u8, target: &str) -> Self {
         self.entry(Entry { name, kind, link: target, mode: 0o777, size: 0 }, b"")
     }

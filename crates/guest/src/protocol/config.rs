@@ -35,7 +35,7 @@ pub struct GuestConfig {
     /// `RLIMIT_NPROC` of every command, if it is to be set.
     #[n(9)]
     pub max_processes: Option<u64>,
-    /// No command may give a file the setuid or setgid bit: a folder of the host can be written to.
+    /// No command may give a file the setuid or setgid bit: some of what is written stays on the host.
     #[cbor(n(12), default)]
     pub forbid_setuid: bool,
     /// The descriptor of a file with a line `oom_kill <number>`: how many processes of the sandbox were killed because

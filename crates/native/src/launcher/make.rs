@@ -1,6 +1,8 @@
 //! Making one sandbox, in two steps: its first process is cloned into its namespaces and waits; and when the plan is
 //! there it gets from outside what only the outside can do, and carries the plan out.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -10,8 +12,9 @@ use rustix::process::Rlimit;
 
 use super::child::Shared;
 use super::source::Source;
+use crate::disk_ids::DiskIds;
 use crate::plan::{Bind, IdMap, Plan, RANGE_LEN, Step};
-use crate::sys::{self, ChildStack, Gate};
+use crate::sys::{self, ChildStack, Gate, NewNamespaces};
 
 /// A sandbox's first process, which waits for its plan in the launcher's memory. Dropped, it ends.
 pub(crate) struct Begun {
@@ -25,12 +28,20 @@ pub(crate) struct Begun {
 impl Begun {
     /// Clones it. With `into_group` it is born in that v2 control group.
     pub(crate) fn new(own_network: bool, into_group: Option<BorrowedFd<'_>>) -> Result<Self, Failed> {
+        Self::within(NewNamespaces::OfSandbox { own_network }, into_group)
+    }
+
+    fn within(namespaces: NewNamespaces, into_group: Option<BorrowedFd<'_>>) -> Result<Self, Failed> {
         let gate = Rc::new(Gate::new());
         let mut stack = ChildStack::new().map_err(|error| Failed::at("map a stack", error))?;
         let mut shared = Box::new(Shared::new(Rc::clone(&gate)));
-        let child = sys::clone_child(own_network, into_group, &gate, &mut stack, &mut *shared)
+        let child = sys::clone_child(namespaces, into_group, &gate, &mut stack, &mut *shared)
             .map_err(|error| Failed::at("create the namespaces", error))?;
         Ok(Self { gate, shared, _stack: stack, child: Some(child) })
+    }
+
+    fn pid(&self) -> i32 {
+        self.child.as_ref().map_or(0, |(pid, _)| *pid)
     }
 
     /// Carries out the plan and starts the guest; blocks until the guest's exec.
@@ -41,8 +52,7 @@ impl Begun {
         descriptors: Descriptors,
         open_files: Rlimit,
     ) -> Result<(i32, OwnedFd), Failed> {
-        let pid = self.child.as_ref().map_or(0, |(pid, _)| *pid);
-        let taken = prepare_from_outside(&plan, pid, &mut self.shared)?;
+        let taken = prepare_from_outside(&plan, self.pid(), &mut self.shared)?;
         self.shared.set_descriptors(guest, descriptors);
         self.shared.set_open_files(open_files);
         self.shared.set_plan(plan);
@@ -120,18 +130,14 @@ fn prepare_from_outside(plan: &Plan, pid: i32, shared: &mut Shared) -> Result<Ve
     let IdMap::Range { base } = plan.map else {
         return Ok(Vec::new());
     };
-    let map = format!("0 {base} {RANGE_LEN}");
-    for file in ["uid_map", "gid_map"] {
-        fs::write(format!("/proc/{pid}/{file}"), &map).map_err(|error| Failed::at("map the ids", error))?;
-    }
-    let namespace = fs::File::open(format!("/proc/{pid}/ns/user"))
-        .map_err(|error| Failed::at("open the user namespace", error))?
-        .into();
+    let range = format!("0 {base} {RANGE_LEN}\n");
+    let own = map_ids(pid, &[range.clone(), range]).map_err(|error| Failed::at("map the ids", error))?;
+    let mut namespaces = Namespaces { base, own, others: HashMap::new() };
     let mut taken = Vec::new();
     for (index, step) in plan.steps.iter().enumerate() {
         let Step::Bind(bind) = step else { continue };
         if bind.taken_by_launcher {
-            let tree = take(bind, &namespace).map_err(|error| Failed::of_step(plan, index, error))?;
+            let tree = take(bind, &mut namespaces).map_err(|error| Failed::of_step(plan, index, error))?;
             shared.set_tree(index, tree.as_raw_fd());
             taken.push(tree);
         }
@@ -139,10 +145,45 @@ fn prepare_from_outside(plan: &Plan, pid: i32, shared: &mut Shared) -> Result<Ve
     Ok(taken)
 }
 
-fn take(bind: &Bind, namespace: &OwnedFd) -> io::Result<OwnedFd> {
+fn take(bind: &Bind, namespaces: &mut Namespaces) -> io::Result<OwnedFd> {
     let tree = sys::take_tree(&Source::open(&bind.source)?.path(), bind.recursive)?;
-    if bind.idmapped {
+    if let Some(namespace) = namespaces.for_mount(bind.ids)? {
         sys::map_tree_ids(&tree, namespace)?;
     }
     Ok(tree)
+}
+
+/// The user namespaces by which the mounts of one sandbox map ids.
+struct Namespaces {
+    /// The first host id of the sandbox's range.
+    base: u32,
+    /// The sandbox's own.
+    own: OwnedFd,
+    others: HashMap<DiskIds, OwnedFd>,
+}
+
+impl Namespaces {
+    fn for_mount(&mut self, ids: DiskIds) -> io::Result<Option<&OwnedFd>> {
+        let Some(maps) = ids.maps(self.base) else {
+            return Ok((ids == DiskIds::Inside).then_some(&self.own));
+        };
+        let namespace = match self.others.entry(ids) {
+            Entry::Occupied(made) => made.into_mut(),
+            Entry::Vacant(missing) => missing.insert(user_namespace(&maps)?),
+        };
+        Ok(Some(namespace))
+    }
+}
+
+/// A user namespace with these maps and nobody in it: the process that it was made with has ended.
+fn user_namespace(maps: &[String; 2]) -> io::Result<OwnedFd> {
+    let holder = Begun::within(NewNamespaces::OfUsers, None).map_err(|failed| failed.error)?;
+    map_ids(holder.pid(), maps)
+}
+
+/// Gives the user namespace of a process its uid map and its gid map, and opens it.
+fn map_ids(pid: i32, [uids, gids]: &[String; 2]) -> io::Result<OwnedFd> {
+    fs::write(format!("/proc/{pid}/uid_map"), uids)?;
+    fs::write(format!("/proc/{pid}/gid_map"), gids)?;
+    Ok(fs::File::open(format!("/proc/{pid}/ns/user"))?.into())
 }

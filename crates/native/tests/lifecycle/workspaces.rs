@@ -1,8 +1,8 @@
 //! Persistent workspaces and mounts.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
 
 use eyot::{ErrorKind, ExecOptions, Mount, Sandbox, SandboxPath, SandboxSpec, WorkspaceSpec};
 use libtest_mimic::{Failed, Trial};
@@ -18,7 +18,18 @@ pub fn trials() -> Vec<Trial> {
         trial("a_mount_whose_source_is_missing_is_refused_by_name", missing_mount),
         trial("a_mount_that_shows_the_state_folder_is_refused", mount_of_the_state),
         trial("the_source_of_a_mount_may_be_a_link", linked_source),
-        trial("with_a_writable_mount_nobody_but_the_user_can_run_commands", writable_mount_as_root),
+        trial(
+            "k17_root_can_run_commands_beside_a_writable_mount_and_leaves_nothing_in_it",
+            writable_mount_as_root,
+        ),
+        trial(
+            "k17_a_workspace_of_an_earlier_version_gets_owners_that_are_nobody_on_the_host",
+            earlier_version,
+        ),
+        trial(
+            "k17_a_workspace_of_an_earlier_version_is_not_changed_while_a_sandbox_uses_it",
+            earlier_version_in_use,
+        ),
         trial("a_read_only_root_leaves_workspace_home_and_tmp_writable", readonly_root),
     ]
 }
@@ -149,9 +160,78 @@ async fn writable_mount_as_root() -> Result<(), Failed> {
     let sandbox = Sandbox::create(&*provider, with_mount(folder.path().into(), true)?).await?;
     let options = ExecOptions { user: Some("root".into()), ..ExecOptions::default() };
     let result = sandbox.exec("cp /bin/sh /mnt/x/sh && chmod u+s /mnt/x/sh", options).await;
-    ensure(result.is_err(), format!("root is there: {result:?}"))?;
+    let is_root = rustix::process::geteuid().is_root();
+    // An ordinary user's sandbox has no root.
+    ensure(result.is_ok() == is_root, format!("root: {result:?}"))?;
+    ensure(!result.is_ok_and(|result| result.success()), "root could make a file")?;
     ensure(!folder.path().join("sh").exists(), "a file of root's is left on the host")?;
     sandbox.destroy().await?;
+    state.assert_empty()
+}
+
+/// The workspace `shared` as earlier versions left it: the ids from inside are on the disk, with whatever privileges.
+fn make_as_earlier(state: &State) -> Result<PathBuf, Failed> {
+    let workspace = state.path().join("workspaces/shared");
+    fs::create_dir_all(workspace.join("d"))?;
+    for (name, owner) in [("", 1000), ("of-user", 1000), ("d", 1000), ("d/of-root", 0)] {
+        let path = workspace.join(name);
+        if !path.exists() {
+            fs::write(&path, "kept")?;
+        }
+        chown(&path, Some(owner), Some(owner))?;
+    }
+    fs::set_permissions(workspace.join("d/of-root"), fs::Permissions::from_mode(0o6755))?;
+    symlink("/etc/passwd", workspace.join("link"))?;
+    Ok(workspace)
+}
+
+fn owner(path: &Path) -> Result<(u32, u32), Failed> {
+    let found = fs::symlink_metadata(path)?;
+    Ok((found.uid(), found.gid()))
+}
+
+async fn earlier_version() -> Result<(), Failed> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let (state, passwd) = (State::new()?, owner("/etc/passwd".as_ref())?);
+    let provider = state.provider()?;
+    let workspace = make_as_earlier(&state)?;
+    let sandbox = Sandbox::create(&*provider, persistent(false)).await?;
+    let script =
+        "cat of-user d/of-root; stat -c '%n %U %a' of-user d d/of-root; echo more >> of-user; ls -l link";
+    let result = sandbox.exec(script, ExecOptions::default()).await?;
+    let wanted = "keptkeptof-user user 644\nd user 755\nd/of-root root 755\n";
+    ensure(result.stdout_text().starts_with(wanted), format!("{result:?}"))?;
+    sandbox.destroy().await?;
+    for name in ["", "of-user", "d", "d/of-root", "link"] {
+        let (uid, gid) = owner(&workspace.join(name))?;
+        ensure(uid > 65_535 && gid > 65_535, format!("`{name}` belongs to {uid}:{gid}"))?;
+    }
+    ensure(owner("/etc/passwd".as_ref())? == passwd, "a link was followed")?;
+    // What has such owners already stays as it is.
+    let again = Sandbox::create(&*provider, persistent(true)).await?;
+    ensure(again.read_text("of-user").await? == "keptmore\n", "something was lost")?;
+    again.destroy().await?;
+    state.assert_empty()
+}
+
+async fn earlier_version_in_use() -> Result<(), Failed> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let state = State::new()?;
+    let provider = state.provider()?;
+    let first = Sandbox::create(&*provider, persistent(false)).await?;
+    let workspace = make_as_earlier(&state)?;
+    let error = Sandbox::create(&*provider, persistent(false)).await.err().ok_or("it was taken over")?;
+    let named = error.to_string().contains(first.name().as_str());
+    ensure(error.kind() == ErrorKind::Conflict && named, error.to_string())?;
+    ensure(owner(&workspace.join("d/of-root"))? == (0, 0), "its owners were changed")?;
+    first.destroy().await?;
+    let second = Sandbox::create(&*provider, persistent(true)).await?;
+    ensure(owner(&workspace.join("d/of-root"))?.0 > 65_535, "its owners were not changed")?;
+    second.destroy().await?;
     state.assert_empty()
 }
 

@@ -1,7 +1,7 @@
 //! One life of a sandbox: from a start of its container to the end of its guest. Whoever knew an earlier guest is not
 //! known to the next one: nonces are derived from when the container was started.
 
-use eyot::Limits;
+use eyot::{Limits, SandboxSpec, WorkspaceSpec};
 use eyot_guest::environment;
 use eyot_guest::protocol::container::{ContainerConfig, PreparedDirectory};
 use eyot_guest::protocol::{GuestConfig, Identity, LOG_BYTES};
@@ -61,7 +61,7 @@ impl Life {
                 log_bytes: LOG_BYTES,
                 // The Engine counts; the kernel would count whatever else has the same user id on its host.
                 max_processes: None,
-                forbid_setuid: false,
+                forbid_setuid: leaves_programs(&record.spec),
                 memory_events_fd: None,
                 last_process_id: if is_first { 0 } else { used_numbers(record, now_ms) },
                 later_users: None,
@@ -94,6 +94,12 @@ pub(crate) fn directories(record: &Record) -> Vec<PreparedDirectory> {
     let memory = record.spec.container.tmpfs_mib.keys();
     directories.extend(memory.map(|path| of_user(path.to_string())));
     directories
+}
+
+/// Whether set-id programs that it made could be used outside of it: on a volume that outlives it. The filter against them
+/// needs `no_new_privileges`; without that a sandbox was asked for in which such programs work.
+fn leaves_programs(spec: &SandboxSpec) -> bool {
+    spec.security.no_new_privileges && matches!(spec.workspace, WorkspaceSpec::Persistent { .. })
 }
 
 #[cfg(test)]
@@ -129,6 +135,16 @@ mod tests {
             (later.guest.ttl_ms, later.guest.last_process_id, later.is_woken),
             (Some(6_000), 256, true)
         );
+    }
+
+    #[test]
+    fn k17_no_set_id_bit_can_be_set_where_the_workspace_outlives_the_sandbox() {
+        let forbids = |json: &str| {
+            let record = record(serde_json::from_str(json).unwrap());
+            Life("x".into()).config(&record, true, 0).guest.forbid_setuid
+        };
+        assert!(forbids(r#"{"workspace":{"mode":"persistent","id":"w"}}"#));
+        assert!(!forbids("{}"));
     }
 
     #[test]

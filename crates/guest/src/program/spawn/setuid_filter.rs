@@ -1,6 +1,7 @@
-//! The system calls filter for commands of a sandbox that has a writable folder of the host: nobody in it can give a
-//! file the setuid or the setgid bit. To the host such a file would be a program of the caller's own. The sandbox's own
-//! filter can't do this: the guest is under it too, and needs `openat2`, whose mode no filter can see.
+//! The system call filter for commands of a sandbox that has a writable folder of the host or a persistent workspace: no
+//! command in it, root's included, can give a file the setuid or the setgid bit. On the host such a file would give its
+//! owner's rights to whoever runs it. The sandbox's own filter can't do this: the guest is under it too, and needs `openat2`,
+//! whose mode no filter can see. `mkdir` is not looked at, because the kernel takes these bits from its mode.
 
 use std::sync::LazyLock;
 

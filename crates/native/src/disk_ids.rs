@@ -1,0 +1,140 @@
+//! The owners of files on the host's disk, and who they are in a sandbox with a range of ids. What a sandbox writes has the
+//! owner that its maker asked for, whatever the image calls its users: the ids decide, and the kernel holds it at the mount.
+
+use minicbor::{Decode, Encode};
+
+use crate::plan::RANGE_LEN;
+
+/// The owner on disk of what a sandbox of root's writes to a mounted folder: uid and gid.
+pub const OWNER: u32 = 1000;
+/// The first of the host ids that files in persistent workspaces have, as many as a range. They are nobody's: neither the
+/// host's nor a sandbox's, whose ranges begin behind them.
+pub const WORKSPACE_BASE: u32 = 0x7000_0000;
+
+/// The ids on the disk behind a mount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
+pub enum DiskIds {
+    /// The host's, as they are.
+    #[n(0)]
+    Host,
+    /// The same numbers as inside.
+    #[n(1)]
+    Inside,
+    /// [`OWNER`] for this one user and this one group inside. Everybody else inside can make nothing there (`EOVERFLOW`), and
+    /// every other owner on disk is a stranger inside, who gets what permissions give to all.
+    #[n(2)]
+    OneOwner {
+        /// The user inside.
+        #[n(0)]
+        uid: u32,
+        /// The group inside.
+        #[n(1)]
+        gid: u32,
+    },
+    /// Those from [`WORKSPACE_BASE`] on, one for each id inside.
+    #[n(3)]
+    Workspace,
+}
+
+impl DiskIds {
+    /// The uid map and the gid map of the user namespace that a mount needs for these ids. `base` is the first host id of the
+    /// sandbox's range. `None`: it needs none of its own.
+    pub fn maps(self, base: u32) -> Option<[String; 2]> {
+        match self {
+            Self::Host | Self::Inside => None,
+            Self::OneOwner { uid, gid } => Some([uid, gid].map(|inside| text(&one_owner(base, inside)))),
+            Self::Workspace => {
+                let block = Extent { on_disk: WORKSPACE_BASE, host: base, count: RANGE_LEN };
+                Some([text(&[block]), text(&[block])])
+            }
+        }
+    }
+}
+
+/// This many ids on disk, from the first one on, are as many ids of the host's kernel.
+#[derive(Debug, Clone, Copy)]
+struct Extent {
+    on_disk: u32,
+    host: u32,
+    count: u32,
+}
+
+impl Extent {
+    /// The ids from `first` up to `end` stay what they are.
+    fn same(first: u32, end: u32) -> Self {
+        Self { on_disk: first, host: first, count: end - first }
+    }
+}
+
+/// The owner on disk is this id of the sandbox; every other id of the sandbox's range has no place on disk. The rest of the
+/// host's ids stay what they are: nobody in the sandbox can have one of them.
+fn one_owner(base: u32, inside: u32) -> [Extent; 4] {
+    [
+        Extent::same(0, OWNER),
+        Extent { on_disk: OWNER, host: base + inside, count: 1 },
+        Extent::same(OWNER + 1, base),
+        // The last id is the kernel's sign for none.
+        Extent::same(base + RANGE_LEN, u32::MAX),
+    ]
+}
+
+fn text(extents: &[Extent]) -> String {
+    let line = |Extent { on_disk, host, count }: &Extent| format!("{on_disk} {host} {count}\n");
+    extents.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: u32 = 0x7123_0000;
+
+    /// Where an id of the host's kernel is on disk, as the kernel works it out.
+    fn on_disk(extents: &[Extent], host: u32) -> Option<u32> {
+        let found =
+            extents.iter().find(|extent| host.checked_sub(extent.host).is_some_and(|at| at < extent.count));
+        found.map(|extent| extent.on_disk + (host - extent.host))
+    }
+
+    #[test]
+    fn of_a_sandboxs_ids_one_has_a_place_on_disk_and_it_is_the_owners() {
+        for inside in [0, 33, OWNER, RANGE_LEN - 1] {
+            let extents = one_owner(BASE, inside);
+            for id in 0..RANGE_LEN {
+                let expected = (id == inside).then_some(OWNER);
+                assert_eq!(on_disk(&extents, BASE + id), expected, "{id} of {inside}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_owners_on_disk_stay_who_they_are_and_are_nobody_in_the_sandbox() {
+        let extents = one_owner(BASE, 0);
+        for id in [0, 999, 1001, 65_534, BASE - 1, BASE + RANGE_LEN, u32::MAX - 1] {
+            assert_eq!(on_disk(&extents, id), Some(id));
+        }
+        assert_eq!(on_disk(&extents, OWNER), None);
+        assert_eq!(on_disk(&extents, u32::MAX), None);
+    }
+
+    #[test]
+    fn a_workspaces_ids_on_disk_are_a_block_of_their_own() {
+        let maps = DiskIds::Workspace.maps(BASE).unwrap();
+        assert_eq!(
+            maps,
+            [
+                format!("{WORKSPACE_BASE} {BASE} {RANGE_LEN}\n"),
+                format!("{WORKSPACE_BASE} {BASE} {RANGE_LEN}\n")
+            ]
+        );
+        assert_eq!(DiskIds::Host.maps(BASE), None);
+        assert_eq!(DiskIds::Inside.maps(BASE), None);
+    }
+
+    #[test]
+    fn a_user_and_a_group_have_maps_of_their_own() {
+        let [uids, gids] = DiskIds::OneOwner { uid: 1000, gid: 0 }.maps(BASE).unwrap();
+        assert!(uids.contains(&format!("\n1000 {} 1\n", BASE + 1000)), "{uids}");
+        assert!(gids.contains(&format!("\n1000 {BASE} 1\n")), "{gids}");
+    }
+}
