@@ -86,8 +86,6 @@ pub struct Sandbox {
     called: Option<SandboxName>,
     /// The directory that no path of this handle leads out of.
     beneath: Option<SandboxPath>,
-    /// Whoever uses it has a handle of their own, whose rules hold.
-    is_bare: bool,
 }
 
 struct Inner {
@@ -118,7 +116,7 @@ impl Sandbox {
         let follower = Follower::start(&info, &driver, observer.as_ref(), &event, decisions);
         let lifetime = Lifetime::default();
         let inner = Inner { info, driver, keeper, observer, event, env, lifetime, _follower: follower };
-        Self { inner: Arc::new(inner), called: None, beneath: None, is_bare: false }
+        Self { inner: Arc::new(inner), called: None, beneath: None }
     }
 
     /// A handle on what a provider made or found, with whoever watches.
@@ -189,16 +187,9 @@ impl Sandbox {
         Workspace::new(self.clone())
     }
 
-    /// A handle on the same sandbox for whoever serves another machine's handle, whose rules hold there: files are not held to
-    /// `limits.max_file_bytes`, and no parent directory is made.
-    #[must_use]
-    pub fn bare(&self) -> Self {
-        Self { is_bare: true, ..self.clone() }
-    }
-
     /// The largest file that may be read or written.
     pub(crate) fn max_file_bytes(&self) -> Option<u64> {
-        self.info().spec.limits.max_file_bytes.filter(|_| !self.is_bare)
+        self.info().spec.limits.max_file_bytes
     }
 
     /// A handle on the same sandbox whose paths, the working directories of commands included, are held beneath a directory:

@@ -8,11 +8,11 @@ use eyot::wire::{
     StartBody, Unpacked, UsageAnswer, Written,
 };
 use eyot::{
-    ByteRange, ByteStream, Capabilities, Command, CreateDirOptions, DirEntry, EgressDecision, EgressRules,
-    Error, ErrorKind, ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult,
-    Isolation, Lifecycle, LiveProcesses, Log, LogChunk, LogQuery, LogRange, Place, ProcessId, ProcessInfo,
-    PublishedPort, RemoveOptions, Result, SandboxDriver, SandboxInfo, SandboxPath, Signal, TarInOptions,
-    TcpStream, Usage, WatchEvent, WatchEventKind, WatchOptions, WriteMode, WriteOptions,
+    ByteRange, ByteStream, Capabilities, Capability, Command, CreateDirOptions, DirEntry, EgressDecision,
+    EgressRules, Error, ErrorKind, ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions,
+    GrepResult, Isolation, Lifecycle, LiveProcesses, Log, LogChunk, LogQuery, LogRange, Place, ProcessId,
+    ProcessInfo, PublishedPort, RemoveOptions, Result, SandboxDriver, SandboxInfo, SandboxPath, Signal,
+    TarInOptions, TcpStream, Usage, WatchEvent, WatchEventKind, WatchOptions, WriteMode, WriteOptions,
 };
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
@@ -23,9 +23,10 @@ use serde::de::DeserializeOwned;
 use super::http::{Server, Target, meant};
 use super::server_events::values;
 use super::upload::Upload;
-use super::{exec, port};
+use super::{exec, parts, port};
 
 /// A sandbox of a server.
+#[derive(Clone)]
 pub(super) struct RemoteDriver {
     server: Server,
     target: Target,
@@ -33,6 +34,8 @@ pub(super) struct RemoteDriver {
     capabilities: Capabilities,
     isolation: Isolation,
     workdir: SandboxPath,
+    /// How much of a file the server gives at once.
+    max_file_bytes: Option<u64>,
 }
 
 type Query<'a> = Vec<(&'a str, String)>;
@@ -56,6 +59,7 @@ impl RemoteDriver {
             capabilities,
             isolation: info.isolation.clone(),
             workdir: info.workdir.clone(),
+            max_file_bytes: info.spec.limits.max_file_bytes,
         }
     }
 
@@ -90,6 +94,14 @@ impl RemoteDriver {
     ) -> Result<BoxStream<'static, Result<T>>> {
         let target = self.target.clone();
         Ok(values(move |problem| meant(&target, problem), self.stream(what, query).await?))
+    }
+
+    /// Reads a range of a file by one request.
+    pub async fn read_part(&self, file: &Place, range: ByteRange) -> Result<ByteStream> {
+        let mut query = at("path", file);
+        query.push(("offset", range.offset.to_string()));
+        query.extend(range.limit.map(|limit| ("limit", limit.to_string())));
+        self.stream(&["files"], query).await
     }
 
     async fn send<T: DeserializeOwned>(
@@ -146,10 +158,13 @@ impl SandboxDriver for RemoteDriver {
     }
 
     async fn read(&self, file: &Place, range: ByteRange) -> Result<ByteStream> {
-        let mut query = at("path", file);
-        query.push(("offset", range.offset.to_string()));
-        query.extend(range.limit.map(|limit| ("limit", limit.to_string())));
-        self.stream(&["files"], query).await
+        let has_ranges = self.capabilities.has(Capability::RangedRead);
+        match self.max_file_bytes.filter(|_| has_ranges) {
+            Some(most) if range.limit.is_none_or(|limit| limit > most) => {
+                parts::read(self.clone(), file.clone(), range, most).await
+            }
+            _ => self.read_part(file, range).await,
+        }
     }
 
     async fn write(&self, file: &Place, content: ByteStream, options: WriteOptions) -> Result<u64> {

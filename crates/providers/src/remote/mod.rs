@@ -7,6 +7,7 @@ mod driver;
 mod exec;
 mod http;
 mod options;
+mod parts;
 mod port;
 mod provider;
 mod server;

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use futures_util::StreamExt;
 use futures_util::future::join_all;
 
 use super::Fixture;
@@ -20,7 +19,6 @@ const CREATE_NEW: WriteOptions =
 cases! {
     a_write_makes_missing_parents(sandbox) needs [];
     a_write_below_a_file_fails_and_changes_nothing(sandbox) needs [];
-    a_driver_itself_makes_no_parents(sandbox) needs [];
     a_write_to_a_directory_is_is_directory(sandbox) needs [];
     a_write_replaces_and_truncates(sandbox) needs [];
     a_write_says_how_large_the_file_is_then(sandbox) needs [];
@@ -63,16 +61,6 @@ async fn a_write_below_a_file_fails_and_changes_nothing(sandbox: Sandbox) -> Che
     ensure_fails!(sandbox.write("f/far/below", "x").await, NotDirectory | AlreadyExists);
     ensure_eq!(sandbox.read_text("f").await?, "old");
     ensure_eq!(names(&sandbox).await?, ["f"]);
-    Ok(())
-}
-
-async fn a_driver_itself_makes_no_parents(sandbox: Sandbox) -> Check {
-    let place = sandbox.resolve_path("missing/f")?.into();
-    for options in [WriteOptions::default(), CREATE_NEW] {
-        let content = futures_util::stream::iter([Ok("x".into())]).boxed();
-        ensure_fails!(sandbox.driver().write(&place, content, options).await, NotFound);
-    }
-    ensure!(!sandbox.exists("missing").await?, "the driver made a parent");
     Ok(())
 }
 

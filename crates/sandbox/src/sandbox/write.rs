@@ -99,7 +99,7 @@ impl Sandbox {
         }
         let content = || stream::once(std::future::ready(Ok(bytes.clone()))).boxed();
         let file_size = match self.driver().write(place, content(), options).await {
-            Err(error) if !self.is_bare && parent_may_be_missing(&error) => {
+            Err(error) if parent_may_be_missing(&error) => {
                 self.make_parent(place).await;
                 self.driver().write(place, content(), options).await?
             }
@@ -115,7 +115,7 @@ impl Sandbox {
         options: WriteOptions,
     ) -> Result<Written> {
         let file_size = match self.driver().write(place, replay.reader(), options).await {
-            Err(error) if !self.is_bare && parent_may_be_missing(&error) => {
+            Err(error) if parent_may_be_missing(&error) => {
                 let Some(again) = replay.rewind() else {
                     return Err(error);
                 };

@@ -179,8 +179,6 @@ impl FromRequestParts<Api> for Chosen {
         let named = Named::from_request_parts(parts, api).await?;
         let life = parts.headers.get(LIFE).and_then(|life| life.to_str().ok());
         let sandbox = api.sandbox(&named.caller, named.pool.as_deref(), &named.sandbox, life).await?;
-        // Who holds on to a life has a handle of its own.
-        let sandbox = if life.is_some() { sandbox.bare() } else { sandbox };
         let Params(Where { beneath, .. }) = Params::from_request_parts(parts, api).await?;
         Ok(Self(match beneath {
             Some(directory) => sandbox.beneath(&directory)?,

@@ -48,7 +48,7 @@ pub(super) async fn read(
 ) -> Result<Response, Refusal> {
     let Some(range) = headers.get(header::RANGE) else {
         let range = ByteRange { offset: asked.offset.unwrap_or(0), limit: asked.limit };
-        return Ok(octets(sandbox.read_stream(&asked.path, range).await?).into_response());
+        return Ok(octets(begun(sandbox.read_stream(&asked.path, range).await?).await?).into_response());
     };
     let size = sandbox.stat(&asked.path).await?.size.unwrap_or(0);
     let Some((first, last)) = range.to_str().ok().and_then(|text| range_of(text, size)) else {
@@ -57,12 +57,20 @@ pub(super) async fn read(
         return Ok((StatusCode::RANGE_NOT_SATISFIABLE, unit).into_response());
     };
     let range = ByteRange { offset: first, limit: Some(last - first + 1) };
-    let mut response = octets(sandbox.read_stream(&asked.path, range).await?).into_response();
+    let stream = begun(sandbox.read_stream(&asked.path, range).await?).await?;
+    let mut response = octets(stream).into_response();
     *response.status_mut() = StatusCode::PARTIAL_CONTENT;
     if let Ok(value) = HeaderValue::from_str(&format!("bytes {first}-{last}/{size}")) {
         response.headers_mut().insert(header::CONTENT_RANGE, value);
     }
     Ok(response)
+}
+
+/// The same stream once its first piece has come: what fails with that is told by the answer's status.
+async fn begun(mut stream: ByteStream) -> Result<ByteStream, Refusal> {
+    let Some(first) = stream.next().await else { return Ok(stream) };
+    let first = first?;
+    Ok(futures_util::stream::once(std::future::ready(Ok(first))).chain(stream).boxed())
 }
 
 /// The first and the last byte of a `Range` header with one range.
