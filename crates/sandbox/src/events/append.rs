@@ -11,6 +11,9 @@ use super::segment::{self, Lines};
 use super::{EventLogOptions, line};
 use crate::now::now_ms;
 
+/// How a note begins that the head was lost; the number follows of the last event that was found.
+pub(super) const HEAD_LOST: &str = "the log's head was lost, and made anew after event";
+
 /// What appends. It keeps files open between calls and trusts none of them to be what it was.
 pub(super) struct Writer {
     folder: PathBuf,
@@ -57,7 +60,7 @@ impl Writer {
         let mut notes = Vec::new();
         let mut head = match Head::read(file)? {
             Some(head) => head,
-            None => self.rebuild(&mut notes)?,
+            None => self.rebuild(file, &mut notes)?,
         };
         self.settle(&mut head, &mut notes)?;
         for note in notes {
@@ -66,28 +69,31 @@ impl Writer {
         self.write(file, &mut head, event)
     }
 
-    /// The head of a log that has lost it, from its newest segment.
-    fn rebuild(&mut self, notes: &mut Vec<NewEvent>) -> io::Result<Head> {
+    /// The head of a log that has lost it, from its newest segment. A number is left out then, for good: what had it, and
+    /// whatever followed, may have been removed, and [`super::EventLog::verify`] says so from now on.
+    fn rebuild(&mut self, file: &File, notes: &mut Vec<NewEvent>) -> io::Result<Head> {
         let segments = segment::list(&self.folder)?;
         let (Some(&first_seq), Some(&newest)) = (segments.first(), segments.last()) else {
-            return Ok(Head::empty());
+            let head = Head::empty();
+            // Before there is a segment: whoever is killed behind the first line has left a head.
+            head.write(file)?;
+            return Ok(head);
         };
-        let seq = newest.saturating_sub(1);
-        let mut head = Head { first_seq, seq, hash: EventHash::ZERO, segment: newest, bytes: 0 };
+        let (mut last, mut hash) = (newest.saturating_sub(1), EventHash::ZERO);
         if let Some(file) = segment::open(&self.folder, newest)? {
             let mut lines = Lines::new(file, 0);
             while let Some(line) = lines.next()? {
                 if let Ok(event) = line::check(line) {
-                    (head.seq, head.hash) = (event.seq, event.hash);
+                    (last, hash) = (event.seq, event.hash);
                 }
             }
-            head.bytes = lines.offset();
         }
         notes.push(note(
-            format!("the log's head was made anew from its segments, after event {}", head.seq),
-            "it was missing or unreadable, so events at the end may be missing too",
+            format!("{HEAD_LOST} {last}"),
+            "the file `head` was missing or unreadable, so events at the end may be missing too",
         ));
-        Ok(head)
+        let seq = last + 1;
+        Ok(Head { first_seq, seq, hash, segment: seq + 1, bytes: 0 })
     }
 
     /// Compares the newest segment with what the head knows of it, and makes them one.

@@ -5,7 +5,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use super::event::{Event, EventHash};
+use super::append::HEAD_LOST;
+use super::event::{Event, EventHash, EventKind};
 use super::head::{self, Head};
 use super::line::{self, Wrong};
 use super::segment::{self, Lines};
@@ -111,7 +112,7 @@ struct Chain<'a> {
 impl Chain<'_> {
     fn check_segment(&mut self, folder: &Path, first: u64, is_last: bool) -> Result<(), Ended> {
         if first != self.next {
-            return Err(self.broken(missing_before(self.next, first), None));
+            return Err(self.broken(self.gap(folder, first)?, None));
         }
         let mut place = (file_name(folder, first), 1);
         let Some(file) = segment::open(folder, first)? else {
@@ -129,6 +130,18 @@ impl Chain<'_> {
             return Err(self.broken("is cut short".to_owned(), Some(place)));
         }
         Ok(())
+    }
+
+    /// What is wrong where the next segment begins with another event than the one that is due.
+    fn gap(&self, folder: &Path, first: u64) -> io::Result<String> {
+        let begins = segment::open(folder, first)?.map(|file| Lines::new(file, 0).next().map(head_was_lost));
+        match begins.transpose()? {
+            Some(true) if first == self.next + 1 => {
+                Ok("and any that followed it may be missing: the file `head`, which said where the log ended, was lost"
+                    .to_owned())
+            }
+            _ => Ok(missing_before(self.next, first)),
+        }
     }
 
     /// Checks the line that is due, or says what is wrong with the event that should be it.
@@ -189,6 +202,12 @@ fn next_line(lines: &mut Lines) -> io::Result<Option<Result<&[u8], String>>> {
         }
         Err(error) => Err(error),
     }
+}
+
+/// Whether a line is the note that the head was lost before it.
+fn head_was_lost(line: Option<&[u8]>) -> bool {
+    let kind = line.and_then(|line| line::check(line).ok()).map(|event| event.kind);
+    matches!(kind, Some(EventKind::Reconciled { what }) if what.starts_with(HEAD_LOST))
 }
 
 fn missing_before(due: u64, found: u64) -> String {

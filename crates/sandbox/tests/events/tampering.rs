@@ -147,15 +147,89 @@ fn a_line_without_end_does_not_stop_the_log() {
 }
 
 #[test]
-fn a_head_that_is_missing_is_found_and_made_anew_by_the_next_append() {
+fn a_head_that_is_missing_is_found_now_and_when_the_log_has_gone_on() {
     let scene = Scene::with(3);
     fs::remove_file(scene.file("head")).unwrap();
     assert!(
         scene.broken().to_string().contains("the file `head`, which says where the log ends, is missing")
     );
+    scene.slept(3);
+    assert_eq!(scene.numbers(), [1, 2, 3, 5, 6, 7, 8], "a number that stays free, a note, and the events");
+    assert_eq!(
+        scene.broken().to_string(),
+        "event 4 and any that followed it may be missing: the file `head`, which said where the log ended, was lost"
+    );
+}
+
+/// Ways to do away with the end of a log, its head included.
+const LOSSES: [&str; 5] =
+    ["last lines", "all lines of the last segment", "last segment", "the head's text", "the head's sense"];
+
+fn lose(scene: &Scene, what: &str) {
+    let last = *scene.segments().last().unwrap();
+    match what {
+        "all lines of the last segment" => fs::write(scene.segment(last), "").unwrap(),
+        "last segment" => fs::remove_file(scene.segment(last)).unwrap(),
+        _ => scene.edit(last, |lines| lines.truncate(2)),
+    }
+    match what {
+        "the head's text" => fs::write(scene.file("head"), "").unwrap(),
+        "the head's sense" => fs::write(scene.file("head"), "{}").unwrap(),
+        _ => fs::remove_file(scene.file("head")).unwrap(),
+    }
+}
+
+#[test]
+fn an_end_that_was_removed_with_the_head_shows_however_the_log_goes_on() {
+    for what in LOSSES {
+        let scene = Scene::new(10, 16);
+        scene.slept(25);
+        lose(&scene, what);
+        scene.broken();
+        for later in 0..30 {
+            scene.slept(1);
+            let broken = scene.broken();
+            assert!(broken.what.contains("may be missing"), "{what}, {later} later: {broken}");
+        }
+        let numbers = scene.numbers();
+        assert!(numbers.is_sorted() && !numbers.contains(&scene.broken().seq), "{what}: {numbers:?}");
+        let told = scene.all().iter().any(|event| event.reason.contains("`head` was missing"));
+        assert!(told, "{what}: no event tells of it");
+    }
+}
+
+#[test]
+fn an_end_that_was_removed_without_the_head_shows_however_the_log_goes_on() {
+    for (what, keep) in [("lines", 2), ("all lines", 0), ("the segment", usize::MAX)] {
+        let scene = Scene::new(10, 16);
+        scene.slept(25);
+        let last = *scene.segments().last().unwrap();
+        match keep {
+            usize::MAX => fs::remove_file(scene.segment(last)).unwrap(),
+            keep => scene.edit(last, |lines| lines.truncate(keep)),
+        }
+        for _ in 0..30 {
+            scene.slept(1);
+            let seq = scene.broken().seq;
+            assert_eq!(seq, last + if keep == usize::MAX { 0 } else { keep as u64 }, "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_process_that_was_killed_at_its_very_first_event_leaves_no_fault() {
+    let scene = Scene::with(0);
+    // It had made the file, and nothing else.
+    fs::write(scene.file("head"), "").unwrap();
+    scene.slept(2);
+    assert_eq!((scene.numbers(), scene.holds().last_seq), (vec![1, 2], 2));
+    // It had written the line, and not yet said so.
+    let scene = Scene::with(1);
+    let head =
+        r#"{"first_seq":1,"seq":0,"hash":"HASH","segment":1,"bytes":0}"#.replace("HASH", &"0".repeat(64));
+    fs::write(scene.file("head"), head).unwrap();
     scene.slept(1);
-    assert_eq!(scene.numbers(), [1, 2, 3, 4, 5], "a note, and the event");
-    assert_eq!(scene.holds().last_seq, 5);
+    assert_eq!((scene.numbers(), scene.holds().last_seq), (vec![1, 2], 2));
 }
 
 #[test]
