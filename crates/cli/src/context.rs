@@ -117,9 +117,18 @@ impl Context {
         Ok(Engine::open(provider, &self.state_folder()).await?)
     }
 
-    /// What is remembered of sandboxes and keys.
-    pub fn store(&self) -> Result<Arc<Store>, Failure> {
-        Ok(Store::open(self.state_folder().join("eyot.db"))?)
+    /// What is remembered of sandboxes and keys. One that is made now is made as the engine makes it: not where one is lost.
+    pub async fn store(&self) -> Result<Arc<Store>, Failure> {
+        let path = self.store_file();
+        match Store::is_missing(&path) {
+            true => Ok(Arc::clone(self.engine().await?.store())),
+            false => Ok(Store::open(path)?),
+        }
+    }
+
+    /// Where that lies.
+    pub fn store_file(&self) -> PathBuf {
+        self.state_folder().join("eyot.db")
     }
 
     /// Where the sandboxes are kept.
@@ -153,10 +162,11 @@ impl Context {
 
     /// Which sandboxes of the state folder are of a pool, and by which name: nothing is made to look.
     pub fn of_pools(&self) -> Result<HashMap<SandboxId, (SandboxName, SandboxName)>, Failure> {
-        if self.server.is_some() || !self.state_folder().join("eyot.db").exists() {
+        let file = self.store_file();
+        if self.server.is_some() || Store::is_missing(&file) {
             return Ok(HashMap::new());
         }
-        let rows = self.store()?.all_sandboxes()?;
+        let rows = Store::open(file)?.all_sandboxes()?;
         Ok(rows.into_iter().map(|row| (row.id, (row.pool, row.name))).collect())
     }
 }

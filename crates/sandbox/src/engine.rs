@@ -11,9 +11,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::events::{EventKind, EventLog, EventLogOptions, EventRecorder, NewEvent};
 use crate::observer::Observer;
 use crate::pool::{PoolOptions, SandboxPool};
-use crate::provider::SandboxProvider;
+use crate::provider::{SandboxInfo, SandboxProvider};
 use crate::spec::{SandboxId, SandboxName};
-use crate::store::{SandboxRow, Store};
+use crate::store::{SandboxRow, Store, lost};
 
 pub use reconcile::Reconciled;
 
@@ -41,8 +41,13 @@ pub(crate) const FELL_ASLEEP: &str = "nobody used it for its time, or its host w
 impl Engine {
     /// Opens the pools of a folder, which is made if need be, and reconciles: see [`Engine::reconcile`]. What that did is in
     /// the event log.
+    ///
+    /// `conflict`: the store is gone, and there are sandboxes of its pools. [`Store::begin_anew`] makes another.
     pub async fn open(provider: Arc<dyn SandboxProvider>, folder: &Path) -> Result<Self> {
         let (database, log) = (folder.join("eyot.db"), folder.join("events"));
+        if Store::is_missing(&database) {
+            refuse_to_forget(provider.as_ref()).await?;
+        }
         let books = blocking(move || {
             let store = Store::open(&database)?;
             let events = EventLog::open(log, EventLogOptions::default())?;
@@ -167,6 +172,16 @@ impl Books {
         self.record(row, EventKind::Destroyed, reason).await?;
         let id = row.id.clone();
         self.ask(move |store| store.finish_removing(&id)).await
+    }
+}
+
+/// Refuses to begin a store beside sandboxes that were in one.
+async fn refuse_to_forget(provider: &dyn SandboxProvider) -> Result<()> {
+    // A pool's sandbox has its name from its id, and the one that it has in its pool inside.
+    let is_pools = |info: &SandboxInfo| info.spec.hostname.is_some() && info.name == info.id.default_name();
+    match provider.list().await?.iter().filter(|info| is_pools(info)).count() {
+        0 => Ok(()),
+        count => Err(lost(&format!("sandboxes of its pools are here ({count})"))),
     }
 }
 

@@ -12,6 +12,7 @@ mod asleep;
 mod changing;
 mod keys;
 mod making;
+mod mark;
 mod owner;
 mod pools;
 mod quota;
@@ -28,9 +29,11 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+use rustix::fs::statvfs;
 
 pub use keys::KeyRow;
 pub use making::{Begun, NewSandbox};
+pub(crate) use mark::lost;
 pub use owner::Owner;
 pub use pools::PoolRow;
 pub use quota::QuotaUse;
@@ -42,6 +45,9 @@ use crate::folder_changes::FolderChanges;
 
 /// How long another process may hold the file before a call gives up. Transactions take well below a millisecond.
 const BUSY: Duration = Duration::from_secs(10);
+const DISK_FULL: &str = "no space is left on the disk of the state folder";
+/// A disk with less room is full, in bytes: a transaction writes some pages, and SQLite its index of them.
+const ROOM_BYTES: u64 = 128 << 10;
 
 /// An open store.
 pub struct Store {
@@ -53,19 +59,41 @@ pub struct Store {
 impl Store {
     /// Opens the store in this file, or makes it (mode 0600, with its folder), and brings an older one up to date.
     ///
-    /// A file that a newer version of Eyot wrote, or that is no store, is refused (`conflict`) and left as it is.
+    /// A file that a newer version of Eyot wrote, or that is no store, is refused (`conflict`) and left as it is. So is the
+    /// place of a store that is gone: see [`Store::begin_anew`].
     pub fn open(path: impl AsRef<Path>) -> Result<Arc<Self>> {
-        let path = path.as_ref();
+        Self::open_at(path.as_ref(), |lock| mark::refuse_a_lost_store(path.as_ref(), lock))
+    }
+
+    /// Makes a new store in the place of one that is gone. `conflict`: it is not gone.
+    pub fn begin_anew(path: impl AsRef<Path>) -> Result<Arc<Self>> {
+        Self::open_at(path.as_ref(), |_| match Self::is_missing(path.as_ref()) {
+            true => Ok(()),
+            false => Err(Error::new(ErrorKind::Conflict, "begin a new store: the old one is there")),
+        })
+    }
+
+    /// Whether there is no store in this file: it is missing, or empty.
+    pub fn is_missing(path: &Path) -> bool {
+        path.metadata().map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |file| file.len() == 0)
+    }
+
+    fn open_at(path: &Path, check: impl FnOnce(&File) -> Result<()>) -> Result<Arc<Self>> {
         let host = |error| Error::host("open the store", error);
         // A path of one name lies where the process is.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(host)?;
         // Two processes must not bring one file up to date at once. The lock goes with the file's closing.
-        let _one_at_a_time = lock(path).map_err(host)?;
+        let one_at_a_time = lock(path).map_err(host)?;
+        check(&one_at_a_time)?;
         make_private(path).map_err(host)?;
-        let mut connection = Connection::open(path).map_err(failed("open the store"))?;
-        connection.busy_timeout(BUSY).map_err(failed("open the store"))?;
-        schema::prepare(&mut connection)?;
+        let opened = Connection::open(path).map_err(failed("open the store")).and_then(|mut connection| {
+            connection.busy_timeout(BUSY).map_err(failed("open the store"))?;
+            schema::prepare(&mut connection)?;
+            Ok(connection)
+        });
+        let connection = opened.map_err(|error| or_disk_full(error, Some(folder)))?;
+        mark::note(&one_at_a_time);
         Ok(Arc::new(Self { connection: Mutex::new(connection), folder: Some(folder.to_owned()) }))
     }
 
@@ -93,7 +121,8 @@ impl Store {
             .map_err(|error| Error::host("copy the store", error))?;
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let name = path.to_str().ok_or_else(|| Error::invalid("path", "must be UTF-8"))?;
-        connection.execute("VACUUM INTO ?1", [name]).map(drop).map_err(failed("copy the store"))
+        let copied = connection.execute("VACUUM INTO ?1", [name]).map(drop);
+        copied.map_err(failed("copy the store")).map_err(|error| or_disk_full(error, path.parent()))
     }
 
     /// Does `work` in a transaction that holds the file's only right to write from its beginning.
@@ -114,10 +143,13 @@ impl Store {
     ) -> Result<T> {
         // A transaction that a panic cut short was rolled back when it was dropped.
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let transaction = connection.transaction_with_behavior(behavior).map_err(failed(what))?;
-        let done = work(&transaction)?;
-        transaction.commit().map_err(failed(what))?;
-        Ok(done)
+        let done =
+            connection.transaction_with_behavior(behavior).map_err(failed(what)).and_then(|transaction| {
+                let done = work(&transaction)?;
+                transaction.commit().map_err(failed(what))?;
+                Ok(done)
+            });
+        done.map_err(|error| or_disk_full(error, self.folder.as_deref()))
     }
 
     /// Does `work`, which is one statement and so needs no transaction, unless somebody in this process uses the store just now.
@@ -128,7 +160,7 @@ impl Store {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
-        Some(work(&connection))
+        Some(work(&connection).map_err(|error| or_disk_full(error, self.folder.as_deref())))
     }
 }
 
@@ -163,7 +195,7 @@ fn failed(what: &str) -> impl Fn(rusqlite::Error) -> Error {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 (ErrorKind::Unavailable, "another process has held the store for too long".to_owned())
             }
-            Some(ErrorCode::DiskFull) => (ErrorKind::Quota, "no space left on the store's disk".to_owned()),
+            Some(ErrorCode::DiskFull) => (ErrorKind::Quota, DISK_FULL.to_owned()),
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
                 (ErrorKind::Permission, "this user may not read and write the store".to_owned())
             }
@@ -172,6 +204,28 @@ fn failed(what: &str) -> impl Fn(rusqlite::Error) -> Error {
             }
             _ => (ErrorKind::Internal, format!("the store: {error}")),
         };
-        Error::new(kind, format!("{what}: {reason}")).with_source(error)
+        let is_damaged = kind == ErrorKind::Conflict;
+        let error = Error::new(kind, format!("{what}: {reason}")).with_source(error);
+        if is_damaged { error.with_hint(mark::WAYS_ON) } else { error }
     }
+}
+
+/// The same error, or that there is no space left where the store lies: SQLite says of some writes only that they failed.
+fn or_disk_full(error: Error, folder: Option<&Path>) -> Error {
+    let causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
+    let failed = causes.filter_map(|cause| cause.downcast_ref::<rusqlite::Error>()).last();
+    let failed = failed.and_then(rusqlite::Error::sqlite_error_code);
+    let may_be_full =
+        matches!(failed, Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen | ErrorCode::DiskFull));
+    if !may_be_full || !folder.is_some_and(is_full) {
+        return error;
+    }
+    let message = error.to_string();
+    let what = message.split(": ").next().unwrap_or_default();
+    Error::new(ErrorKind::Quota, format!("{what}: {DISK_FULL}")).with_source(error)
+}
+
+/// Whether there is no room for what a transaction writes.
+fn is_full(folder: &Path) -> bool {
+    statvfs(folder).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < ROOM_BYTES)
 }

@@ -49,7 +49,12 @@ pub enum PoolCommand {
         names: Vec<String>,
     },
     /// Put right what a killed process has left, and say what that was
-    Reconcile,
+    Reconcile {
+        /// Begin a new store (`eyot.db`) where the old one is lost: keys and pools are forgotten, and sandboxes stay under other
+        /// names, which `eyot ls` shows
+        #[arg(long)]
+        new_store: bool,
+    },
 }
 
 /// Sandboxes of a pool.

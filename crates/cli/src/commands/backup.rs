@@ -25,11 +25,12 @@ pub async fn run(args: &BackupArgs, context: &Context) -> Result<u8, Failure> {
     if args.sleep {
         put_to_sleep(context).await?;
     }
+    let store = context.store().await?;
     let held = hold_still(&state).map_err(|error| {
         let hint = "`eyot backup --sleep` puts them to sleep, `eyot sleep NAME` one of them; then try again";
         if error.kind() == ErrorKind::Conflict { error.context("back up").with_hint(hint) } else { error }
     })?;
-    let (store, course) = (context.store()?, Course::default());
+    let course = Course::default();
     let elsewhere = store.all_sandboxes()?.iter().filter(|row| row.provider != "native").count();
     let manifest = manifest(&state, &held.ids);
     let work = {

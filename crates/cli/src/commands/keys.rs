@@ -11,7 +11,7 @@ use crate::errors::Failure;
 use crate::table::Table;
 
 pub async fn run(args: KeysArgs, context: &Context) -> Result<u8, Failure> {
-    let keys = Keys::new(context.store()?);
+    let keys = Keys::new(context.store().await?);
     match args.command {
         KeysCommand::Create { name, pool } => {
             let pools = if pool.is_empty() { vec![name.clone()] } else { pool };

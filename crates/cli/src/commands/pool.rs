@@ -1,5 +1,6 @@
 //! `eyot pool`: the pools of the state folder, or of a server, and their sandboxes.
 
+use eyot::store::Store;
 use eyot::{PoolCreate, PoolStatus, SandboxName, Service};
 use serde_json::json;
 
@@ -18,7 +19,7 @@ pub async fn run(args: PoolArgs, context: &Context) -> Result<u8, Failure> {
         PoolCommand::Sleep(args) => sleep(args, context).await,
         PoolCommand::Rm { pool, names } if names.is_empty() => close(pool, context).await,
         PoolCommand::Rm { pool, names } => remove(pool, &names, context).await,
-        PoolCommand::Reconcile => reconcile(context).await,
+        PoolCommand::Reconcile { new_store } => reconcile(new_store, context).await,
     }
 }
 
@@ -108,10 +109,13 @@ async fn close(pool: SandboxName, context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-async fn reconcile(context: &Context) -> Result<u8, Failure> {
+async fn reconcile(new_store: bool, context: &Context) -> Result<u8, Failure> {
     context.refuse_server(
         "a server puts right what it finds when it starts, and this is for this host's pools",
     )?;
+    if new_store {
+        Store::begin_anew(context.store_file())?;
+    }
     let done = context.engine().await?.opened_with().to_vec();
     if context.output.json {
         context.output.value(&done)?;

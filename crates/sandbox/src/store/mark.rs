@@ -1,0 +1,37 @@
+//! The mark that a store was here: some bytes in the file of its lock. Without it a store that is lost would look like one that
+//! there never was, and its pools and keys would be forgotten without a word.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use super::Store;
+use crate::error::{Error, ErrorKind, Result};
+
+const MARK: &[u8] = b"a store is beside this file\n";
+/// How to go on without the store.
+pub(crate) const WAYS_ON: &str = "put it back from a backup; or begin a new one, without its keys and the names of its sandboxes: eyot pool reconcile --new-store";
+
+/// Notes that there is a store.
+pub(super) fn note(lock: &File) {
+    let written = lock.metadata().and_then(|metadata| match metadata.len() {
+        0 => lock.write_all_at(MARK, 0),
+        _ => Ok(()),
+    });
+    // The store is good without it; the next opening tries again.
+    if let Err(error) = written {
+        tracing::warn!(%error, "that there is a store could not be noted beside it");
+    }
+}
+
+/// Refuses to make a store where one was that is gone.
+pub(super) fn refuse_a_lost_store(path: &Path, lock: &File) -> Result<()> {
+    let was_here = lock.metadata().is_ok_and(|metadata| metadata.len() > 0);
+    if was_here && Store::is_missing(path) { Err(lost("a store was here")) } else { Ok(()) }
+}
+
+/// The store is gone, which shows by this.
+pub(crate) fn lost(sign: &str) -> Error {
+    let message = format!("open the store: `eyot.db` is missing or empty, and {sign}");
+    Error::new(ErrorKind::Conflict, message).with_hint(WAYS_ON)
+}
