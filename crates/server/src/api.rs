@@ -31,6 +31,7 @@ mod search;
 mod session;
 mod sessions;
 mod small_bodies;
+mod sockets;
 mod state;
 mod stopping;
 mod streamed;
@@ -62,6 +63,7 @@ pub use crate::http::limits::ServeLimits;
 use crate::http::listen;
 pub use crate::http::listen::Listener;
 pub use crate::http::{AllowedHost, AllowedOrigin, Certificate};
+use crate::mcp::McpServer;
 use crate::preview::{self, Previews};
 pub use crate::preview::{PreviewDomain, PreviewLimits};
 
@@ -208,12 +210,27 @@ pub async fn serve(
     options: ServeOptions,
     stop: CancellationToken,
 ) -> Result<()> {
+    prepare(api, listener, options, stop).await?.run().await
+}
+
+/// Makes everything that [`serve`] needs. A failure comes before anybody is told that the server serves.
+pub async fn prepare(
+    api: &Api,
+    listener: Listener,
+    options: ServeOptions,
+    stop: CancellationToken,
+) -> Result<ReadyServer> {
     let mcp = mcp::server()?;
     let revoked = Revoked::watch(api.clone()).await?;
+    let cut = CancellationToken::new();
     let guard = Guard::new(options.allowed_hosts, options.allowed_origins.clone());
     let guard = Arc::new(guard.with_page(options.page));
     let (domains, limits) = (options.preview_domains, options.preview_limits);
-    let previews = Previews::new(api.clone(), Arc::clone(&guard), domains, limits, options.page);
+    // The other half of the connections is the API's.
+    let limits =
+        PreviewLimits { at_once: limits.at_once.min(api.limits().max_connections.div_ceil(2)), ..limits };
+    let previews =
+        Previews::new(api.clone(), Arc::clone(&guard), domains, limits, options.page, stop.clone());
     let router = router(api)
         .merge(mcp::router(api, &mcp, &stop))
         .layer(from_fn_with_state(api.clone(), metrics::measure))
@@ -226,15 +243,34 @@ pub async fn serve(
     };
     let router = router
         .layer(from_fn_with_state(Arc::new(previews), preview::divert))
-        .layer(Extension(Stopping(stop.clone())));
-    let serving = listen::serve(listener, router, api.limits(), api.metrics().connections(), stop);
-    let ended = tokio::select! {
-        () = serving => Ok(()),
-        // What can't be taken back any more is not given either.
-        failed = revoked.end_theirs() => Err(failed),
-    };
-    mcp.ended().await;
-    ended
+        .layer(Extension(Stopping { stop: stop.clone(), cut: cut.clone() }));
+    Ok(ReadyServer { api: api.clone(), listener, router, mcp, revoked, stop, cut })
+}
+
+/// A server that has everything it needs. Made by [`prepare`].
+pub struct ReadyServer {
+    api: Api,
+    listener: Listener,
+    router: Router,
+    mcp: McpServer,
+    revoked: Revoked,
+    stop: CancellationToken,
+    cut: CancellationToken,
+}
+
+impl ReadyServer {
+    /// Serves until it is told to stop. An error is a part that has ended: then the server has ended too.
+    pub async fn run(self) -> Result<()> {
+        let Self { api, listener, router, mcp, revoked, stop, cut } = self;
+        let serving = listen::serve(listener, router, api.limits(), api.metrics().connections(), stop, cut);
+        let ended = tokio::select! {
+            () = serving => Ok(()),
+            // What can't be taken back any more is not given either.
+            failed = revoked.end_theirs() => Err(failed),
+        };
+        mcp.ended().await;
+        ended
+    }
 }
 
 /// By which names clients may call the server, beside loopback's, and which web pages may use it.

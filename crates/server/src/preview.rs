@@ -15,6 +15,7 @@ mod held;
 mod limits;
 mod query;
 mod refusal;
+mod socket;
 mod to_guest;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use eyot::Error;
+use tokio_util::sync::CancellationToken;
 
 use crate::api::Api;
 use crate::http::guard::Guard;
@@ -51,6 +53,8 @@ pub(crate) struct Previews {
     /// The server has a page, whose origin previews below a path must not share.
     has_page: bool,
     places: Places,
+    /// The server is to stop.
+    stop: CancellationToken,
 }
 
 /// The domains of previews, for the handler that tells their addresses.
@@ -64,9 +68,10 @@ impl Previews {
         domains: Vec<PreviewDomain>,
         limits: PreviewLimits,
         has_page: bool,
+        stop: CancellationToken,
     ) -> Self {
         let places = Places::new(limits);
-        Self { api, guard, domains: domains.into(), limits, has_page, places }
+        Self { api, guard, domains: domains.into(), limits, has_page, places, stop }
     }
 }
 

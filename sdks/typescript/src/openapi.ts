@@ -500,7 +500,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Lets somebody see a port of a sandbox in a browser. Each request gives new tokens; earlier ones stay good for their time. */
+        /**
+         * Lets somebody see a port of a sandbox in a browser. Each request gives new tokens; earlier ones stay good for their time. All
+         *     previews, public ones too, end with the server: after a restart ask again.
+         */
         post: operations["ports_open"];
         /** From now on nobody sees the port, whatever they were given. What is under way is cut. */
         delete: operations["ports_close"];

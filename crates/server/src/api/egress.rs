@@ -1,9 +1,9 @@
 //! The network `egress` of a sandbox: its rules, and what was decided by them.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
+use axum::{Extension, Json};
 use eyot::EgressRules;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -12,6 +12,7 @@ use super::events_stream::events;
 use super::extract::{Chosen, JsonBody, Params, TheSandbox, Where};
 use super::host_reach;
 use super::state::Api;
+use super::stopping::Stopping;
 use crate::problem::{Problems, Refusal};
 
 /// Says which rules hold now.
@@ -50,9 +51,10 @@ pub(super) struct Decisions {
     responses((status = 200, description = "What was decided", content_type = "text/event-stream"),
         Problems))]
 pub(super) async fn decisions(
+    Extension(stopping): Extension<Stopping>,
     Chosen(sandbox): Chosen,
     Params(Decisions { last, follow }): Params<Decisions>,
 ) -> Result<impl IntoResponse, Refusal> {
     let decisions = sandbox.egress_decisions(last.unwrap_or(usize::MAX), follow).await?;
-    Ok(events("decision", decisions, |_| None))
+    Ok(events("decision", decisions, |_| None, follow.then_some(stopping)))
 }

@@ -49,13 +49,13 @@ pub(super) async fn list(
     let log = api.engine().events().cloned();
     let log = log.ok_or_else(|| Error::new(ErrorKind::Unsupported, "this server records no events"))?;
     let from_seq = last_seen.map(|seq| seq.saturating_add(1)).or(asked.from_seq).unwrap_or(1);
-    let all = if asked.follow { stopping.ends(log.follow(from_seq)).boxed() } else { kept(log, from_seq) };
+    let all = if asked.follow { log.follow(from_seq).boxed() } else { kept(log, from_seq) };
     let may_see = move |event: &Event| {
         let pool = event.pool.as_deref().and_then(|pool| SandboxName::parse(pool).ok());
         pool.is_some_and(|pool| caller.opens(&pool) && only.as_ref().is_none_or(|only| *only == pool))
     };
     let seen = all.filter(move |event| std::future::ready(event.as_ref().map_or(true, &may_see)));
-    Ok(events("event", seen, |event| Some(event.seq)))
+    Ok(events("event", seen, |event| Some(event.seq), asked.follow.then_some(stopping)))
 }
 
 /// Those that are there now.

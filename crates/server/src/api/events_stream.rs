@@ -7,16 +7,19 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::{Stream, StreamExt};
 use serde::Serialize;
 
+use super::stopping::Stopping;
 use crate::problem::Refusal;
 
 /// How often a comment goes out when there is nothing else: proxies cut what is silent.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// A stream of values as events of this name, each with the number by which a client goes on from it, if it has one.
+/// A stream of values as events of this name, each with the number by which a client goes on from it, if it has one. One that
+/// has no end of its own ends when the server stops: `stopping`.
 pub(super) fn events<T: Serialize + Send + 'static>(
     name: &'static str,
     values: impl Stream<Item = eyot::Result<T>> + Send + 'static,
     number: impl Fn(&T) -> Option<u64> + Send + 'static,
+    stopping: Option<Stopping>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>> + Send> {
     let told = values.map(move |value| {
         Ok(match value {
@@ -24,6 +27,10 @@ pub(super) fn events<T: Serialize + Send + 'static>(
             Err(error) => event("problem", &Refusal::from(error).problem(), None),
         })
     });
+    let told = match stopping {
+        Some(stopping) => stopping.ends(told).boxed(),
+        None => told.boxed(),
+    };
     Sse::new(told).keep_alive(keep_alive())
 }
 

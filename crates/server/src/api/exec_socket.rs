@@ -9,62 +9,58 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::State;
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::ws::{Message, WebSocketUpgrade};
 use axum::response::Response;
 use bytes::{BufMut, Bytes, BytesMut};
 use eyot::wire::{ExecBody, Problem, STDERR, STDIN_WINDOW, STDOUT, SocketControl, SocketEvent};
 use eyot::{Error, ExecControl, ExecEvent, ExecStream, Sandbox, Signal, Stdin};
-use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::exec::{answer, checked};
 use super::extract::Chosen;
+use super::sockets::{Closing, Sink, Source, closing};
 use super::state::Api;
+use super::stopping::Stopping;
 use super::turns::Turn;
 use crate::problem::Refusal;
 
-/// How long a client may take to read the end.
-const LAST_WORDS: Duration = Duration::from_secs(10);
 /// The largest message from a client, in bytes.
 const MAX_MESSAGE_BYTES: usize = 4 << 20;
 /// Runs a command over a WebSocket.
 pub(super) async fn exec_socket(
     State(api): State<Api>,
     Extension(turn): Extension<Turn>,
+    Extension(Stopping { cut, .. }): Extension<Stopping>,
     Chosen(sandbox): Chosen,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES).on_upgrade(
-        async move |socket| {
-            turn.during(serve(&api, &sandbox, socket)).await;
-        },
-    )
+    let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES);
+    // A command under way may end while the server stops.
+    upgrade.on_upgrade(async move |socket| {
+        let (mut sink, mut source) = socket.split();
+        let closing =
+            closing(&turn, (&cut, Closing::STOPS), carry(&api, &sandbox, &mut sink, &mut source)).await;
+        closing.close(&mut sink, &mut source).await;
+    })
 }
 
-type Sink = SplitSink<WebSocket, Message>;
-
-async fn serve(api: &Api, sandbox: &Sandbox, socket: WebSocket) {
-    let (mut sink, mut source) = socket.split();
-    let last = match begin(api, sandbox, &mut source).await {
-        Ok(Some(begun)) => run(api, begun, &mut sink, &mut source).await,
-        Ok(None) => return,
+async fn carry(api: &Api, sandbox: &Sandbox, sink: &mut Sink, source: &mut Source) -> Closing {
+    let last = match begin(api, sandbox, source).await {
+        Ok(Some(begun)) => run(api, begun, sink, source).await,
+        Ok(None) => None,
         Err(error) => Some(SocketEvent::Problem(Refusal::from(error).problem())),
     };
     if let Some(last) = last
-        && send(&mut sink, &last).await.is_some()
+        && send(sink, &last).await.is_none()
     {
-        let frame = CloseFrame { code: close_code::NORMAL, reason: "".into() };
-        drop(sink.send(Message::Close(Some(frame))).await);
-        // A connection that is dropped with something unread is reset, and what was sent last is lost with it.
-        let gone = async { while let Some(Ok(_)) = source.next().await {} };
-        drop(tokio::time::timeout(LAST_WORDS, gone).await);
+        tracing::debug!("a client has gone before it was told the end");
     }
+    Closing::DONE
 }
 
 /// A command that was started, and where its input goes.
@@ -76,11 +72,7 @@ struct Begun {
 }
 
 /// Reads what to run and starts it; `None` if the client has gone.
-async fn begin(
-    api: &Api,
-    sandbox: &Sandbox,
-    source: &mut SplitStream<WebSocket>,
-) -> Result<Option<Begun>, Error> {
+async fn begin(api: &Api, sandbox: &Sandbox, source: &mut Source) -> Result<Option<Begun>, Error> {
     let body = loop {
         match source.next().await {
             Some(Ok(Message::Text(text))) => break text,
@@ -130,12 +122,7 @@ fn stdin(
 
 /// Carries both ways until the command or the client ends. What is to be said last; `None` if the client has gone, and with
 /// the events goes the command.
-async fn run(
-    api: &Api,
-    begun: Begun,
-    sink: &mut Sink,
-    source: &mut SplitStream<WebSocket>,
-) -> Option<SocketEvent> {
+async fn run(api: &Api, begun: Begun, sink: &mut Sink, source: &mut Source) -> Option<SocketEvent> {
     let Begun { events, cancel, input, credit } = begun;
     let (told, refusals) = mpsc::channel(8);
     let window = Arc::new(AtomicUsize::new(STDIN_WINDOW));
@@ -160,7 +147,7 @@ struct Reader {
 
 impl Reader {
     /// Reads until the client has gone, or breaks a rule, which is to be said last.
-    async fn read(mut self, source: &mut SplitStream<WebSocket>) -> Option<Problem> {
+    async fn read(mut self, source: &mut Source) -> Option<Problem> {
         while let Some(Ok(message)) = source.next().await {
             match message {
                 Message::Binary(bytes) if bytes.is_empty() => self.input = None,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use axum::extract::Path;
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{Message, WebSocketUpgrade};
 use axum::response::Response;
 use axum::{Extension, Json};
 use bytes::Bytes;
@@ -14,6 +14,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use utoipa::IntoParams;
 
 use super::extract::{Chosen, TheSandbox, Where};
+use super::sockets::{Closing, Sink, Source, closing};
+use super::stopping::Stopping;
 use super::turns::Turn;
 use crate::problem::{Problems, Refusal};
 
@@ -44,6 +46,7 @@ pub(super) struct ThePort(
     responses((status = 101, description = "A WebSocket"), Problems))]
 pub(super) async fn connect(
     Extension(turn): Extension<Turn>,
+    Extension(Stopping { stop, .. }): Extension<Stopping>,
     Chosen(sandbox): Chosen,
     Path(path): Path<HashMap<String, String>>,
     upgrade: WebSocketUpgrade,
@@ -51,16 +54,16 @@ pub(super) async fn connect(
     let port = path.get("port").and_then(|text| text.parse().ok());
     let port: u16 = port.ok_or_else(|| Error::invalid("port", "must be a number from 1 to 65535"))?;
     let stream = sandbox.dial(port).await?;
-    Ok(upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES).on_upgrade(
-        async move |socket| {
-            turn.during(carry(socket, stream)).await;
-        },
-    ))
+    let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES);
+    Ok(upgrade.on_upgrade(async move |socket| {
+        let (mut sink, mut source) = socket.split();
+        let closing = closing(&turn, (&stop, Closing::STOPS), carry(stream, &mut sink, &mut source)).await;
+        closing.close(&mut sink, &mut source).await;
+    }))
 }
 
 /// Carries bytes both ways until both have ended, or either side is gone.
-async fn carry(socket: WebSocket, stream: Box<dyn TcpStream>) {
-    let (mut sink, mut source) = socket.split();
+async fn carry(stream: Box<dyn TcpStream>, sink: &mut Sink, source: &mut Source) -> Closing {
     let (mut reader, mut writer) = tokio::io::split(stream);
     let inwards = async {
         while let Some(Ok(message)) = source.next().await {
@@ -89,4 +92,5 @@ async fn carry(socket: WebSocket, stream: Box<dyn TcpStream>) {
         _ = inwards => {}
         () = outwards => {}
     }
+    Closing::DONE
 }

@@ -19,7 +19,8 @@ use super::turns::Turn;
 use crate::preview::{Base, Domains, Issued, Place, TICKET, TTL_MS, TTL_MS_RANGE, Wanted, scheme};
 use crate::problem::{Problems, Refusal};
 
-/// Lets somebody see a port of a sandbox in a browser. Each request gives new tokens; earlier ones stay good for their time.
+/// Lets somebody see a port of a sandbox in a browser. Each request gives new tokens; earlier ones stay good for their time. All
+/// previews, public ones too, end with the server: after a restart ask again.
 #[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/ports/{port}/preview", tag = "ports", params(TheSandbox, ThePort, InPool),
     request_body = PreviewBody,
     responses((status = 201, body = PreviewAnswer), Problems))]

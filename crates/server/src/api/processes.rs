@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use axum::Json;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use eyot::wire::{LogPiece, ProcessList, SignalBody, StartBody};
@@ -19,6 +19,7 @@ use utoipa::IntoParams;
 
 use super::events_stream::events;
 use super::extract::{Chosen, JsonBody, LastEventId, Params, TheSandbox, Where};
+use super::stopping::Stopping;
 use crate::problem::{Problems, Refusal};
 
 /// A started process.
@@ -81,16 +82,16 @@ pub(super) struct Wait {
     params(TheSandbox, TheProcess, Where, Wait),
     responses((status = 200, body = ProcessInfo), Problems))]
 pub(super) async fn wait(
+    Extension(stopping): Extension<Stopping>,
     Chosen(sandbox): Chosen,
     Path(path): Path<HashMap<String, String>>,
     Params(Wait { observe }): Params<Wait>,
 ) -> Result<Json<ProcessInfo>, Refusal> {
     let process = process(&path)?;
-    let ended = match observe {
-        true => sandbox.observe_end(process).await?,
-        false => sandbox.wait(process).await?,
-    };
-    Ok(Json(ended))
+    // The process outlives the server: whoever waits can ask again.
+    let ended =
+        async { if observe { sandbox.observe_end(process).await } else { sandbox.wait(process).await } };
+    Ok(Json(stopping.or(ended).await?))
 }
 
 /// Which part of a log.
@@ -133,6 +134,7 @@ enum LogEvent {
     responses((status = 200, description = "The log", content_type = "text/event-stream"),
         Problems))]
 pub(super) async fn logs(
+    Extension(stopping): Extension<Stopping>,
     Chosen(sandbox): Chosen,
     Path(path): Path<HashMap<String, String>>,
     Params(asked): Params<Logs>,
@@ -153,7 +155,7 @@ pub(super) async fn logs(
         (LogEvent::Piece(piece(chunk)), Some(behind))
     });
     let told = begins.chain(pieces).map_ok(|(event, behind)| Numbered { event, behind });
-    Ok(events("log", told, |numbered| numbered.behind))
+    Ok(events("log", told, |numbered| numbered.behind, asked.follow.then_some(stopping)))
 }
 
 #[derive(Serialize)]

@@ -275,6 +275,11 @@ impl Api {
     pub(super) fn hold(&self, pool: SandboxName, sandbox: Sandbox) {
         let mut handles = lock(&self.0.inner.handles);
         handles.retain(|_, held| held.sandbox.is_connected());
+        if handles.len() >= self.limits().max_open_sandboxes
+            && let Some(other) = handles.keys().find(|other| *other != sandbox.id()).cloned()
+        {
+            handles.remove(&other);
+        }
         handles.insert(sandbox.id().clone(), Held { pool, sandbox });
     }
 }

@@ -8,9 +8,8 @@ mod held;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::ws::{Message, WebSocketUpgrade};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -18,13 +17,14 @@ use axum::{Extension, Json};
 use bytes::Bytes;
 use eyot::wire::{SocketControl, SocketEvent, TerminalAnswer, TerminalBody, TerminalList};
 use eyot::{CancellationToken, Command, Error, ExecOptions, Signal, Stdin};
-use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::sync::mpsc;
 use utoipa::IntoParams;
 
 use super::extract::{Chosen, InPool, JsonBody, Named, TheSandbox};
+use super::sockets::{Closing, Sink, Source, closing};
 use super::state::Api;
+use super::stopping::Stopping;
 use super::turns::Turn;
 use crate::http::own_page::PROTOCOL;
 use crate::problem::{Problems, Refusal};
@@ -36,8 +36,6 @@ pub(super) use held::Terminals;
 const SHELL: &str = "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi";
 /// The largest message from a client, in bytes.
 const MAX_MESSAGE_BYTES: usize = 1 << 20;
-/// How long a client may take to read the end.
-const LAST_WORDS: Duration = Duration::from_secs(10);
 /// How many pieces of [`TYPED_PIECE_BYTES`] may wait for a program that does not read: 256 KiB. Whoever types more waits.
 const TYPED_AHEAD: usize = 64;
 
@@ -113,6 +111,7 @@ pub(super) async fn end(
 pub(super) async fn attach(
     State(api): State<Api>,
     Extension(turn): Extension<Turn>,
+    Extension(Stopping { stop, .. }): Extension<Stopping>,
     named: Named,
     Path(path): Path<HashMap<String, String>>,
     upgrade: WebSocketUpgrade,
@@ -121,7 +120,10 @@ pub(super) async fn attach(
     let upgrade = upgrade.protocols([PROTOCOL]);
     let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES);
     Ok(upgrade.on_upgrade(async move |socket| {
-        turn.during(serve(&api, terminal, socket)).await;
+        let (mut sink, mut source) = socket.split();
+        let closing =
+            closing(&turn, (&stop, Closing::RESTARTS), carry(&api, &terminal, &mut sink, &mut source)).await;
+        closing.close(&mut sink, &mut source).await;
     }))
 }
 
@@ -130,24 +132,18 @@ async fn found(api: &Api, named: &Named, path: &HashMap<String, String>) -> Resu
     Ok(api.terminals().find(&named.pool(api).await?, &named.sandbox, id)?)
 }
 
-type Sink = SplitSink<WebSocket, Message>;
-
-async fn serve(api: &Api, terminal: Arc<Terminal>, socket: WebSocket) {
-    let (mut sink, mut source) = socket.split();
+async fn carry(api: &Api, terminal: &Arc<Terminal>, sink: &mut Sink, source: &mut Source) -> Closing {
     let (told, refusals) = mpsc::channel(8);
     // Apart: who does not read is still heard.
     tokio::select! {
-        () = hear(&terminal, &mut source, told) => {}
-        () = tell(api, &terminal, &mut sink, refusals) => {}
+        () = hear(terminal, source, told) => Closing::DONE,
+        closing = tell(api, terminal, sink, refusals) => closing,
     }
-    // A connection that is dropped with something unread is reset, and what was sent last is lost with it.
-    let gone = async { while let Some(Ok(_)) = source.next().await {} };
-    drop(tokio::time::timeout(LAST_WORDS, gone).await);
 }
 
 /// Passes on what is typed until the client has gone. While one message waits for a program that does not read, control is
 /// heard; a second one is not taken.
-async fn hear(terminal: &Terminal, source: &mut SplitStream<WebSocket>, told: mpsc::Sender<SocketEvent>) {
+async fn hear(terminal: &Terminal, source: &mut Source, told: mpsc::Sender<SocketEvent>) {
     let (mut ahead, mut next) = (Bytes::new(), Bytes::new());
     loop {
         if ahead.is_empty() {
@@ -188,7 +184,7 @@ async fn tell(
     terminal: &Arc<Terminal>,
     sink: &mut Sink,
     mut refusals: mpsc::Receiver<SocketEvent>,
-) {
+) -> Closing {
     let mut reading = terminal.read();
     loop {
         let message = tokio::select! {
@@ -199,23 +195,16 @@ async fn tell(
                 Some(Piece::End(event)) => {
                     if sink.send(text(&event)).await.is_ok() {
                         api.terminals().forget(terminal);
-                        close(sink, close_code::NORMAL, "").await;
                     }
-                    return;
+                    return Closing::DONE;
                 }
-                // Somebody else has connected, or it was ended.
-                None => return close(sink, close_code::AWAY, "connected elsewhere").await,
+                None => return Closing::ELSEWHERE,
             },
         };
         if sink.send(message).await.is_err() {
-            return;
+            return Closing::DONE;
         }
     }
-}
-
-async fn close(sink: &mut Sink, code: u16, reason: &'static str) {
-    // Who has gone need not be told.
-    drop(sink.send(Message::Close(Some(CloseFrame { code, reason: reason.into() }))).await);
 }
 
 fn text(event: &SocketEvent) -> Message {

@@ -65,9 +65,7 @@ impl Turn {
             done = work => Some(done),
         }
     }
-}
 
-impl Turn {
     /// Whether whoever asked may not go on.
     pub fn is_over(&self) -> bool {
         self.right.ended.is_cancelled()

@@ -37,6 +37,6 @@ pub(super) async fn watch(
         recursive: asked.recursive.unwrap_or(usual.recursive),
         max_directories: asked.max_directories.unwrap_or(usual.max_directories),
     };
-    let changes = stopping.ends(sandbox.watch(&asked.path, options).await?);
-    Ok(events("change", changes, |_| None))
+    let changes = sandbox.watch(&asked.path, options).await?;
+    Ok(events("change", changes, |_| None, Some(stopping)))
 }

@@ -27,6 +27,9 @@ pub struct ServeLimits {
     /// The most connections of each listener at once; by default 4,096. When there are more, those without a request under
     /// way are closed, the one first that has been so for longest; while all have one, new ones wait.
     pub max_connections: usize,
+    /// The most sandboxes to which a connection is kept open between requests; by default 1,024. One more takes the place of another,
+    /// which is connected to again when it is asked for.
+    pub max_open_sandboxes: usize,
     /// The most requests of one key at once; by default 256. Of one more nothing is done (429). Without keys all are one.
     pub max_requests_per_key: usize,
     /// How many requests of one key are begun in a second, in the long run; by default 5,000: more than a client has that asks
@@ -55,6 +58,7 @@ impl Default for ServeLimits {
             header_timeout_ms: 60_000,
             tls_handshake_timeout_ms: 10_000,
             max_connections: 4096,
+            max_open_sandboxes: 1024,
             max_requests_per_key: 256,
             max_requests_per_second: 5_000,
             max_request_burst: 10_000,

@@ -34,6 +34,8 @@ use super::tls::Certificate;
 
 /// The HTTP library needs as much to read into.
 const MIN_BUFFER_BYTES: usize = 8 << 10;
+/// How long connections have to say that they are cut.
+const FAREWELL: Duration = Duration::from_secs(2);
 /// How long to wait when the system has no more descriptors or memory for a connection.
 const EXHAUSTED: Duration = Duration::from_millis(200);
 
@@ -109,14 +111,15 @@ impl Knock {
     }
 }
 
-/// Serves until `stop` is cancelled, and then for as long as answers and sockets take, within their limit. `open`: how many
-/// connections there are.
+/// Serves until `stop` is cancelled, and then for as long as answers and commands take, within their limit. What is left then
+/// is told by `cut`, and has [`FAREWELL`] to end. `open`: how many connections there are.
 pub(crate) async fn serve(
     listener: Listener,
     router: Router,
     limits: &ServeLimits,
     open: Gauge,
     stop: CancellationToken,
+    cut: CancellationToken,
 ) {
     let max = limits.max_connections.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
     let server = Server {
@@ -128,7 +131,7 @@ pub(crate) async fn serve(
         places: Arc::new(Semaphore::new(max)),
         open,
         stop: stop.clone(),
-        cut: CancellationToken::new(),
+        cut: cut.clone(),
     };
     tokio::select! {
         () = server.accept(&listener) => {}
@@ -136,11 +139,15 @@ pub(crate) async fn serve(
     }
     drop(listener);
     // Who has all the places knows that nobody else has one.
-    let all = server.places.acquire_many(u32::try_from(max).unwrap_or(u32::MAX));
-    if timeout(Duration::from_millis(limits.drain_timeout_ms), all).await.is_err() {
-        tracing::warn!("connections are cut that did not end by themselves");
+    let all = || server.places.acquire_many(u32::try_from(max).unwrap_or(u32::MAX));
+    if timeout(Duration::from_millis(limits.drain_timeout_ms), all()).await.is_ok() {
+        return;
     }
-    server.cut.cancel();
+    tracing::warn!("connections are cut that did not end by themselves");
+    cut.cancel();
+    if timeout(FAREWELL, all()).await.is_err() {
+        tracing::warn!("some connections have ended without a word");
+    }
 }
 
 fn builder(limits: &ServeLimits) -> http1::Builder {

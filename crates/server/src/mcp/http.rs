@@ -66,7 +66,8 @@ pub async fn serve_http(
 ) -> Result<()> {
     refuse_to_be_open(&listener, &options.tokens)?;
     let router = router(server, options, &stop);
-    listen::serve(Listener::Tcp(listener), router, &ServeLimits::default(), Gauge::default(), stop).await;
+    let (limits, cut) = (ServeLimits::default(), CancellationToken::new());
+    listen::serve(Listener::Tcp(listener), router, &limits, Gauge::default(), stop, cut).await;
     server.ended().await;
     Ok(())
 }

@@ -5,28 +5,25 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::StatusCode;
+use axum::http::response::Parts;
+use axum::http::{StatusCode, header};
 use axum::response::Response;
 use eyot::{Error, ErrorKind, Sandbox, SandboxName, TcpStream};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncWriteExt, copy, sink, split};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
-use tokio_util::sync::CancellationToken;
 
 use super::address::Address;
 use super::held::Held;
 use super::limits::Taken;
 use super::refusal::Denial;
+use super::socket::{Ends, carry};
 use super::{Previews, from_guest, to_guest};
 
 /// How much of an answer's head is held, in bytes.
 const MAX_HEAD_BYTES: usize = 64 << 10;
-/// How long a browser may take to end its side of a WebSocket that the guest has ended.
-const LAST_WORDS: Duration = Duration::from_secs(10);
 
 type Stream = Box<dyn TcpStream>;
 
@@ -57,11 +54,16 @@ impl Previews {
         }
         match (is_switched, browser) {
             (true, Some(browser)) => {
-                tokio::spawn(carry(browser, guest, place, revoked));
+                let ends = Ends { revoked, stop: self.stop.clone() };
+                tokio::spawn(carry(browser, guest, place, ends));
                 Ok(Response::from_parts(head, Body::empty()))
             }
             (true, None) => Err(unreadable("it changes the protocol, which nobody has asked for")),
-            (false, _) => Ok(Response::from_parts(head, Body::new(Held::new(body, place, revoked)))),
+            (false, _) => {
+                // Such a stream has no end of its own; any other answer may end while the server stops.
+                let stop = is_event_stream(&head).then(|| self.stop.clone());
+                Ok(Response::from_parts(head, Body::new(Held::new(body, place, revoked, stop))))
+            }
         }
     }
 
@@ -108,6 +110,11 @@ fn not_connected(error: Error, port: u16, was_woken: bool) -> Denial {
     }
 }
 
+fn is_event_stream(head: &Parts) -> bool {
+    let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
+}
+
 fn unreadable(reason: &str) -> Denial {
     Denial::bad_gateway(format!("the server in the sandbox gave no answer that can be read: {reason}"))
 }
@@ -143,25 +150,5 @@ async fn send(
                 return Err(Denial::too_late(format!("the server in the sandbox has not answered within {seconds} s")));
             }
         }
-    }
-}
-
-/// Carries a WebSocket's bytes both ways until one end is gone, or nobody may see it any more. Its place is free before the browser learns of the end.
-async fn carry(browser: OnUpgrade, guest: OnUpgrade, place: Taken, revoked: CancellationToken) {
-    let (Ok(browser), Ok(guest)) = tokio::join!(browser, guest) else { return };
-    let (mut from_browser, mut to_browser) = split(TokioIo::new(browser));
-    let (mut from_guest, mut to_guest) = split(TokioIo::new(guest));
-    let ended = tokio::select! {
-        ended = copy(&mut from_browser, &mut to_guest) => ended,
-        ended = copy(&mut from_guest, &mut to_browser) => ended,
-        () = revoked.cancelled() => Ok(0),
-    };
-    drop(place);
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a WebSocket of a preview broke");
-    }
-    if to_browser.shutdown().await.is_ok() {
-        // A connection that is dropped with something unread is reset, and what was sent last is lost with it.
-        drop(timeout(LAST_WORDS, copy(&mut from_browser, &mut sink())).await);
     }
 }

@@ -11,13 +11,23 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 /// A body that keeps its place until it has ended, and breaks off when nobody may see it any more.
 pub(super) struct Held {
     body: Incoming,
-    revoked: Pin<Box<WaitForCancellationFutureOwned>>,
+    revoked: Waiting,
+    /// What it ends with as if the guest had ended it, if there is something.
+    stop: Option<Waiting>,
     _place: Taken,
 }
 
+type Waiting = Pin<Box<WaitForCancellationFutureOwned>>;
+
 impl Held {
-    pub fn new(body: Incoming, place: Taken, revoked: CancellationToken) -> Self {
-        Self { body, revoked: Box::pin(revoked.cancelled_owned()), _place: place }
+    pub fn new(
+        body: Incoming,
+        place: Taken,
+        revoked: CancellationToken,
+        stop: Option<CancellationToken>,
+    ) -> Self {
+        let waiting = |token: CancellationToken| Box::pin(token.cancelled_owned());
+        Self { body, revoked: waiting(revoked), stop: stop.map(waiting), _place: place }
     }
 }
 
@@ -32,6 +42,9 @@ impl Body for Held {
         if self.revoked.as_mut().poll(context).is_ready() {
             // An error, so that the part is not taken for the whole.
             return Poll::Ready(Some(Err(axum::Error::new("the preview was ended"))));
+        }
+        if self.stop.as_mut().is_some_and(|stop| stop.as_mut().poll(context).is_ready()) {
+            return Poll::Ready(None);
         }
         let frame = Pin::new(&mut self.body).poll_frame(context);
         frame.map(|frame| frame.map(|frame| frame.map_err(axum::Error::new)))

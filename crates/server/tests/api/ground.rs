@@ -9,6 +9,7 @@ use eyot_server::api::{Access, Api, Listener, ServeLimits, ServeOptions, serve};
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 use crate::state_folder::StateFolder;
 
@@ -19,6 +20,7 @@ pub struct Ground {
     pub theirs: String,
     client: reqwest::Client,
     stop: CancellationToken,
+    serving: JoinHandle<()>,
     state: StateFolder,
 }
 
@@ -57,12 +59,22 @@ impl Ground {
         let listener = door(listener);
         let stop = CancellationToken::new();
         let (served, stopped) = (api.clone(), stop.clone());
-        tokio::spawn(async move {
+        let serving = tokio::spawn(async move {
             serve(&served, listener, ServeOptions::default(), stopped).await.unwrap();
         });
         // A connection for each request: one that is idle may be closed just as a request is on its way.
         let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
-        Self { api, address, ours, theirs, client, stop, state }
+        Self { api, address, ours, theirs, client, stop, serving, state }
+    }
+
+    /// Tells the server to stop.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Comes back when the server has ended.
+    pub async fn ended(&mut self) {
+        (&mut self.serving).await.unwrap();
     }
 
     /// The state folder.

@@ -9,6 +9,7 @@ mod document;
 mod files;
 mod ground;
 mod limits;
+mod lives;
 mod mcp;
 mod page;
 mod problems;
@@ -16,6 +17,7 @@ mod rates;
 mod sockets;
 #[path = "../shared/state_folder.rs"]
 mod state_folder;
+mod stopping;
 mod streams;
 mod tls;
 mod tools;

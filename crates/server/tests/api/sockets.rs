@@ -11,21 +11,38 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::ground::{Ground, name};
 
-/// A command that was asked for and runs.
-async fn started(ground: &Ground, command: Value) -> WebSocketStream<MaybeTlsStream<TcpStream>> {
-    let id = ground.sandbox("dev").await;
-    let url = format!("ws://{}/v1/sandboxes/{id}/exec/socket", ground.address);
+pub type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// A WebSocket to a path of a sandbox of ours.
+pub async fn connected(ground: &Ground, id: &str, path: &str) -> Socket {
+    let url = format!("ws://{}/v1/sandboxes/{id}/{path}", ground.address);
     let mut request = url.into_client_request().unwrap();
     let key = format!("Bearer {}", ground.ours);
     request.headers_mut().insert("authorization", key.parse().unwrap());
-    let (mut socket, _) = connect_async(request).await.unwrap();
+    connect_async(request).await.unwrap().0
+}
+
+/// The code and the reason with which the server closes a socket.
+pub async fn closed(socket: &mut Socket) -> (u16, String) {
+    loop {
+        if let Message::Close(frame) = socket.next().await.expect("it ended without a frame").unwrap() {
+            let frame = frame.expect("a frame without a code");
+            return (frame.code.into(), frame.reason.to_string());
+        }
+    }
+}
+
+/// A command that was asked for and runs.
+pub async fn started(ground: &Ground, command: Value) -> Socket {
+    let id = ground.sandbox("dev").await;
+    let mut socket = connected(ground, &id, "exec/socket").await;
     socket.send(Message::text(command.to_string())).await.unwrap();
     assert_eq!(told(&mut socket).await, Some(json!("started")));
     socket
 }
 
 /// What is said next in words; `None`: the other side has closed.
-async fn told(socket: &mut WebSocketStream<MaybeTlsStream<TcpStream>>) -> Option<Value> {
+pub async fn told(socket: &mut Socket) -> Option<Value> {
     loop {
         match socket.next().await?.unwrap() {
             Message::Text(text) => return Some(serde_json::from_str(&text).unwrap()),
@@ -62,7 +79,7 @@ async fn a_socket_and_its_command_end_when_the_key_is_revoked() {
     let mut socket = started(&ground, json!({ "command": "sleep 1000" })).await;
     let other = ground.api.keys().create(name("other"), vec![name("ours")]).await.unwrap().secret;
     ground.api.keys().revoke("ours").await.unwrap();
-    while let Some(Ok(_)) = socket.next().await {}
+    assert_eq!(closed(&mut socket).await, (1008, "the key was revoked, or the session ended".to_owned()));
     let path = "/v1/sandboxes/dev/exec";
     let body = json!({ "command": "while pgrep -x sleep; do :; done" }).to_string();
     let looked = ground.as_whom(&other, Method::POST, path).header("content-type", "application/json");

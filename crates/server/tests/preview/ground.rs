@@ -67,6 +67,11 @@ impl Ground {
         Self { engine, address, ours, theirs, client, stop, _state: state }
     }
 
+    /// Tells the server to stop.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
     /// Asks the API with a key.
     pub async fn api(&self, key: &str, method: Method, path: &str, body: &Value) -> Response {
         let request = self.client.request(method, format!("http://{}{path}", self.address));

@@ -96,6 +96,37 @@ async fn an_event_arrives_when_it_is_told_and_not_when_all_have_been() {
     assert!(told.contains("data: second"), "{told}");
 }
 
+/// The code and the reason of the close frame that comes, and the end of the connection behind it.
+async fn closed(stream: &mut BufReader<tokio::net::TcpStream>) -> (u16, String) {
+    let mut start = [0; 4];
+    stream.read_exact(&mut start).await.unwrap();
+    assert_eq!(start[0], 0x88, "{start:?}");
+    let mut reason = vec![0; usize::from(start[1]) - 2];
+    stream.read_exact(&mut reason).await.unwrap();
+    assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0);
+    (u16::from_be_bytes([start[2], start[3]]), String::from_utf8(reason).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stops_closes_websockets_by_a_frame_and_ends_event_streams_whole() {
+    let ground = Ground::new().await;
+    let id = ground.serving("dev").await;
+    let preview = ground.preview(&id, PORT, json!({})).await;
+    let (_, mut socket) = socket(&ground, &preview, &preview.host(), "/socket").await;
+    message(&mut socket).await;
+    let mut stream = ground.connection().await;
+    let asked = request("GET", &preview.host(), "/events", &[&preview.header(), "Accept: text/event-stream"]);
+    stream.write_all(asked.as_bytes()).await.unwrap();
+    let (mut stream, mut told) = (BufReader::new(stream), String::new());
+    while !told.contains("data: first") {
+        assert_ne!(stream.read_line(&mut told).await.unwrap(), 0, "{told}");
+    }
+    ground.stop();
+    assert_eq!(closed(&mut socket).await, (1001, "the server stops".to_owned()));
+    stream.read_to_string(&mut told).await.unwrap();
+    assert!(told.ends_with("\r\n0\r\n\r\n") && !told.contains("data: second"), "{told}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_goes_in_and_comes_out_whole_with_and_without_a_length() {
     let ground = Ground::new().await;
@@ -165,7 +196,7 @@ async fn what_is_under_way_is_cut_when_the_preview_is_ended() {
     }
     let path = format!("/v1/sandboxes/{id}/ports/{PORT}/preview");
     assert_eq!(ground.api(&ground.ours, Method::DELETE, &path, &json!({})).await.status(), 204);
-    assert_eq!(socket.read(&mut [0; 8]).await.unwrap(), 0);
+    assert_eq!(closed(&mut socket).await, (1008, "the preview was ended".to_owned()));
     events.read_to_string(&mut told).await.unwrap();
     // Without the chunk that would say that it was all.
     assert!(!told.contains("second") && !told.ends_with("0\r\n\r\n"), "{told:?}");
