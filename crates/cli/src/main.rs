@@ -14,6 +14,7 @@ mod copy;
 mod durations;
 mod errors;
 mod logging;
+mod open_files;
 mod output;
 mod parent;
 mod pools;

@@ -86,7 +86,8 @@ pub struct ServeArgs {
 /// What clients may take of `eyot serve`.
 #[derive(Debug, Args)]
 pub struct LimitArgs {
-    /// The most connections of each listener at once; idle ones are closed for new ones [default: 4096]
+    /// The most connections of each listener at once; idle ones are closed for new ones [default: 4096, or fewer where the limit
+    /// of open files is low]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_connections: Option<u32>,
     /// The most requests of one key at once; one more is answered 429 [default: 256]
@@ -137,7 +138,7 @@ pub struct PreviewArgs {
     /// The port on the sandbox's own loopback
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     pub port: u16,
-    /// Let anybody see it who knows the address
+    /// Let anybody see it who knows the address, until its time is over or the server ends
     #[arg(long)]
     pub public: bool,
     /// For how long: 30m, 12h, 7d [default: 12h]

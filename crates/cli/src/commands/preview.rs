@@ -21,5 +21,8 @@ pub async fn run(args: &PreviewArgs, context: &Context) -> Result<u8, Failure> {
             context.output.text(&format!("{url}\n"))?;
         }
     }
+    if args.public && !context.output.json {
+        context.output.note("anybody who knows the address sees it, until its time is over or the server ends: ask again after a restart");
+    }
     Ok(0)
 }

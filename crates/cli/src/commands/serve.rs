@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use eyot::{CancellationToken, Error, ErrorKind, SandboxName, SandboxSpec};
-use eyot_server::api::{Access, Api, Certificate, Listener, ServeOptions, serve};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use eyot_server::api::{Access, Api, Certificate, Listener, ServeOptions, prepare};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use crate::addresses::addresses;
 use crate::args::ServeArgs;
 use crate::config::Named;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::open_files::OpenFiles;
 use crate::parent::Parent;
 use crate::signals::{SignalEvent, Signals};
 
@@ -26,47 +26,47 @@ const ADDRESS: &str = "127.0.0.1:7070";
 const SIGHUP: i32 = 1;
 
 pub async fn run(args: ServeArgs, context: &Context) -> Result<u8, Failure> {
-    let access = if args.no_keys { Access::Anybody } else { Access::Keys };
     if args.no_keys && !args.allow_host.is_empty() {
         // Browsers say of a page of loopback's alone that it is another site's.
         let message = "`--allow-host` lets others call the server, and `--no-keys` lets anybody in who does";
         return Err(Failure::usage(message).hint("leave one of the two out"));
     }
     let parent = args.parent_pid.map(Parent::open).transpose()?;
-    let addresses = if args.listen.is_empty() { vec![ADDRESS.to_owned()] } else { args.listen };
     let certificate = certificate(&args.tls_cert, &args.tls_key, context)?;
-    let mut doors = Vec::new();
-    for address in &addresses {
-        doors.push(Door::open(address, access, certificate.as_ref(), context).await?);
-    }
-    let engine = context.engine_for(None).await?;
-    let config = context.config.clone();
-    let api = Api::new(engine, access, move |name: SandboxName| {
-        let mut template = SandboxSpec::default();
-        config.defaults.fill(&mut template, Named::default());
-        config.pool(name, template)
-    });
-    let api = match args.allow_private_networks {
-        true => api.opening_private_networks(),
-        false => api,
-    };
-    let api = match args.allow_host_networks {
-        true => api.using_host_networks(),
-        false => api,
-    };
-    let api = api.limited(args.limits.limits());
-    // After the provider: what sandboxes inherit is the limit as it was.
-    raise_open_files();
-    if access == Access::Keys && api.keys().list().await?.iter().all(|key| key.revoked_ms.is_some()) {
-        context.output.note("there is no key yet, so nobody gets in: eyot keys create NAME");
-    }
+    let mut doors = doors(&args, certificate.as_ref(), context).await?;
+    let api = api(&args, doors.len(), context).await?;
     let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
     let stop = CancellationToken::new();
-    let mut serving = JoinSet::new();
-    for Door { listener, url, .. } in &mut doors {
-        announce(url, context);
-        let Some(listener) = listener.take() else { continue };
-        let (api, stop) = (api.clone(), stop.clone());
+    let mut serving = serving(&args, &api, &mut doors, &stop).await?;
+    for door in &doors {
+        announce(&door.url, context);
+    }
+    tokio::select! {
+        () = told_to_end(&mut signals, certificate.as_deref(), context) => {}
+        ended = ended(parent.as_ref()) => ended?,
+        // A server of which a part has ended is deaf, or worse.
+        Some(part) = serving.join_next() => return Err(ended_early(part)),
+    }
+    stop.cancel();
+    tokio::select! {
+        ended = all_ended(&mut serving) => ended.map(|()| 0),
+        // Somebody can't wait.
+        signal = signals.end() => Ok(Failure::Interrupted(signal).exit_code()),
+    }
+}
+
+/// The parts of a server that run, one for each door.
+type Serving = JoinSet<eyot::Result<()>>;
+
+/// Begins to serve at all doors, once everything is there that this takes.
+async fn serving(
+    args: &ServeArgs,
+    api: &Api,
+    doors: &mut [Door],
+    stop: &CancellationToken,
+) -> Result<Serving, Failure> {
+    let mut ready = Vec::new();
+    for listener in doors.iter_mut().filter_map(|door| door.listener.take()) {
         let options = ServeOptions {
             allowed_hosts: args.allow_host.clone(),
             allowed_origins: args.allow_origin.clone(),
@@ -74,21 +74,86 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<u8, Failure> {
             page: !args.no_page,
             ..ServeOptions::default()
         };
-        serving.spawn(async move { serve(&api, listener, options, stop).await });
+        ready.push(prepare(api, listener, options, stop.clone()).await?);
     }
-    tokio::select! {
-        () = told_to_end(&mut signals, certificate.as_deref(), context) => {}
-        ended = ended(parent.as_ref()) => ended?,
+    let mut serving = JoinSet::new();
+    for server in ready {
+        serving.spawn(server.run());
     }
-    stop.cancel();
-    tokio::select! {
-        ended = serving.join_all() => {
-            ended.into_iter().collect::<eyot::Result<()>>()?;
-            Ok(0)
+    Ok(serving)
+}
+
+/// Why the server ends though nobody told it to.
+fn ended_early(part: Result<eyot::Result<()>, JoinError>) -> Failure {
+    let error = match part {
+        Ok(Err(error)) => error.context("serve"),
+        Ok(Ok(())) => Error::new(ErrorKind::Internal, "serve: a listener has ended"),
+        Err(error) => {
+            Error::new(ErrorKind::Internal, "serve: a part of the server has failed").with_source(error)
         }
-        // Somebody can't wait.
-        signal = signals.end() => Ok(Failure::Interrupted(signal).exit_code()),
+    };
+    Failure::from(error).hint("start it again; what sandboxes do goes on meanwhile")
+}
+
+/// Comes back when all parts have ended, as they were told to.
+async fn all_ended(serving: &mut Serving) -> Result<(), Failure> {
+    while let Some(part) = serving.join_next().await {
+        match part {
+            Ok(ended) => ended?,
+            failed => return Err(ended_early(failed)),
+        }
     }
+    Ok(())
+}
+
+fn access(args: &ServeArgs) -> Access {
+    if args.no_keys { Access::Anybody } else { Access::Keys }
+}
+
+/// Listens wherever the arguments say.
+async fn doors(
+    args: &ServeArgs,
+    certificate: Option<&Arc<Certificate>>,
+    context: &Context,
+) -> Result<Vec<Door>, Failure> {
+    let addresses = if args.listen.is_empty() { vec![ADDRESS.to_owned()] } else { args.listen.clone() };
+    let mut doors = Vec::new();
+    for address in &addresses {
+        doors.push(Door::open(address, access(args), certificate, context).await?);
+    }
+    Ok(doors)
+}
+
+/// What is served at all of `doors` doors.
+async fn api(args: &ServeArgs, doors: usize, context: &Context) -> Result<Api, Failure> {
+    let engine = context.engine_for(None).await?;
+    let config = context.config.clone();
+    let mut api = Api::new(engine, access(args), move |name: SandboxName| {
+        let mut template = SandboxSpec::default();
+        config.defaults.fill(&mut template, Named::default());
+        config.pool(name, template)
+    });
+    if args.allow_private_networks {
+        api = api.opening_private_networks();
+    }
+    if args.allow_host_networks {
+        api = api.using_host_networks();
+    }
+    // After the provider: what sandboxes inherit is the limit as it was.
+    let wanted = args.limits.limits();
+    let limits = OpenFiles::raise()?.share(wanted.clone(), doors)?;
+    if limits != wanted {
+        let (connections, requests) = (limits.max_connections, limits.max_requests_per_key);
+        context.output.note(&format!(
+            "the limit of open files leaves {connections} connections for each listener, and {requests} requests of one \
+             key at once; `ulimit -n` raises it"
+        ));
+    }
+    let api = api.limited(limits);
+    if !args.no_keys && api.keys().list().await?.iter().all(|key| key.revoked_ms.is_some()) {
+        context.output.note("there is no key yet, so nobody gets in: eyot keys create NAME");
+    }
+    Ok(api)
 }
 
 /// The certificate of all TCP ports, if there is to be one.
@@ -118,15 +183,6 @@ async fn told_to_end(signals: &mut Signals, certificate: Option<&Certificate>, c
             (signal, _) if signal.ends_with().is_some() => return,
             _ => {}
         }
-    }
-}
-
-/// Every connection and every sandbox in use takes descriptors.
-fn raise_open_files() {
-    let before = getrlimit(Resource::Nofile);
-    let most = Rlimit { current: before.maximum, maximum: before.maximum };
-    if let Err(error) = setrlimit(Resource::Nofile, most) {
-        tracing::warn!(%error, limit = ?before.current, "the limit of open files stays as it is");
     }
 }
 

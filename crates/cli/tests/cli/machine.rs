@@ -55,6 +55,16 @@ impl Machine {
         command
     }
 
+    /// The same, run by another program: `program` and what stands before the command in its arguments.
+    pub fn command_by(&self, program: &[&str], arguments: &[&str]) -> Command {
+        let inner = self.command(arguments);
+        let mut command = Command::new(program[0]);
+        command.args(&program[1..]).arg(inner.get_program()).args(inner.get_args());
+        command.env_clear().stdin(Stdio::null());
+        command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command
+    }
+
     pub fn run(&self, arguments: &[&str]) -> Ran {
         Ran::from(self.command(arguments).output().unwrap())
     }

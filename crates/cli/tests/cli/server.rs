@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
@@ -21,10 +21,19 @@ pub struct Server {
 impl Server {
     /// On a port of its own. `more`: arguments before and after `serve`.
     pub fn start(machine: &Machine, before: &[&str], after: &[&str], env: &[(&str, &str)]) -> Self {
-        let key = machine.run(&["keys", "create", "ours", "-q"]).text().trim().to_owned();
         let arguments = [before, &["serve", "--listen", "127.0.0.1:0"], after].concat();
         let mut command = machine.command(&arguments);
         command.envs(env.iter().copied());
+        Self::of(machine, command)
+    }
+
+    /// The same, run by another program: see [`Machine::command_by`].
+    pub fn start_by(machine: &Machine, program: &[&str]) -> Self {
+        Self::of(machine, machine.command_by(program, &["serve", "--listen", "127.0.0.1:0"]))
+    }
+
+    fn of(machine: &Machine, mut command: Command) -> Self {
+        let key = machine.run(&["keys", "create", "ours", "-q"]).text().trim().to_owned();
         let mut child = machine.spawn(&mut command);
         let stderr = child.stderr.take().unwrap();
         let (told, told_to): (Sender<String>, Receiver<String>) = channel();
@@ -109,6 +118,12 @@ impl Connection {
             format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}", self.key);
         let request = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         self.reader.get_mut().write_all(request.as_bytes()).unwrap();
+    }
+
+    /// The next line that comes; `None`: the connection has ended.
+    pub fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        (self.reader.read_line(&mut line).unwrap_or(0) > 0).then_some(line)
     }
 
     /// The status and the body of an answer that says how long it is; one that breaks off has the status 0.
