@@ -8,7 +8,7 @@ use eyot::{
 
 use crate::cgroup::{CgroupController, CgroupSupport};
 use crate::disk::Disks;
-use crate::plan::{IdMap, Plan, Step};
+use crate::plan::{IdMap, Plan, ROOT, Step};
 use crate::setup::RANGE_CAPABILITIES;
 
 /// The protections of a plan.
@@ -64,8 +64,22 @@ pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec, groups: &CgroupSupport) -> 
                 false => DiskEnforcement::None,
             },
         },
+        shared_files: shared_files(plan),
         ..unknown()
     }
+}
+
+/// The targets of binds of the host's files: mounts, a persistent workspace, and the host's device nodes where the sandbox
+/// has none of its own.
+fn shared_files(plan: &Plan) -> Vec<String> {
+    let own_devices = plan.steps.contains(&Step::OwnDevices);
+    let target = |step: &Step| match step {
+        Step::Bind(bind) if bind.source.starts_with('/') && !(bind.device && own_devices) => {
+            bind.target.strip_prefix(ROOT).map(str::to_owned)
+        }
+        _ => None,
+    };
+    plan.steps.iter().filter_map(target).collect()
 }
 
 const NO_LIMITS: LimitsEnforced = LimitsEnforced {
@@ -93,6 +107,7 @@ pub(crate) fn unknown() -> Isolation {
         limits: NO_LIMITS,
         runtime: None,
         guest_out_of_reach: true,
+        shared_files: Vec::new(),
     }
 }
 

@@ -38,6 +38,17 @@ pub const EGRESS_ID: u32 = 65_532;
 /// How many ids a range has.
 pub const RANGE_LEN: u32 = 65_536;
 
+/// Where the new root is mounted: over its own upper directory, which needs no other name once it is in use. A
+/// directory of its own would have to be made and removed with every sandbox.
+pub(crate) const ROOT: &str = "upper";
+/// Where the layer, or the folder of all layers, is mounted for the overlay to take it: over a directory that every host
+/// has and that the child, in its own mount namespace, has no use for.
+pub(crate) const LOWER: &str = "/sys";
+
+/// The device nodes that a sandbox has: names, and major and minor numbers.
+pub(crate) const OWN_DEVICES: [(&str, u32, u32); 6] =
+    [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0)];
+
 /// One step of the child's set-up, in the order of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Step {
@@ -77,6 +88,13 @@ pub enum Step {
         #[n(1)]
         target: String,
     },
+    /// Shows a folder of the host's programs read-only through an overlay of the sandbox's own, so that it shares no
+    /// inode with the host or with another sandbox.
+    #[n(42)]
+    Programs(#[n(0)] String),
+    /// Puts device nodes of the sandbox's own in the place of the host's. The launcher makes them.
+    #[n(43)]
+    OwnDevices,
     /// A new `/proc` for the new process namespace.
     #[n(6)]
     Proc(#[n(0)] String),
@@ -217,6 +235,8 @@ impl Step {
             Self::AttachDisk => "attach its disk",
             Self::Bind(_) => "bind a host path",
             Self::Overlay { .. } => "mount the root overlay",
+            Self::Programs(_) => "overlay the host's programs",
+            Self::OwnDevices => "make device nodes",
             Self::Proc(_) => "mount /proc",
             Self::DevPts(..) => "mount /dev/pts",
             Self::Tmpfs { .. } => "mount a tmpfs",
@@ -245,6 +265,7 @@ impl Step {
             Self::Bind(bind) => &bind.source,
             Self::NamespaceLimit(path, _)
             | Self::EnterSandboxDir(path)
+            | Self::Programs(path)
             | Self::Mask(path)
             | Self::ReadOnly(path) => path,
             Self::Tmpfs { target, .. } | Self::Overlay { target, .. } | Self::File { target, .. } => target,

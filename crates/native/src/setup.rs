@@ -10,7 +10,7 @@ use eyot::{NetworkMode, SandboxPath, ValidSpec};
 use crate::cgroup::{DEFAULT_MEMORY_MIB, GroupPlan};
 use crate::disk_ids::DiskIds;
 use crate::image::{Image, MountPoints, points};
-use crate::plan::{Bind, GUEST_ID, IdMap, Plan, Step, pack_filter};
+use crate::plan::{Bind, GUEST_ID, IdMap, LOWER, OWN_DEVICES, Plan, ROOT, Step, pack_filter};
 use crate::seccomp;
 
 /// What the plan depends on besides the spec.
@@ -53,7 +53,9 @@ pub(crate) const GUEST_PIDS: u32 = 320;
 const MOST_PIDS: u32 = 1 << 22;
 
 /// The device nodes that a sandbox has.
-const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+fn devices() -> impl Iterator<Item = &'static str> {
+    OWN_DEVICES.iter().map(|(name, ..)| *name)
+}
 /// What is covered in `/proc`: what tells of the host beyond what programs need.
 const MASKED: [&str; 15] = [
     "acpi",
@@ -146,11 +148,9 @@ impl Setup<'_> {
             false => above.iter().chain(&lower.layers).map(layer).collect(),
         };
         steps.push(Step::Overlay { lower: layers, target: ROOT.to_owned() });
-        for (source, target) in &self.image.binds {
-            // Everybody may go there, inner root included.
-            let (source, target) = (source.clone(), inside(target));
-            steps.push(Step::Bind(Bind { source, target, recursive: true, readonly: true, ..PLAIN }));
-        }
+        steps.extend(self.image.programs.iter().map(|path| Step::Programs(path.clone())));
+        // Before whatever binds a device, a mask included.
+        steps.extend(self.is_range().then_some(Step::OwnDevices));
         steps.extend(self.image.masks.iter().map(|path| Step::Mask(inside(path))));
         steps
     }
@@ -163,14 +163,14 @@ impl Setup<'_> {
     }
 
     fn devices(&self) -> Vec<Step> {
-        let device = |name: &&str| {
+        let device = |name: &str| {
             let path = format!("/dev/{name}");
             let target = inside(&path);
             let fixed =
                 Bind { source: path, target, recursive: false, readonly: false, device: true, ..PLAIN };
             Step::Bind(fixed)
         };
-        let mut steps: Vec<Step> = DEVICES.iter().map(device).collect();
+        let mut steps: Vec<Step> = devices().map(device).collect();
         let tty_group = self.is_range().then_some(5);
         steps.push(Step::DevPts(inside("/dev/pts"), tty_group));
         let memory_mib = self.spec.spec().limits.memory_mib.unwrap_or(DEFAULT_MEMORY_MIB);
@@ -245,13 +245,6 @@ const PLAIN: Bind = Bind {
     taken_by_launcher: false,
 };
 
-/// Where the new root is mounted: over its own upper directory, which needs no other name once it is in use. A
-/// directory of its own would have to be made and removed with every sandbox.
-const ROOT: &str = "upper";
-/// Where the layer, or the folder of all layers, is mounted for the overlay to take it: over a directory that every host has and that the child,
-/// in its own mount namespace, has no use for.
-const LOWER: &str = "/sys";
-
 /// Where the skeleton's `/etc/hosts` leads: a file in memory costs a twentieth of one on the disk, and no directory.
 pub(crate) const HOSTS: &str = "/run/hosts";
 /// Likewise, in a layer above an image's, for `/etc/hostname`.
@@ -281,14 +274,15 @@ pub(crate) fn mount_targets(plan: &Plan) -> io::Result<Vec<(PathBuf, bool)>> {
     let mut targets: Vec<(PathBuf, bool)> = Vec::new();
     for step in &plan.steps {
         let (target, is_dir) = match step {
-            Step::Bind(bind) if bind.device => (&bind.target, false),
+            Step::Bind(bind) if bind.device => (bind.target.clone(), false),
             Step::Bind(bind) if bind.source.starts_with('/') => {
-                (&bind.target, std::fs::metadata(&bind.source)?.is_dir())
+                (bind.target.clone(), std::fs::metadata(&bind.source)?.is_dir())
             }
+            Step::Programs(path) => (inside(path), true),
             Step::Bind(Bind { target, .. })
             | Step::Proc(target)
             | Step::DevPts(target, _)
-            | Step::Tmpfs { target, .. } => (target, true),
+            | Step::Tmpfs { target, .. } => (target.clone(), true),
             _ => continue,
         };
         let Some(path) = target.strip_prefix(ROOT).and_then(|path| path.strip_prefix('/')) else { continue };
@@ -309,7 +303,7 @@ pub(crate) fn mount_points(spec: &ValidSpec) -> Vec<SandboxPath> {
 
 /// The files that the plan mounts onto.
 pub(crate) fn device_files() -> impl Iterator<Item = String> {
-    DEVICES.iter().map(|name| format!("dev/{name}"))
+    devices().map(|name| format!("dev/{name}"))
 }
 
 #[cfg(test)]
@@ -331,7 +325,7 @@ mod tests {
             name: "host".into(),
             lower: Lower::one("/layer"),
             run: RunConfig::default(),
-            binds: vec![("/usr".into(), "/usr".into())],
+            programs: vec!["/usr".into()],
             masks: vec!["/opt/secret".into()],
             mount_points: MountPoints::Skeleton,
         };
@@ -380,6 +374,8 @@ mod tests {
             let mounts = matches!(
                 step,
                 Step::Bind(_)
+                    | Step::Programs(_)
+                    | Step::OwnDevices
                     | Step::Overlay { .. }
                     | Step::Proc(_)
                     | Step::Mask(_)

@@ -29,6 +29,7 @@ mod fail_closed;
 mod flood;
 mod guest;
 mod host_services;
+mod inodes;
 mod limits;
 mod lingering;
 mod links;
@@ -72,6 +73,7 @@ pub fn cases() -> Vec<Case> {
         owners::cases,
         lingering::cases,
         host_services::cases,
+        inodes::cases,
         siblings::cases,
         fail_closed::cases,
         links::cases,

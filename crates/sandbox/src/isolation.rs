@@ -92,6 +92,10 @@ pub struct Isolation {
     /// Nothing inside can signal, read, or pose as the guest, whoever it runs as.
     #[serde(default)]
     pub guest_out_of_reach: bool,
+    /// Paths inside whose files the host or other sandboxes use too, such as a mounted folder. File locks, notifications
+    /// and sockets work across them; everywhere else they stay inside.
+    #[serde(default)]
+    pub shared_files: Vec<String>,
 }
 
 impl Isolation {

@@ -1138,6 +1138,11 @@ export interface components {
              * @description It has this many instructions, where that is known.
              */
             seccomp_instructions?: number | null;
+            /**
+             * @description Paths inside whose files the host or other sandboxes use too, such as a mounted folder. File locks, notifications
+             *     and sockets work across them; everywhere else they stay inside.
+             */
+            shared_files?: string[];
             /** @description The kernel is the host's own: a hole in it is a hole in the sandbox. */
             shares_host_kernel: boolean;
         };

@@ -128,6 +128,7 @@ fn describe_isolation(page: &mut Page, isolation: &Isolation) {
         "guest",
         if isolation.guest_out_of_reach { "out of reach from inside" } else { "within reach of root" },
     );
+    page.line("shared files", list(&isolation.shared_files));
     page.line("root read-only", yes_no(isolation.readonly_rootfs));
     page.line("cgroup", list(&isolation.cgroup_controllers));
     let limits = &isolation.limits;

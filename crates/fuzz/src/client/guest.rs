@@ -64,6 +64,7 @@ pub fn parts() -> GuestDriverParts {
         seccomp: false,
         runtime: None,
         guest_out_of_reach: true,
+        shared_files: Vec::new(),
         seccomp_instructions: None,
         landlock_abi: None,
         network: NetworkMode::None,

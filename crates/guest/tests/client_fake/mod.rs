@@ -51,6 +51,7 @@ pub fn parts(workdir: &str) -> GuestDriverParts {
         seccomp: false,
         runtime: None,
         guest_out_of_reach: true,
+        shared_files: Vec::new(),
         seccomp_instructions: None,
         landlock_abi: None,
         network: NetworkMode::None,

@@ -12,6 +12,7 @@ const CREATE: &str = "create the namespaces";
 const MAP_USER: &str = "map the user";
 const MAP_IDS: &str = "map the ids";
 const MOUNT_PROC: &str = "mount /proc";
+const SHOW_PROGRAMS: &str = "overlay the host's programs";
 
 /// The steps at which a security module that allows user namespaces, but nothing in them, is met first.
 const FIRST_STEPS: &[&str] = &[
@@ -21,12 +22,15 @@ const FIRST_STEPS: &[&str] = &[
     "make mounts private",
     "bind a host path",
     "mount the root overlay",
+    SHOW_PROGRAMS,
     MOUNT_PROC,
 ];
 const MOUNTS: &[&str] = &[
     "make mounts private",
     "bind a host path",
     "mount the root overlay",
+    SHOW_PROGRAMS,
+    "make device nodes",
     MOUNT_PROC,
     "mount /dev/pts",
     "mount a tmpfs",
@@ -73,10 +77,12 @@ pub(super) const CAUSES: &[Cause] = &[
     behind_a_failure(error(
         MOUNTING,
         "no-overlayfs",
-        &["mount the root overlay"],
+        &["mount the root overlay", SHOW_PROGRAMS],
         &[Errno::NODEV],
         no_overlay,
     )),
+    error(MOUNTING, "mounts-below-programs", &[SHOW_PROGRAMS], &[Errno::INVAL], mounts_below_programs),
+    behind_a_failure(error(MOUNTING, "programs-stacked", &[SHOW_PROGRAMS], &[Errno::INVAL], cannot_overlay)),
     error("seccomp", "no-seccomp", &["install the seccomp filter"], &[], no_seccomp),
     Cause { severity: Severity::Warn, ..error("landlock", "no-landlock", &[], &[], no_landlock) },
     behind_a_failure(error(USER, "refused", &[CREATE], REFUSED, refused)),
@@ -189,6 +195,23 @@ fn selinux(facts: &Facts) -> Option<Reason> {
 
 fn no_overlay(_facts: &Facts) -> Option<Reason> {
     Some(Reason::new("this kernel has no overlayfs", "sudo modprobe overlay"))
+}
+
+fn mounts_below_programs(facts: &Facts) -> Option<Reason> {
+    let mounted = facts.mount_below_programs.as_ref().filter(|_| facts.uid != 0)?;
+    Some(Reason {
+        why: format!(
+            "a file system is mounted below the host's programs ({mounted}), and the kernel lets only root show them \
+             apart from it"
+        ),
+        fix: Some("sudo eyot doctor".to_owned()),
+    })
+}
+
+fn cannot_overlay(_facts: &Facts) -> Option<Reason> {
+    let why = "the kernel makes no overlay over the file system of the host's programs: overlays are stacked two deep \
+               there already, or it is of a kind that overlays refuse";
+    Some(Reason { why: why.to_owned(), fix: Some("findmnt --submounts --target /usr".to_owned()) })
 }
 
 fn no_seccomp(facts: &Facts) -> Option<Reason> {

@@ -1,4 +1,4 @@
-//! The image `host`: a generated skeleton, with the host's `/usr` and `/opt` as read-only binds. The tools a developer
+//! The image `host`: a generated skeleton, with the host's `/usr` and `/opt`, read-only. The tools a developer
 //! has are the tools the agent has; of the host's own files nothing else is there.
 
 use std::fs;
@@ -9,6 +9,7 @@ use std::path::Path;
 use eyot::{Error, ErrorKind, Result};
 use eyot_image::RunConfig;
 
+use super::programs::MountedBelow;
 use super::{Image, Lower, MountPoints, etc, masks};
 use crate::plan::USER_ID;
 use crate::setup::{HOSTS, device_files};
@@ -60,26 +61,33 @@ const PROGRAM_FOLDERS: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "lib
 
 /// The image, its skeleton made if the host has changed since the last time.
 pub(super) fn image(state: &StateDir, as_root: bool) -> Result<Image> {
-    let failed = |error: io::Error| {
-        Error::new(ErrorKind::Setup, "create sandbox: make the skeleton of image `host`: failed")
-            .with_source(error)
-    };
     let layer = state.layers().join(format!("host-{FORM}-{:016x}", etc::fingerprint()));
     if !layer.exists() {
         build(&layer, as_root).map_err(failed)?;
     }
-    let mut binds: Vec<(String, String)> = Vec::new();
-    for folder in ["usr", "opt"].iter().chain(&PROGRAM_FOLDERS) {
-        let path = format!("/{folder}");
-        if fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
-            binds.push((path.clone(), path));
-        }
-    }
-    let roots: Vec<&str> = binds.iter().map(|(source, _)| source.as_str()).collect();
-    let masks = masks::covered(&state.layers(), &roots, as_root).map_err(failed)?;
+    let is_dir = |path: &String| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    let folders = ["usr", "opt"].iter().chain(&PROGRAM_FOLDERS).map(|folder| format!("/{folder}"));
+    let programs: Vec<String> = folders.filter(is_dir).collect();
+    let masks = match as_root {
+        // Nothing inside has the rights of a user or a group of the host.
+        true => Vec::new(),
+        false => masks::covered(&state.layers(), &programs).map_err(failed)?,
+    };
     let lower = layer.to_str().ok_or_else(|| Error::invalid("state", "must be a path in UTF-8"))?;
     let (name, lower, run) = (super::DEFAULT.to_owned(), Lower::one(lower), RunConfig::default());
-    Ok(Image { name, lower, run, binds, masks, mount_points: MountPoints::Skeleton })
+    Ok(Image { name, lower, run, programs, masks, mount_points: MountPoints::Skeleton })
+}
+
+/// Adds what is mounted below the program folders to an image that was made without.
+pub(super) fn add_mounts(image: &mut Image, as_root: bool) -> Result<()> {
+    let below = MountedBelow::find(&image.programs, as_root).map_err(failed)?;
+    image.programs.extend(below.folders);
+    image.masks.extend(below.covered);
+    Ok(())
+}
+
+fn failed(error: io::Error) -> Error {
+    Error::new(ErrorKind::Setup, "create sandbox: make the skeleton of image `host`: failed").with_source(error)
 }
 
 /// Builds the skeleton aside and moves it into place; who comes second finds the first one's.

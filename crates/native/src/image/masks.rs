@@ -1,83 +1,67 @@
-//! What of the host's programs' folders is covered inside, though they are bound read-only.
+//! The files below the host's program folders that are covered inside when an ordinary user starts the sandbox.
 //!
-//! - Sockets and FIFOs, whatever their permissions and whoever starts the sandbox: a read-only bind does not keep
-//!   anybody from talking through them to a process of the host.
-//! - What an ordinary user could read though not everybody can. Inside, the caller's own uid and groups still count
-//!   (host ids can't be shed without privileges), so a file that is the caller's, or a group's of theirs, and not
-//!   world-readable, would be readable inside too. As root, nothing inside has a host user's or group's rights.
+//! Inside, the caller's own uid and groups still count (host ids can't be shed without privileges), so a file that is the
+//! caller's, or a group's of theirs, and not world-readable, would be readable inside too. As root nothing is covered:
+//! nothing inside has the rights of a user or a group of the host.
 //!
-//! What can't be looked at, or can't be named, is covered with the directory that it lies in.
+//! A place that can't be looked at, or can't be named, is covered with the directory that it lies in.
 
 use std::collections::BTreeSet;
-use std::fs::{self, FileType, Metadata};
+use std::fs::{self, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::io::Errno;
 
+use super::nameable;
+
 /// Changes whenever what is covered does.
-const FORM: u32 = 2;
+const FORM: u32 = 3;
 /// How long the answer of a walk is believed while the upper directories look the same.
 const BELIEVED: Duration = Duration::from_secs(600);
 
 /// The paths below `roots` to cover. The walk (0.1–0.5 s) is done once per ten minutes and whenever one of the upper
 /// directories has changed; its answer is kept in `layers`.
-pub(super) fn covered(layers: &Path, roots: &[&str], as_root: bool) -> io::Result<Vec<String>> {
-    let kept = layers.join(format!("masks-{:016x}", fingerprint(roots, as_root)));
+pub(super) fn covered(layers: &Path, roots: &[String]) -> io::Result<Vec<String>> {
+    let kept = layers.join(format!("masks-{:016x}", fingerprint(roots)));
     let age =
         fs::metadata(&kept).and_then(|found| found.modified()).ok().and_then(|time| time.elapsed().ok());
     if age.is_some_and(|age| age < BELIEVED) {
         return Ok(fs::read_to_string(&kept)?.split_terminator('\0').map(str::to_owned).collect());
     }
-    let inside = if as_root { Inside::NobodyOfTheHost } else { Inside::caller()? };
-    let found = walk(roots, &inside);
+    let found = walk(roots, &Caller::current()?);
     let aside = super::aside(&kept);
     fs::write(&aside, found.iter().flat_map(|path| [path.as_str(), "\0"]).collect::<String>())?;
     fs::rename(&aside, &kept)?;
     Ok(found)
 }
 
-/// Whose rights on the host count inside.
-enum Inside {
-    /// A range of ids that own nothing on the host.
-    NobodyOfTheHost,
-    /// An ordinary user, with their groups.
-    Caller { uid: u32, groups: BTreeSet<u32> },
+/// An ordinary user, whose rights on the host count inside.
+struct Caller {
+    uid: u32,
+    groups: BTreeSet<u32>,
 }
 
-impl Inside {
-    fn caller() -> io::Result<Self> {
+impl Caller {
+    fn current() -> io::Result<Self> {
         let mut groups: BTreeSet<u32> =
             rustix::process::getgroups()?.iter().map(|gid| gid.as_raw()).collect();
         groups.insert(rustix::process::getegid().as_raw());
-        Ok(Self::Caller { uid: rustix::process::geteuid().as_raw(), groups })
+        Ok(Self { uid: rustix::process::geteuid().as_raw(), groups })
     }
 
-    fn must_not_see(&self, path: &Path, found: &Metadata) -> bool {
-        is_connectable(found.file_type()) || (!found.is_symlink() && self.alone_reads(path, found))
-    }
-
-    /// Whether this may be readable to who is inside though not to everybody.
+    /// Whether this may be readable to the caller though not to everybody.
     fn alone_reads(&self, path: &Path, found: &Metadata) -> bool {
-        let Self::Caller { uid, groups } = self else {
+        if found.is_symlink() {
             return false;
-        };
+        }
         let needed = if found.is_dir() { 0o005 } else { 0o004 };
         let by_others = found.mode() & needed == needed;
-        !by_others && (found.uid() == *uid || groups.contains(&found.gid()) || has_acl(path))
+        !by_others && (found.uid() == self.uid || self.groups.contains(&found.gid()) || has_acl(path))
     }
-
-    /// Whether who is inside could get to what this directory holds.
-    fn may_enter(&self, directory: &Metadata) -> bool {
-        matches!(self, Self::Caller { .. }) || directory.mode() & 0o001 != 0
-    }
-}
-
-fn is_connectable(kind: FileType) -> bool {
-    kind.is_socket() || kind.is_fifo()
 }
 
 /// Whether an access control list names further readers. Where that can't be found out, it may.
@@ -86,11 +70,11 @@ fn has_acl(path: &Path) -> bool {
     !matches!(found, Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOENT))
 }
 
-fn walk(roots: &[&str], inside: &Inside) -> Vec<String> {
+fn walk(roots: &[String], caller: &Caller) -> Vec<String> {
     let mut covered = BTreeSet::new();
     let mut pending: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
     while let Some(directory) = pending.pop() {
-        let looked_at = look_into(&directory, inside);
+        let looked_at = look_into(&directory, caller);
         match looked_at {
             Ok(found) => {
                 covered.extend(found.covered.iter().map(|path| nameable(path)));
@@ -118,7 +102,7 @@ struct Found {
     directories: Vec<PathBuf>,
 }
 
-fn look_into(directory: &Path, inside: &Inside) -> io::Result<Found> {
+fn look_into(directory: &Path, caller: &Caller) -> io::Result<Found> {
     let mut all = Found::default();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
@@ -126,23 +110,18 @@ fn look_into(directory: &Path, inside: &Inside) -> io::Result<Found> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             found => found?,
         };
-        if inside.must_not_see(&path, &found) {
+        if caller.alone_reads(&path, &found) {
             all.covered.push(path);
-        } else if found.is_dir() && inside.may_enter(&found) {
+        } else if found.is_dir() {
             all.directories.push(path);
         }
     }
     Ok(all)
 }
 
-/// The path itself, or else the nearest directory above it, that is UTF-8: a plan's paths are.
-fn nameable(path: &Path) -> String {
-    path.ancestors().find_map(Path::to_str).unwrap_or("/").to_owned()
-}
-
-fn fingerprint(roots: &[&str], as_root: bool) -> u64 {
+fn fingerprint(roots: &[String]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (FORM, roots, as_root, rustix::process::geteuid().as_raw()).hash(&mut hasher);
+    (FORM, roots, rustix::process::geteuid().as_raw()).hash(&mut hasher);
     for root in roots {
         let children = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
         let mut paths: Vec<PathBuf> = children.chain([PathBuf::from(root)]).collect();
@@ -161,15 +140,14 @@ mod tests {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::PermissionsExt;
-    use std::os::unix::net::UnixListener;
 
     use super::*;
     use crate::state::make_dir;
 
     /// What is covered below the folder, without the folder's own path.
-    fn covered_in(folder: &Path, inside: &Inside) -> Vec<String> {
+    fn covered_in(folder: &Path, caller: &Caller) -> Vec<String> {
         let root = folder.to_str().unwrap();
-        walk(&[root], inside).iter().map(|path| path[root.len()..].to_owned()).collect()
+        walk(&[root.to_owned()], caller).iter().map(|path| path[root.len()..].to_owned()).collect()
     }
 
     fn write(path: PathBuf, mode: u32) {
@@ -178,17 +156,11 @@ mod tests {
     }
 
     #[test]
-    fn sockets_and_fifos_are_covered_whatever_their_mode_and_whoever_starts_it() {
+    fn files_that_only_the_caller_reads_are_covered() {
         let folder = tempfile::tempdir().unwrap();
-        let _socket = UnixListener::bind(folder.path().join("socket")).unwrap();
-        fs::set_permissions(folder.path().join("socket"), fs::Permissions::from_mode(0o777)).unwrap();
-        let mode = rustix::fs::Mode::from_raw_mode(0o666);
-        let fifo = folder.path().join("fifo");
-        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
         write(folder.path().join("mine"), 0o600);
         write(folder.path().join("public"), 0o644);
-        assert_eq!(covered_in(folder.path(), &Inside::NobodyOfTheHost), ["/fifo", "/socket"]);
-        assert_eq!(covered_in(folder.path(), &Inside::caller().unwrap()), ["/fifo", "/mine", "/socket"]);
+        assert_eq!(covered_in(folder.path(), &Caller::current().unwrap()), ["/mine"]);
     }
 
     #[test]
@@ -197,7 +169,7 @@ mod tests {
         make_dir(&folder.path().join("d"), 0o755).unwrap();
         write(folder.path().join("d").join(OsStr::from_bytes(b"\xff")), 0o600);
         write(folder.path().join("d/other"), 0o600);
-        assert_eq!(covered_in(folder.path(), &Inside::caller().unwrap()), ["/d"]);
+        assert_eq!(covered_in(folder.path(), &Caller::current().unwrap()), ["/d"]);
     }
 
     #[test]
@@ -205,7 +177,8 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let path = file.path().to_str().unwrap();
         // Not a directory: the one failure that root gets as well.
-        assert_eq!(walk(&[path, "/nonexistent"], &Inside::NobodyOfTheHost), [path]);
+        let roots = [path.to_owned(), "/nonexistent".to_owned()];
+        assert_eq!(walk(&roots, &Caller::current().unwrap()), [path]);
     }
 
     #[test]
@@ -227,7 +200,7 @@ mod tests {
             Err(Errno::OPNOTSUPP) => return,
             set => set.unwrap(),
         }
-        let stranger = Inside::Caller { uid: u32::MAX - 1, groups: BTreeSet::new() };
+        let stranger = Caller { uid: u32::MAX - 1, groups: BTreeSet::new() };
         assert_eq!(covered_in(folder.path(), &stranger), ["/shared"]);
     }
 }

@@ -7,6 +7,7 @@ mod host;
 mod lower;
 mod masks;
 pub(crate) mod points;
+mod programs;
 mod read;
 mod sources;
 mod stored;
@@ -38,8 +39,8 @@ pub(crate) struct Image {
     pub lower: Lower,
     /// How it wants its commands to be run.
     pub run: RunConfig,
-    /// Host paths that appear, read-only, at a path inside.
-    pub binds: Vec<(String, String)>,
+    /// Folders of the host's programs, which appear read-only at the same path inside. Those above come before those below.
+    pub programs: Vec<String>,
     /// Paths inside that are covered.
     pub masks: Vec<String>,
     /// Where what sandboxes mount onto comes from.
@@ -60,9 +61,9 @@ pub(crate) enum MountPoints {
 impl Image {
     /// One that is whole: nothing of the host's is added to its layers.
     fn of_layers(name: &str, lower: Lower, run: RunConfig) -> Self {
-        let (name, binds, masks) = (name.to_owned(), Vec::new(), Vec::new());
+        let (name, programs, masks) = (name.to_owned(), Vec::new(), Vec::new());
         let mount_points = if lower.layers.is_empty() { MountPoints::Own } else { MountPoints::Above };
-        Self { name, lower, run, binds, masks, mount_points }
+        Self { name, lower, run, programs, masks, mount_points }
     }
 
     /// Its layer is a skeleton of ours.
@@ -98,6 +99,11 @@ pub fn unpack_for_fuzzing(tarball: &Path, layer: &Path) -> std::io::Result<Strin
     use eyot_image::unpack::{Owners, UnpackLimits, unpack_file};
     unpack_file(tarball, layer, Owners::Folded, &UnpackLimits::SMALL)?;
     read_of_image(&Lower::one(&layer.to_string_lossy()), "etc/passwd")
+}
+
+/// The path itself, or else the nearest directory above it, that is UTF-8: a plan's paths are.
+fn nameable(path: &Path) -> String {
+    path.ancestors().find_map(Path::to_str).unwrap_or("/").to_owned()
 }
 
 /// Where a layer is built until it is complete. What is left there by a process that died is swept after an hour.
@@ -182,7 +188,14 @@ impl ImageCache {
         directory::image(name, folder)
     }
 
+    /// The image `host` with what is mounted below its folders now: a mount that went unseen would show what it hides.
     fn host(&self, state: &StateDir, as_root: bool) -> Result<Image> {
+        let mut image = self.remembered_host(state, as_root)?;
+        host::add_mounts(&mut image, as_root)?;
+        Ok(image)
+    }
+
+    fn remembered_host(&self, state: &StateDir, as_root: bool) -> Result<Image> {
         let mut cached = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((since, image)) = &*cached
             && since.elapsed() < BELIEVED

@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use super::egress_sockets;
 use super::make::{Descriptors, Failed};
 use super::source::Source;
-use crate::plan::{Bind, Plan, Step, unpack_filter};
+use crate::plan::{Bind, LOWER, Plan, ROOT, Step, unpack_filter};
 use crate::sys::{self, ChildMain, Gate, Hold, Ruleset};
 
 /// What launcher and child share. Until the gate is open the child looks at nothing but the gate.
@@ -121,6 +121,8 @@ impl Shared {
             Step::AttachDisk => attach_disk(self.descriptors.disk.as_ref()),
             Step::Bind(bind) => self.bind(index, bind),
             Step::Overlay { lower, target } => mount_overlay(lower, target),
+            Step::Programs(path) => self.show_programs(index, path),
+            Step::OwnDevices => self.attach_devices(index),
             Step::Proc(target) => sys::mount("proc", target, "proc", NO_PROGRAMS, ""),
             Step::DevPts(target, group) => mount_devpts(target, *group),
             Step::Tmpfs { target, size_mib, mode } => mount_tmpfs(target, *size_mib, *mode),
@@ -172,6 +174,25 @@ impl Shared {
             Hold { readonly: bind.readonly, devices: false, recursive: bind.recursive },
         )
     }
+
+    /// In a range the launcher has taken the folder without what is mounted below it: the child may not take it so, because
+    /// the kernel locks the mounts that it sees together. The copy lies in the skeleton and goes with the old root.
+    fn show_programs(&self, index: usize, path: &str) -> io::Result<()> {
+        let folder = match self.trees.get(&index) {
+            Some(tree) => {
+                let staged = format!("{LOWER}{path}");
+                sys::attach_tree(*tree, &staged)?;
+                Source::open(&staged)?
+            }
+            None => Source::open(path)?,
+        };
+        mount_read_only_overlay(&folder, &format!("{ROOT}{path}"))
+    }
+
+    fn attach_devices(&self, index: usize) -> io::Result<()> {
+        let tree = self.trees.get(&index).ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))?;
+        sys::attach_tree(*tree, "/dev")
+    }
 }
 
 fn numbers(descriptors: &[OwnedFd]) -> Vec<RawFd> {
@@ -202,6 +223,19 @@ fn map_single(uid: u32, gid: u32) -> io::Result<()> {
 fn mount_overlay(lower: &[String], target: &str) -> io::Result<()> {
     let options = format!("lowerdir={},upperdir=upper,workdir=work,userxattr,volatile", lower.join(":"));
     sys::mount("overlay", target, "overlay", libc::MS_NOSUID | libc::MS_NODEV, &options)
+}
+
+/// An empty directory of the skeleton: an overlay that is never written to needs a second layer. It lies above the folder:
+/// in all layers but the lowest the kernel looks for attributes of its own, and fails where it may not read them.
+const EMPTY_LAYER: &str = "/srv";
+
+fn mount_read_only_overlay(folder: &Source, target: &str) -> io::Result<()> {
+    let options = format!("lowerdir={LOWER}{EMPTY_LAYER}:{},userxattr", folder.path());
+    let mut flags = libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV;
+    if folder.is_noexec()? {
+        flags |= libc::MS_NOEXEC;
+    }
+    sys::mount("overlay", target, "overlay", flags, &options)
 }
 
 fn mount_devpts(target: &str, group: Option<u32>) -> io::Result<()> {

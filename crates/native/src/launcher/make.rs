@@ -11,6 +11,7 @@ use std::rc::Rc;
 use rustix::process::Rlimit;
 
 use super::child::Shared;
+use super::devices;
 use super::source::Source;
 use crate::disk_ids::DiskIds;
 use crate::plan::{Bind, IdMap, Plan, RANGE_LEN, Step};
@@ -135,14 +136,23 @@ fn prepare_from_outside(plan: &Plan, pid: i32, shared: &mut Shared) -> Result<Ve
     let mut namespaces = Namespaces { base, own, others: HashMap::new() };
     let mut taken = Vec::new();
     for (index, step) in plan.steps.iter().enumerate() {
-        let Step::Bind(bind) = step else { continue };
-        if bind.taken_by_launcher {
-            let tree = take(bind, &mut namespaces).map_err(|error| Failed::of_step(plan, index, error))?;
+        let tree = tree_for(step, &mut namespaces).map_err(|error| Failed::of_step(plan, index, error))?;
+        if let Some(tree) = tree {
             shared.set_tree(index, tree.as_raw_fd());
             taken.push(tree);
         }
     }
     Ok(taken)
+}
+
+/// The tree that the child needs for this step, if only the launcher can get it.
+fn tree_for(step: &Step, namespaces: &mut Namespaces) -> io::Result<Option<OwnedFd>> {
+    match step {
+        Step::Bind(bind) if bind.taken_by_launcher => take(bind, namespaces).map(Some),
+        Step::Programs(path) => sys::take_tree(&Source::open(path)?.path(), false).map(Some),
+        Step::OwnDevices => devices::make().map(Some),
+        _ => Ok(None),
+    }
 }
 
 fn take(bind: &Bind, namespaces: &mut Namespaces) -> io::Result<OwnedFd> {

@@ -6,6 +6,7 @@
 //! and ends has its launcher as a thread: starting a process would cost it as much as the sandbox.
 
 pub(crate) mod child;
+mod devices;
 #[cfg(feature = "provider")]
 pub(crate) mod client;
 pub(crate) mod egress_sockets;

@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags};
 
 /// An open source.
 #[derive(Debug)]
@@ -18,6 +18,11 @@ impl Source {
     pub(super) fn open(path: &str) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         Ok(Self(rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?))
+    }
+
+    /// Whether programs on it can't be run: an overlay does not take that over from its layers.
+    pub(super) fn is_noexec(&self) -> io::Result<bool> {
+        Ok(rustix::fs::fstatvfs(&self.0)?.f_flag.contains(StatVfsMountFlags::NOEXEC))
     }
 
     /// A path that leads to exactly what is open, in this process and as long as it is.

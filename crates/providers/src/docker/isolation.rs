@@ -4,10 +4,10 @@
 use eyot::linux_capability::{self, CHOWN, DAC_OVERRIDE, DOCKER_DEFAULT, FOWNER, KILL, SETUID};
 use eyot::{
     DiskEnforcement, Enforcement, Error, ErrorKind, IdentityMap, Isolation, LimitsEnforced, NetworkMode,
-    Result, SandboxSpec, Security,
+    Result, SandboxSpec, Security, WorkspaceSpec,
 };
 use eyot_guest::protocol::Protections;
-use eyot_guest::protocol::container::CONTAINER_GUEST_CAPABILITIES;
+use eyot_guest::protocol::container::{CONTAINER_GUEST_CAPABILITIES, GUEST_DIR};
 
 use super::engine::Facts;
 
@@ -48,6 +48,7 @@ pub(crate) fn declared(spec: &SandboxSpec, facts: &Facts) -> Isolation {
         identity: maps_users.then_some(IdentityMap::Range),
         no_new_privileges: spec.security.no_new_privileges,
         guest_out_of_reach: kept & REACH_THE_GUEST == 0,
+        shared_files: shared_files(spec),
         capabilities: linux_capability::names(kept).map(|name| format!("CAP_{name}")).collect(),
         seccomp: facts.protections.contains("seccomp"),
         seccomp_instructions: None,
@@ -58,6 +59,14 @@ pub(crate) fn declared(spec: &SandboxSpec, facts: &Facts) -> Isolation {
         limits,
         runtime: Some(spec.container.runtime.clone().unwrap_or_else(|| facts.default_runtime.clone())),
     }
+}
+
+/// The guest's program is one volume for all containers of an Engine; a persistent workspace is a volume that others may
+/// have too.
+fn shared_files(spec: &SandboxSpec) -> Vec<String> {
+    let workdir = spec.workdir.as_ref().map(ToString::to_string);
+    let workspace = workdir.filter(|_| spec.workspace != WorkspaceSpec::Ephemeral);
+    [GUEST_DIR.to_owned()].into_iter().chain(workspace).collect()
 }
 
 /// The network that a container gets: there is no proxy of Eyot's in front of the Engine's.

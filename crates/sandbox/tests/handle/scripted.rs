@@ -130,6 +130,7 @@ pub fn isolation() -> Isolation {
         seccomp: false,
         runtime: None,
         guest_out_of_reach: true,
+        shared_files: Vec::new(),
         seccomp_instructions: None,
         landlock_abi: None,
         network: NetworkMode::None,

@@ -1,0 +1,177 @@
+//! The folders of the host's programs that the image `host` shows, and what is mounted below them.
+//!
+//! Each is shown through an overlay of the sandbox's own, because a bind would share its inodes with the host and with
+//! every other sandbox: a socket could be connected to, a lock would block others, a notification would tell what others
+//! run. An overlay shows nothing that is mounted below its layer, so each mount below gets an overlay of its own.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::nameable;
+
+/// File systems of the kernel's own. They hold no programs, and tell of the host: what is mounted so is covered.
+const OF_THE_KERNEL: [&str; 20] = [
+    "autofs",
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "devtmpfs",
+    "efivarfs",
+    "fusectl",
+    "hugetlbfs",
+    "mqueue",
+    "nsfs",
+    "proc",
+    "pstore",
+    "rpc_pipefs",
+    "securityfs",
+    "sysfs",
+    "tracefs",
+];
+
+/// What is mounted below the program folders.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct MountedBelow {
+    /// Folders that need an overlay of their own, those above before those below.
+    pub folders: BTreeSet<String>,
+    /// Paths to cover: an overlay can't show them, or would show what the mount hides.
+    pub covered: BTreeSet<String>,
+}
+
+impl MountedBelow {
+    /// Finds what is mounted below these folders now.
+    pub(super) fn find(roots: &[String], as_root: bool) -> io::Result<Self> {
+        Self::read(&fs::read("/proc/self/mountinfo")?, roots, as_root)
+    }
+
+    fn read(mountinfo: &[u8], roots: &[String], as_root: bool) -> io::Result<Self> {
+        let mut below = Self::default();
+        for mount in mountinfo.split(|byte| *byte == b'\n').filter_map(Mount::parse) {
+            let Some(root) = roots.iter().find(|root| mount.is_below(root)) else { continue };
+            if as_root && !is_open_to_others(&mount.point, Path::new(root)) {
+                continue;
+            }
+            match (fs::metadata(&mount.point), mount.point.to_str()) {
+                // Another mount hides it.
+                (Err(error), _) if error.kind() == io::ErrorKind::NotFound => {}
+                (Ok(found), Some(path)) if found.is_dir() && !mount.is_of_the_kernel => {
+                    below.folders.insert(path.to_owned());
+                }
+                _ => {
+                    below.covered.insert(nameable(&mount.point));
+                }
+            }
+        }
+        Ok(below)
+    }
+}
+
+/// Whether users other than the owner may pass all folders from `root` down to `path`. If not, nobody inside gets there. A
+/// folder that can't be looked at may let them.
+fn is_open_to_others(path: &Path, root: &Path) -> bool {
+    let mut above = path.ancestors().skip(1).take_while(|folder| folder.starts_with(root));
+    above.all(|folder| fs::metadata(folder).map_or(true, |found| found.permissions().mode() & 0o001 != 0))
+}
+
+/// A line of mountinfo.
+struct Mount {
+    point: PathBuf,
+    is_of_the_kernel: bool,
+}
+
+impl Mount {
+    fn parse(line: &[u8]) -> Option<Self> {
+        let mut fields = line.split(|byte| *byte == b' ');
+        let point = PathBuf::from(OsString::from_vec(unescape(fields.nth(4)?)));
+        let file_system = fields.skip_while(|field| *field != b"-").nth(1)?;
+        let is_of_the_kernel = OF_THE_KERNEL.iter().any(|name| name.as_bytes() == file_system);
+        Some(Self { point, is_of_the_kernel })
+    }
+
+    fn is_below(&self, root: &str) -> bool {
+        self.point.starts_with(root) && self.point != Path::new(root)
+    }
+}
+
+/// Undoes the kernel's escapes: a backslash and three octal digits.
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let [first, more @ ..] = rest {
+        let octal =
+            more.get(..3).filter(|_| *first == b'\\').and_then(|digits| std::str::from_utf8(digits).ok());
+        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &more[3..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = more;
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mountinfo(folder: &Path, mounts: &[(&str, &str)]) -> Vec<u8> {
+        let line = |(point, file_system): &(&str, &str)| {
+            format!("36 35 98:0 / {}/{point} rw,noatime shared:1 - {file_system} x rw\n", folder.display())
+        };
+        mounts.iter().map(line).collect::<String>().into_bytes()
+    }
+
+    #[test]
+    fn a_folder_that_is_mounted_below_has_an_overlay_and_all_else_is_covered() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().to_str().unwrap().to_owned();
+        for name in ["local", "local/a b", "proc"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        fs::write(folder.path().join("file"), "").unwrap();
+        let mounts = [
+            ("local/a\\040b", "ext4"),
+            ("local", "tmpfs"),
+            ("local", "tmpfs"),
+            ("file", "ext4"),
+            ("proc", "proc"),
+            ("hidden", "ext4"),
+        ];
+        let below =
+            MountedBelow::read(&mountinfo(folder.path(), &mounts), std::slice::from_ref(&root), false)
+                .unwrap();
+        let paths =
+            |names: &[&str]| names.iter().map(|name| format!("{root}/{name}")).collect::<BTreeSet<_>>();
+        assert_eq!(below.folders, paths(&["local", "local/a b"]));
+        assert_eq!(below.covered, paths(&["file", "proc"]));
+        let elsewhere = MountedBelow::read(&mountinfo(folder.path(), &mounts), &["/usr".to_owned()], false);
+        assert_eq!(elsewhere.unwrap(), MountedBelow::default());
+    }
+
+    #[test]
+    fn what_lies_behind_a_closed_folder_is_left_out_for_root() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().to_str().unwrap().to_owned();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir_all(folder.path().join("closed/inner")).unwrap();
+        fs::set_permissions(folder.path().join("closed"), fs::Permissions::from_mode(0o700)).unwrap();
+        let read = |as_root| {
+            let mounts = mountinfo(folder.path(), &[("closed/inner", "ext4")]);
+            MountedBelow::read(&mounts, std::slice::from_ref(&root), as_root).unwrap().folders.len()
+        };
+        assert_eq!((read(true), read(false)), (0, 1));
+    }
+}

@@ -1,0 +1,33 @@
+//! Device nodes of a sandbox's own. A node's inode carries locks and notifications, so a bind of the host's `/dev/null`
+//! would share them with the host and every other sandbox.
+//!
+//! Only the launcher can make them, and only where it is the host's root: on a file system that was mounted in another
+//! user namespace the kernel opens no device.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, FileType, Mode, chmodat, makedev, mknodat};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
+};
+
+use crate::plan::OWN_DEVICES;
+
+/// Makes the nodes on a file system in memory that is attached nowhere. Host root owns them and
+/// everybody may use them. Inside only the nodes appear, never the directory that they lie in.
+pub(super) fn make() -> io::Result<OwnedFd> {
+    let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_set_string(&context, "mode", "0555")?;
+    fsconfig_set_string(&context, "size", "4k")?;
+    fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
+    let mode = Mode::from_raw_mode(0o666);
+    for (name, major, minor) in OWN_DEVICES {
+        mknodat(&mount, name, FileType::CharacterDevice, mode, makedev(major, minor))?;
+        // Whatever the launcher's umask is.
+        chmodat(&mount, name, mode, AtFlags::empty())?;
+    }
+    Ok(mount)
+}
