@@ -127,6 +127,16 @@ pub enum Step {
     /// Covers a file with `/dev/null`, or a directory with an empty one. What is not there needs no cover.
     #[n(9)]
     Mask(#[n(0)] String),
+    /// Covers everything in a new `/proc` but processes and these names, whatever the kernel and its modules put there.
+    #[n(45)]
+    CoverProc {
+        /// Where it is mounted.
+        #[n(0)]
+        target: String,
+        /// The names that stay as they are.
+        #[n(1)]
+        shown: Vec<String>,
+    },
     /// Makes a directory or a file below the new root read-only. What is not there needs none.
     #[n(10)]
     ReadOnly(#[n(0)] String),
@@ -149,6 +159,11 @@ pub enum Step {
     /// No exec may gain privileges any more.
     #[n(15)]
     NoNewPrivileges,
+    /// No crash inside writes a core file or starts the host's program for them, by a limit of one byte: the kernel writes
+    /// no file that short, and takes exactly this limit as a sign to start no program (fs/coredump.c). A limit of 0
+    /// would forbid the file alone.
+    #[n(44)]
+    NoCoreDumps,
     /// Keeps these capabilities and no others, and becomes this user (a range's guest); `None`: stays who it is.
     #[n(16)]
     Capabilities {
@@ -242,6 +257,7 @@ impl Step {
             Self::Tmpfs { .. } => "mount a tmpfs",
             Self::File { .. } => "write a file",
             Self::Mask(_) => "mask a path",
+            Self::CoverProc { .. } => "cover what /proc tells of the host",
             Self::ReadOnly(_) => "make a path read-only",
             Self::PivotRoot(_) => "pivot the root",
             Self::ReadOnlyRoot => "make the root read-only",
@@ -249,6 +265,7 @@ impl Step {
             Self::EgressSockets => "open the egress sockets",
             Self::HostName(_) => "set the host name",
             Self::NoNewPrivileges => "set no_new_privs",
+            Self::NoCoreDumps => "forbid core dumps",
             Self::Capabilities { .. } => "drop capabilities",
             Self::Landlock(_) => "restrict by Landlock",
             Self::NamespaceLimit(..) => "limit the user namespace",

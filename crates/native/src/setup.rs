@@ -56,26 +56,28 @@ const MOST_PIDS: u32 = 1 << 22;
 fn devices() -> impl Iterator<Item = &'static str> {
     OWN_DEVICES.iter().map(|(name, ..)| *name)
 }
-/// What is covered in `/proc`: what tells of the host beyond what programs need.
-const MASKED: [&str; 15] = [
-    "acpi",
-    "asound",
-    "cmdline",
-    "config.gz",
-    "interrupts",
-    "iomem",
-    "kallsyms",
-    "kcore",
-    "key-users",
-    "keys",
-    "latency_stats",
-    "sched_debug",
-    "scsi",
-    "timer_list",
-    "timer_stats",
+/// What `/proc` shows beside processes: what programs need (`sys` and `sysvipc` belong to the sandbox's namespaces in
+/// part), and facts of the kernel's build. All else is covered, because it tells of the host and of other sandboxes: what
+/// disks, processors, memory, locks and groups are doing.
+const SHOWN: [&str; 15] = [
+    "consoles",
+    "cpuinfo",
+    "devices",
+    "dma",
+    "execdomains",
+    "filesystems",
+    "loadavg",
+    "meminfo",
+    "misc",
+    "stat",
+    "sys",
+    "sysvipc",
+    "tty",
+    "uptime",
+    "version",
 ];
 /// What is read-only in `/proc`.
-const READ_ONLY: [&str; 6] = ["bus", "fs", "irq", "mtrr", "sys", "sysrq-trigger"];
+const READ_ONLY: [&str; 2] = ["sys", "sysrq-trigger"];
 
 impl Setup<'_> {
     /// The plan.
@@ -157,7 +159,8 @@ impl Setup<'_> {
 
     fn proc(&self) -> Vec<Step> {
         let mut steps = vec![Step::Proc(inside("/proc"))];
-        steps.extend(MASKED.iter().map(|name| Step::Mask(inside(&format!("/proc/{name}")))));
+        let shown = SHOWN.map(str::to_owned).to_vec();
+        steps.push(Step::CoverProc { target: inside("/proc"), shown });
         steps.extend(READ_ONLY.iter().map(|name| Step::ReadOnly(inside(&format!("/proc/{name}")))));
         steps
     }
@@ -225,8 +228,11 @@ impl Setup<'_> {
     fn confinement(&self) -> Vec<Step> {
         let range = self.is_range();
         let keep = if range { RANGE_CAPABILITIES } else { 0 };
-        let mut steps =
-            vec![Step::NoNewPrivileges, Step::Capabilities { keep, become_id: range.then_some(GUEST_ID) }];
+        let mut steps = vec![
+            Step::NoCoreDumps,
+            Step::NoNewPrivileges,
+            Step::Capabilities { keep, become_id: range.then_some(GUEST_ID) },
+        ];
         if self.landlock_abi >= 2 {
             steps.push(Step::Landlock(self.landlock_abi));
         }

@@ -15,7 +15,8 @@ cases! {
 /// Looks for groups, and tries to mount them.
 pub fn probe(_arguments: &[String]) {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    note("mounted", mounts.lines().any(|line| line.contains("cgroup")));
+    let is_cgroup = |line: &str| line.split(' ').nth(2).is_some_and(|kind| kind.starts_with("cgroup"));
+    note("mounted", mounts.lines().any(is_cgroup));
     let target = sys::address(c"/tmp");
     for (name, kind) in [("v1", c"cgroup"), ("v2", c"cgroup2")] {
         let kind = sys::address(kind);

@@ -1,16 +1,20 @@
 //! K9: what `/proc`, `/sys` and `/etc` tell of the host, and what could be set there.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use eyot::{Limits, SandboxSpec};
 
 use crate::check::{Check, cases, ensure, ensure_eq, not_enforced};
-use crate::facts::{note, tried_io};
+use crate::facts::{note, tried, tried_io};
+use crate::sys;
 use crate::world::{Stage, World};
 
 cases! {
     k09_the_hosts_memory_symbols_and_keys_are_masked(stage);
+    k09_proc_shows_nothing_but_processes_and_what_programs_need(stage);
+    k09_a_crash_leaves_no_core_and_starts_nothing_on_the_host(stage);
     k09_sys_is_not_there(stage);
     k09_nothing_below_proc_sys_can_be_written(stage);
     k09_the_core_pattern_and_the_other_ways_to_root_are_read_only(stage);
@@ -21,21 +25,66 @@ cases! {
     k09_the_kernels_log_can_not_be_read(stage);
 }
 
-const MASKED: [&str; 14] = [
+const MASKED: [&str; 36] = [
     "acpi",
     "asound",
+    "buddyinfo",
+    "bus",
+    "cgroups",
     "config.gz",
+    "crypto",
+    "diskstats",
+    "driver",
+    "fs",
     "interrupts",
     "iomem",
+    "ioports",
+    "irq",
     "kallsyms",
     "kcore",
     "key-users",
     "keys",
     "latency_stats",
+    "locks",
+    "mdstat",
+    "modules",
+    "mtrr",
+    "pagetypeinfo",
+    "partitions",
+    "pressure",
     "sched_debug",
+    "schedstat",
     "scsi",
+    "slabinfo",
+    "softirqs",
+    "swaps",
     "timer_list",
     "timer_stats",
+    "vmstat",
+    "zoneinfo",
+];
+
+/// What there may be beside these and processes.
+const SHOWN: [&str; 19] = [
+    "consoles",
+    "cpuinfo",
+    "devices",
+    "dma",
+    "execdomains",
+    "filesystems",
+    "loadavg",
+    "meminfo",
+    "misc",
+    "mounts",
+    "net",
+    "self",
+    "stat",
+    "sys",
+    "sysvipc",
+    "thread-self",
+    "tty",
+    "uptime",
+    "version",
 ];
 
 /// Says how much of each file there is to read, and tries to write the dangerous ones.
@@ -62,9 +111,44 @@ pub fn probe(_arguments: &[String]) {
         ("uevent", "/sys/kernel/uevent_helper"),
     ];
     for (name, path) in dangerous {
-        tried_io(format_args!("dangerous_{name}"), OpenOptions::new().write(true).open(path));
+        match OpenOptions::new().write(true).open(path) {
+            // Writing to it does nothing.
+            Ok(file) if is_null_device(&file) => note(format_args!("dangerous_{name}"), "masked"),
+            opened => tried_io(format_args!("dangerous_{name}"), opened),
+        }
     }
     tried_io("dangerous_new", std::fs::write("/proc/fs/new", "x"));
+}
+
+fn is_null_device(file: &File) -> bool {
+    file.metadata().is_ok_and(|found| found.file_type().is_char_device() && found.rdev() == 0x103)
+}
+
+/// Says how much there is to read of everything at the top of `/proc` but processes.
+pub fn probe_proc(_arguments: &[String]) {
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !name.bytes().all(|byte| byte.is_ascii_digit()) {
+            note(format_args!("proc_{name}"), content(&entry.path()));
+        }
+    }
+}
+
+/// Tries to change the limit of core files, and crashes.
+pub fn crash(_arguments: &[String]) {
+    let limits = [[0_u64; 2], [u64::MAX; 2], [u64::MAX, 1], [0, u64::MAX], [4096, 4096]];
+    for limit in limits {
+        let mut bytes: Vec<u8> = limit.iter().flat_map(|number| number.to_ne_bytes()).collect();
+        let address = sys::buffer(&mut bytes);
+        let core = libc::RLIMIT_CORE as u64;
+        tried(format_args!("setrlimit_{limit:?}"), sys::call(libc::SYS_setrlimit, &[core, address]));
+        tried(format_args!("prlimit_{limit:?}"), sys::call(libc::SYS_prlimit64, &[0, core, address, 0]));
+        let held = rustix::process::getrlimit(rustix::process::Resource::Core);
+        note(format_args!("limit_after_{limit:?}"), format_args!("{:?}", (held.current, held.maximum)));
+        let status = sys::fork(|| std::process::abort()).map_or(0, sys::wait);
+        note(format_args!("aborted_after_{limit:?}"), libc::WTERMSIG(status) == libc::SIGABRT);
+        note(format_args!("dumped_after_{limit:?}"), libc::WCOREDUMP(status));
+    }
 }
 
 /// `none`, `empty`, or how much there is.
@@ -106,9 +190,42 @@ async fn k09_the_hosts_memory_symbols_and_keys_are_masked(stage: Stage) -> Check
         .ensure_is(
             ("masked", "masked_"),
             &["none", "empty"],
-            &["config.gz", "interrupts", "iomem", "kallsyms", "key-users"],
+            // An Engine masks little, and none of what its kernel alone has.
+            &MASKED,
         )
         .await
+}
+
+async fn k09_proc_shows_nothing_but_processes_and_what_programs_need(stage: Stage) -> Check {
+    if !stage.is_native() {
+        return not_enforced("what a container's /proc shows is its Engine's choice");
+    }
+    for who in stage.everybody() {
+        let open = stage.probe_as(who, &["proc"]).await?.others("proc_", &["none", "empty"])?;
+        let unknown: Vec<_> = open.iter().filter(|(name, _)| !SHOWN.contains(&name.as_str())).collect();
+        ensure!(unknown.is_empty(), "{who} finds {unknown:?}");
+        ensure!(open.iter().any(|(name, _)| name == "meminfo"), "what programs need is not there: {open:?}");
+    }
+    Ok(())
+}
+
+async fn k09_a_crash_leaves_no_core_and_starts_nothing_on_the_host(stage: Stage) -> Check {
+    if !stage.is_native() {
+        return not_enforced("the limit of core files in a container is its Engine's");
+    }
+    let raised = rustix::process::getrlimit(rustix::process::Resource::Core).maximum != Some(0);
+    for who in stage.everybody() {
+        let facts = stage.probe_as(who, &["crash"]).await?;
+        facts.each("aborted_after_", &["true"])?;
+        facts.each("dumped_after_", &["false"])?;
+        // The one limit at which the kernel starts no program either.
+        if raised || stage.has_root() {
+            facts.each("limit_after_", &["(Some(1), Some(1))"])?;
+        }
+    }
+    let left = stage.sh("ls -A /workspace").await?;
+    ensure!(left.stdout.is_empty(), "there are core files: {}", left.stdout_text());
+    Ok(())
 }
 
 async fn k09_sys_is_not_there(stage: Stage) -> Check {

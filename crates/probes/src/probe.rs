@@ -38,6 +38,8 @@ fn probes() -> Vec<(&'static str, Probe)> {
         ("descriptors", crate::descriptors::probe),
         ("masked", crate::masked::probe),
         ("sysctl", crate::masked::probe_sysctl),
+        ("proc", crate::masked::probe_proc),
+        ("crash", crate::masked::crash),
         ("cgroups", crate::cgroups::probe),
         ("bomb", crate::bombs::probe),
         ("hop", crate::bombs::hop_from_user_to_user),

@@ -35,6 +35,7 @@ const MOUNTS: &[&str] = &[
     "mount /dev/pts",
     "mount a tmpfs",
     "mask a path",
+    "cover what /proc tells of the host",
     "make a path read-only",
     "pivot the root",
 ];

@@ -87,7 +87,8 @@ pub(super) fn add_mounts(image: &mut Image, as_root: bool) -> Result<()> {
 }
 
 fn failed(error: io::Error) -> Error {
-    Error::new(ErrorKind::Setup, "create sandbox: make the skeleton of image `host`: failed").with_source(error)
+    Error::new(ErrorKind::Setup, "create sandbox: make the skeleton of image `host`: failed")
+        .with_source(error)
 }
 
 /// Builds the skeleton aside and moves it into place; who comes second finds the first one's.

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::rc::Rc;
 
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::egress_sockets;
 use super::make::{Descriptors, Failed};
@@ -128,6 +128,7 @@ impl Shared {
             Step::Tmpfs { target, size_mib, mode } => mount_tmpfs(target, *size_mib, *mode),
             Step::File { target, text } => write_file(target, text),
             Step::Mask(target) => mask(target),
+            Step::CoverProc { target, shown } => cover_proc(target, shown),
             Step::ReadOnly(target) => make_readonly(target),
             Step::PivotRoot(root) => sys::pivot_root(root),
             Step::ReadOnlyRoot => {
@@ -138,6 +139,7 @@ impl Shared {
                 egress_sockets::open_and_send(self.descriptors.egress.as_ref().map(AsFd::as_fd))
             }
             Step::HostName(name) => sys::set_host_name(name),
+            Step::NoCoreDumps => forbid_core_dumps(),
             Step::NoNewPrivileges => sys::set_no_new_privileges(),
             Step::Capabilities { keep, become_id } => drop_capabilities(*keep, *become_id),
             Step::NamespaceLimit(name, most) => {
@@ -270,11 +272,39 @@ fn mask(target: &str) -> io::Result<()> {
     }
 }
 
+/// Links lead into the caller's own process. What neither a group nor others may read is the host root's alone, and nobody
+/// inside is that.
+fn cover_proc(target: &str, shown: &[String]) -> io::Result<()> {
+    for entry in std::fs::read_dir(target)? {
+        let entry = entry?;
+        let name = entry.file_name().into_string().map_err(|_| io::ErrorKind::InvalidData)?;
+        let is_process = name.bytes().all(|byte| byte.is_ascii_digit());
+        if is_process || shown.contains(&name) || entry.file_type()?.is_symlink() {
+            continue;
+        }
+        if entry.metadata()?.permissions().mode() & 0o044 != 0 {
+            mask(&format!("{target}/{name}"))?;
+        }
+    }
+    Ok(())
+}
+
 fn make_readonly(target: &str) -> io::Result<()> {
     match sys::mount(target, target, "", libc::MS_BIND | libc::MS_REC, "") {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
         Ok(()) => sys::hold_mount(target, Hold { readonly: true, devices: false, recursive: true }),
+    }
+}
+
+/// See [`Step::NoCoreDumps`].
+pub(super) const NO_CORE_DUMPS: Rlimit = Rlimit { current: Some(1), maximum: Some(1) };
+
+/// An ordinary user who begins with a limit of 0 can't raise it: then there are no files at least.
+fn forbid_core_dumps() -> io::Result<()> {
+    match getrlimit(Resource::Core).maximum {
+        Some(0) => Ok(()),
+        _ => Ok(setrlimit(Resource::Core, NO_CORE_DUMPS)?),
     }
 }
 

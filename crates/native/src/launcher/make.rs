@@ -8,9 +8,9 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-use rustix::process::Rlimit;
+use rustix::process::{Resource, Rlimit};
 
-use super::child::Shared;
+use super::child::{NO_CORE_DUMPS, Shared};
 use super::devices;
 use super::source::Source;
 use crate::disk_ids::DiskIds;
@@ -134,6 +134,12 @@ fn prepare_from_outside(plan: &Plan, pid: i32, shared: &mut Shared) -> Result<Ve
     let range = format!("0 {base} {RANGE_LEN}\n");
     let own = map_ids(pid, &[range.clone(), range]).map_err(|error| Failed::at("map the ids", error))?;
     let mut namespaces = Namespaces { base, own, others: HashMap::new() };
+    if let Some(index) = plan.steps.iter().position(|step| *step == Step::NoCoreDumps) {
+        // Only from outside can a limit of 0, which some hosts begin with, be raised.
+        let pid = rustix::process::Pid::from_raw(pid);
+        rustix::process::prlimit(pid, Resource::Core, NO_CORE_DUMPS)
+            .map_err(|error| Failed::of_step(plan, index, error.into()))?;
+    }
     let mut taken = Vec::new();
     for (index, step) in plan.steps.iter().enumerate() {
         let tree = tree_for(step, &mut namespaces).map_err(|error| Failed::of_step(plan, index, error))?;

@@ -6,9 +6,9 @@
 //! and ends has its launcher as a thread: starting a process would cost it as much as the sandbox.
 
 pub(crate) mod child;
-mod devices;
 #[cfg(feature = "provider")]
 pub(crate) mod client;
+mod devices;
 pub(crate) mod egress_sockets;
 mod make;
 pub(crate) mod program;

@@ -65,7 +65,7 @@ pub(super) fn run(filter: &[Instruction], call: &Call) -> Outcome {
 fn decision(value: u32) -> Decision {
     match value {
         0x7FFF_0000 => Decision::Allow,
-        0x0005_0001..=0x0005_0FFF => Decision::Errno((value & 0xFFF) as i32),
+        0x0005_0000..=0x0005_0FFF => Decision::Errno((value & 0xFFF) as i32),
         _ => panic!("{value:#x} is not a value the compiler returns"),
     }
 }

@@ -38,7 +38,7 @@ pub(super) const ALLOWED: &[&str] = &[
     "setuid", "setgid", "setreuid", "setregid", "getresuid", "setresuid", "getresgid", "setresgid",
     "setfsuid", "setfsgid", "getgroups", "setgroups", "capget", "capset", "prctl", "arch_prctl",
     "modify_ldt", "set_tid_address", "set_robust_list", "get_robust_list", "futex", "futex_waitv",
-    "futex_wake", "futex_wait", "futex_requeue", "rseq", "rseq_slice_yield", "getrlimit", "setrlimit",
+    "futex_wake", "futex_wait", "futex_requeue", "rseq", "rseq_slice_yield", "getrlimit",
     "getrusage", "getpriority", "ioprio_get", "times", "uname", "sysinfo", "getcpu", "getrandom",
     "pidfd_open", "pidfd_send_signal",
     // Debuggers, of one's own processes.

@@ -6,7 +6,9 @@
 use std::collections::HashMap;
 
 use super::lists::{ABSENT, ALLOWED, REFUSED};
-use super::rule::{ALLOW, Decision, EAFNOSUPPORT, EPROTONOSUPPORT, REFUSE, Rule, UNKNOWN, high, low};
+use super::rule::{
+    ALLOW, Decision, EAFNOSUPPORT, EPROTONOSUPPORT, REFUSE, Rule, SEEMS_DONE, UNKNOWN, high, low,
+};
 use super::syscalls::SYSCALLS;
 
 /// The rule of every number from 0 to the highest known one. Numbers without a name answer ENOSYS.
@@ -118,6 +120,20 @@ fn errno(number: i32) -> Rule {
     Rule::Always(Decision::Errno(number))
 }
 
+/// The limit of core files, by which the set-up keeps crashes from starting a program of the host. A limit of 0 would let
+/// them start it again. Programs that hold secrets set that, and end where they can't; so they are told that it is done.
+const RLIMIT_CORE: u32 = 4;
+
+/// `prlimit64` on oneself. A caller that changes the limit of core files and wants to know the old one as well is refused:
+/// nothing would be written where the old one is to go.
+fn own_limits() -> Rule {
+    let is_null = |argument, yes, no: Rule| {
+        Rule::when(low(argument).equals(0), Rule::when(high(argument).equals(0), yes, no.clone()), no)
+    };
+    let of_core_files = is_null(2, ALLOW, is_null(3, SEEMS_DONE, REFUSE));
+    Rule::when(low(1).equals(RLIMIT_CORE), of_core_files, ALLOW)
+}
+
 /// Calls by which a process with the guest's user id could starve or cripple it: every process in the
 /// `single` map, and in a range what an inner root makes of itself by `setuid`.
 fn about_pid_1() -> Vec<(&'static str, Rule)> {
@@ -130,13 +146,14 @@ fn about_pid_1() -> Vec<(&'static str, Rule)> {
     // one's own limits are changed (0, which is all that libc asks for), others' are read.
     let limits = || {
         let reads = Rule::when(high(2).equals(0), ALLOW, REFUSE);
-        Rule::when(low(0).equals(0), ALLOW, Rule::when(low(2).equals(0), reads, REFUSE))
+        Rule::when(low(0).equals(0), own_limits(), Rule::when(low(2).equals(0), reads, REFUSE))
     };
     // A user is every process of his; a group 1 is led by pid 1.
     let priority =
         |user| Rule::when(low(0).equals(user), REFUSE, Rule::when(low(1).equals(1), REFUSE, ALLOW));
     vec![
         ("prlimit64", limits()),
+        ("setrlimit", Rule::when(low(0).equals(RLIMIT_CORE), SEEMS_DONE, ALLOW)),
         ("sched_setaffinity", not_pid_1()),
         ("sched_setscheduler", not_pid_1()),
         ("sched_setparam", not_pid_1()),

@@ -18,7 +18,7 @@ pub(super) const EAFNOSUPPORT: i32 = 97;
 pub(super) enum Decision {
     /// The kernel carries it out.
     Allow,
-    /// The call fails with this error number (1..=4095), and the kernel does nothing.
+    /// The call fails with this error number (1..=4095), and the kernel does nothing. With 0 it seems to have worked.
     Errno(i32),
 }
 
@@ -85,6 +85,8 @@ pub(super) enum Rule {
 
 pub(super) const ALLOW: Rule = Rule::Always(Decision::Allow);
 pub(super) const REFUSE: Rule = Rule::Always(Decision::Errno(EPERM));
+/// The caller is told that it is done, and nothing is.
+pub(super) const SEEMS_DONE: Rule = Rule::Always(Decision::Errno(0));
 pub(super) const UNKNOWN: Rule = Rule::Always(Decision::Errno(ENOSYS));
 
 impl Rule {

@@ -55,7 +55,7 @@ fn every_boundary_of_every_argument_is_answered_as_the_policy_says() {
 fn every_pair_of_boundaries_is_answered_as_the_policy_says() {
     let checked = named().filter(|(_, rule)| matches!(rule, Rule::If { .. }));
     for number in checked.map(|(name, _)| number(name)) {
-        for (first, second) in [(0, 1), (0, 2), (1, 2)] {
+        for (first, second) in [(0, 1), (0, 2), (1, 2), (1, 3)] {
             pairs(first, second, |arguments| assert_as_expected(&Call::new(number, arguments)));
         }
     }

@@ -153,6 +153,17 @@ fn only_ones_own_limits_are_changed_and_others_can_still_be_read() {
 }
 
 #[test]
+fn the_limit_of_core_files_stays_whatever_a_program_is_told() {
+    assert_eq!(answer("setrlimit", &[4, 0x1000]), Decision::Errno(0));
+    assert_eq!(answer("setrlimit", &[7, 0x1000]), Decision::Allow);
+    assert_eq!(answer("prlimit64", &[0, 4, 0x1000]), Decision::Errno(0));
+    assert_eq!(answer("prlimit64", &[0, 4, 1 << 32]), Decision::Errno(0));
+    assert_eq!(answer("prlimit64", &[0, 1 << 32 | 4, 0x1000, 0x2000]), REFUSED_CALL);
+    assert_eq!(answer("prlimit64", &[0, 4, 0, 0x2000]), Decision::Allow);
+    assert_eq!(answer("prlimit64", &[1, 4, 0x1000]), REFUSED_CALL);
+}
+
+#[test]
 fn no_device_can_be_made_and_a_fifo_can() {
     for device in [0o020_600, 0o060_600, 0o022_600, 0xFFFF_0000 | 0o020_600] {
         assert_eq!(answer("mknod", &[0, device]), REFUSED_CALL, "{device:o}");
