@@ -17,6 +17,8 @@ pub struct Start {
     pub become_id: Option<u32>,
     /// The rules to begin with.
     pub rules: EgressRules,
+    /// The seccomp filter that it lays on itself: the code, jt, jf and k of an instruction in one number, from the top.
+    pub filter: Vec<u64>,
 }
 
 /// How many descriptors come along with [`Start`]: the guest's pidfd, the control socket's listener, then what

@@ -17,9 +17,10 @@ use crate::disk::Disk;
 use crate::egress;
 use crate::launcher::client::{Begun, GuestDescriptors};
 use crate::maker::{as_root, caller_alone, failed};
-use crate::plan::{EGRESS_ID, IdMap, Plan};
+use crate::plan::{EGRESS_ID, IdMap, Plan, pack_filter};
 use crate::ready::Ready;
 use crate::record::{GuestProcess, Lock, Record, kill_and_wait, socket_path};
+use crate::seccomp::egress_filter;
 use crate::state::{StateDir, block_base};
 use crate::users::Users;
 use crate::workspace;
@@ -145,6 +146,7 @@ impl Unfinished {
                 IdMap::Range { base } => Some(base + EGRESS_ID),
             },
             rules: self.record.info.spec.egress.clone(),
+            filter: pack_filter(egress_filter()),
         };
         program.start(&self.directory, &guest.pidfd, channel, &start).map_err(failed(egress::STEP))
     }

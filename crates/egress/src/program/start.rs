@@ -42,6 +42,8 @@ pub(super) fn start() -> io::Result<Handed> {
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     }
     rustix::thread::set_no_new_privs(true)?;
+    // There is one thread yet: those to come inherit it.
+    sys::confine(&handed.start.filter)?;
     Ok(handed)
 }
 
@@ -56,7 +58,7 @@ fn become_id(id: u32) -> io::Result<()> {
 /// Says that it serves, and lets go of whoever started it.
 pub(super) fn ready() -> io::Result<()> {
     rustix::net::send(io::stdin().as_fd(), READY, SendFlags::NOSIGNAL)?;
-    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     Ok(rustix::stdio::dup2_stdin(&null)?)
 }
 

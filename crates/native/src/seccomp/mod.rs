@@ -2,7 +2,7 @@
 //!
 //! A namespace sandbox shares the host's kernel, so what it can't call can't be attacked. Known calls are
 //! refused with EPERM, unknown ones (and those that programs have a fallback for) with ENOSYS, foreign ABIs
-//! (ia32, x32) altogether with ENOSYS. x86_64 only, and one policy for every sandbox. Here the program is
+//! (ia32, x32) altogether with ENOSYS. x86_64 only, one policy for every sandbox, and one for its egress program. Here the program is
 //! made; installing it is the setup's business.
 //!
 //! `lists` and `policy` say what is allowed, `rule` how that is written down, `tree` and `assembler` make
@@ -14,6 +14,7 @@
 use std::sync::OnceLock;
 
 mod assembler;
+mod egress;
 mod instruction;
 mod lists;
 mod policy;
@@ -29,6 +30,12 @@ mod interpreter;
 mod tests;
 
 pub use instruction::Instruction;
+
+/// The filter of every egress program, as [`filter`].
+pub fn egress_filter() -> &'static [Instruction] {
+    static FILTER: OnceLock<Vec<Instruction>> = OnceLock::new();
+    FILTER.get_or_init(|| tree::compile(&egress::rules()))
+}
 
 /// The filter of every sandbox, ready for `seccomp(SECCOMP_SET_MODE_FILTER)`: some 130 instructions of the
 /// 4096 that the kernel takes, every jump inside, a return at the end. Compiled when first asked for, which

@@ -13,10 +13,15 @@ use super::syscalls::SYSCALLS;
 
 /// The rule of every number from 0 to the highest known one. Numbers without a name answer ENOSYS.
 pub(super) fn rules() -> Vec<Rule> {
+    by_number(named())
+}
+
+/// Rules by number. Of two for one name the later holds.
+pub(super) fn by_number(named: impl Iterator<Item = (&'static str, Rule)>) -> Vec<Rule> {
     let numbers: HashMap<&str, u32> = SYSCALLS.iter().copied().collect();
     let highest = SYSCALLS.iter().map(|&(_, number)| number).max().unwrap_or(0);
     let mut rules = vec![UNKNOWN; highest as usize + 1];
-    for (name, rule) in named() {
+    for (name, rule) in named {
         if let Some(&number) = numbers.get(name) {
             rules[number as usize] = rule;
         }
@@ -85,7 +90,7 @@ fn personality() -> Rule {
 /// supported", which programs expect (libaudit treats it as a kernel without audit). Raw and packet sockets
 /// are "not permitted", as without the capability: route netlink is opened with `SOCK_RAW` and is no raw
 /// socket.
-fn socket() -> Rule {
+pub(super) fn socket() -> Rule {
     const UNIX: u32 = 1;
     const INET: u32 = 2;
     const INET6: u32 = 10;
@@ -116,7 +121,7 @@ fn internet() -> Rule {
     Rule::when(kind.equals(STREAM), protocol(OF_STREAMS), datagram)
 }
 
-fn errno(number: i32) -> Rule {
+pub(super) fn errno(number: i32) -> Rule {
     Rule::Always(Decision::Errno(number))
 }
 

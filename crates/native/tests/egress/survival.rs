@@ -81,7 +81,7 @@ async fn n01_the_egress_program_runs_as_nobody_else_and_holds_nothing_of_its_mak
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
         line.split_whitespace().map(str::to_owned).collect::<Vec<String>>()
     };
-    ensure!(field("NoNewPrivs:") == ["1"], "{status}");
+    ensure!(field("NoNewPrivs:") == ["1"] && field("Seccomp:") == ["2"], "{status}");
     if rustix::process::geteuid().is_root() {
         let uid: u32 = field("Uid:").first().ok_or("no uid")?.parse()?;
         ensure!((0x7000_0000..0x8000_0000).contains(&uid), "{uid}");
