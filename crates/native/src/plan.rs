@@ -49,6 +49,23 @@ pub(crate) const LOWER: &str = "/sys";
 pub(crate) const OWN_DEVICES: [(&str, u32, u32); 6] =
     [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0)];
 
+/// A folder of the host's programs that is made anew, because the kernel does not let it be shown alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
+pub struct RebuiltFolder {
+    /// The folder, on the host and inside.
+    #[n(0)]
+    pub path: String,
+    /// The names of folders in it, which are made empty.
+    #[n(1)]
+    pub folders: Vec<String>,
+    /// The names of links in it, and where they lead.
+    #[n(2)]
+    pub links: Vec<(String, String)>,
+    /// The names of files in it, which are copied.
+    #[n(3)]
+    pub files: Vec<String>,
+}
+
 /// One step of the child's set-up, in the order of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Step {
@@ -92,6 +109,12 @@ pub enum Step {
     /// inode with the host or with another sandbox.
     #[n(42)]
     Programs(#[n(0)] String),
+    /// Makes a folder of the host's programs anew, with links and copies of files.
+    #[n(46)]
+    Rebuild(#[n(0)] RebuiltFolder),
+    /// Makes what is mounted here read-only, but for what is mounted below it.
+    #[n(47)]
+    ReadOnlyMount(#[n(0)] String),
     /// Puts device nodes of the sandbox's own in the place of the host's. The launcher makes them.
     #[n(43)]
     OwnDevices,
@@ -251,6 +274,8 @@ impl Step {
             Self::Bind(_) => "bind a host path",
             Self::Overlay { .. } => "mount the root overlay",
             Self::Programs(_) => "overlay the host's programs",
+            Self::Rebuild(_) => "rebuild a folder of the host's programs",
+            Self::ReadOnlyMount(_) => "make a mount read-only",
             Self::OwnDevices => "make device nodes",
             Self::Proc(_) => "mount /proc",
             Self::DevPts(..) => "mount /dev/pts",
@@ -280,9 +305,11 @@ impl Step {
     pub fn subject(&self) -> &str {
         match self {
             Self::Bind(bind) => &bind.source,
+            Self::Rebuild(folder) => &folder.path,
             Self::NamespaceLimit(path, _)
             | Self::EnterSandboxDir(path)
             | Self::Programs(path)
+            | Self::ReadOnlyMount(path)
             | Self::Mask(path)
             | Self::ReadOnly(path) => path,
             Self::Tmpfs { target, .. } | Self::Overlay { target, .. } | Self::File { target, .. } => target,

@@ -2,7 +2,7 @@
 //! anything. The order is the design's; every protection is a step, and a step that fails ends the create.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use eyot::linux_capability::{DOCKER_DEFAULT, MKNOD, NET_RAW, SETFCAP};
 use eyot::{NetworkMode, SandboxPath, ValidSpec};
@@ -76,6 +76,8 @@ const SHOWN: [&str; 15] = [
     "uptime",
     "version",
 ];
+/// The most that the files in a rebuilt folder of the host's programs may take: there are few beside folders.
+const REBUILT_MIB: u64 = 16;
 /// What is read-only in `/proc`.
 const READ_ONLY: [&str; 2] = ["sys", "sysrq-trigger"];
 
@@ -150,10 +152,31 @@ impl Setup<'_> {
             false => above.iter().chain(&lower.layers).map(layer).collect(),
         };
         steps.push(Step::Overlay { lower: layers, target: ROOT.to_owned() });
-        steps.extend(self.image.programs.iter().map(|path| Step::Programs(path.clone())));
+        steps.extend(self.programs());
         // Before whatever binds a device, a mask included.
         steps.extend(self.is_range().then_some(Step::OwnDevices));
         steps.extend(self.image.masks.iter().map(|path| Step::Mask(inside(path))));
+        steps
+    }
+
+    fn programs(&self) -> Vec<Step> {
+        let rebuilt = &self.image.rebuilt;
+        let is_below = |path: &str| {
+            rebuilt
+                .iter()
+                .any(|other| Path::new(path).ancestors().skip(1).any(|above| above == Path::new(&other.path)))
+        };
+        let topmost: Vec<String> = rebuilt
+            .iter()
+            .filter(|folder| !is_below(&folder.path))
+            .map(|folder| inside(&folder.path))
+            .collect();
+        let in_memory =
+            |target: &String| Step::Tmpfs { target: target.clone(), size_mib: REBUILT_MIB, mode: 0o755 };
+        let mut steps: Vec<Step> = topmost.iter().map(in_memory).collect();
+        steps.extend(rebuilt.iter().cloned().map(Step::Rebuild));
+        steps.extend(self.image.programs.iter().cloned().map(Step::Programs));
+        steps.extend(topmost.into_iter().map(Step::ReadOnlyMount));
         steps
     }
 
@@ -332,6 +355,7 @@ mod tests {
             lower: Lower::one("/layer"),
             run: RunConfig::default(),
             programs: vec!["/usr".into()],
+            rebuilt: Vec::new(),
             masks: vec!["/opt/secret".into()],
             mount_points: MountPoints::Skeleton,
         };

@@ -49,8 +49,6 @@ pub struct Facts {
     pub(super) proc: bool,
     /// Something is mounted over parts of `/proc`.
     pub(super) proc_masked: bool,
-    /// A file system that is mounted below `/usr` or `/opt`.
-    pub(super) mount_below_programs: Option<String>,
     /// The root directory was changed by `chroot`.
     pub(super) chroot: bool,
     /// This user namespace has every user id, so ranges can be taken from it.
@@ -122,7 +120,6 @@ impl Facts {
             landlock_abi: crate::sys::landlock_abi(),
             proc: !status.is_empty(),
             proc_masked: mount_table::masks_proc(&mountinfo),
-            mount_below_programs: mount_table::below_programs(&mountinfo),
             chroot: mount_table::is_chroot(&mountinfo),
             every_id: has_every_id(&read("/proc/self/uid_map")),
             open_files: getrlimit(Resource::Nofile).maximum,

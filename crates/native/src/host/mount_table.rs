@@ -13,12 +13,6 @@ pub(super) fn masks_proc(mountinfo: &str) -> bool {
     mount_points(mountinfo).any(|point| point.starts_with("/proc/") && !HARMLESS.contains(&point))
 }
 
-/// Something that is mounted below the folders of the host's programs.
-pub(super) fn below_programs(mountinfo: &str) -> Option<String> {
-    let is_below = |point: &&str| ["/usr/", "/opt/"].iter().any(|folder| point.starts_with(folder));
-    mount_points(mountinfo).find(is_below).map(str::to_owned)
-}
-
 /// Whether the root directory is not the root of any mount, as in a chroot. There the kernel refuses user namespaces.
 pub(super) fn is_chroot(mountinfo: &str) -> bool {
     !mountinfo.is_empty() && !mount_points(mountinfo).any(|point| point == "/")
@@ -43,13 +37,6 @@ mod tests {
     fn a_container_that_covers_files_in_proc_is_told_from_a_host_with_binfmt_misc() {
         assert!(!masks_proc(HOST));
         assert!(masks_proc(&format!("{HOST}40 23 0:5 / /proc/kcore rw - tmpfs tmpfs rw\n")));
-    }
-
-    #[test]
-    fn a_mount_below_the_programs_is_told_from_one_that_holds_them() {
-        assert_eq!(below_programs(&format!("{HOST}40 22 0:5 / /usr rw - ext4 x rw\n")), None);
-        let below = below_programs(&format!("{HOST}40 22 0:5 / /opt/data rw - ext4 x rw\n"));
-        assert_eq!(below.as_deref(), Some("/opt/data"));
     }
 
     #[test]

@@ -82,7 +82,6 @@ pub(super) const CAUSES: &[Cause] = &[
         &[Errno::NODEV],
         no_overlay,
     )),
-    error(MOUNTING, "mounts-below-programs", &[SHOW_PROGRAMS], &[Errno::INVAL], mounts_below_programs),
     behind_a_failure(error(MOUNTING, "programs-stacked", &[SHOW_PROGRAMS], &[Errno::INVAL], cannot_overlay)),
     error("seccomp", "no-seccomp", &["install the seccomp filter"], &[], no_seccomp),
     Cause { severity: Severity::Warn, ..error("landlock", "no-landlock", &[], &[], no_landlock) },
@@ -196,17 +195,6 @@ fn selinux(facts: &Facts) -> Option<Reason> {
 
 fn no_overlay(_facts: &Facts) -> Option<Reason> {
     Some(Reason::new("this kernel has no overlayfs", "sudo modprobe overlay"))
-}
-
-fn mounts_below_programs(facts: &Facts) -> Option<Reason> {
-    let mounted = facts.mount_below_programs.as_ref().filter(|_| facts.uid != 0)?;
-    Some(Reason {
-        why: format!(
-            "a file system is mounted below the host's programs ({mounted}), and the kernel lets only root show them \
-             apart from it"
-        ),
-        fix: Some("sudo eyot doctor".to_owned()),
-    })
 }
 
 fn cannot_overlay(_facts: &Facts) -> Option<Reason> {

@@ -75,13 +75,16 @@ pub(super) fn image(state: &StateDir, as_root: bool) -> Result<Image> {
     };
     let lower = layer.to_str().ok_or_else(|| Error::invalid("state", "must be a path in UTF-8"))?;
     let (name, lower, run) = (super::DEFAULT.to_owned(), Lower::one(lower), RunConfig::default());
-    Ok(Image { name, lower, run, programs, masks, mount_points: MountPoints::Skeleton })
+    let rebuilt = Vec::new();
+    Ok(Image { name, lower, run, programs, rebuilt, masks, mount_points: MountPoints::Skeleton })
 }
 
 /// Adds what is mounted below the program folders to an image that was made without.
 pub(super) fn add_mounts(image: &mut Image, as_root: bool) -> Result<()> {
     let below = MountedBelow::find(&image.programs, as_root).map_err(failed)?;
+    image.programs.retain(|path| below.rebuilt.iter().all(|folder| folder.path != *path));
     image.programs.extend(below.folders);
+    image.rebuilt = below.rebuilt;
     image.masks.extend(below.covered);
     Ok(())
 }

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use eyot::{Error, ErrorKind, Result};
 use eyot_image::{ImageName, RunConfig, UseGuard};
 
+use crate::plan::RebuiltFolder;
 use crate::state::StateDir;
 
 pub(crate) use lower::Lower;
@@ -41,6 +42,8 @@ pub(crate) struct Image {
     pub run: RunConfig,
     /// Folders of the host's programs, which appear read-only at the same path inside. Those above come before those below.
     pub programs: Vec<String>,
+    /// Folders of the host's programs that are made anew: see [`programs`].
+    pub rebuilt: Vec<RebuiltFolder>,
     /// Paths inside that are covered.
     pub masks: Vec<String>,
     /// Where what sandboxes mount onto comes from.
@@ -63,7 +66,7 @@ impl Image {
     fn of_layers(name: &str, lower: Lower, run: RunConfig) -> Self {
         let (name, programs, masks) = (name.to_owned(), Vec::new(), Vec::new());
         let mount_points = if lower.layers.is_empty() { MountPoints::Own } else { MountPoints::Above };
-        Self { name, lower, run, programs, masks, mount_points }
+        Self { name, lower, run, programs, rebuilt: Vec::new(), masks, mount_points }
     }
 
     /// Its layer is a skeleton of ours.

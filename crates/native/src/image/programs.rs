@@ -3,6 +3,10 @@
 //! Each is shown through an overlay of the sandbox's own, because a bind would share its inodes with the host and with
 //! every other sandbox: a socket could be connected to, a lock would block others, a notification would tell what others
 //! run. An overlay shows nothing that is mounted below its layer, so each mount below gets an overlay of its own.
+//!
+//! An ordinary user may not lay an overlay over a folder with mounts below: the kernel locks the mounts that a new user
+//! namespace sees, because to show such a folder alone would show what they hide. Such a folder is made anew in memory,
+//! entry by entry, with an overlay for each folder in it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -13,6 +17,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::nameable;
+use crate::plan::RebuiltFolder;
 
 /// File systems of the kernel's own. They hold no programs, and tell of the host: what is mounted so is covered.
 const OF_THE_KERNEL: [&str; 20] = [
@@ -43,6 +48,8 @@ const OF_THE_KERNEL: [&str; 20] = [
 pub(super) struct MountedBelow {
     /// Folders that need an overlay of their own, those above before those below.
     pub folders: BTreeSet<String>,
+    /// Folders that are made anew, those above before those below.
+    pub rebuilt: Vec<RebuiltFolder>,
     /// Paths to cover: an overlay can't show them, or would show what the mount hides.
     pub covered: BTreeSet<String>,
 }
@@ -55,23 +62,71 @@ impl MountedBelow {
 
     fn read(mountinfo: &[u8], roots: &[String], as_root: bool) -> io::Result<Self> {
         let mut below = Self::default();
+        let mut above = BTreeSet::new();
         for mount in mountinfo.split(|byte| *byte == b'\n').filter_map(Mount::parse) {
             let Some(root) = roots.iter().find(|root| mount.is_below(root)) else { continue };
             if as_root && !is_open_to_others(&mount.point, Path::new(root)) {
                 continue;
             }
-            match (fs::metadata(&mount.point), mount.point.to_str()) {
-                // Another mount hides it.
-                (Err(error), _) if error.kind() == io::ErrorKind::NotFound => {}
-                (Ok(found), Some(path)) if found.is_dir() && !mount.is_of_the_kernel => {
-                    below.folders.insert(path.to_owned());
-                }
-                _ => {
-                    below.covered.insert(nameable(&mount.point));
-                }
-            }
+            let folders = mount.point.ancestors().skip(1).take_while(|folder| folder.starts_with(root));
+            above.extend(folders.map(Path::to_path_buf));
+            below.add(&mount);
+        }
+        if !as_root {
+            above.iter().try_for_each(|folder| below.rebuild(folder, &above))?;
         }
         Ok(below)
+    }
+
+    fn add(&mut self, mount: &Mount) {
+        match (fs::metadata(&mount.point), mount.point.to_str()) {
+            // Another mount hides it.
+            (Err(error), _) if error.kind() == io::ErrorKind::NotFound => {}
+            (Ok(found), Some(path)) if found.is_dir() && !mount.is_of_the_kernel => {
+                self.folders.insert(path.to_owned());
+            }
+            _ => {
+                self.covered.insert(nameable(&mount.point));
+            }
+        }
+    }
+
+    /// Has a folder made anew. Entries without a name in UTF-8 are left out, and so is all that is neither a folder, a
+    /// file nor a link.
+    fn rebuild(&mut self, folder: &Path, above: &BTreeSet<PathBuf>) -> io::Result<()> {
+        let Some(path) = folder.to_str().filter(|path| !self.covered.contains(*path)) else { return Ok(()) };
+        let mut rebuilt = RebuiltFolder { path: path.to_owned(), ..RebuiltFolder::default() };
+        let entries = match fs::read_dir(folder) {
+            // Hidden by another mount, or closed to the caller, and so to the sandbox.
+            Err(error)
+                if [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied].contains(&error.kind()) =>
+            {
+                None
+            }
+            entries => Some(entries?),
+        };
+        for entry in entries.into_iter().flatten() {
+            let entry = entry?;
+            let (kind, path) = (entry.file_type()?, entry.path());
+            let (Ok(name), Some(in_utf8)) = (entry.file_name().into_string(), path.to_str()) else {
+                continue;
+            };
+            if kind.is_dir() {
+                if !above.contains(&path) && !self.covered.contains(in_utf8) {
+                    self.folders.insert(in_utf8.to_owned());
+                }
+                rebuilt.folders.push(name);
+            } else if kind.is_file() {
+                rebuilt.files.push(name);
+            } else if let (true, Ok(Some(target))) =
+                (kind.is_symlink(), fs::read_link(&path).map(|target| target.to_str().map(str::to_owned)))
+            {
+                rebuilt.links.push((name, target));
+            }
+        }
+        self.folders.remove(path);
+        self.rebuilt.push(rebuilt);
+        Ok(())
     }
 }
 
@@ -135,11 +190,12 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_mounted_below_has_an_overlay_and_all_else_is_covered() {
+    fn for_root_a_folder_that_is_mounted_below_has_an_overlay_and_all_else_is_covered() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().to_str().unwrap().to_owned();
-        for name in ["local", "local/a b", "proc"] {
-            fs::create_dir(folder.path().join(name)).unwrap();
+        for name in ["", "local", "local/a b", "proc"] {
+            fs::create_dir_all(folder.path().join(name)).unwrap();
+            fs::set_permissions(folder.path().join(name), fs::Permissions::from_mode(0o755)).unwrap();
         }
         fs::write(folder.path().join("file"), "").unwrap();
         let mounts = [
@@ -150,15 +206,34 @@ mod tests {
             ("proc", "proc"),
             ("hidden", "ext4"),
         ];
-        let below =
-            MountedBelow::read(&mountinfo(folder.path(), &mounts), std::slice::from_ref(&root), false)
-                .unwrap();
+        let roots = std::slice::from_ref(&root);
+        let below = MountedBelow::read(&mountinfo(folder.path(), &mounts), roots, true).unwrap();
         let paths =
             |names: &[&str]| names.iter().map(|name| format!("{root}/{name}")).collect::<BTreeSet<_>>();
         assert_eq!(below.folders, paths(&["local", "local/a b"]));
         assert_eq!(below.covered, paths(&["file", "proc"]));
         let elsewhere = MountedBelow::read(&mountinfo(folder.path(), &mounts), &["/usr".to_owned()], false);
         assert_eq!(elsewhere.unwrap(), MountedBelow::default());
+    }
+
+    #[test]
+    fn for_an_ordinary_user_a_folder_with_mounts_below_is_made_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().to_str().unwrap().to_owned();
+        for name in ["bin", "local/share/data", "local/lib"] {
+            fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        fs::write(folder.path().join("local/file"), "").unwrap();
+        std::os::unix::fs::symlink("lib", folder.path().join("local/lib64")).unwrap();
+        let mounts = mountinfo(folder.path(), &[("local/share/data", "ext4"), ("local/share/data", "ext4")]);
+        let below = MountedBelow::read(&mounts, std::slice::from_ref(&root), false).unwrap();
+        let paths = ["bin", "local/lib", "local/share/data"].map(|name| format!("{root}/{name}"));
+        assert_eq!(below.folders, paths.into());
+        let names: Vec<&str> = below.rebuilt.iter().map(|folder| &folder.path[root.len()..]).collect();
+        assert_eq!(names, ["", "/local", "/local/share"]);
+        let local = &below.rebuilt[1];
+        assert_eq!(local.links, [("lib64".to_owned(), "lib".to_owned())]);
+        assert_eq!((local.files.as_slice(), local.folders.len()), (&["file".to_owned()][..], 2));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! launcher's memory and in the sandbox's namespaces. The first failure is noted and ends it: nothing is skipped.
 
 use std::collections::HashMap;
+use std::fs::Permissions;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +13,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::egress_sockets;
 use super::make::{Descriptors, Failed};
 use super::source::Source;
-use crate::plan::{Bind, LOWER, Plan, ROOT, Step, unpack_filter};
+use crate::plan::{Bind, LOWER, Plan, ROOT, RebuiltFolder, Step, unpack_filter};
 use crate::sys::{self, ChildMain, Gate, Hold, Ruleset};
 
 /// What launcher and child share. Until the gate is open the child looks at nothing but the gate.
@@ -122,6 +123,10 @@ impl Shared {
             Step::Bind(bind) => self.bind(index, bind),
             Step::Overlay { lower, target } => mount_overlay(lower, target),
             Step::Programs(path) => self.show_programs(index, path),
+            Step::Rebuild(folder) => rebuild(folder),
+            Step::ReadOnlyMount(target) => {
+                sys::hold_mount(target, Hold { readonly: true, devices: false, recursive: false })
+            }
             Step::OwnDevices => self.attach_devices(index),
             Step::Proc(target) => sys::mount("proc", target, "proc", NO_PROGRAMS, ""),
             Step::DevPts(target, group) => mount_devpts(target, *group),
@@ -225,6 +230,30 @@ fn map_single(uid: u32, gid: u32) -> io::Result<()> {
 fn mount_overlay(lower: &[String], target: &str) -> io::Result<()> {
     let options = format!("lowerdir={},upperdir=upper,workdir=work,userxattr,volatile", lower.join(":"));
     sys::mount("overlay", target, "overlay", libc::MS_NOSUID | libc::MS_NODEV, &options)
+}
+
+fn rebuild(folder: &RebuiltFolder) -> io::Result<()> {
+    let target = |name: &String| format!("{ROOT}{}/{name}", folder.path);
+    for name in &folder.folders {
+        std::fs::create_dir(target(name))?;
+        std::fs::set_permissions(target(name), Permissions::from_mode(0o755))?;
+    }
+    for (name, leads_to) in &folder.links {
+        std::os::unix::fs::symlink(leads_to, target(name))?;
+    }
+    folder.files.iter().try_for_each(|name| copy_file(&format!("{}/{name}", folder.path), &target(name)))
+}
+
+/// Copies a file that everybody may read; another one is there, empty and closed.
+fn copy_file(path: &str, target: &str) -> io::Result<()> {
+    let source = Source::open(path)?;
+    let found = std::fs::metadata(source.path())?;
+    if found.is_file() && found.permissions().mode() & 0o004 != 0 {
+        std::fs::copy(source.path(), target)?;
+        return std::fs::set_permissions(target, Permissions::from_mode(found.permissions().mode() & 0o755));
+    }
+    std::fs::write(target, "")?;
+    std::fs::set_permissions(target, Permissions::from_mode(0))
 }
 
 /// An empty directory of the skeleton: an overlay that is never written to needs a second layer. It lies above the folder:
