@@ -33,6 +33,8 @@ const PROGRAM: &str = "/usr/bin/env";
 /// Devices that can be locked and watched.
 // Not `/dev/null`: some hosts hold a lock on that one for good.
 const DEVICES: [&str; 2] = ["/dev/zero", "/dev/full"];
+/// What the host locks: other files, because cases run side by side and a lock of one process is in another's way.
+const OF_THE_HOST: [&str; 3] = ["/usr/bin/cat", "/dev/random", "/dev/urandom"];
 /// Tells a probe to go on.
 const GO: &str = "/workspace/go";
 
@@ -84,9 +86,10 @@ fn wait_for_go() {
     }
 }
 
-/// Tries to lock everything; with the argument `stay`, holds on until it is told to go on.
+/// Tries to lock these paths; with the argument `stay`, holds on until it is told to go on.
 pub fn lock(arguments: &[String]) {
-    let held: Vec<_> = lock_all("locked_");
+    let held: Vec<_> =
+        arguments.iter().filter(|path| path.starts_with('/')).filter_map(|path| lock_all(path)).collect();
     note("locking", true);
     if arguments.iter().any(|argument| argument == "stay") {
         wait_for_go();
@@ -95,27 +98,19 @@ pub fn lock(arguments: &[String]) {
     note("done", true);
 }
 
-/// Takes every lock that there is on programs and devices, and notes what came of each.
-fn lock_all(prefix: &str) -> Vec<File> {
-    let mut held = Vec::new();
-    let mut writable = OpenOptions::new();
-    writable.read(true).write(true);
-    let files = [PROGRAM].into_iter().map(|path| (path, File::open(path)));
-    let devices = DEVICES.into_iter().map(|path| (path, writable.open(path)));
-    for (path, file) in files.chain(devices) {
-        let Ok(file) = file else { continue };
-        let locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
-        tried(format_args!("{prefix}flock_{path}"), locked.map_err(rustix::io::Errno::raw_os_error));
-        if path.starts_with("/dev/") {
-            for (name, command) in [("fcntl", libc::F_SETLK), ("ofd", libc::F_OFD_SETLK)] {
-                // The locks of the two kinds conflict with each other: each has a part of its own.
-                let start = i64::from(command);
-                tried(format_args!("{prefix}{name}_{path}"), write_lock(&file, command, start));
-            }
+/// Takes every lock that there is on a program, or on a device, and notes what came of each.
+fn lock_all(path: &str) -> Option<File> {
+    let is_device = path.starts_with("/dev/");
+    let file = OpenOptions::new().read(true).write(is_device).open(path).ok()?;
+    let locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
+    tried(format_args!("locked_flock_{path}"), locked.map_err(rustix::io::Errno::raw_os_error));
+    if is_device {
+        for (name, command) in [("fcntl", libc::F_SETLK), ("ofd", libc::F_OFD_SETLK)] {
+            // The locks of the two kinds conflict with each other: each has a part of its own.
+            tried(format_args!("locked_{name}_{path}"), write_lock(&file, command, command.into()));
         }
-        held.push(file);
     }
-    held
+    Some(file)
 }
 
 /// Locks one byte for writing.
@@ -245,15 +240,16 @@ async fn k19_a_watch_tells_nothing_of_what_the_host_or_a_sibling_does(world: Arc
 async fn k19_a_lock_blocks_neither_the_host_nor_a_sibling(world: Arc<World>) -> Check {
     let (stage, sibling) = (world.stage().await?, world.stage().await?);
     stage.need_program(PROGRAM).await?;
-    start(&stage, "lock-shared stay", "locking=true").await?;
+    let lock = ["lock-shared", PROGRAM, DEVICES[0], DEVICES[1], "stay"];
+    start(&stage, &lock.join(" "), "locking=true").await?;
     let prefix = if has_own_devices(&stage) { "locked_" } else { "locked_flock_/usr" };
     Facts::parse(&report(&stage).await).each("locked_", &["ok"])?;
-    sibling.probe(&["lock-shared"]).await?.each(prefix, &["ok"])?;
+    sibling.probe(&lock[..4]).await?.each(prefix, &["ok"])?;
     if has_own_devices(&stage) {
         for path in DEVICES {
             let device = OpenOptions::new().read(true).write(true).open(path)?;
             for command in [libc::F_SETLK, libc::F_OFD_SETLK] {
-                ensure_eq!((path, write_lock(&device, command, i64::from(command))), (path, Ok(0)));
+                ensure_eq!((path, write_lock(&device, command, command.into())), (path, Ok(0)));
             }
             let locked = flock(&device, FlockOperation::NonBlockingLockExclusive);
             ensure_eq!((path, locked), (path, Ok(())));
@@ -269,16 +265,17 @@ async fn k19_a_lock_blocks_neither_the_host_nor_a_sibling(world: Arc<World>) -> 
 
 async fn k19_a_lock_of_the_host_blocks_nobody_inside(world: Arc<World>) -> Check {
     let stage = world.stage().await?;
-    stage.need_program(PROGRAM).await?;
+    stage.need_program(OF_THE_HOST[0]).await?;
     let mut held = Vec::new();
-    for path in [PROGRAM, DEVICES[0], DEVICES[1]] {
+    for path in OF_THE_HOST {
         let Ok(file) = File::open(path) else { continue };
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(io::Error::from)?;
         held.push(file);
     }
     let prefix = if has_own_devices(&stage) { "locked_flock" } else { "locked_flock_/usr" };
     for who in stage.everybody() {
-        stage.probe_as(who, &["lock-shared"]).await?.each(prefix, &["ok"])?;
+        let [program, one, other] = OF_THE_HOST;
+        stage.probe_as(who, &["lock-shared", program, one, other]).await?.each(prefix, &["ok"])?;
     }
     drop(held);
     stage.end().await
@@ -309,7 +306,7 @@ async fn k19_what_is_shared_is_told(world: Arc<World>) -> Check {
         ensure_eq!((told, told.contains(&"/dev/null".to_owned())), (told, !stage.has_root()));
         ensure!(!told.iter().any(|path| path.starts_with("/usr") || path.starts_with("/opt")), "{told:?}");
     } else {
-        ensure_eq!(told, &["/.eyot-guest".to_owned()]);
+        ensure!(told.contains(&"/.eyot-guest".to_owned()), "the guest's volume is not told: {told:?}");
     }
     stage.end().await
 }

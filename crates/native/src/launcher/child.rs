@@ -253,7 +253,7 @@ fn copy_file(path: &str, target: &str) -> io::Result<()> {
         return std::fs::set_permissions(target, Permissions::from_mode(found.permissions().mode() & 0o755));
     }
     std::fs::write(target, "")?;
-    std::fs::set_permissions(target, Permissions::from_mode(0))
+    std::fs::set_permissions(target, Permissions::from_mode(0o000))
 }
 
 /// An empty directory of the skeleton: an overlay that is never written to needs a second layer. It lies above the folder:
@@ -302,8 +302,9 @@ fn mask(target: &str) -> io::Result<()> {
 }
 
 /// Links lead into the caller's own process. What neither a group nor others may read is the host root's alone, and nobody
-/// inside is that.
+/// inside is that. One empty directory serves all: a file system for each would cost twice as much.
 fn cover_proc(target: &str, shown: &[String]) -> io::Result<()> {
+    let mut empty: Option<String> = None;
     for entry in std::fs::read_dir(target)? {
         let entry = entry?;
         let name = entry.file_name().into_string().map_err(|_| io::ErrorKind::InvalidData)?;
@@ -311,8 +312,16 @@ fn cover_proc(target: &str, shown: &[String]) -> io::Result<()> {
         if is_process || shown.contains(&name) || entry.file_type()?.is_symlink() {
             continue;
         }
-        if entry.metadata()?.permissions().mode() & 0o044 != 0 {
-            mask(&format!("{target}/{name}"))?;
+        if entry.metadata()?.permissions().mode() & 0o044 == 0 {
+            continue;
+        }
+        let path = format!("{target}/{name}");
+        match &empty {
+            Some(empty) if entry.file_type()?.is_dir() => sys::mount(empty, &path, "", libc::MS_BIND, "")?,
+            _ => mask(&path)?,
+        }
+        if entry.file_type()?.is_dir() {
+            empty.get_or_insert(path);
         }
     }
     Ok(())

@@ -41,6 +41,7 @@ pub(crate) fn declared(spec: &SandboxSpec, facts: &Facts) -> Isolation {
     let controllers = held.into_iter().filter(|(_, held)| *held == Enforcement::Cgroup);
     let kept = root_capabilities(&spec.security);
     let maps_users = facts.protections.contains("userns");
+    let in_user_namespace = maps_users || facts.protections.contains("rootless");
     Isolation {
         provider: super::NAME.to_owned(),
         shares_host_kernel: true,
@@ -48,7 +49,7 @@ pub(crate) fn declared(spec: &SandboxSpec, facts: &Facts) -> Isolation {
         identity: maps_users.then_some(IdentityMap::Range),
         no_new_privileges: spec.security.no_new_privileges,
         guest_out_of_reach: kept & REACH_THE_GUEST == 0,
-        shared_files: shared_files(spec),
+        shared_files: shared_files(spec, in_user_namespace),
         capabilities: linux_capability::names(kept).map(|name| format!("CAP_{name}")).collect(),
         seccomp: facts.protections.contains("seccomp"),
         seccomp_instructions: None,
@@ -62,12 +63,16 @@ pub(crate) fn declared(spec: &SandboxSpec, facts: &Facts) -> Isolation {
 }
 
 /// The guest's program is one volume for all containers of an Engine; a persistent workspace is a volume that others may
-/// have too.
-fn shared_files(spec: &SandboxSpec) -> Vec<String> {
+/// have too. In a user namespace no device node can be made, so runtimes bind the host's.
+fn shared_files(spec: &SandboxSpec, in_user_namespace: bool) -> Vec<String> {
     let workdir = spec.workdir.as_ref().map(ToString::to_string);
     let workspace = workdir.filter(|_| spec.workspace != WorkspaceSpec::Ephemeral);
-    [GUEST_DIR.to_owned()].into_iter().chain(workspace).collect()
+    let devices = DEVICES.iter().filter(|_| in_user_namespace).map(|path| (*path).to_owned());
+    [GUEST_DIR.to_owned()].into_iter().chain(workspace).chain(devices).collect()
 }
+
+/// The device nodes of every container.
+const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
 /// The network that a container gets: there is no proxy of Eyot's in front of the Engine's.
 fn network(asked: NetworkMode) -> NetworkMode {
