@@ -114,12 +114,12 @@ impl Context {
         let configured = self.config.images.values().chain(&self.config.defaults.image).map(String::as_str);
         let named = configured.chain(image).filter_map(|name| ImageName::parse(name).ok()).collect();
         let provider = provider::open(&self.place_with_images(Some(named)), provider::Makes::Many)?;
-        Ok(Engine::open(provider, &self.state_folder()).await?)
+        Ok(Engine::open(provider, &self.state_folder()?).await?)
     }
 
     /// What is remembered of sandboxes and keys. One that is made now is made as the engine makes it: not where one is lost.
     pub async fn store(&self) -> Result<Arc<Store>, Failure> {
-        let path = self.store_file();
+        let path = self.store_file()?;
         match Store::is_missing(&path) {
             true => Ok(Arc::clone(self.engine().await?.store())),
             false => Ok(Store::open(path)?),
@@ -127,13 +127,15 @@ impl Context {
     }
 
     /// Where that lies.
-    pub fn store_file(&self) -> PathBuf {
-        self.state_folder().join("eyot.db")
+    pub fn store_file(&self) -> Result<PathBuf, Failure> {
+        Ok(self.state_folder()?.join("eyot.db"))
     }
 
-    /// Where the sandboxes are kept.
-    pub fn state_folder(&self) -> PathBuf {
-        self.place.state.clone().unwrap_or_else(provider::default_state_folder)
+    /// Where the sandboxes are kept. A folder that another user controls is refused.
+    pub fn state_folder(&self) -> Result<PathBuf, Failure> {
+        let folder = self.place.state.clone().unwrap_or_else(provider::default_state_folder);
+        provider::check_ownership(&folder)?;
+        Ok(folder)
     }
 
     /// Where a sandbox is looked for, and by which name or id: `pool/name` is one of that pool, as `eyot ls` shows it.
@@ -162,8 +164,11 @@ impl Context {
 
     /// Which sandboxes of the state folder are of a pool, and by which name: nothing is made to look.
     pub fn of_pools(&self) -> Result<HashMap<SandboxId, (SandboxName, SandboxName)>, Failure> {
-        let file = self.store_file();
-        if self.server.is_some() || Store::is_missing(&file) {
+        if self.server.is_some() {
+            return Ok(HashMap::new());
+        }
+        let file = self.store_file()?;
+        if Store::is_missing(&file) {
             return Ok(HashMap::new());
         }
         let rows = Store::open(file)?.all_sandboxes()?;

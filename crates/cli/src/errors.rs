@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use eyot::{Error, ErrorKind};
 
 use crate::args::GlobalArgs;
-use crate::output::printable;
+use crate::output::{escaped_json, printable};
 
 /// Exit code: the arguments or the configuration are wrong.
 pub const USAGE: u8 = 2;
@@ -141,7 +141,7 @@ impl Reporter {
             let (kind, message) = (error.kind(), error.to_string());
             let json =
                 serde_json::json!({ "error": { "kind": kind, "message": message, "hint": error.hint() } });
-            text.push_str(&format!("{json}\n"));
+            text.push_str(&format!("{}\n", escaped_json(&json.to_string())));
         }
         text
     }

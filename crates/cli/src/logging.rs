@@ -2,13 +2,14 @@
 //! `eyot=debug,eyot_native=trace`; `-vv` means `debug` for everything of ours. A server warns unless it is told otherwise:
 //! nobody else sees what goes wrong between two requests.
 
-use std::io;
+use std::io::{self, Write};
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::errors::Failure;
+use crate::output::printable;
 
 /// Turns diagnostics on if there is a filter, and for a server.
 pub fn start(filter: Option<&str>, verbose: u8, is_server: bool) -> Result<(), Failure> {
@@ -19,9 +20,28 @@ pub fn start(filter: Option<&str>, verbose: u8, is_server: bool) -> Result<(), F
         (_, None) if is_server => ours(LevelFilter::WARN),
         (_, None) => return Ok(()),
     };
-    let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+    let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(|| Lines);
     tracing_subscriber::registry().with(layer).with(targets).init();
     Ok(())
+}
+
+/// Standard error, for whole lines. What is logged may be a name from inside a sandbox.
+struct Lines;
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        let lines = text.split_inclusive('\n').map(|line| match line.strip_suffix('\n') {
+            Some(line) => printable(line) + "\n",
+            None => printable(line),
+        });
+        io::stderr().lock().write_all(lines.collect::<String>().as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }
 
 fn parse(filter: &str) -> Result<Targets, Failure> {

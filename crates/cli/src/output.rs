@@ -46,7 +46,7 @@ impl Output {
             false => serde_json::to_string(value),
         };
         let text = rendered.map_err(|error| Failure::host("write JSON", error.into()))?;
-        self.text(&format!("{text}\n"))
+        self.text(&format!("{}\n", escaped_json(&text)))
     }
 
     /// Tells a person something that is not a result.
@@ -87,16 +87,67 @@ pub fn say(text: &str) {
     drop(io::stderr().lock().write_all(text.as_bytes()));
 }
 
-/// The text with its control characters spelt out, so that a name from inside a sandbox can't drive the terminal.
+/// A value as JSON on one line, without the line's end.
+pub fn json_line(value: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string(value).map_err(|error| Failure::host("write JSON", error.into()))?;
+    Ok(escaped_json(&text))
+}
+
+/// Returns the text with every character spelt out that could drive the terminal or show the text otherwise than it is, so
+/// that a name from inside a sandbox deceives nobody.
 pub fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
-        match character.is_control() {
-            true => shown.extend(character.escape_default()),
-            false => shown.push(character),
+        if is_deceptive(character) {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
         }
     }
     shown
+}
+
+/// Returns the same JSON with such characters as `\u` escapes. JSON has them in strings alone, where an escape is the same value.
+pub fn escaped_json(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_deceptive(character) && character != '\n' {
+            character
+                .encode_utf16(&mut [0; 2])
+                .iter()
+                .for_each(|unit| shown.push_str(&format!("\\u{unit:04x}")));
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+/// Tells if a terminal or a page would act on a character or show nothing for it: controls, what changes the direction of
+/// text, line and paragraph separators, and what has no width.
+pub fn is_deceptive(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{34f}'
+                | '\u{600}'..='\u{605}'
+                | '\u{61c}'
+                | '\u{6dd}'
+                | '\u{70f}'
+                | '\u{115f}'..='\u{1160}'
+                | '\u{17b4}'..='\u{17b5}'
+                | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{3164}'
+                | '\u{feff}'
+                | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{1d173}'..='\u{1d17a}'
+                | '\u{e0000}'..='\u{e0fff}'
+        )
 }
 
 /// The text as it is for a pipe or a file, and [`printable`] for a terminal.
@@ -114,5 +165,25 @@ mod tests {
     #[test]
     fn control_characters_are_spelt_out_and_everything_else_stays() {
         assert_eq!(printable("ä\u{1b}[31m\n\u{9b}x"), "ä\\u{1b}[31m\\n\\u{9b}x");
+        let kept = "naïve 日本語 עברית العربية 👍🏽 e\u{301} ❤\u{fe0f}";
+        assert_eq!(printable(kept), kept);
+    }
+
+    #[test]
+    fn what_turns_text_around_or_has_no_width_is_spelt_out() {
+        let points = [0x61c, 0x2028, 0x2029, 0x2060, 0xfeff].into_iter();
+        let ranges = (0x200b..=0x200f).chain(0x202a..=0x202e).chain(0x2066..=0x2069).chain(0x80..=0x9f);
+        for point in points.chain(ranges).chain([0xe0041]) {
+            let character = char::from_u32(point).unwrap();
+            assert_eq!(printable(&format!("a{character}b")), format!("a\\u{{{point:x}}}b"));
+        }
+    }
+
+    #[test]
+    fn json_says_the_same_with_escapes() {
+        let text = "a\u{202e}b\u{9b}\u{e0041}\u{200b}\n\\ü";
+        let line = json_line(&text).unwrap();
+        assert_eq!(line, "\"a\\u202eb\\u009b\\udb40\\udc41\\u200b\\n\\\\ü\"");
+        assert_eq!(serde_json::from_str::<String>(&line).unwrap(), text);
     }
 }

@@ -121,6 +121,11 @@ pub fn default_state_folder() -> PathBuf {
     default_state_dir()
 }
 
+/// Refuses a state folder that another user controls, or could.
+pub fn check_ownership(state: &Path) -> Result<()> {
+    host::check_ownership(state)
+}
+
 /// What this host can do for sandboxes that are kept there; and whether a Docker Engine answers, which counts only for
 /// who asks for that.
 pub async fn diagnose(place: &Place) -> Result<Report> {

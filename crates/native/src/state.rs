@@ -28,15 +28,16 @@ use crate::disk_ids::WORKSPACE_BASE;
 use crate::host::{self, SetupFailure};
 
 /// The state folder when nobody names one: `/var/lib/eyot` for root, else `$XDG_STATE_HOME/eyot` or
-/// `~/.local/state/eyot`.
+/// `~/.local/state/eyot`. Without HOME the home directory is that of the user database; without any the path is empty, and
+/// such a state folder is refused. It is never in a folder that users share.
 pub fn default_state_dir() -> PathBuf {
     if rustix::process::geteuid().is_root() {
         return PathBuf::from("/var/lib/eyot");
     }
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state_home =
-        absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
-    state_home.unwrap_or_else(std::env::temp_dir).join("eyot")
+    let home = || std::env::home_dir().filter(|home| home.is_absolute());
+    let state_home = absolute("XDG_STATE_HOME").or_else(|| home().map(|home| home.join(".local/state")));
+    state_home.map(|folder| folder.join("eyot")).unwrap_or_default()
 }
 
 /// An opened state folder.
@@ -55,6 +56,7 @@ impl StateDir {
                 .into_error();
             host::explained(failure, root, simulated)
         };
+        host::check_ownership(root)?;
         make_dir(root, 0o700).map_err(failed)?;
         let root = root.canonicalize().map_err(failed)?;
         host::check_state_folder(&root, simulated)?;

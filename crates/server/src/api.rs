@@ -64,7 +64,7 @@ use crate::http::listen;
 pub use crate::http::listen::Listener;
 pub use crate::http::{AllowedHost, AllowedOrigin, Certificate};
 use crate::mcp::McpServer;
-use crate::preview::{self, Previews};
+use crate::preview::{self, Previews, Source};
 pub use crate::preview::{PreviewDomain, PreviewLimits};
 
 use crate::problem::Refusal;
@@ -229,8 +229,14 @@ pub async fn prepare(
     // The other half of the connections is the API's.
     let limits =
         PreviewLimits { at_once: limits.at_once.min(api.limits().max_connections.div_ceil(2)), ..limits };
-    let previews =
-        Previews::new(api.clone(), Arc::clone(&guard), domains, limits, options.page, stop.clone());
+    let previews = Previews::new(
+        Source::Server(api.clone()),
+        Arc::clone(&guard),
+        domains,
+        limits,
+        options.page,
+        stop.clone(),
+    );
     let router = router(api)
         .merge(mcp::router(api, &mcp, &stop))
         .layer(from_fn_with_state(api.clone(), metrics::measure))

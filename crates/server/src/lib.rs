@@ -4,8 +4,11 @@
 //! carries the calls and says who may make them. It knows no provider: whoever starts it hands one in with the pool.
 
 pub mod api;
+mod browse;
 mod http;
 pub mod mcp;
 mod page;
 mod preview;
 mod problem;
+
+pub use browse::Browse;

@@ -16,7 +16,9 @@ mod limits;
 mod query;
 mod refusal;
 mod socket;
+mod source;
 mod to_guest;
+mod told;
 
 use std::sync::Arc;
 
@@ -26,16 +28,16 @@ use axum::response::{IntoResponse, Response};
 use eyot::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::Api;
 use crate::http::guard::Guard;
 use crate::http::idle::let_in;
 use crate::problem::Refusal;
 
 pub(crate) use address::{Address, Base, Called, Place};
 pub(crate) use grants::{Grants, Issued, TTL_MS, TTL_MS_RANGE, Wanted};
-pub(crate) use query::TICKET;
+pub(crate) use told::answer;
 
 pub(crate) use entry::scheme;
+pub(crate) use source::{OneSandbox, Source};
 
 pub use address::PreviewDomain;
 pub use limits::PreviewLimits;
@@ -46,7 +48,7 @@ use refusal::Denial;
 
 /// What all previews of a listener share.
 pub(crate) struct Previews {
-    api: Api,
+    source: Source,
     guard: Arc<Guard>,
     domains: Arc<[PreviewDomain]>,
     limits: PreviewLimits,
@@ -63,7 +65,7 @@ pub(crate) struct Domains(pub Arc<[PreviewDomain]>);
 
 impl Previews {
     pub(crate) fn new(
-        api: Api,
+        source: Source,
         guard: Arc<Guard>,
         domains: Vec<PreviewDomain>,
         limits: PreviewLimits,
@@ -71,7 +73,7 @@ impl Previews {
         stop: CancellationToken,
     ) -> Self {
         let places = Places::new(limits);
-        Self { api, guard, domains: domains.into(), limits, has_page, places, stop }
+        Self { source, guard, domains: domains.into(), limits, has_page, places, stop }
     }
 }
 
@@ -105,9 +107,9 @@ impl Previews {
             return Err(Denial::forbidden(objection));
         }
         let sandbox = &address.place.sandbox;
-        let pool = self.api.pool_of_any(sandbox).await.map_err(Refusal::from)?;
+        let pool = self.source.pool_of(sandbox).await.map_err(Refusal::from)?;
         let pool = pool.ok_or_else(Denial::gone)?;
-        match entry::enter(self.api.grants(), &pool, &address, &request)? {
+        match entry::enter(self.source.grants(), &pool, &address, &request)? {
             Entry::Redirect(response) => Ok(*response),
             Entry::In => {
                 let place = self.places.take(&pool, sandbox).ok_or_else(Denial::full)?;

@@ -163,12 +163,13 @@ fn parse_place(text: &str) -> Result<PlaceArg, String> {
 
 const BROWSE_EXAMPLES: &str = "\
 Examples:
-  eyot browse web 8000                         prints http://127.0.0.1:PORT; Ctrl-C ends it
+  eyot browse web 8000                         prints an address for one browser; Ctrl-C ends it
   eyot browse web 8000 > url &                 goes on in the background
   eyot browse --pool agent-7 web 8000          the name of a pool's sandbox
 
-HTTP, WebSocket and everything else on that port, seen on this host's loopback alone. The sandbox
-needs no network for it, and its server may listen on 127.0.0.1.";
+HTTP and WebSocket, on this host's loopback alone. The address holds a token that lets in one browser,
+once, for a week; --json prints the token that programs send in a header. The sandbox needs no network
+for it, and its server may listen on 127.0.0.1. Other protocols: `eyot dial`.";
 
 /// `eyot browse`
 #[derive(Debug, Args)]

@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::errors::Failure;
 
 pub async fn run(args: &BackupArgs, context: &Context) -> Result<u8, Failure> {
-    let state = context.state_folder();
+    let state = context.state_folder()?;
     let state = state
         .canonicalize()
         .map_err(|error| Failure::host(format!("back up the state folder `{}`", state.display()), error))?;

@@ -1,9 +1,11 @@
-//! `eyot browse`: a port of a sandbox on this host's loopback, until somebody ends it.
+//! `eyot browse`: a port of a sandbox as web pages on this host's loopback, for whoever has the address, until somebody ends it.
 
 use std::sync::Arc;
 
-use eyot::{Error, ErrorKind, PoolCreate, PortForward, Sandbox, SandboxPool, SandboxProvider};
-use serde_json::json;
+use eyot::{Error, ErrorKind, PoolCreate, Sandbox, SandboxPool, SandboxProvider};
+use eyot_server::Browse;
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc;
 
 use crate::args::BrowseArgs;
 use crate::context::{Context, with_list_hint};
@@ -25,21 +27,28 @@ pub async fn run(args: &BrowseArgs, context: &Context) -> Result<u8, Failure> {
         None => Place::State(context.provider().await?),
     };
     // Whether there is such a sandbox is said before anything is opened.
-    place.awake(&args.name).await.map_err(with_list_hint)?;
+    let sandbox = place.awake(&args.name).await.map_err(with_list_hint)?;
     let mut signals = Signals::listen()?;
-    let forward = PortForward::bind().await?;
-    let url = forward.url().to_owned();
-    match context.output.json {
-        true => context.output.value(&json!({ "url": url }))?,
-        false => context.output.text(&format!("{url}\n"))?,
-    }
+    let (gone, mut is_gone) = mpsc::unbounded_channel();
+    let browse =
+        Browse::bind(sandbox.id().clone(), args.port, opener(place, args.name.clone(), gone)).await?;
+    print(&browse, context.output)?;
     tokio::select! {
-        failed = serve(forward, place, args, context.output) => Err(failed),
+        () = browse.serve() => Ok(0),
+        Some(error) = is_gone.recv() => Err(Failure::from(error)),
         signal = signals.end() => match signal {
             // Ctrl-C is how it is meant to end.
             2 => Ok(0),
             signal => Err(Failure::Interrupted(signal)),
         },
+    }
+}
+
+fn print(browse: &Browse, output: Output) -> Result<(), Failure> {
+    let address = browse.address();
+    match output.json {
+        true => output.value(address),
+        false => output.text(&format!("{}\n", address.url)),
     }
 }
 
@@ -61,21 +70,23 @@ impl Place {
     }
 }
 
-/// Serves until the sandbox is gone. It is found anew for each connection: it may sleep, and any use wakes it.
-async fn serve(forward: PortForward, place: Place, args: &BrowseArgs, output: Output) -> Failure {
-    let (gone, mut is_gone) = tokio::sync::mpsc::unbounded_channel();
-    let (name, port) = (args.name.clone(), args.port);
-    let dial = move || {
-        let (place, name) = (place.clone(), name.clone());
-        async move { place.awake(&name).await?.dial(port).await }
-    };
-    let failed = move |error: Error| match error.kind() {
-        // Nobody listens any more only when we are about to end.
-        ErrorKind::Destroyed | ErrorKind::NotFound => drop(gone.send(error)),
-        _ => output.complain(&error),
-    };
-    tokio::select! {
-        never = forward.serve(dial, failed) => match never {},
-        Some(error) = is_gone.recv() => Failure::from(error),
+/// Finds the sandbox anew for each request: it may sleep, and any use wakes it. Tells `gone` when there is none any more.
+fn opener(
+    place: Place,
+    name: String,
+    gone: mpsc::UnboundedSender<Error>,
+) -> impl Fn() -> BoxFuture<'static, Result<Sandbox, Error>> + Send + Sync + 'static {
+    move || {
+        let (place, name, gone) = (place.clone(), name.clone(), gone.clone());
+        Box::pin(async move {
+            let found = place.awake(&name).await;
+            if let Err(error) = &found
+                && matches!(error.kind(), ErrorKind::Destroyed | ErrorKind::NotFound)
+            {
+                // Nobody listens any more only when we are about to end.
+                drop(gone.send(Error::new(error.kind(), error.to_string())));
+            }
+            found
+        })
     }
 }

@@ -12,7 +12,7 @@ use crate::args::EventsArgs;
 use crate::context::Context;
 use crate::durations::{humane, moment};
 use crate::errors::Failure;
-use crate::output::{Output, printable};
+use crate::output::{Output, json_line, printable};
 use crate::stdio::Sink;
 
 /// Exit code: the log is not what was written.
@@ -26,7 +26,7 @@ pub async fn run(args: &EventsArgs, context: &Context) -> Result<u8, Failure> {
     if let Some(server) = context.server()? {
         return of_server(args, &server, context).await.map(|()| 0);
     }
-    let folder = context.state_folder().join("events");
+    let folder = context.state_folder()?.join("events");
     // To look at what is not there makes nothing; to wait for it does.
     let is_there = folder.try_exists().map_err(|error| Failure::host("open the event log", error))?;
     if !is_there && !args.follow {
@@ -127,7 +127,7 @@ fn is_wanted(event: &Event, args: &EventsArgs) -> bool {
 
 fn line(event: &Event, output: Output) -> Result<String, Failure> {
     let line = match output.json {
-        true => serde_json::to_string(event).map_err(|error| Failure::host("write JSON", error.into()))?,
+        true => json_line(event)?,
         // Control characters are spelt out, whoever reads it: an event is one line.
         false => printable(&text(event)),
     };

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::args::LogsArgs;
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::output::Output;
+use crate::output::{Output, escaped_json};
 use crate::stdio::Sink;
 
 pub async fn run(args: &LogsArgs, context: &Context) -> Result<u8, Failure> {
@@ -59,5 +59,5 @@ fn print_json(chunk: &LogChunk, output: Output) -> Result<(), Failure> {
         Ok(text) => object["data"] = text.into(),
         Err(_) => object["data_base64"] = STANDARD.encode(data).into(),
     }
-    output.text(&format!("{object}\n"))
+    output.text(&format!("{}\n", escaped_json(&object.to_string())))
 }

@@ -8,7 +8,7 @@ use crate::args::NetArgs;
 use crate::context::Context;
 use crate::durations::moment;
 use crate::errors::Failure;
-use crate::output::{Output, printable};
+use crate::output::{Output, json_line, printable};
 
 pub async fn run(args: &NetArgs, context: &Context) -> Result<u8, Failure> {
     let sandbox = context.sandbox(&args.name).await?;
@@ -89,7 +89,7 @@ async fn print_decisions(args: &NetArgs, sandbox: &Sandbox, output: Output) -> R
 
 /// One object a line, also on a terminal: it is a sequence.
 fn print_json(decision: &EgressDecision, output: Output) -> Result<(), Failure> {
-    let text = serde_json::to_string(decision).map_err(|error| Failure::host("write JSON", error.into()))?;
+    let text = json_line(decision)?;
     output.text(&format!("{text}\n"))
 }
 

@@ -114,7 +114,7 @@ async fn reconcile(new_store: bool, context: &Context) -> Result<u8, Failure> {
         "a server puts right what it finds when it starts, and this is for this host's pools",
     )?;
     if new_store {
-        Store::begin_anew(context.store_file())?;
+        Store::begin_anew(context.store_file()?)?;
     }
     let done = context.engine().await?.opened_with().to_vec();
     if context.output.json {

@@ -5,6 +5,7 @@ use eyot::wire::PreviewBody;
 use crate::args::PreviewArgs;
 use crate::context::{Context, with_list_hint};
 use crate::errors::Failure;
+use crate::output::printable;
 
 pub async fn run(args: &PreviewArgs, context: &Context) -> Result<u8, Failure> {
     let server = context.server()?.ok_or_else(|| {
@@ -18,7 +19,7 @@ pub async fn run(args: &PreviewArgs, context: &Context) -> Result<u8, Failure> {
         true => context.output.value(&preview)?,
         false => {
             let url = if args.path { &preview.path_url } else { &preview.url };
-            context.output.text(&format!("{url}\n"))?;
+            context.output.text(&format!("{}\n", printable(url)))?;
         }
     }
     if args.public && !context.output.json {

@@ -35,7 +35,7 @@ pub async fn run(args: &VerifyArgs, context: &Context) -> Result<u8, Failure> {
     if args.slow {
         eyot_probes::want_slow();
     }
-    let ground = Arc::new(Ground::prepare(&context.place, context.state_folder()).await?);
+    let ground = Arc::new(Ground::prepare(&context.place, context.state_folder()?).await?);
     let bar = progress_bar(cases.len(), context);
     let tried = verify::run(cases, &ground, &|one| follow(&bar, one)).await;
     bar.finish_and_clear();

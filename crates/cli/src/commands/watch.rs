@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use crate::args::WatchArgs;
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::output::printable;
+use crate::output::{json_line, printable};
 use crate::stdio::Sink;
 
 pub async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failure> {
@@ -26,7 +26,7 @@ pub async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failure> {
 
 /// One object a line, also on a terminal: events are a sequence.
 fn json(event: &WatchEvent) -> Result<String, Failure> {
-    serde_json::to_string(event).map_err(|error| Failure::host("write JSON", error.into()))
+    json_line(event)
 }
 
 /// Control characters are spelt out, whoever reads it: an event is one line.

@@ -109,3 +109,86 @@ fn dial_connects_stdin_and_stdout_to_a_port_inside() {
     assert_eq!(machine.run_with_input(&["dial", "box", "8000"], b"hello").success(), "olleh");
     machine.run(&["dial", "box", "8001"]).failure(125);
 }
+
+#[test]
+fn n4_text_of_a_sandbox_reaches_a_terminal_without_anything_that_deceives() {
+    let machine = Machine::new();
+    // A right-to-left override, an isolate, a zero-width space, a C1 control, a byte order mark, a line separator.
+    let evil = "a\u{202e}b\u{2066}c\u{200b}d\u{9b}e\u{feff}f\u{2028}g";
+    let label = format!("note={evil}");
+    machine.run(&["create", "--name", "box", "--label", &label, "--metadata", &label]).success();
+    machine.run(&["start", "box", "--", "sleep", "1000", evil]).success();
+    machine.run(&["write", "box", evil]).success();
+    let missing = format!("{evil}-missing");
+    let shown = [
+        machine.run(&["inspect", "box"]).text(),
+        machine.run(&["ps", "box"]).text(),
+        machine.run(&["top", "--once", "box"]).text(),
+        machine.run(&["read", "box", &missing]).failure(125).to_owned(),
+        machine.run(&["--json", "read", "box", &missing]).stderr,
+        machine.run(&["--json", "inspect", "box"]).text(),
+        machine.run(&["--json", "ps", "box"]).text(),
+        machine.run(&["--json", "glob", "box", "*"]).text(),
+    ];
+    for text in &shown {
+        let harmless =
+            |character: char| character == '\n' || character == ' ' || character.is_ascii_graphic();
+        assert!(text.chars().all(harmless), "{text:?}");
+    }
+    assert!(shown[0].contains(r"a\u{202e}b\u{2066}c\u{200b}d\u{9b}e\u{feff}f\u{2028}g"), "{}", shown[0]);
+    // A program gets the value as it is.
+    let info = machine.run(&["--json", "inspect", "box"]).json();
+    assert_eq!(info["spec"]["labels"]["note"], evil);
+    assert_eq!(machine.run(&["glob", "box", "*"]).text(), format!("/workspace/{evil}\n"));
+}
+
+#[test]
+fn without_a_home_the_state_folder_is_in_no_folder_that_users_share() {
+    let machine = Machine::new();
+    let user = 4_000_000_000;
+    let mut command = machine.command(&["ls"]);
+    command.env_remove("HOME").env_remove("EYOT_STATE").env("TMPDIR", machine.path("tmp"));
+    std::fs::create_dir(machine.path("tmp")).unwrap();
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    // A user who is not in the user database.
+    std::os::unix::process::CommandExt::uid(&mut command, user);
+    let refused = crate::machine::Ran::from(command.output().unwrap());
+    assert!(
+        refused.failure(125).contains("no home directory") && refused.stderr.contains("--state"),
+        "{refused:?}"
+    );
+    assert_eq!(std::fs::read_dir(machine.path("tmp")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_state_folder_that_another_users_link_leads_to_is_refused_by_every_command() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let machine = Machine::new();
+    let (target, link) = (machine.path("target"), machine.path("link"));
+    std::fs::create_dir(&target).unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    std::os::unix::fs::lchown(&link, Some(4321), Some(4321)).unwrap();
+    let state = link.to_str().unwrap();
+    let backup = machine.path_text("backup");
+    for command in [
+        &["ls"][..],
+        &["run", "--", "true"],
+        &["pool", "ls"],
+        &["keys", "ls"],
+        &["events"],
+        &["image", "ls"],
+        &["backup", &backup],
+        &["restore", &backup],
+        &["serve", "--no-keys", "--listen", "127.0.0.1:0"],
+    ] {
+        let arguments = [&["--state", state], command].concat();
+        let refused = machine.run(&arguments);
+        assert!(refused.failure(125).contains("a link that uid 4321 made"), "{command:?}: {refused:?}");
+        assert!(!refused.stderr.contains("chown"), "{refused:?}");
+    }
+    assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0);
+}

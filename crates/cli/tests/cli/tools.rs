@@ -2,8 +2,10 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::process::Child;
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use super::machine::Machine;
 
@@ -92,12 +94,74 @@ fn a_tree_goes_from_one_sandbox_to_another() {
     machine.run(&["transfer", "nobody:d", "other:x"]).failure(125);
 }
 
-pub fn get(url: &str) -> String {
-    let mut stream = TcpStream::connect(url.strip_prefix("http://").unwrap()).unwrap();
-    stream.write_all(b"GET /page HTTP/1.0\r\n\r\n").unwrap();
+/// The host, the port and the rest of an address of `eyot browse`.
+fn parts(url: &str) -> (String, u16, String) {
+    let (host, rest) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    (host.to_owned(), host.rsplit_once(':').unwrap().1.parse().unwrap(), format!("/{rest}"))
+}
+
+/// Asks on loopback for a path, with these headers.
+fn ask(port: u16, path: &str, headers: &[(&str, &str)]) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let lines: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nConnection: close\r\n{lines}\r\n").as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
+}
+
+/// The page at `/page`, as a browser gets it that opens the address.
+pub fn get(url: &str) -> String {
+    let (host, port, path) = parts(url);
+    let opened = ask(port, &path, &[("Host", &host)]);
+    let cookie =
+        opened.lines().find_map(|line| line.to_lowercase().starts_with("set-cookie: ").then_some(line));
+    let cookie = cookie.unwrap_or_else(|| panic!("no cookie: {opened}"));
+    let cookie = cookie.split_once(' ').unwrap().1.split(';').next().unwrap();
+    ask(port, "/page", &[("Host", &host), ("Cookie", cookie)])
+}
+
+/// What `eyot --json browse` prints.
+fn address_of(child: &mut Child) -> Value {
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+#[test]
+fn n3_browse_lets_in_whoever_has_its_address_and_no_rebound_name() {
+    let machine = Machine::with_sandbox();
+    let serve = "echo hello > page; python3 -m http.server 8000 >/dev/null 2>&1 & \
+        until (exec 3<>/dev/tcp/127.0.0.1/8000) 2>/dev/null; do sleep 0.05; done";
+    machine.run(&["exec", "box", "--", "bash", "-c", serve]).success();
+    let mut child = machine.spawn(&mut machine.command(&["--json", "browse", "box", "8000"]));
+    let address = address_of(&mut child);
+    let (token, url) = (address["token"].as_str().unwrap(), address["url"].as_str().unwrap());
+    let (host, port, path) = parts(url);
+    let by_path = parts(address["path_url"].as_str().unwrap()).2;
+    let by_path = by_path.split('?').next().unwrap().to_owned() + "page";
+    let loopback = format!("127.0.0.1:{port}");
+    let status = |path: &str, headers: &[(&str, &str)]| ask(port, path, headers)[9..12].to_owned();
+
+    // Another user of this host, who has no token.
+    assert_eq!(status("/page", &[("Host", &host)]), "401");
+    assert_eq!(status(&by_path, &[("Host", &loopback)]), "401");
+    assert_eq!(status("/page", &[("Host", &host), ("Eyot-Preview-Token", &"0".repeat(64))]), "401");
+    assert_eq!(status("/page", &[("Host", &loopback)]), "403");
+    // A page of the web whose name was rebound to loopback, even with a token.
+    for name in [format!("evil.example:{port}"), format!("a.localhost.evil.example:{port}")] {
+        assert_eq!(status("/page", &[("Host", &name), ("Eyot-Preview-Token", token)]), "403", "{name}");
+        assert_eq!(status(&by_path, &[("Host", &name), ("Eyot-Preview-Token", token)]), "403", "{name}");
+    }
+    assert_eq!(status("/page", &[("Eyot-Preview-Token", token)]), "403");
+
+    assert!(ask(port, "/page", &[("Host", &host), ("Eyot-Preview-Token", token)]).ends_with("hello\n"));
+    assert!(ask(port, &by_path, &[("Host", &loopback), ("Eyot-Preview-Token", token)]).ends_with("hello\n"));
+    assert!(get(url).ends_with("hello\n"));
+    // The token of the address was worth one cookie.
+    assert_eq!(status(&path, &[("Host", &host)]), "401");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]
@@ -107,13 +171,16 @@ fn a_port_is_open_on_loopback_until_an_interrupt_and_no_longer_than_its_sandbox(
         until (exec 3<>/dev/tcp/127.0.0.1/8000) 2>/dev/null; do sleep 0.05; done";
     machine.run(&["exec", "box", "--", "bash", "-c", serve]).success();
     for ends_by_itself in [false, true] {
-        let mut child = machine.spawn(&mut machine.command(&["browse", "box", "8000"]));
-        let mut url = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        let mut child = machine.spawn(&mut machine.command(&["--json", "browse", "box", "8000"]));
+        let address = address_of(&mut child);
+        let url = address["url"].as_str().unwrap().to_owned();
         assert!(get(url.trim()).ends_with("hello\n"));
         if ends_by_itself {
             machine.run(&["rm", "box"]).success();
-            drop(TcpStream::connect(url.trim().strip_prefix("http://").unwrap()).unwrap());
+            let (host, port, path) = parts(url.trim());
+            ask(port, &path, &[("Host", &host)]);
+            let token = &address["token"];
+            ask(port, "/", &[("Host", &host), ("Eyot-Preview-Token", token.as_str().unwrap())]);
             assert_eq!(child.wait().unwrap().code(), Some(125));
         } else {
             kill_process(Pid::from_child(&child), Signal::INT).unwrap();
@@ -122,4 +189,28 @@ fn a_port_is_open_on_loopback_until_an_interrupt_and_no_longer_than_its_sandbox(
     }
     machine.run(&["browse", "nobody", "80"]).failure(125);
     assert_eq!(machine.run(&["browse", "box", "0"]).code, Some(2));
+}
+
+#[test]
+fn what_a_killed_transfer_leaves_in_a_sandbox_is_removed_by_the_next_one() {
+    let machine = Machine::with_sandbox();
+    machine.create("other");
+    let make = "mkdir endless small && truncate -s 200G endless/file && echo x > small/file";
+    machine.run(&["exec", "box", "--", "sh", "-c", make]).success();
+    let left = || {
+        let names = machine.run(&["exec", "other", "--", "ls", "-A", "/workspace"]).success();
+        names.lines().filter(|name| name.starts_with(".eyot-transfer-")).count()
+    };
+    let mut child = machine.spawn(&mut machine.command(&["transfer", "-r", "box:endless", "other:endless"]));
+    while left() == 0 {
+        assert_eq!(child.try_wait().unwrap(), None, "it was done too soon");
+    }
+    // What is in use stays.
+    machine.run(&["transfer", "-r", "box:small", "other:one"]).success();
+    assert_eq!((left(), child.try_wait().unwrap()), (1, None));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(left(), 1);
+    machine.run(&["transfer", "-r", "box:small", "other:two"]).success();
+    assert_eq!(left(), 0);
 }

@@ -19,6 +19,7 @@ mod peers;
 mod profile;
 mod report;
 mod state_folder;
+mod way;
 
 pub use facts::Facts;
 pub use finding::{Finding, Status};
@@ -48,6 +49,26 @@ pub(crate) fn explained(error: Error, state: &Path, simulated: Option<&Value>) -
     Error::new(error.kind(), message).with_hint(hint).with_source(error)
 }
 
+/// Refuses a state folder that another user controls, or could. A provider does so when it is opened; this is for what
+/// reads or writes the folder without one. Nothing is made.
+///
+/// # Errors
+/// The cause as the sentence, and the fix as the hint.
+pub fn check_ownership(state: &Path) -> Result<()> {
+    if state.as_os_str().is_empty() {
+        let message = "open the state folder: there is no home directory to keep it in";
+        return Err(Error::new(ErrorKind::Setup, message)
+            .with_hint("name a folder of your own: `--state FOLDER`, or the variable EYOT_STATE"));
+    }
+    let uid = rustix::process::geteuid().as_raw();
+    if state_folder::StateFacts::of(state).is_ones_own(uid) {
+        return Ok(());
+    }
+    let facts = Facts::gather(state, None)
+        .map_err(|error| Error::new(ErrorKind::Internal, "look at the state folder").with_source(error))?;
+    refused(state, state_folder::ownership_refusal(&facts))
+}
+
 /// Refuses a state folder that sandboxes can't live in, or not safely, even where they could be made.
 ///
 /// # Errors
@@ -58,7 +79,11 @@ pub(crate) fn check_state_folder(state: &Path, simulated: Option<&Value>) -> Res
         return Ok(());
     }
     let facts = Facts::gather(state, simulated).map_err(|error| Error::invalid("simulated", error))?;
-    match state_folder::refusal(&facts) {
+    refused(state, state_folder::refusal(&facts))
+}
+
+fn refused(state: &Path, reason: Option<finding::Reason>) -> Result<()> {
+    match reason {
         None => Ok(()),
         Some(reason) => {
             let error = Error::new(ErrorKind::Setup, format!("open the state folder: {}", reason.why));

@@ -14,6 +14,7 @@ use super::failure::MAKE_THE_IMAGE;
 use super::finding::Reason;
 use super::kernel;
 use super::profile::shell_word;
+use super::way;
 
 /// What is known of the state folder, or of the nearest folder above where it is not there yet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -29,6 +30,8 @@ pub(super) struct StateFacts {
     owner: Option<u32>,
     /// Its permission bits.
     mode: u32,
+    /// What another user controls on the way to it, as the end of a sentence.
+    controlled_by_others: Option<String>,
     /// The file system's name, such as `ext4`; a magic number where the name is not known here.
     file_system: String,
     /// This process may make files in it.
@@ -82,6 +85,7 @@ impl StateFacts {
             exists,
             owner: found.as_ref().map(MetadataExt::uid),
             mode: found.as_ref().map_or(0, |found| found.mode() & 0o7777),
+            controlled_by_others: way::controlled_by_others(path, rustix::process::geteuid().as_raw()),
             file_system: file_system(there),
             writable: rustix::fs::access(there, Access::WRITE_OK | Access::EXEC_OK).is_ok(),
             noexec: space.as_ref().is_some_and(|space| space.f_flag.contains(StatVfsMountFlags::NOEXEC)),
@@ -94,7 +98,12 @@ impl StateFacts {
 
     /// Whether nothing speaks against it that must be known before it is used.
     pub(super) fn is_fit(&self, uid: u32) -> bool {
-        self.utf8 && !self.is_on_unfit_file_system() && !self.is_somebody_elses(uid) && !self.is_open_to_all()
+        self.utf8 && !self.is_on_unfit_file_system() && self.is_ones_own(uid)
+    }
+
+    /// Whether nobody else controls it, or could.
+    pub(super) fn is_ones_own(&self, uid: u32) -> bool {
+        self.controlled_by_others.is_none() && !self.is_somebody_elses(uid) && !self.is_open_to_all()
     }
 
     fn is_on_unfit_file_system(&self) -> bool {
@@ -107,7 +116,7 @@ impl StateFacts {
 
     /// Whoever may write to it can put another directory in the place of a sandbox's.
     fn is_open_to_all(&self) -> bool {
-        self.exists && self.mode & 0o002 != 0
+        self.exists && self.mode & 0o022 != 0
     }
 }
 
@@ -121,7 +130,15 @@ fn file_system(path: &Path) -> String {
 
 /// Why the state folder must not be used, although that might work for a while.
 pub(super) fn refusal(facts: &Facts) -> Option<Reason> {
-    [not_utf8, unfit_file_system, somebody_elses, open_to_all].into_iter().find_map(|shows| shows(facts))
+    [not_utf8, unfit_file_system]
+        .into_iter()
+        .find_map(|shows| shows(facts))
+        .or_else(|| ownership_refusal(facts))
+}
+
+/// Why the state folder is not safe from other users.
+pub(super) fn ownership_refusal(facts: &Facts) -> Option<Reason> {
+    [controlled_by_others, somebody_elses, open_to_all].into_iter().find_map(|shows| shows(facts))
 }
 
 /// The steps that change files of the state folder.
@@ -160,6 +177,7 @@ const FULL: &[Errno] = &[Errno::NOSPC, Errno::DQUOT];
 pub(super) const CAUSES: &[Cause] = &[
     error("not-utf8", ANY_STEP, &[], not_utf8),
     error("unfit-file-system", ANY_STEP, &[], unfit_file_system),
+    error("controlled-by-others", FILE_STEPS, &[], controlled_by_others),
     error("not-yours", FILE_STEPS, &[], somebody_elses),
     error("open-to-all", FILE_STEPS, &[], open_to_all),
     error("no-directory", FILE_STEPS, &[Errno::NOTDIR, Errno::EXIST], no_directory),
@@ -190,9 +208,9 @@ pub(super) const LATE_CAUSES: &[Cause] = &[Cause {
     )
 }];
 
-/// Another place for it.
+/// Another place for it, whose name nobody could take before.
 fn elsewhere(_facts: &Facts) -> String {
-    "export EYOT_STATE=/var/tmp/eyot-$(id -u)".to_owned()
+    "export EYOT_STATE=$(mktemp -d /var/tmp/eyot-XXXXXXXX)".to_owned()
 }
 
 /// Another file system for it: in a container every folder is on the same, unless it is a volume.
@@ -217,8 +235,13 @@ fn unfit_file_system(facts: &Facts) -> Option<Reason> {
 fn somebody_elses(facts: &Facts) -> Option<Reason> {
     let owner = facts.state.owner.unwrap_or_default();
     let why = format!("the state folder belongs to somebody else (uid {owner}; you are uid {})", facts.uid);
-    let fix = |facts: &Facts| format!("sudo chown {} {}", facts.uid, shell_word(&facts.state.path));
-    reason(facts, facts.state.is_somebody_elses(facts.uid), why, fix)
+    reason(facts, facts.state.is_somebody_elses(facts.uid), why, elsewhere)
+}
+
+fn controlled_by_others(facts: &Facts) -> Option<Reason> {
+    let what = facts.state.controlled_by_others.as_deref();
+    let why = format!("the state folder's path {}", what.unwrap_or_default());
+    reason(facts, what.is_some(), why, elsewhere)
 }
 
 fn close(facts: &Facts) -> String {
@@ -226,7 +249,8 @@ fn close(facts: &Facts) -> String {
 }
 
 fn open_to_all(facts: &Facts) -> Option<Reason> {
-    let why = format!("everybody may write to the state folder (mode {:o})", facts.state.mode);
+    let who = if facts.state.mode & 0o002 != 0 { "everybody" } else { "its group" };
+    let why = format!("{who} may write to the state folder (mode {:o})", facts.state.mode);
     reason(facts, facts.state.is_open_to_all(), why, close)
 }
 

@@ -8,7 +8,7 @@ use axum::extract::{Extension, Path, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use eyot::wire::{PREVIEW_TOKEN, PreviewAnswer, PreviewBody};
+use eyot::wire::{PreviewAnswer, PreviewBody};
 use eyot::{Error, ErrorKind, SandboxName};
 
 use super::access::Caller;
@@ -16,7 +16,7 @@ use super::extract::{InPool, JsonBody, Named, TheSandbox};
 use super::ports::ThePort;
 use super::state::Api;
 use super::turns::Turn;
-use crate::preview::{Base, Domains, Issued, Place, TICKET, TTL_MS, TTL_MS_RANGE, Wanted, scheme};
+use crate::preview::{Base, Domains, Place, TTL_MS, TTL_MS_RANGE, Wanted, answer, scheme};
 use crate::problem::{Problems, Refusal};
 
 /// Lets somebody see a port of a sandbox in a browser. Each request gives new tokens; earlier ones stay good for their time. All
@@ -87,25 +87,4 @@ async fn place(
 fn host(headers: &HeaderMap) -> Result<Authority, Error> {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse().ok());
     host.ok_or_else(|| Error::new(ErrorKind::Invalid, "send one `Host` header"))
-}
-
-fn answer(place: &Place, urls: [String; 2], issued: Option<Issued>, ends: SystemTime) -> PreviewAnswer {
-    let (token, tickets) = issued.map(|Issued { token, tickets }| (token, tickets)).unzip();
-    let [url, path_url] = match &tickets {
-        Some([one, other]) => {
-            let [url, path_url] = urls;
-            [format!("{url}?{TICKET}={one}"), format!("{path_url}?{TICKET}={other}")]
-        }
-        None => urls,
-    };
-    PreviewAnswer {
-        sandbox: place.sandbox.to_string(),
-        port: place.port,
-        url,
-        path_url,
-        public: token.is_none(),
-        token,
-        header: PREVIEW_TOKEN.to_owned(),
-        expires_at: humantime::format_rfc3339_millis(ends).to_string(),
-    }
 }

@@ -40,7 +40,7 @@ impl Previews {
         let browser = websocket.then(|| hyper::upgrade::on(&mut request));
         let request = to_guest::rewritten(address, request, websocket)?;
         let stream = self.connected(address, pool).await?;
-        let revoked = self.api.grants().revoked(&address.place);
+        let revoked = self.source.grants().revoked(&address.place);
         let mut response = tokio::select! {
             response = send(stream, request, self.limits.first_byte) => response?,
             () = revoked.cancelled() => return Err(Denial::unauthorized()),
@@ -70,10 +70,10 @@ impl Previews {
     /// A connection to the port. What sleeps is woken, and a handle whose sandbox has gone to sleep meanwhile made anew.
     async fn connected(&self, address: &Address, pool: &SandboxName) -> Result<Stream, Denial> {
         let place = &address.place;
-        let (sandbox, was_woken) = self.api.awake(pool, &place.sandbox).await?;
+        let (sandbox, was_woken) = self.source.awake(pool, &place.sandbox).await?;
         match self.dialled(&sandbox, place.port, was_woken).await {
             Err(_) if !sandbox.is_connected() => {
-                let (sandbox, was_woken) = self.api.awake(pool, &place.sandbox).await?;
+                let (sandbox, was_woken) = self.source.awake(pool, &place.sandbox).await?;
                 let dialled = self.dialled(&sandbox, place.port, was_woken).await;
                 dialled.map_err(|error| not_connected(error, place.port, was_woken))
             }

@@ -15,7 +15,7 @@ use crate::provider;
 /// Everything that was asked for.
 pub async fn measure(args: &BenchArgs, context: &Context) -> Result<Report, Failure> {
     raise_open_files()?;
-    let folder = own_folder(&context.state_folder())?;
+    let folder = own_folder(&context.state_folder()?)?;
     let provider = provider::open(&context.place.at(folder.path().join("state")), provider::Makes::Many)?;
     let peers = Peers::find(folder.path());
     let mut items = measure_rounds(args, context, provider.as_ref(), folder.path(), &peers).await?;

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::errors::Failure;
 
 pub async fn run(args: BuildBaseArgs, context: &Context) -> Result<u8, Failure> {
-    let (store, progress) = (store(context), progress(context.output));
+    let (store, progress) = (store(context)?, progress(context.output));
     let BuildBaseArgs { name, suite, packages, mirror } = args;
     let options = BaseOptions { suite, packages, mirror };
     let building = tokio::task::spawn_blocking(move || store.build_base(&name, &options, &*progress));

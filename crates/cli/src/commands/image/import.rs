@@ -11,7 +11,7 @@ use crate::errors::Failure;
 use crate::provider;
 
 pub async fn run(args: ImportArgs, context: &Context) -> Result<u8, Failure> {
-    let (store, progress) = (store(context), progress(context.output));
+    let (store, progress) = (store(context)?, progress(context.output));
     let options = ImportOptions { name: args.name, ..ImportOptions::default() };
     let importing = match args.source {
         ImportSource::Engine(name) => {

@@ -26,12 +26,12 @@ pub async fn run(args: ImageArgs, context: &Context) -> Result<u8, Failure> {
     }
 }
 
-fn store(context: &Context) -> ImageStore {
-    provider::images(&context.state_folder())
+fn store(context: &Context) -> Result<ImageStore, Failure> {
+    Ok(provider::images(&context.state_folder()?))
 }
 
 fn list(context: &Context) -> Result<u8, Failure> {
-    let images = store(context).list()?;
+    let images = store(context)?.list()?;
     match (context.output.json, context.output.quiet) {
         (true, _) => context.output.value(&images)?,
         (false, true) => {
@@ -66,7 +66,7 @@ fn table(images: &[ImageInfo]) -> String {
 
 /// Each is tried; what failed is said at the end.
 fn remove(names: &[ImageName], force: bool, context: &Context) -> Result<u8, Failure> {
-    let (store, state) = (store(context), context.state_folder());
+    let (store, state) = (store(context)?, context.state_folder()?);
     let (mut done, mut failures) = (Pruned::default(), Vec::<Error>::new());
     for name in names {
         match store.remove(name, force, || provider::image_uses(&state)) {
@@ -91,8 +91,8 @@ fn add(mut done: Pruned, more: Pruned) -> Pruned {
 }
 
 fn prune(all: bool, context: &Context) -> Result<u8, Failure> {
-    let state = context.state_folder();
-    let done = store(context).prune(all, || provider::image_uses(&state))?;
+    let state = context.state_folder()?;
+    let done = store(context)?.prune(all, || provider::image_uses(&state))?;
     if context.output.json {
         context.output.value(&done)?;
         return Ok(0);

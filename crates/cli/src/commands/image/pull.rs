@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::errors::Failure;
 
 pub async fn run(args: PullArgs, context: &Context) -> Result<u8, Failure> {
-    let (store, options) = (store(context), context.config.registries.pull_options());
+    let (store, options) = (store(context)?, context.config.registries.pull_options());
     let mut images = Vec::new();
     for name in &args.names {
         images.push(store.pull(name, &options, progress(context.output)).await?);

@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::args::TopArgs;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::output::json_line;
 use processes::InOne;
 use sandboxes::OfAll;
 use screen::Screen;
@@ -73,9 +74,8 @@ fn unknown() -> String {
 }
 
 /// A row as one line of JSON.
-fn json_line(row: &impl serde::Serialize) -> Result<String, Failure> {
-    let line = serde_json::to_string(row).map_err(|error| Failure::host("write JSON", error.into()))?;
-    Ok(format!("{line}\n"))
+fn json_row(row: &impl serde::Serialize) -> Result<String, Failure> {
+    Ok(json_line(row)? + "\n")
 }
 
 /// The larger first, what is not known last.

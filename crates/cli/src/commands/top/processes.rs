@@ -6,7 +6,7 @@ use std::time::Instant;
 use eyot::{LiveProcess, Sandbox};
 use serde::Serialize;
 
-use super::{descending, json_line, mebibytes, percent, percent_cell};
+use super::{descending, json_row, mebibytes, percent, percent_cell};
 use crate::args::TopSort;
 use crate::errors::Failure;
 use crate::table::Table;
@@ -48,7 +48,7 @@ impl InOne {
         let mut rows: Vec<Row> = found.processes.into_iter().map(row).collect();
         rows.sort_by(|one, other| order(sort, one, other).then(one.process.pid.cmp(&other.process.pid)));
         if json {
-            return rows.iter().map(json_line).collect();
+            return rows.iter().map(json_row).collect();
         }
         let more = if found.truncated { "… and more\n" } else { "" };
         Ok(format!("{}{more}", table(&rows)))

@@ -8,7 +8,7 @@ use eyot::{Enforcement, Sandbox, SandboxInfo, SandboxProvider, SandboxStatus, Us
 use futures_util::future::join_all;
 use serde::Serialize;
 
-use super::{descending, json_line, mebibytes, percent, percent_cell, unknown};
+use super::{descending, json_row, mebibytes, percent, percent_cell, unknown};
 use crate::args::TopSort;
 use crate::commands::ls::status;
 use crate::durations::{age, since};
@@ -66,7 +66,7 @@ impl OfAll {
             rows.push(row);
         }
         rows.sort_by(|one, other| order(sort, one, other).then_with(|| one.name.cmp(&other.name)));
-        if json { rows.iter().map(json_line).collect() } else { Ok(table(&rows)) }
+        if json { rows.iter().map(json_row).collect() } else { Ok(table(&rows)) }
     }
 }
 

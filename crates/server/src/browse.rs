@@ -1,0 +1,100 @@
+//! One port of one sandbox on this host's loopback, for `eyot browse`: a preview without a server. Other users of the host
+//! reach the listener too, and so does a web page whose name was rebound to loopback. Only whoever has the token of the
+//! address gets in, and only by a name that no page on the web can have.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use axum::Router;
+use axum::http::uri::Authority;
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use eyot::wire::{PREVIEW_TOKEN, PreviewAnswer};
+use eyot::{CancellationToken, Error, ErrorKind, Result, Sandbox, SandboxId, SandboxName};
+use futures_util::future::BoxFuture;
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::net::TcpListener;
+
+use crate::api::{Listener, PreviewLimits, ServeLimits};
+use crate::http::guard::Guard;
+use crate::http::listen;
+use crate::preview::{
+    Base, Grants, Issued, OneSandbox, Place, Previews, Source, TTL_MS_RANGE, Wanted, answer, divert,
+};
+use crate::problem::Refusal;
+
+/// A port of a sandbox that can be seen on loopback.
+pub struct Browse {
+    listener: TcpListener,
+    previews: Arc<Previews>,
+    address: PreviewAnswer,
+    stop: CancellationToken,
+}
+
+impl Browse {
+    /// Takes a free port of 127.0.0.1. `open` finds the sandbox, or wakes it, for each request; `id` is part of the address.
+    ///
+    /// # Errors
+    /// `unavailable` if there is no free port.
+    pub async fn bind(
+        id: SandboxId,
+        port: u16,
+        open: impl Fn() -> BoxFuture<'static, Result<Sandbox>> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let cannot = |error: std::io::Error| {
+            Error::new(ErrorKind::Unavailable, "open a port on this host's loopback").with_source(error)
+        };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(cannot)?;
+        let host = listener.local_addr().map_err(cannot)?.to_string();
+        let host: Authority = host.parse().map_err(|_| Error::new(ErrorKind::Internal, "name the port"))?;
+        let place = Place { sandbox: id.clone(), port };
+        let (pool, grants) = (SandboxName::parse("browse")?, Grants::default());
+        let address = grant(&grants, &pool, &place, &host)?;
+        let source = Source::One(OneSandbox { id, pool, grants, open: Box::new(open) });
+        let stop = CancellationToken::new();
+        let guard = Arc::new(Guard::new(Vec::new(), Vec::new()));
+        let previews =
+            Previews::new(source, guard, Vec::new(), PreviewLimits::default(), false, stop.clone());
+        Ok(Self { listener, previews: Arc::new(previews), address, stop })
+    }
+
+    /// Where it is, with the token that lets in one browser, and the one that programs show.
+    pub fn address(&self) -> &PreviewAnswer {
+        &self.address
+    }
+
+    /// Serves until it is dropped.
+    pub async fn serve(self) {
+        let _ends = self.stop.clone().drop_guard();
+        let router = Router::new().fallback(elsewhere).layer(from_fn_with_state(self.previews, divert));
+        let limits = ServeLimits::default();
+        listen::serve(
+            Listener::Tcp(self.listener),
+            router,
+            &limits,
+            Gauge::default(),
+            self.stop,
+            CancellationToken::new(),
+        )
+        .await;
+    }
+}
+
+/// Lets whoever has the address in for as long as a grant may last.
+fn grant(grants: &Grants, pool: &SandboxName, place: &Place, host: &Authority) -> Result<PreviewAnswer> {
+    let (now, ttl) = (SystemTime::now(), Duration::from_millis(*TTL_MS_RANGE.end()));
+    let issued: Option<Issued> = grants.issue(Wanted { place, pool, key: None, ttl, public: false }, now)?;
+    let base = Base { scheme: "http", host };
+    let path_url = base.path_url(place);
+    let url = base.host_url(place, &[]).unwrap_or_else(|| path_url.clone());
+    Ok(answer(place, [url, path_url], issued, now + ttl))
+}
+
+async fn elsewhere() -> Response {
+    let hint =
+        format!("open the address that `eyot browse` has printed, or send its token as `{PREVIEW_TOKEN}`");
+    let error =
+        Error::new(ErrorKind::Permission, "this is not the address of the sandbox's port").with_hint(hint);
+    Refusal::from(error).into_response()
+}

@@ -1,0 +1,36 @@
+//! The addresses of a preview, as whoever asked for one is told them.
+
+use std::time::SystemTime;
+
+use eyot::wire::{PREVIEW_TOKEN, PreviewAnswer};
+
+use super::address::Place;
+use super::grants::Issued;
+use super::query::TICKET;
+
+/// Returns what is told of a grant: `urls` are those of its own host and of its path, without tokens.
+pub(crate) fn answer(
+    place: &Place,
+    urls: [String; 2],
+    issued: Option<Issued>,
+    ends: SystemTime,
+) -> PreviewAnswer {
+    let (token, tickets) = issued.map(|Issued { token, tickets }| (token, tickets)).unzip();
+    let [url, path_url] = match &tickets {
+        Some([one, other]) => {
+            let [url, path_url] = urls;
+            [format!("{url}?{TICKET}={one}"), format!("{path_url}?{TICKET}={other}")]
+        }
+        None => urls,
+    };
+    PreviewAnswer {
+        sandbox: place.sandbox.to_string(),
+        port: place.port,
+        url,
+        path_url,
+        public: token.is_none(),
+        token,
+        header: PREVIEW_TOKEN.to_owned(),
+        expires_at: humantime::format_rfc3339_millis(ends).to_string(),
+    }
+}
