@@ -10,7 +10,8 @@ export interface paths {
         };
         /**
          * Tells figures about the server, for Prometheus: requests by route, method and status, how long they took to be answered, how
-         *     many are under way; connections; commands; sandboxes by state; the memory, descriptors and threads of the server.
+         *     many are under way; connections; commands; sandboxes by state; the memory, descriptors and threads of the server. Only for the
+         *     keys that the server was told.
          */
         get: operations["server_metrics"];
         put?: never;

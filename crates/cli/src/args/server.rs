@@ -22,7 +22,7 @@ Whoever has a key may use the sandboxes of its pools, and no others. Beyond loop
 a proxy with one in front. A renewed certificate is used from the next connection on; docs/operating.md has the rest.
 
 SIGTERM (or Ctrl-C) lets answers that are under way end, takes no new connections, and exits with 0; a second one ends
-at once. `GET /metrics` tells figures to Prometheus, with any key.";
+at once. `GET /metrics` tells figures to Prometheus, with a key that `--metrics-key` names.";
 
 const PREVIEW_EXAMPLES: &str = "\
 Examples:
@@ -79,6 +79,9 @@ pub struct ServeArgs {
     /// this host anyway
     #[arg(long)]
     pub allow_host_networks: bool,
+    /// Let the key of this name read `/metrics`, which is about the whole server; by default no key may
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    pub metrics_key: Vec<SandboxName>,
     #[command(flatten)]
     pub limits: LimitArgs,
 }

@@ -149,7 +149,7 @@ async fn api(args: &ServeArgs, doors: usize, context: &Context) -> Result<Api, F
              key at once; `ulimit -n` raises it"
         ));
     }
-    let api = api.limited(limits);
+    let api = api.limited(limits).showing_metrics_to(args.metrics_key.clone());
     if !args.no_keys && api.keys().list().await?.iter().all(|key| key.revoked_ms.is_some()) {
         context.output.note("there is no key yet, so nobody gets in: eyot keys create NAME");
     }

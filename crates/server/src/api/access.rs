@@ -38,6 +38,11 @@ impl Caller {
         self.0.as_ref().map(|key| key.id.as_str())
     }
 
+    /// The name of the caller's key; `None`: no key is needed.
+    pub fn key_name(&self) -> Option<&SandboxName> {
+        self.0.as_ref().map(|key| &key.name)
+    }
+
     /// Whether the caller may use this pool.
     pub fn opens(&self, pool: &SandboxName) -> bool {
         self.0.as_ref().is_none_or(|key| key.opens(pool))

@@ -19,6 +19,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
+use super::access::Caller;
 use super::state::Api;
 use crate::http::held::{Hold, held};
 use crate::problem::{Problems, Refusal};
@@ -183,11 +184,19 @@ fn known(method: &Method) -> &'static str {
 }
 
 /// Tells figures about the server, for Prometheus: requests by route, method and status, how long they took to be answered, how
-/// many are under way; connections; commands; sandboxes by state; the memory, descriptors and threads of the server.
+/// many are under way; connections; commands; sandboxes by state; the memory, descriptors and threads of the server. Only for the
+/// keys that the server was told.
 #[utoipa::path(get, path = "/metrics", tag = "server",
     responses((status = 200, description = "The figures, as OpenMetrics 1.0 has them", body = String, content_type = "application/openmetrics-text"),
         Problems))]
-pub(super) async fn metrics(State(api): State<Api>) -> Result<Response, Refusal> {
+pub(super) async fn metrics(State(api): State<Api>, caller: Caller) -> Result<Response, Refusal> {
+    if caller.key_name().is_some_and(|name| !api.metrics_keys().contains(name)) {
+        let error =
+            Error::new(ErrorKind::Permission, "the metrics are about the whole server, and not for this key");
+        let hint =
+            "whoever runs the server names the keys that may read them: `eyot serve --metrics-key NAME`";
+        return Err(error.with_hint(hint).into());
+    }
     let told = tokio::task::spawn_blocking(move || text(&api)).await;
     let failed = |error| Error::new(ErrorKind::Internal, "tell the metrics").with_source(error);
     Ok(([(header::CONTENT_TYPE, TEXT)], told.map_err(failed)??).into_response())

@@ -33,6 +33,8 @@ struct Options {
     metrics: Arc<Metrics>,
     may_open_private_networks: bool,
     may_use_host_networks: bool,
+    /// The names of the keys that may read the metrics.
+    metrics_keys: Vec<SandboxName>,
 }
 
 struct Inner {
@@ -80,6 +82,7 @@ impl Api {
             metrics: Arc::new(Metrics::new()),
             may_open_private_networks: false,
             may_use_host_networks: false,
+            metrics_keys: Vec::new(),
         }))
     }
 
@@ -111,6 +114,17 @@ impl Api {
     #[must_use]
     pub fn using_host_networks(self) -> Self {
         self.with(|options| Options { may_use_host_networks: true, ..options })
+    }
+
+    /// The same, letting the keys of these names read the metrics, which are about the whole host. By default no key may;
+    /// where no key is needed, anybody may.
+    #[must_use]
+    pub fn showing_metrics_to(self, keys: Vec<SandboxName>) -> Self {
+        self.with(|options| Options { metrics_keys: keys, ..options })
+    }
+
+    pub(super) fn metrics_keys(&self) -> &[SandboxName] {
+        &self.0.metrics_keys
     }
 
     pub(super) fn may_use_host_networks(&self) -> bool {

@@ -7,11 +7,44 @@ use super::address::Address;
 use super::cookies;
 use super::to_guest::drop_hop_by_hop;
 
-/// What would bind a browser beyond this answer, and to ways that don't lead through the server.
-const NEVER: [&str; 2] = ["alt-svc", "strict-transport-security"];
+/// Headers that act beyond this answer. They would lead a browser around the server (`Alt-Svc`), bind a name or its whole
+/// domain for a long time (`Strict-Transport-Security`, pins, `Expect-CT`), clear what other previews keep, since browsers
+/// clear cookies for the whole registrable domain (`Clear-Site-Data`), change how the browser treats the origin later
+/// (`Origin-Agent-Cluster`, `Accept-CH`, `Critical-CH`, login state), join origins into one (related sets, topics, shared
+/// storage), have the browser report to others by itself (`NEL`, reports), or tell a proxy in front of the server to send
+/// a file of its own or to treat the answer in another way (`X-Accel-*`, `X-Sendfile`, surrogate control).
+const NEVER: [&str; 28] = [
+    "accept-ch",
+    "alt-svc",
+    "clear-site-data",
+    "critical-ch",
+    "edge-control",
+    "expect-ct",
+    "nel",
+    "observe-browsing-topics",
+    "origin-agent-cluster",
+    "public-key-pins",
+    "public-key-pins-report-only",
+    "proxy-authentication-info",
+    "proxy-status",
+    "report-to",
+    "reporting-endpoints",
+    "set-cookie2",
+    "set-login",
+    "shared-storage-write",
+    "strict-transport-security",
+    "surrogate-control",
+    "x-accel-buffering",
+    "x-accel-charset",
+    "x-accel-expires",
+    "x-accel-limit-rate",
+    "x-accel-redirect",
+    "x-lighttpd-send-file",
+    "x-reproxy-url",
+    "x-sendfile",
+];
 /// What says something of a whole host, which below a path is not the guest's.
-const NOT_BELOW_A_PATH: [&str; 5] =
-    ["service-worker-allowed", "clear-site-data", "nel", "report-to", "reporting-endpoints"];
+const NOT_BELOW_A_PATH: [&str; 2] = ["service-worker-allowed", "use-as-dictionary"];
 
 /// What a browser lets a page do that is shown apart: all but to be of the server's origin, and to lead elsewhere who frames it.
 const APART: &str = "sandbox allow-downloads allow-forms allow-modals allow-orientation-lock allow-pointer-lock \

@@ -51,7 +51,8 @@ impl Ground {
             NativeProvider::new(NativeOptions { state: folder.clone(), ..NativeOptions::default() }).unwrap();
         let engine = Engine::open(native, &folder).await.unwrap();
         let api = Api::new(engine, Access::Keys, |name| PoolOptions { name, ..PoolOptions::default() })
-            .limited(limits);
+            .limited(limits)
+            .showing_metrics_to(vec![name("prometheus")]);
         let key = async |who: &str| api.keys().create(name(who), vec![name(who)]).await.unwrap().secret;
         let (ours, theirs) = (key("ours").await, key("theirs").await);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -108,6 +109,14 @@ impl Ground {
 
     pub async fn get(&self, path: &str) -> Response {
         self.request(Method::GET, path).send().await.unwrap()
+    }
+
+    /// The metrics, as the key gets them that may read them.
+    pub async fn metrics(&self) -> Response {
+        let key = self.api.keys().create(name("prometheus"), vec![name("prometheus")]).await.unwrap();
+        let answer = self.as_whom(&key.secret, Method::GET, "/metrics").send().await.unwrap();
+        self.api.keys().revoke("prometheus").await.unwrap();
+        answer
     }
 
     /// Makes a sandbox of ours and gives its id.

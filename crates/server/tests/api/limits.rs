@@ -242,7 +242,7 @@ async fn n5_a_key_with_too_many_requests_under_way_waits_and_others_are_served()
 }
 
 async fn metrics(ground: &Ground) -> String {
-    let answer = ground.get("/metrics").await;
+    let answer = ground.metrics().await;
     assert_eq!(answer.status(), 200);
     answer.text().await.unwrap()
 }
@@ -253,7 +253,7 @@ fn value_of(metrics: &str, name: &str) -> f64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_metrics_need_a_key_and_name_routes_and_no_sandbox_pool_or_key() {
+async fn the_metrics_need_a_key_of_their_own_and_name_routes_and_no_sandbox_pool_or_key() {
     let ground = Ground::new().await;
     let id = ground.sandbox("secret-project").await;
     let ran = ground.post(&format!("/v1/sandboxes/{id}/exec"), json!({ "command": "exit 3" })).await;
@@ -264,7 +264,8 @@ async fn the_metrics_need_a_key_and_name_routes_and_no_sandbox_pool_or_key() {
     assert_eq!(ground.bare(Method::GET, "/metrics").send().await.unwrap().status(), 401);
     assert_eq!(ground.bare(Method::POST, "/mcp").send().await.unwrap().status(), 401);
 
-    let answer = ground.get("/metrics").await;
+    assert_eq!(ground.get("/metrics").await.status(), 403);
+    let answer = ground.metrics().await;
     assert!(answer.headers()["content-type"].to_str().unwrap().starts_with("application/openmetrics-text"));
     let text = answer.text().await.unwrap();
     let requests = |route: &str, method: &str, status: u16| {

@@ -47,7 +47,7 @@ async fn wrong_keys_from_one_address_are_told_to_wait_and_right_ones_are_let_in(
     assert!(refused.clone().all(|answer| answer.headers().contains_key("retry-after")));
     let refused = refused.count();
     assert_eq!(ground.get("/v1/sandboxes").await.status(), 200);
-    let metrics = ground.get("/metrics").await.text().await.unwrap();
+    let metrics = ground.metrics().await.text().await.unwrap();
     let line = format!("eyot_http_requests_refused_total{{by=\"rate_of_wrong_keys\"}} {refused}");
     assert!(metrics.lines().any(|found| found == line), "{metrics}");
 }

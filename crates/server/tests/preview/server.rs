@@ -53,7 +53,11 @@ def serve(client):
     elif path == '/release': released.set(); answer(client, 'released')
     elif path == '/sets':
         answer(client, '', 'Set-Cookie: eyot_preview=evil; Path=/\r\nSet-Cookie: s=1; Path=/; Domain=localhost\r\n'
-            'Service-Worker-Allowed: /\r\nAlt-Svc: h2=":1"\r\nConnection: x-hop\r\nX-Hop: 1\r\n')
+            'Service-Worker-Allowed: /\r\nAlt-Svc: h2=":1"\r\nConnection: x-hop\r\nX-Hop: 1\r\n'
+            'Content-Security-Policy: default-src *\r\nAccess-Control-Allow-Origin: *\r\n' + ''.join(
+                '%s: evil\r\n' % name for name in ('Clear-Site-Data', 'Strict-Transport-Security', 'Public-Key-Pins', 'Expect-CT',
+                'NEL', 'Report-To', 'Reporting-Endpoints', 'Origin-Agent-Cluster', 'Accept-CH', 'Critical-CH', 'Set-Login',
+                'X-Accel-Redirect', 'X-Sendfile', 'Surrogate-Control', 'Set-Cookie2')))
     elif path == '/elsewhere': client.sendall(b'HTTP/1.1 302 Found\r\nLocation: /login?a\r\nContent-Length: 0\r\n\r\n')
     elif path == '/switch': client.sendall(b'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
     elif path == '/garbage': client.sendall(b'no HTTP at all\r\n\r\n')

@@ -51,7 +51,7 @@ async fn n2_what_was_shown_to_get_in_never_reaches_the_guest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_guest_says_nothing_of_what_is_not_its_own() {
+async fn n2_a_guest_says_nothing_of_what_is_not_its_own_by_host_or_by_path() {
     let ground = Ground::new().await;
     let id = ground.serving("dev").await;
     let preview = ground.preview(&id, PORT, json!({ "public": true })).await;
@@ -65,6 +65,11 @@ async fn a_guest_says_nothing_of_what_is_not_its_own() {
     for answer in [&by_host, &by_path] {
         assert!(!answer.text.contains("evil") && answer.header("alt-svc").is_none());
         assert!(answer.header("x-hop").is_none());
+        // The guest's own rules about its own pages hold.
+        assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+        for name in ["clear-site-data", "strict-transport-security", "nel", "report-to", "x-accel-redirect"] {
+            assert!(answer.header(name).is_none(), "{name}");
+        }
     }
     let redirected = ground.get(&host, &format!("{path}elsewhere"), &[]).await;
     assert_eq!(redirected.header("location"), Some(format!("{path}login?a").as_str()));
