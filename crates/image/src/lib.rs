@@ -8,6 +8,7 @@
 //! What this crate leaves out: mounting, and who uses which layer. Whoever removes images is told that by the provider
 //! that made the sandboxes.
 
+mod abandoned;
 mod base;
 mod blob;
 mod collect;
@@ -32,6 +33,7 @@ mod store;
 pub mod testing;
 pub mod unpack;
 
+pub use abandoned::{keep, sweep_abandoned};
 pub use base::BaseOptions;
 pub use collect::{Pruned, Use};
 pub use config::RunConfig;

@@ -3,6 +3,7 @@
 //! was.
 
 mod count;
+mod maker;
 mod staged;
 
 use futures_util::StreamExt;

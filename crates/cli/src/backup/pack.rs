@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use super::header::{About, Kind, records_header};
 use super::{Course, FOLDERS, MANIFEST, Manifest, STORE};
 use crate::errors::Failure;
+use crate::partial::partial_folder;
 
 const BLOCK: usize = 512;
 const PIECE_BYTES: usize = 256 << 10;
@@ -23,7 +24,12 @@ const PIECE_BYTES: usize = 256 << 10;
 const LEVEL: i32 = 3;
 /// The largest list of extended attributes, and the largest value: the kernel's.
 const MAX_ATTRIBUTE_BYTES: usize = 64 << 10;
+/// As much of a path is told in an error.
+const MAX_SHOWN_CHARS: usize = 200;
 const OPEN: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+
+/// What the folder is called that the store is copied into first, with something random behind it.
+const ASIDE: &str = "backup-";
 
 /// What is packed.
 pub struct Contents<'a> {
@@ -43,7 +49,7 @@ pub fn pack<W: Write>(contents: &Contents<'_>, out: W, course: &Course) -> Resul
     let mut packer = Packer { out, course, links: HashMap::new() };
     let manifest = serde_json::to_vec_pretty(contents.manifest).map_err(|error| failed(error.into()))?;
     packer.bytes(MANIFEST, &manifest).map_err(failed)?;
-    let aside = tempfile::Builder::new().prefix("backup-").tempdir_in(contents.state).map_err(failed)?;
+    let (aside, _in_use) = partial_folder(contents.state, ASIDE).map_err(failed)?;
     contents.store.copy_into(&aside.path().join(STORE))?;
     packer.folder(aside.path(), &|path| path == STORE).map_err(failed)?;
     let ids: HashSet<&str> = contents.manifest.sandboxes.iter().map(String::as_str).collect();
@@ -88,11 +94,70 @@ struct Packer<'a, W: Write> {
     links: HashMap<(u64, u64), OsString>,
 }
 
+/// As many directories are open at once, whatever the depth of the tree.
+const MAX_OPEN: usize = 32;
+
 /// A directory that is being walked.
 struct Frame {
-    directory: Opened,
-    path: OsString,
+    /// `None`: it was closed, for there were too many.
+    directory: Option<Opened>,
+    /// The device and the number of its inode.
+    identity: (u64, u64),
+    /// How long its path is.
+    path_bytes: usize,
     names: Vec<OsString>,
+}
+
+impl Frame {
+    fn new(directory: Opened, path_bytes: usize) -> io::Result<Self> {
+        let found = rustix::fs::fstat(&directory.file)?;
+        let identity = (found.st_dev, found.st_ino);
+        Ok(Self { names: names(&directory.file)?, directory: Some(directory), identity, path_bytes })
+    }
+}
+
+/// The directories from the top to the one that is being read, of which the innermost few are open.
+struct Walk {
+    frames: Vec<Frame>,
+    /// The path of the innermost.
+    path: Vec<u8>,
+}
+
+impl Walk {
+    fn enter(&mut self, frame: Frame) {
+        self.frames.push(frame);
+        if let Some(outer) = self.frames.len().checked_sub(MAX_OPEN + 1) {
+            self.frames[outer].directory = None;
+        }
+    }
+
+    /// Goes back to the directory around. Where that was closed, it is opened again by the `..` of the one that is left.
+    fn leave(&mut self) -> io::Result<()> {
+        let left = self.frames.pop();
+        let Some(outer) = self.frames.last_mut() else { return Ok(()) };
+        if outer.directory.is_none()
+            && let Some(Opened { file, .. }) = left.as_ref().and_then(|left| left.directory.as_ref())
+        {
+            let again = Opened::directory(file.as_fd(), OsStr::new(".."))?;
+            let found = rustix::fs::fstat(&again.file)?;
+            if (found.st_dev, found.st_ino) != outer.identity {
+                return Err(changed());
+            }
+            outer.directory = Some(again);
+        }
+        self.path.truncate(outer.path_bytes);
+        Ok(())
+    }
+
+    /// The path of a name in the innermost directory.
+    fn below(&self, name: &OsStr) -> OsString {
+        let mut path = self.path.clone();
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        path.extend(name.as_bytes());
+        OsString::from_vec(path)
+    }
 }
 
 impl<W: Write> Packer<'_, W> {
@@ -115,46 +180,42 @@ impl<W: Write> Packer<'_, W> {
 
     /// What is kept of a folder, without the folder itself.
     fn folder(&mut self, folder: &Path, keep: &dyn Fn(&str) -> bool) -> io::Result<()> {
-        let top = Opened::directory(CWD, folder.as_os_str())?;
-        let mut frames = vec![Frame { names: names(&top.file)?, directory: top, path: OsString::new() }];
-        while let Some(frame) = frames.last_mut() {
+        let top = Frame::new(Opened::directory(CWD, folder.as_os_str())?, 0)?;
+        let mut walk = Walk { frames: vec![top], path: Vec::new() };
+        while let Some(frame) = walk.frames.last_mut() {
             let Some(name) = frame.names.pop() else {
-                frames.pop();
+                walk.leave()?;
                 continue;
             };
-            let path = below(&frame.path, &name);
+            let path = walk.below(&name);
             if path.to_str().is_some_and(|path| !keep(path)) {
                 continue;
             }
-            let at = &frame.directory.file;
-            let entered = self.entry(at, &name, path).map_err(|(path, error)| {
-                io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
-            })?;
-            frames.extend(entered);
+            let Some(at) = walk.frames.last().and_then(|frame| frame.directory.as_ref()) else {
+                return Err(changed());
+            };
+            let entered = self.entry(&at.file, &name, path.clone());
+            let entered = entered
+                .map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", shown(&path))))?;
+            if let Some(frame) = entered {
+                walk.path = path.into_vec();
+                walk.enter(frame);
+            }
         }
         Ok(())
     }
 
     /// One entry; the frame of a directory, to be walked.
-    fn entry(
-        &mut self,
-        at: &File,
-        name: &OsStr,
-        path: OsString,
-    ) -> Result<Option<Frame>, (OsString, io::Error)> {
-        let told = path.clone();
-        self.try_entry(at, name, path).map_err(|error| (told, error))
-    }
-
-    fn try_entry(&mut self, at: &File, name: &OsStr, path: OsString) -> io::Result<Option<Frame>> {
+    fn entry(&mut self, at: &File, name: &OsStr, path: OsString) -> io::Result<Option<Frame>> {
         let found = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)?;
         self.course.entry()?;
         match FileType::from_raw_mode(found.st_mode) {
             FileType::Directory => {
                 let directory = Opened::directory(at.as_fd(), name)?;
                 let attributes = attributes(&directory.file)?;
-                self.begin(&about(&found, path.clone(), Kind::Directory, attributes))?;
-                return Ok(Some(Frame { names: names(&directory.file)?, directory, path }));
+                let path_bytes = path.len();
+                self.begin(&about(&found, path, Kind::Directory, attributes))?;
+                return Frame::new(directory, path_bytes).map(Some);
             }
             FileType::RegularFile => self.file(at, name, path, &found)?,
             FileType::Symlink => {
@@ -232,13 +293,13 @@ fn changed() -> io::Error {
     io::Error::new(io::ErrorKind::ResourceBusy, "it changed while it was read")
 }
 
-fn below(folder: &OsStr, name: &OsStr) -> OsString {
-    let mut path = folder.to_owned();
-    if !path.is_empty() {
-        path.push("/");
+/// The beginning of a path, for a person.
+fn shown(path: &OsStr) -> String {
+    let text = path.to_string_lossy();
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.into_owned(),
     }
-    path.push(name);
-    path
 }
 
 fn about(found: &Stat, path: OsString, kind: Kind, attributes: Vec<(OsString, Vec<u8>)>) -> About {

@@ -100,12 +100,31 @@ impl Place {
         {
             return Ok((open.try_clone()?, name.to_owned()));
         }
-        let mut at = self.root.try_clone()?;
-        for part in folder.as_bytes().split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
-            at = rustix::fs::openat(&at, OsStr::from_bytes(part), DIRECTORY, Mode::empty())?;
-        }
+        let at = self.walk(folder)?;
         self.last = Some((folder.to_owned(), at.try_clone()?));
         Ok((at, name.to_owned()))
+    }
+
+    /// Opens a directory, from the last one where that is nearer than the root: a tree may be thousands of folders deep. What
+    /// is above a directory is what was entered on the way to it, since nobody else changes this folder.
+    fn walk(&self, folder: &OsStr) -> io::Result<OwnedFd> {
+        let to = names(folder);
+        let (from, last) = match &self.last {
+            Some((from, open)) => (names(from), open),
+            None => (Vec::new(), &self.root),
+        };
+        let shared = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
+        let up = from.len() - shared;
+        let (mut at, to_go) = match up < shared {
+            true => (last.try_clone()?, shared),
+            false => (self.root.try_clone()?, 0),
+        };
+        let up = if to_go > 0 { up } else { 0 };
+        let steps = std::iter::repeat_n(&b".."[..], up).chain(to[to_go..].iter().copied());
+        for name in steps {
+            at = rustix::fs::openat(&at, OsStr::from_bytes(name), DIRECTORY, Mode::empty())?;
+        }
+        Ok(at)
     }
 
     /// Owner, permissions, attributes and time of what is no link. In this order: each of them takes something of those before
@@ -136,6 +155,11 @@ impl Place {
         }
         Ok(rustix::fs::utimensat(parent, name, &times(about), AtFlags::SYMLINK_NOFOLLOW)?)
     }
+}
+
+/// The names that a path is made of; none of the empty path.
+fn names(path: &OsStr) -> Vec<&[u8]> {
+    path.as_bytes().split(|byte| *byte == b'/').filter(|part| !part.is_empty()).collect()
 }
 
 fn times(about: &About) -> Timestamps {

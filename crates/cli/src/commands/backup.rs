@@ -15,6 +15,7 @@ use crate::backup::{Contents, Course, Manifest, manifest, pack};
 use crate::commands::restore::attended;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::partial::partial_file;
 
 pub async fn run(args: &BackupArgs, context: &Context) -> Result<u8, Failure> {
     let state = context.state_folder()?;
@@ -53,6 +54,9 @@ pub async fn run(args: &BackupArgs, context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// What the file is called until it is complete, with something random behind it.
+const PARTIAL: &str = ".eyot-backup-";
+
 /// Where it is written to.
 enum Target {
     Stdout,
@@ -73,8 +77,7 @@ impl Target {
             return Err(there_already(file));
         }
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // For its owner alone.
-        let made = NamedTempFile::new_in(folder);
+        let made = partial_file(folder, PARTIAL);
         let made = made.map_err(|error| Failure::host(format!("write `{}`", file.display()), error))?;
         Ok(Self::File(made, file.to_owned()))
     }

@@ -13,6 +13,7 @@ use tokio::task::{JoinError, JoinSet};
 
 use crate::addresses::addresses;
 use crate::args::ServeArgs;
+use crate::client_folder::ClientFolder;
 use crate::config::Named;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -33,6 +34,8 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<u8, Failure> {
     }
     let parent = args.parent_pid.map(Parent::open).transpose()?;
     let certificate = certificate(&args.tls_cert, &args.tls_key, context)?;
+    // Declared before the sockets, so that it is dropped after them.
+    let _folder = parent.as_ref().and_then(|_| client_folder(&args.listen));
     let mut doors = doors(&args, certificate.as_ref(), context).await?;
     let api = api(&args, doors.len(), context).await?;
     let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
@@ -154,6 +157,12 @@ async fn api(args: &ServeArgs, doors: usize, context: &Context) -> Result<Api, F
         context.output.note("there is no key yet, so nobody gets in: eyot keys create NAME");
     }
     Ok(api)
+}
+
+/// The folder that a client has made for the socket of this server.
+fn client_folder(addresses: &[String]) -> Option<ClientFolder> {
+    let socket = addresses.iter().find_map(|address| address.strip_prefix("unix:"))?;
+    ClientFolder::of(Path::new(socket))
 }
 
 /// The certificate of all TCP ports, if there is to be one.

@@ -13,6 +13,7 @@ use super::tree::read_tree;
 use super::unpack::Unpacker;
 use super::{Copied, Inside, Meter, joined, means_content, not_a_directory, pipe, too_large};
 use crate::errors::Failure;
+use crate::partial::partial_file;
 use crate::stdio::Sink;
 
 /// Copies a file or a tree to `destination`.
@@ -109,6 +110,9 @@ async fn file(
     Ok(Copied { bytes: meter.bytes(), files: 1, skipped: Vec::new() })
 }
 
+/// What the file is called until it is complete, with something random behind it.
+const PARTIAL: &str = ".eyot-cp-";
+
 /// Where a file is to be, and what is known of the one that is there.
 struct Place {
     path: PathBuf,
@@ -139,8 +143,9 @@ impl Place {
     fn begin(&self, mode: Option<u32>) -> io::Result<NamedTempFile> {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let permissions = Permissions::from_mode(mode.unwrap_or(0o644) & 0o777);
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".eyot-").permissions(permissions).tempfile_in(folder.unwrap_or(Path::new(".")))
+        let file = partial_file(folder.unwrap_or(Path::new(".")), PARTIAL)?;
+        file.as_file().set_permissions(permissions)?;
+        Ok(file)
     }
 
     fn finish(self, file: NamedTempFile) -> io::Result<()> {

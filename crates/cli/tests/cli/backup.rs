@@ -286,3 +286,65 @@ fn a_restore_that_is_interrupted_leaves_nothing_and_a_killed_ones_rest_is_remove
     );
     elsewhere(&machine, "other", &["rm", "--all"]).success();
 }
+
+/// Makes folders in each other, from where it is called, with a file at the end, and goes there again.
+const DEEP: &str = "
+import os, sys
+os.chdir('/workspace')
+for level in range(5000):
+    if sys.argv[1] == 'make': os.mkdir('d')
+    os.chdir('d')
+if sys.argv[1] == 'make': open('end', 'w').write('reached')
+print(open('end').read())";
+
+#[test]
+fn a_tree_of_thousands_of_folders_in_each_other_comes_back_with_few_descriptors() {
+    let machine = Machine::with_sandbox();
+    machine.run(&["exec", "box", "--", "python3", "-c", DEEP, "make"]).success();
+    machine.run(&["sleep", "box"]).success();
+    let with_few = |arguments: &[&str]| {
+        let eyot = machine.command(arguments);
+        let mut command = std::process::Command::new("sh");
+        command
+            .args(["-c", "ulimit -n 128 && exec \"$@\"", "sh"])
+            .arg(eyot.get_program())
+            .args(eyot.get_args());
+        command.env_clear().envs(eyot.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Ran::from(command.output().unwrap()).success();
+    };
+    with_few(&["backup", "-q", &archive(&machine)]);
+    with_few(&["--state", &machine.path_text("other"), "restore", "-q", &archive(&machine)]);
+    let read = elsewhere(&machine, "other", &["exec", "box", "--", "python3", "-c", DEEP, "look"]);
+    assert_eq!(read.success(), "reached\n");
+    elsewhere(&machine, "other", &["rm", "--all"]).success();
+}
+
+#[test]
+fn what_a_killed_backup_leaves_is_removed_by_the_next_one_and_what_is_in_use_stays() {
+    let machine = Machine::with_sandbox();
+    machine.run(&["exec", "box", "--", "sh", "-c", "head -c 40M /dev/urandom > big"]).success();
+    machine.run(&["sleep", "box"]).success();
+    let left = || {
+        let of = |folder: &Path| std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.file_name());
+        let all: Vec<_> = of(&machine.path("")).chain(of(&machine.state())).collect();
+        all.into_iter()
+            .map(|name| name.into_string().unwrap())
+            .filter(|name| name.contains("backup-"))
+            .count()
+    };
+    let mut command = machine.command(&["backup", "-q", &archive(&machine)]);
+    let mut child = machine.spawn(&mut command);
+    while left() < 2 {
+        assert_eq!(child.try_wait().unwrap(), None, "it was done too soon");
+        std::thread::yield_now();
+    }
+    // While it runs, another one takes nothing from it.
+    assert_ne!(machine.run(&["backup", "-q", &machine.path_text("second")]).code, None);
+    let still_runs = child.try_wait().unwrap().is_none();
+    assert!(!still_runs || left() >= 2);
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    assert!(!still_runs || left() >= 2);
+    machine.run(&["backup", "-q", &machine.path_text("third")]).success();
+    assert_eq!(left(), 0);
+}

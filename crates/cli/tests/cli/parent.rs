@@ -1,7 +1,7 @@
 //! `serve --parent-pid`: a server that a program started for itself ends with that program, also when it is killed.
 
 use std::io::{BufRead, BufReader};
-use std::process::Command;
+use std::process::{Child, Command};
 
 use super::machine::Machine;
 
@@ -36,4 +36,46 @@ fn a_server_for_a_process_that_is_gone_does_not_start() {
     assert!(machine.run(&serve).failure(2).contains("no such process"));
     assert!(!machine.path("socket").exists());
     assert_eq!(machine.run(&["serve", "--parent-pid", "0"]).code, Some(2));
+}
+
+/// A folder as the clients make it for the socket of a server of their own.
+fn client_folder(machine: &Machine, name: &str) -> std::path::PathBuf {
+    use std::os::unix::fs::DirBuilderExt;
+    let folder = machine.path(name);
+    std::fs::DirBuilder::new().mode(0o700).create(&folder).unwrap();
+    std::fs::write(folder.join("server.log"), "").unwrap();
+    folder
+}
+
+/// A client's server, which is up, and the client.
+fn server_of_client(machine: &Machine, folder: &std::path::Path) -> (Child, Child) {
+    let parent = Command::new("sleep").arg("86474").spawn().unwrap();
+    let url = format!("unix:{}/server.sock", folder.display());
+    let serve = ["serve", "--no-keys", "--listen", &url, "--parent-pid", &parent.id().to_string()];
+    let mut server = machine.spawn(&mut machine.command(&serve));
+    let mut said = String::new();
+    BufReader::new(server.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert!(said.contains("serving at"), "{said}");
+    (server, parent)
+}
+
+#[test]
+fn the_folder_of_a_client_that_is_killed_goes_with_its_server_or_with_the_next_one() {
+    let machine = Machine::new();
+    let (killed, own, other) =
+        ["eyot-killed", "eyot-own", "eyot-other"].map(|name| client_folder(&machine, name)).into();
+    std::fs::write(other.join("somebody's file"), "").unwrap();
+    let (mut server, mut parent) = server_of_client(&machine, &killed);
+    // Both are killed, the server first: nothing removes the folder.
+    server.kill().unwrap();
+    server.wait().unwrap();
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    assert!(killed.join("server.sock").exists());
+    let (mut server, mut parent) = server_of_client(&machine, &own);
+    assert!(!killed.exists() && own.exists());
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+    assert!(!own.exists() && other.join("somebody's file").exists());
 }

@@ -38,6 +38,24 @@ impl Owner {
         Ok(Self { pid, start_ticks, boot_id: boot_id()? })
     }
 
+    /// All processes that run and can be seen.
+    pub(crate) fn all() -> io::Result<Vec<Self>> {
+        let boot_id = boot_id()?;
+        let mut all = Vec::new();
+        for entry in fs::read_dir("/proc")? {
+            let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            match Process::read(pid) {
+                Ok(Process { start_ticks, runs: true }) => {
+                    all.push(Self { pid, start_ticks, boot_id: boot_id.clone() });
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(all)
+    }
+
     /// Whether it still runs. What can't be found out counts as running: nobody's work is taken away on a guess. A process
     /// that has ended and that nobody has waited for does not run.
     ///

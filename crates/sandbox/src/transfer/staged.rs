@@ -1,6 +1,9 @@
 //! Where a tree is unpacked before it is complete: a directory in the nearest directory that is there on the way to the
 //! target, so that a failure leaves no parents behind either. It goes whatever becomes of the copying.
 
+use std::collections::BTreeSet;
+
+use super::maker;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{CreateDirOptions, FileStat, RemoveOptions};
 use crate::path::SandboxPath;
@@ -9,6 +12,24 @@ use crate::sandbox::Sandbox;
 const ALL_OF_IT: RemoveOptions = RemoveOptions { recursive: true, force: true };
 /// That its owner may write to a directory.
 const OWNER_WRITES: u32 = 0o200;
+
+/// Removes what transfers have left in a directory whose processes were killed. What stays is for the next one.
+async fn sweep(sandbox: &Sandbox, folder: &SandboxPath) {
+    let Ok(entries) = sandbox.list(folder.as_str()).await else { return };
+    for entry in &entries {
+        let removed = match maker::is_abandoned(&entry.name) {
+            Ok(false) => continue,
+            Ok(true) => match folder.resolve(&entry.name) {
+                Ok(path) => Staged { sandbox: sandbox.clone(), path, armed: false }.clear().await,
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        };
+        if let Err(error) = removed {
+            tracing::debug!(%error, "remove what a transfer that was killed has left");
+        }
+    }
+}
 
 /// A directory that goes, also when nobody waits for the copying any more.
 pub(super) struct Staged {
@@ -24,7 +45,10 @@ impl Staged {
         while !near.is_root() && !sandbox.exists(near.as_str()).await? {
             near = near.parent();
         }
-        let path = near.resolve(&format!(".eyot-transfer-{}", uuid::Uuid::now_v7().simple()))?;
+        for folder in BTreeSet::from([&near, &sandbox.info().workdir]) {
+            sweep(sandbox, folder).await;
+        }
+        let path = near.resolve(&maker::new_name()?)?;
         sandbox.create_dir(path.as_str(), CreateDirOptions { recursive: false }).await?;
         Ok(Self { sandbox: sandbox.clone(), path, armed: true })
     }
