@@ -13,7 +13,6 @@ use oci_client::client::BlobResponse;
 use rustix::fs::{FlockOperation, flock};
 
 use super::endpoint::Endpoint;
-use super::failure::told;
 use super::{blocking, with_corrupt_hint};
 use crate::collect::PART;
 use crate::config::BlobRef;
@@ -68,7 +67,7 @@ impl Endpoint {
                 None => return Ok(()),
                 // Whoever sends something each time may break off as often as they like.
                 Some(_) if part.bytes > before || attempt < TRIES => {}
-                Some(error) => return Err(told(what, &self.host, error.into())),
+                Some(error) => return Err(self.told(what, error.into())),
             }
         }
         Ok(())
@@ -85,7 +84,7 @@ impl Endpoint {
         let digest = blob.digest.to_string();
         let answer =
             self.client.pull_blob_stream_partial(&self.reference, digest.as_str(), part.bytes, None).await;
-        let mut stream = match answer.map_err(|error| told(what, &self.host, error))? {
+        let mut stream = match answer.map_err(|error| self.told(what, error))? {
             BlobResponse::Partial(rest) => rest.stream,
             BlobResponse::Full(whole) => {
                 part.begin_anew().map_err(failed(what))?;

@@ -7,11 +7,13 @@ use std::time::Duration;
 use docker_credential::{CredentialRetrievalError, DockerCredential};
 use eyot::{Error, ErrorKind, Result};
 use oci_client::client::{ClientConfig, ClientProtocol};
+use oci_client::errors::OciDistributionError;
 use oci_client::secrets::RegistryAuth;
 use oci_client::{Client, Reference};
 
 use super::ACCEPTED;
 use super::failure::told;
+use super::gate::Gate;
 use crate::reference::ImageName;
 
 /// How images are pulled.
@@ -37,6 +39,8 @@ pub(super) struct Endpoint {
     pub(super) auth: RegistryAuth,
     mirror: bool,
     pub(super) reference: Reference,
+    /// By which the client connects.
+    gate: Gate,
 }
 
 const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
@@ -67,20 +71,26 @@ impl Endpoint {
                 .ok()
                 .filter(|value| !value.is_empty())
         };
+        let cannot = |error| Error::new(ErrorKind::Internal, "open a way to registries").with_source(error);
+        let gate = Gate::open(&host, plain).await.map_err(cannot)?;
+        // A proxy that the caller has configured looks names up itself, and is the one to say what may be reached.
+        let configured = of_environment("HTTPS_PROXY").filter(|_| !plain);
+        let no_proxy = of_environment("NO_PROXY").filter(|_| configured.is_some());
         let config = ClientConfig {
             protocol,
             connect_timeout: Some(CONNECT_PATIENCE),
             read_timeout: Some(READ_PATIENCE),
             user_agent: concat!("eyot/", env!("CARGO_PKG_VERSION")),
-            https_proxy: of_environment("HTTPS_PROXY").filter(|_| !plain),
-            no_proxy: of_environment("NO_PROXY"),
+            https_proxy: Some(configured.unwrap_or_else(|| gate.url().to_owned())),
+            http_proxy: Some(gate.url().to_owned()),
+            no_proxy,
             ..ClientConfig::default()
         };
         let client = Client::try_from(config).map_err(|error| {
             Error::new(ErrorKind::Internal, "make a client for registries: failed").with_source(error)
         })?;
         let auth = credentials(&host).await?;
-        let mut endpoint = Self { client, host, auth, mirror: is_mirror, reference: reference.clone() };
+        let mut endpoint = Self { client, host, auth, mirror: is_mirror, reference: reference.clone(), gate };
         endpoint.reference = endpoint.asked(reference);
         Ok(endpoint)
     }
@@ -97,7 +107,16 @@ impl Endpoint {
     /// The bytes of a manifest or an index.
     pub(super) async fn manifest(&self, reference: &Reference, what: &str) -> Result<Vec<u8>> {
         let answer = self.client.pull_manifest_raw(&self.asked(reference), &self.auth, &ACCEPTED).await;
-        answer.map(|(bytes, _)| bytes.to_vec()).map_err(|error| told(what, &self.host, error))
+        answer.map(|(bytes, _)| bytes.to_vec()).map_err(|error| self.told(what, error))
+    }
+
+    /// The error of an exchange. Where the registry led elsewhere than it may, that is the reason.
+    pub(super) fn told(&self, what: &str, error: OciDistributionError) -> Error {
+        let Some(target) = self.gate.refused() else { return told(what, &self.host, error) };
+        let message = format!("{what}: registry `{}` leads to `{target}`, which is not public", self.host);
+        Error::new(ErrorKind::Permission, message)
+            .with_hint("a registry may send to private addresses only if its own is one; and without TLS to nobody but loopback")
+            .with_source(error)
     }
 }
 

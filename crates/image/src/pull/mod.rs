@@ -5,6 +5,7 @@
 mod blob;
 mod endpoint;
 mod failure;
+mod gate;
 
 use std::sync::Arc;
 

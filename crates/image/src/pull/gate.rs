@@ -1,0 +1,356 @@
+//! What a pull may reach. A registry names other addresses: where tokens are given out (`WWW-Authenticate`), and where its blobs
+//! are (redirects). It must not have this host ask its own network, with credentials at that. So the client of registries
+//! connects by a proxy in this process, which judges the very address that it dials.
+//!
+//! The registry itself was named by whoever pulls, and is dialled wherever it is. Others must be public, or on a private
+//! network if the registry is, or on loopback if the registry is. Without TLS only loopback is reached.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use eyot_egress::AddressKind;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const MAX_HEAD_BYTES: usize = 64 << 10;
+const HTTP_PORT: u16 = 80;
+const HTTPS_PORT: u16 = 443;
+
+/// The proxy. It ends when this is dropped.
+pub(super) struct Gate {
+    url: String,
+    rule: Arc<Rule>,
+    task: AbortHandle,
+}
+
+/// What may be reached.
+struct Rule {
+    registry: Target,
+    /// What kinds of addresses the registry has.
+    kinds: Vec<AddressKind>,
+    /// The registry is spoken to without TLS.
+    plain: bool,
+    /// What the client shows, so that nobody else on this host uses the proxy.
+    pass: String,
+    /// What was refused last.
+    refused: Mutex<Option<String>>,
+}
+
+/// A host and a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Target {
+    host: String,
+    port: u16,
+}
+
+impl Target {
+    /// Parses `host`, `host:port`, `[::1]:port`.
+    fn parse(authority: &str, default_port: u16) -> Option<Self> {
+        let (host, port) = match authority.rsplit_once(':') {
+            Some((host, port)) if !port.contains(']') => (host, port.parse().ok()?),
+            _ => (authority, default_port),
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+        (!host.is_empty() && !host.contains('@')).then_some(Self { host, port })
+    }
+
+    async fn addresses(&self) -> io::Result<BTreeSet<IpAddr>> {
+        let found = timeout(PATIENCE, tokio::net::lookup_host((self.host.as_str(), self.port))).await??;
+        Ok(found.map(|address| address.ip()).collect())
+    }
+}
+
+impl Gate {
+    /// A proxy for the client of a registry.
+    pub(super) async fn open(registry: &str, plain: bool) -> io::Result<Self> {
+        let port = if plain { HTTP_PORT } else { HTTPS_PORT };
+        let registry = Target::parse(registry, port).ok_or(io::ErrorKind::InvalidInput)?;
+        // One that has no address can't be reached either.
+        let addresses = registry.addresses().await.unwrap_or_default();
+        let kinds = addresses.into_iter().map(AddressKind::of).collect();
+        let mut secret = [0_u8; 32];
+        rustix::rand::getrandom(&mut secret[..], rustix::rand::GetRandomFlags::empty())?;
+        let secret = hex::encode(secret);
+        let pass = format!("Basic {}", STANDARD.encode(format!("eyot:{secret}")));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let url = format!("http://eyot:{secret}@{}", listener.local_addr()?);
+        let rule = Arc::new(Rule { registry, kinds, plain, pass, refused: Mutex::default() });
+        let task = tokio::spawn(accept(listener, Arc::clone(&rule))).abort_handle();
+        Ok(Self { url, rule, task })
+    }
+
+    /// Its address, for the client.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// What was refused since this was last asked.
+    pub(super) fn refused(&self) -> Option<String> {
+        self.rule.refused.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Rule {
+    /// Whether an address may be dialled for this target.
+    fn admits(&self, target: &Target, address: IpAddr, plain: bool) -> bool {
+        let (kind, has) = (AddressKind::of(address), |kind| self.kinds.contains(&kind));
+        if plain && !(self.plain && kind == AddressKind::Loopback) {
+            return false;
+        }
+        match kind {
+            AddressKind::Public => true,
+            AddressKind::Private => has(AddressKind::Private) || has(AddressKind::Loopback),
+            AddressKind::Loopback => has(AddressKind::Loopback),
+            // Metadata services and the like: only where the registry itself is there.
+            kind => *target == self.registry && has(kind),
+        }
+    }
+
+    async fn dial(&self, target: &Target, plain: bool) -> io::Result<TcpStream> {
+        let mut failed = io::Error::from(io::ErrorKind::PermissionDenied);
+        for address in target.addresses().await? {
+            if !self.admits(target, address, plain) {
+                let shown = format!("{}:{}", target.host, target.port);
+                *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(shown);
+                continue;
+            }
+            match timeout(PATIENCE, TcpStream::connect(SocketAddr::new(address, target.port))).await? {
+                Ok(stream) => return Ok(stream),
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
+    }
+}
+
+async fn accept(listener: TcpListener, rule: Arc<Rule>) {
+    loop {
+        match listener.accept().await {
+            Ok((client, _)) => {
+                let rule = Arc::clone(&rule);
+                tokio::spawn(async move {
+                    if let Err(error) = serve(client, &rule).await {
+                        tracing::debug!(%error, "a connection to a registry ended");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "take a connection to a registry");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn serve(mut client: TcpStream, rule: &Rule) -> io::Result<()> {
+    let (head, rest) = timeout(PATIENCE, read_head(&mut client)).await??;
+    let Some(request) = Request::parse(&head).filter(|request| request.shows(&rule.pass)) else {
+        return client
+            .write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+            .await;
+    };
+    // Without an answer the client sees what it would see without us: nobody can be reached.
+    let mut server = rule.dial(&request.target, request.forwarded.is_some()).await?;
+    match request.forwarded {
+        Some(head) => server.write_all(head.as_bytes()).await?,
+        None => client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?,
+    }
+    server.write_all(&rest).await?;
+    tokio::io::copy_bidirectional(&mut client, &mut server).await.map(drop)
+}
+
+/// A request's head, and what came behind it.
+async fn read_head(client: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
+    let mut bytes = Vec::new();
+    loop {
+        if client.read_buf(&mut bytes).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            let rest = bytes.split_off(end + 4);
+            return String::from_utf8(bytes).map(|head| (head, rest)).map_err(io::Error::other);
+        }
+        if bytes.len() > MAX_HEAD_BYTES {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+    }
+}
+
+/// A request to the proxy.
+struct Request<'a> {
+    target: Target,
+    head: &'a str,
+    /// The head as the server is to see it; `None`: a tunnel is asked for.
+    forwarded: Option<String>,
+}
+
+impl<'a> Request<'a> {
+    fn parse(head: &'a str) -> Option<Self> {
+        let (line, _) = head.split_once("\r\n")?;
+        let mut words = line.split(' ');
+        let (method, uri) = (words.next()?, words.next()?);
+        if method == "CONNECT" {
+            return Some(Self { target: Target::parse(uri, HTTPS_PORT)?, head, forwarded: None });
+        }
+        let below = uri.strip_prefix("http://")?;
+        let authority = below.split(['/', '?', '#']).next()?;
+        let path = &below[authority.len()..];
+        let slash = if path.starts_with('/') { "" } else { "/" };
+        // One request for each connection: the next one may be to another host.
+        let mut forwarded = format!("{method} {slash}{path} HTTP/1.1\r\nConnection: close\r\n");
+        for line in lines(head).filter(|line| !is_called(line, "connection") && !is_called(line, PASS)) {
+            forwarded += line;
+            forwarded += "\r\n";
+        }
+        let target = Target::parse(authority, HTTP_PORT)?;
+        Some(Self { target, head, forwarded: Some(forwarded + "\r\n") })
+    }
+
+    fn shows(&self, pass: &str) -> bool {
+        lines(self.head).any(|line| {
+            is_called(line, PASS) && line.split_once(':').is_some_and(|(_, value)| value.trim() == pass)
+        })
+    }
+}
+
+const PASS: &str = "proxy-authorization";
+
+/// The headers of a head.
+fn lines(head: &str) -> impl Iterator<Item = &str> {
+    head.split("\r\n").skip(1).filter(|line| !line.is_empty())
+}
+
+fn is_called(line: &str, name: &str) -> bool {
+    line.split_once(':').is_some_and(|(called, _)| called.trim().eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use eyot::ErrorKind;
+
+    use super::*;
+    use crate::progress::NoProgress;
+    use crate::pull::PullOptions;
+    use crate::reference::ImageName;
+    use crate::store::ImageStore;
+
+    fn rule(kinds: &[AddressKind], plain: bool) -> Rule {
+        let registry = Target { host: "r.example".to_owned(), port: 443 };
+        Rule { registry, kinds: kinds.to_vec(), plain, pass: String::new(), refused: Mutex::default() }
+    }
+
+    #[test]
+    fn others_than_the_registry_are_public_unless_it_is_not() {
+        let addresses = ["1.1.1.1", "10.0.0.1", "127.0.0.1", "169.254.169.254", "0.0.0.0", "::ffff:10.0.0.1"];
+        let admitted = |rule: &Rule, plain| {
+            let other = Target { host: "other.example".to_owned(), port: 443 };
+            addresses.map(|text| rule.admits(&other, text.parse().unwrap(), plain))
+        };
+        let (public, private, loopback) = (AddressKind::Public, AddressKind::Private, AddressKind::Loopback);
+        assert_eq!(admitted(&rule(&[public], false), false), [true, false, false, false, false, false]);
+        assert_eq!(admitted(&rule(&[private], false), false), [true, true, false, false, false, true]);
+        assert_eq!(admitted(&rule(&[loopback], false), false), [true, true, true, false, false, true]);
+        assert_eq!(admitted(&rule(&[loopback], true), true), [false, false, true, false, false, false]);
+        for kind in [public, private, loopback] {
+            assert_eq!(admitted(&rule(&[kind], false), true), [false; 6]);
+        }
+    }
+
+    #[test]
+    fn a_target_has_a_host_and_a_port() {
+        let of = |text| Target::parse(text, 443).map(|target| (target.host, target.port));
+        assert_eq!(of("R.example"), Some(("r.example".to_owned(), 443)));
+        assert_eq!(of("[::1]:5000"), Some(("::1".to_owned(), 5000)));
+        assert_eq!(of("[::1]"), Some(("::1".to_owned(), 443)));
+        for wrong in ["", "a:b", "a:70000", "u@h:1", ":80"] {
+            assert_eq!(of(wrong), None, "{wrong}");
+        }
+    }
+
+    /// A registry on loopback that answers everything with this head, and counts.
+    async fn registry(head: String) -> (SocketAddr, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, asked) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+        let count = Arc::clone(&asked);
+        tokio::spawn(async move {
+            loop {
+                let (mut client, _) = listener.accept().await.unwrap();
+                let (request, _) = read_head(&mut client).await.unwrap();
+                assert!(!request.to_lowercase().contains(PASS), "{request}");
+                count.fetch_add(1, Ordering::SeqCst);
+                client.write_all(head.as_bytes()).await.unwrap();
+            }
+        });
+        (address, asked)
+    }
+
+    async fn pulled_from(address: SocketAddr) -> eyot::Error {
+        let folder = tempfile::tempdir().unwrap();
+        let name = ImageName::parse(&format!("{address}/team/app:1")).unwrap();
+        let store = ImageStore::new(folder.path());
+        store.pull(&name, &PullOptions::default(), Arc::new(NoProgress)).await.unwrap_err()
+    }
+
+    const TOKENS: &str =
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 13\r\n\r\n{\"token\":\"x\"}";
+
+    fn challenge(realm: &str) -> String {
+        format!(
+            "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer realm=\"{realm}\",service=\"s\"\r\nContent-Length: 0\r\n\r\n"
+        )
+    }
+
+    #[tokio::test]
+    async fn n7_a_registrys_realm_is_not_followed_to_what_is_not_its_own_network() {
+        for realm in
+            ["http://169.254.169.254/token", "https://169.254.169.254/token", "http://10.1.2.3/token"]
+        {
+            let (address, asked) = registry(challenge(realm)).await;
+            let error = pulled_from(address).await;
+            assert_eq!(error.kind(), ErrorKind::Permission, "{error}");
+            assert!(error.to_string().contains("leads to") && asked.load(Ordering::SeqCst) > 0, "{error}");
+        }
+        // On loopback, as the registry is.
+        let (tokens, asked) = registry(TOKENS.to_owned()).await;
+        let (address, _) = registry(challenge(&format!("http://{tokens}/token"))).await;
+        assert_eq!(pulled_from(address).await.kind(), ErrorKind::Permission);
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn a_name_that_leads_to_loopback_is_not_dialled_for_a_public_registry_and_strangers_are_not_served()
+    {
+        let canary = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = canary.local_addr().unwrap().port();
+        let rule = rule(&[AddressKind::Public], false);
+        let target = Target { host: "localhost".to_owned(), port };
+        assert!(rule.dial(&target, false).await.is_err());
+        assert_eq!(rule.refused.lock().unwrap().take(), Some(format!("localhost:{port}")));
+
+        let gate = Gate::open("127.0.0.1:1", true).await.unwrap();
+        let (_, address) = gate.url().rsplit_once('@').unwrap();
+        let mut stranger = TcpStream::connect(address).await.unwrap();
+        let ask = format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nProxy-Authorization: Basic ZXlvdDp4\r\n\r\n");
+        stranger.write_all(ask.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stranger.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 407 "), "{answer}");
+        assert!(timeout(Duration::ZERO, canary.accept()).await.is_err());
+    }
+}
