@@ -286,6 +286,8 @@ fn print_result(sandbox: &Sandbox, result: &ExecResult, output: Output) -> Resul
     let flat = result.flatten();
     let mut value =
         serde_json::to_value(&flat).map_err(|error| Failure::host("write the result", error.into()))?;
+    value["output_open"] = result.output_open.into();
+    value["may_still_be_running"] = result.may_still_be_running.into();
     value["sandbox_id"] = sandbox.id().as_str().into();
     value["sandbox_name"] = sandbox.name().as_str().into();
     output.value(&value)
@@ -349,6 +351,7 @@ mod tests {
             duration_ms: 0,
             timeout_ms: None,
             may_still_be_running: false,
+            output_open: false,
         };
         let code = |outcome, killed_for| Ended { result: result(outcome), killed_for }.exit_code();
         assert_eq!(code(Outcome::Cancelled, Some(15)), 143);

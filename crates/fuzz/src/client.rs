@@ -72,7 +72,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let exec = [
         message(Kind::Event, calls::EXEC, &Event::Started(7)),
         data(calls::EXEC, CHANNEL_STDOUT),
-        message(Kind::Reply, calls::EXEC, &Reply::Exited(Status::Exited(3))),
+        message(Kind::Reply, calls::EXEC, &Reply::Exited(Status::Exited(3), None)),
     ];
     let read = [opened(calls::READ), data(calls::READ, CHANNEL_MAIN), end(calls::READ), done(calls::READ)];
     let failure = Failure { kind: "not_found".into(), message: "no such file".into() };

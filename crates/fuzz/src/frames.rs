@@ -115,7 +115,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
                 &[
                     (Kind::Event, 1, encode(&Event::Started(7))),
                     (Kind::Data, 1, b"out".to_vec()),
-                    (Kind::Reply, 1, encode(&Reply::Exited(Status::Signaled(9)))),
+                    (Kind::Reply, 1, encode(&Reply::Exited(Status::Signaled(9), None))),
                 ],
             ),
         ),

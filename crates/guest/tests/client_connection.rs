@@ -259,13 +259,13 @@ async fn a_command_gives_its_output_and_its_exit_once_and_last() {
         guest.started(call).await;
         guest.data(call, CHANNEL_STDOUT, b"out").await;
         guest.data(call, CHANNEL_STDERR, b"err").await;
-        guest.reply(call, Reply::Exited(Status::Signaled(9))).await;
+        guest.reply(call, Reply::Exited(Status::Signaled(9), None)).await;
     };
     let (execution, ()) = tokio::join!(driver.exec(command("x", false)), serve);
     let expected = [
         ExecutionEvent::Stdout(Bytes::from_static(b"out")),
         ExecutionEvent::Stderr(Bytes::from_static(b"err")),
-        ExecutionEvent::Exit(ExitStatus::Signaled(9)),
+        ExecutionEvent::Exit { status: ExitStatus::Signaled(9), output_open: false },
     ];
     let execution = execution.unwrap();
     let control = Arc::clone(&execution.control);
@@ -306,8 +306,11 @@ async fn input_goes_in_and_dropping_it_is_end_of_file() {
     execution.control.signal(Signal::INT).await.unwrap();
     let frame = guest.receive().await;
     assert_eq!(decode::<Control>(&frame.payload), Ok(Control::Signal(2)));
-    guest.reply(call, Reply::Exited(Status::Exited(0))).await;
-    assert_eq!(collect(execution).await, [ExecutionEvent::Exit(ExitStatus::Exited(0))]);
+    guest.reply(call, Reply::Exited(Status::Exited(0), None)).await;
+    assert_eq!(
+        collect(execution).await,
+        [ExecutionEvent::Exit { status: ExitStatus::Exited(0), output_open: false }]
+    );
 }
 
 #[tokio::test]
@@ -324,14 +327,14 @@ async fn writing_to_a_command_that_has_ended_or_reads_no_more_is_an_error() {
         let mut input = execution.input.take().unwrap();
         match by_end {
             true => guest.end(call, CHANNEL_MAIN).await,
-            false => guest.reply(call, Reply::Exited(Status::Exited(0))).await,
+            false => guest.reply(call, Reply::Exited(Status::Exited(0), None)).await,
         }
         let error = input.write(Bytes::from(vec![0; WINDOW as usize + 1])).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict);
         if by_end {
-            guest.reply(call, Reply::Exited(Status::Exited(0))).await;
+            guest.reply(call, Reply::Exited(Status::Exited(0), None)).await;
         }
-        assert!(matches!(execution.events.next().await, Some(Ok(ExecutionEvent::Exit(_)))));
+        assert!(matches!(execution.events.next().await, Some(Ok(ExecutionEvent::Exit { .. }))));
         guest_drain(&mut guest, &driver).await;
     }
 }
@@ -363,7 +366,7 @@ async fn dropping_a_command_before_its_exit_cancels_it_and_its_late_frames_are_i
     let cancel = guest.receive().await;
     assert_eq!((cancel.header.kind, cancel.header.call), (Kind::Cancel, call));
     guest.data(call, CHANNEL_STDOUT, b"late").await;
-    guest.reply(call, Reply::Exited(Status::Signaled(9))).await;
+    guest.reply(call, Reply::Exited(Status::Signaled(9), None)).await;
     guest_drain(&mut guest, &driver).await;
 }
 

@@ -204,7 +204,7 @@ async fn n6_messages_that_make_no_sense_end_the_connection() {
     };
     command_met_with(other, "a reply of the wrong kind").await;
     let unannounced = async |guest: &mut FakeGuest, call| {
-        guest.reply(call, Reply::Exited(eyot_guest::protocol::Status::Exited(0))).await
+        guest.reply(call, Reply::Exited(eyot_guest::protocol::Status::Exited(0), None)).await
     };
     command_met_with(unannounced, "before the call had begun").await;
     let twice = async |guest: &mut FakeGuest, call| {
@@ -445,7 +445,7 @@ async fn n6_random_frames_never_hang_a_call() {
             );
             let payload: Vec<u8> = match random.below(4) {
                 0 => encode(&Event::Started(1)),
-                1 => encode(&Reply::Exited(eyot_guest::protocol::Status::Exited(0))),
+                1 => encode(&Reply::Exited(eyot_guest::protocol::Status::Exited(0), None)),
                 _ => (0..random.below(20)).map(|_| random.below(256) as u8).collect(),
             };
             guest.send_frame(header, &payload).await;

@@ -82,7 +82,7 @@ async fn collect(execution: eyot::Execution) -> (String, String, ExitStatus) {
         match event.unwrap() {
             ExecutionEvent::Stdout(bytes) => stdout.extend(bytes),
             ExecutionEvent::Stderr(bytes) => stderr.extend(bytes),
-            ExecutionEvent::Exit(status) => {
+            ExecutionEvent::Exit { status, .. } => {
                 assert!(events.next().await.is_none());
                 return (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap(), status);
             }

@@ -189,7 +189,7 @@ fn e1_a_reader_who_stops_stops_that_command_and_nothing_else() {
     assert_eq!(guest.client.call(&Request::Ping), Ok(Reply::Done));
     guest.client.send(Kind::Credit, flood, CHANNEL_STDOUT, &WINDOW.to_le_bytes());
     let reply = guest.client.finish_with(flood, |frame| received += frame.payload.len());
-    assert_eq!(reply, Ok(Reply::Exited(Status::Exited(0))));
+    assert_eq!(reply, Ok(Reply::Exited(Status::Exited(0), None)));
     assert_eq!(received, (2 * megabytes) << 20);
     let status = std::fs::read_to_string(format!("/proc/{}/status", guest.process.id())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -208,7 +208,7 @@ fn e1_the_bytes_arrive_untouched() {
             bytes.extend_from_slice(&frame.payload);
         }
     });
-    assert_eq!((reply, bytes), (Ok(Reply::Exited(Status::Exited(0))), b"a\0\xff\nb".to_vec()));
+    assert_eq!((reply, bytes), (Ok(Reply::Exited(Status::Exited(0), None)), b"a\0\xff\nb".to_vec()));
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn what_was_written_last_waits_for_the_reader_and_the_answer_comes_after_it() {
     guest.client.send(Kind::Credit, call, CHANNEL_STDOUT, &WINDOW.to_le_bytes());
     let mut rest = 0;
     let reply = guest.client.finish_with(call, |frame| rest += frame.payload.len());
-    assert_eq!((reply, rest), (Ok(Reply::Exited(Status::Exited(0))), 65_526));
+    assert_eq!((reply, rest), (Ok(Reply::Exited(Status::Exited(0), None)), 65_526));
 }
 
 #[test]

@@ -49,8 +49,11 @@ pub struct ExecRequest {
     pub pty: Option<PtySize>,
 }
 
-/// What a running command does. [`ExecutionEvent::Exit`] comes exactly once, last, as soon as the command's own process
-/// ended and what it had written until then was delivered; a background child that holds the pipes delays nothing.
+/// What a running command does. [`ExecutionEvent::Exit`] comes exactly once, last: after the command's own process has
+/// ended and everything that it wrote was delivered.
+///
+/// A process that it left behind may hold its output open. Then the driver reads on until the output was silent for
+/// 5 ms, and at most for 50 ms: `>(tee log)` still gets its last line out, and `sleep 60 &` delays almost nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExecutionEvent {
     /// Bytes on standard output.
@@ -58,7 +61,12 @@ pub enum ExecutionEvent {
     /// Bytes on standard error.
     Stderr(Bytes),
     /// The command's own process ended.
-    Exit(ExitStatus),
+    Exit {
+        /// How.
+        status: ExitStatus,
+        /// Something that it left behind still held its output open when the driver stopped reading.
+        output_open: bool,
+    },
 }
 
 /// A running command. Dropping `events` before the exit kills the command's whole process tree.

@@ -211,6 +211,9 @@ pub struct ExecResult {
     pub timeout_ms: Option<u64>,
     /// It was to be killed and the kill could not be confirmed.
     pub may_still_be_running: bool,
+    /// Something that it left behind still held its output open when reading stopped, so more may have been written
+    /// after that.
+    pub output_open: bool,
 }
 
 impl ExecResult {
@@ -401,6 +404,7 @@ mod tests {
             duration_ms: 5,
             timeout_ms: Some(50),
             may_still_be_running: false,
+            output_open: false,
         }
     }
 

@@ -49,6 +49,8 @@ export interface ExecResult {
   aborted: boolean;
   /** It was to be killed, and that could not be confirmed. */
   mayStillBeRunning: boolean;
+  /** A process that it left behind, such as `sleep 60 &`, still held its output open when reading stopped. */
+  outputOpen: boolean;
 }
 
 type ExecBody = components["schemas"]["ExecBody"];
@@ -105,5 +107,7 @@ export function execResult(answer: ExecAnswer): ExecResult {
     timedOut: answer.timed_out,
     aborted: answer.aborted,
     mayStillBeRunning: answer.may_still_be_running,
+    // A server from before this field does not say.
+    outputOpen: answer.output_open ?? false,
   };
 }

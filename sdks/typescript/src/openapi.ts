@@ -924,6 +924,8 @@ export interface components {
             may_still_be_running: boolean;
             /** @description What came of it: `{"exited": 0}`, `{"signaled": 9}`, `"timed_out"`, `"cancelled"`, `"out_of_memory"`. */
             outcome: components["schemas"]["Outcome"];
+            /** @description A process that it left behind, such as `sleep 60 &`, still held its output open when reading stopped. */
+            output_open: boolean;
             /** @description Standard error as text, up to the limit, with a sentence where the deadline has passed. */
             stderr: string;
             /** @description Standard error's bytes, only where they are not UTF-8. */

@@ -67,6 +67,6 @@ export function frame(message: string | Uint8Array): Buffer {
 /** The end of a command that wrote this. */
 export function ended(stdout: string): Buffer {
   const figures = { stdout_bytes: stdout.length, stderr_bytes: 0, duration_ms: 1 };
-  const facts = { stdout_truncated: false, stderr_truncated: false, timed_out: false, aborted: false, may_still_be_running: false };
+  const facts = { stdout_truncated: false, stderr_truncated: false, timed_out: false, aborted: false, may_still_be_running: false, output_open: false };
   return frame(JSON.stringify({ end: { outcome: { exited: 0 }, exit_code: 0, stdout, stderr: "", ...figures, ...facts } }));
 }

@@ -106,7 +106,14 @@ fn json_is_one_object_with_the_flat_result_and_the_sandbox() {
     let result = ran.json();
     assert_eq!((result["stdout"].as_str(), result["stderr"].as_str()), (Some("out\n"), Some("err\n")));
     assert_eq!((result["exit_code"].as_i64(), result["timed_out"].as_bool()), (Some(4), Some(false)));
+    assert_eq!(
+        (result["output_open"].as_bool(), result["may_still_be_running"].as_bool()),
+        (Some(false), Some(false))
+    );
     assert!(result["sandbox_id"].as_str().unwrap().starts_with("sb_"));
+    let ran = machine.run(&["run", "--json", "--", "sh", "-c", "sleep 60 & echo now"]);
+    let result = ran.json();
+    assert_eq!((result["stdout"].as_str(), result["output_open"].as_bool()), (Some("now\n"), Some(true)));
 }
 
 #[test]

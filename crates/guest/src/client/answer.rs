@@ -63,7 +63,7 @@ impl Answer {
         matches!(
             (self, reply),
             (Self::Done, Reply::Done)
-                | (Self::Exited, Reply::Exited(_))
+                | (Self::Exited, Reply::Exited(..))
                 | (Self::Process, Reply::Process(_))
                 | (Self::Processes, Reply::Processes(_))
                 | (Self::Size, Reply::Size(_))

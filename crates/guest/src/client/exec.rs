@@ -49,7 +49,10 @@ impl Stream for Events {
 
 fn exit(reply: Reply) -> Result<ExecutionEvent> {
     match reply {
-        Reply::Exited(status) => Ok(ExecutionEvent::Exit(exit_status(status))),
+        Reply::Exited(status, output_open) => Ok(ExecutionEvent::Exit {
+            status: exit_status(status),
+            output_open: output_open.unwrap_or(false),
+        }),
         other => Err(unexpected(&other)),
     }
 }

@@ -1,10 +1,8 @@
 //! A command that was started: its processes, its streams, and to whom they go.
 
-use std::os::fd::{AsFd, OwnedFd};
-use std::time::Instant;
-
 use super::call_handle::CallHandle;
 use super::input_writer::InputWriter;
+use super::last_words::LastWords;
 use super::output_stream::{OutputStream, Taken};
 use super::spawn::Launched;
 use super::sys;
@@ -12,6 +10,7 @@ use super::wire;
 use crate::protocol::{
     CHANNEL_MAIN, Control, Event, Exec, Failure, Kind, MAX_PAYLOAD_BYTES, Reply, Status, Terminal,
 };
+use std::os::fd::{AsFd, OwnedFd};
 
 /// To whom a command's output goes.
 #[derive(Debug)]
@@ -29,9 +28,9 @@ pub enum Sink {
 pub enum Progress {
     /// Its own process runs, or is on its way.
     Running,
-    /// Its own process ended.
+    /// Its own process ended, and its output is still read.
     Ended(Status),
-    /// What it wrote last was taken and is on its way to the client.
+    /// The rest of its output was taken and is on its way to the client.
     Draining(Status),
     /// It was answered for.
     Settled,
@@ -63,8 +62,10 @@ pub struct Command {
     pub lost_reaper: bool,
     /// Nobody waits for what it says.
     pub muted: bool,
-    /// Until when its terminal may still say something after its end.
-    pub last_words_until: Option<Instant>,
+    /// After its end: how long its output is still read.
+    pub last_words: Option<LastWords>,
+    /// Something still held its output open when reading stopped.
+    pub output_open: bool,
     /// How many processes had been killed for want of memory when it was started.
     pub kills_before: u64,
     announced: bool,
@@ -94,7 +95,8 @@ impl Command {
             killers: Vec::new(),
             lost_reaper: false,
             muted: false,
-            last_words_until: None,
+            last_words: None,
+            output_open: false,
             kills_before: 0,
             announced: false,
             early_signals: Vec::new(),
@@ -175,10 +177,26 @@ impl Command {
         }
     }
 
-    /// After the command's end: takes what its pipes hold right now, and no more. What the client does not take yet
-    /// is held; nothing else is read until it is gone.
-    pub fn take_last_words(&mut self) {
-        self.streams.iter_mut().flatten().for_each(OutputStream::hold_what_waits);
+    /// Whether anybody may still write to its output.
+    pub fn is_open(&self) -> bool {
+        self.streams.iter().any(Option::is_some)
+    }
+
+    /// Whether its output waits for the client.
+    pub fn is_stalled(&self) -> bool {
+        let Sink::Call(handle) = &self.sink else {
+            return false;
+        };
+        self.streams.iter().flatten().any(|stream| stream.credit == 0) || handle.is_full()
+    }
+
+    /// Stops reading after the command's end: takes what its pipes hold right now, and no more. What the client does
+    /// not take yet is held; nothing else is read until it is gone.
+    pub fn stop_reading(&mut self) {
+        if !self.muted {
+            self.output_open = self.is_open();
+            self.streams.iter_mut().flatten().for_each(OutputStream::hold_what_waits);
+        }
     }
 
     /// Sends what is held, as far as the client takes it. Whether nothing is left.

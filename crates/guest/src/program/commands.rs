@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::call_handle::CallHandle;
 use super::command::{Command, Progress, Sink};
@@ -10,8 +10,10 @@ use super::connection::Call;
 use super::failure::{failure, internal};
 use super::guest::Guest;
 use super::input_writer::InputWriter;
+use super::last_words::LastWords;
 use super::output_stream::OutputStream;
 use super::poll::Token;
+use super::proc_table;
 use super::spawn::{Launched, Streams, identity_of, text_of};
 use super::sys;
 use super::tree_kill::{Root, TreeKill};
@@ -19,8 +21,10 @@ use crate::protocol::{CHANNEL_STDERR, CHANNEL_STDOUT, Exec, Failure, Reply, Stat
 
 /// A command that ends sooner is not announced before its answer: both then travel together.
 const ANNOUNCE_AFTER: Duration = Duration::from_millis(2);
-/// What a command wrote to its terminal takes the kernel a moment to deliver.
-const LAST_WORDS: Duration = Duration::from_millis(100);
+/// A full pipe takes two reads, and its end a third.
+const READS_AT_THE_END: usize = 3;
+/// How many processes that a command left behind are asked whether they have work to do.
+const MOST_LOOKED_AT: usize = 64;
 
 /// The guest's ends of a command's streams, and the command's own.
 struct Plumbing {
@@ -168,8 +172,8 @@ impl Guest {
         }
     }
 
-    /// Takes what an ended command wrote last, and answers for it once the client has that. A tree that is being
-    /// killed is answered for when it is dead.
+    /// Answers for an ended command once the client has its output. A tree that is being killed is answered for when it
+    /// is dead.
     pub(super) fn settle(&mut self, id: u32) {
         let Some(command) = self.commands.get_mut(&id) else {
             return;
@@ -180,21 +184,15 @@ impl Guest {
         for killer in std::mem::take(&mut command.killers) {
             self.finish(&killer, &Ok(Reply::Done));
         }
-        let has_ended = |command: &Command| matches!(command.progress, Progress::Ended(_));
-        if self.commands.get(&id).is_some_and(has_ended) && self.has_last_words(id) {
+        if self.has_last_words(id) {
             return;
         }
         let Some(command) = self.commands.get_mut(&id) else {
             return;
         };
         if let Progress::Ended(status) = command.progress {
-            // One that the guest kills needs no other explanation.
-            let explained = match command.being_killed {
-                true => status,
-                false => self.memory_events.explain(status, command.kills_before),
-            };
-            command.progress = Progress::Draining(explained);
-            command.take_last_words();
+            command.progress = Progress::Draining(status);
+            command.stop_reading();
         }
         if let Progress::Draining(status) = command.progress {
             match command.sink {
@@ -205,38 +203,85 @@ impl Guest {
         }
     }
 
-    /// Whether a command's terminal may still say something: until its other side is closed, or a moment has passed
-    /// in which the client would have taken it.
+    /// Whether an ended command's output may still say something.
     fn has_last_words(&mut self, id: u32) -> bool {
-        let Some(command) = self.commands.get_mut(&id) else {
+        let Some(Progress::Ended(_)) = self.commands.get(&id).map(|command| command.progress) else {
             return false;
         };
-        let Some(stream) = &command.streams[0] else {
+        self.begin_last_words(id);
+        let Some(command) = self.commands.get_mut(&id).filter(|command| command.is_open() && !command.muted)
+        else {
             return false;
         };
-        if command.terminal.is_none() || command.muted {
+        let (now, is_stalled) = (Instant::now(), command.is_stalled());
+        let Some(words) = &mut command.last_words else {
+            return false;
+        };
+        words.set_stalled(is_stalled, now);
+        if words.is_over(now) || (words.is_silent(now) && !self.may_still_speak(id)) {
             return false;
         }
-        let now = Instant::now();
-        match command.last_words_until {
-            Some(until) if now >= until => stream.credit == 0,
-            Some(_) => true,
-            None => {
-                command.last_words_until = Some(now + LAST_WORDS);
-                self.last_words.push_back((now + LAST_WORDS, id));
-                true
+        self.set_timer(id, now);
+        true
+    }
+
+    /// At the first look: takes what is there. Most commands leave nobody behind, and are answered for at once.
+    fn begin_last_words(&mut self, id: u32) {
+        let Some(command) = self.commands.get_mut(&id).filter(|command| command.last_words.is_none()) else {
+            return;
+        };
+        command.last_words = Some(LastWords::begin());
+        if let (Progress::Ended(status), false) = (command.progress, command.being_killed) {
+            // One that the guest kills needs no other explanation.
+            command.progress = Progress::Ended(self.memory_events.explain(status, command.kills_before));
+        }
+        for index in 0..2 {
+            for _ in 0..READS_AT_THE_END {
+                if !self.take_output(id, index) {
+                    break;
+                }
             }
         }
     }
 
-    /// Ends the wait for what may still come from terminals.
-    pub(super) fn end_last_words(&mut self) {
-        while let Some((at, id)) = self.last_words.front().copied() {
+    /// Whether a silent output may still say something, because something was written just now, or because what holds it
+    /// open had no time yet to write: a processor that is busy must cost no output. The child of another command holds
+    /// a copy of it until that command runs.
+    fn may_still_speak(&self, id: u32) -> bool {
+        let Some(command) = self.commands.get(&id) else {
+            return false;
+        };
+        let launched = command.launched.as_ref();
+        command.streams.iter().flatten().any(OutputStream::has_bytes)
+            || self.commands.values().any(|other| other.launched.as_ref().is_some_and(Launched::is_starting))
+            || launched.is_some_and(|launched| proc_table::has_work_below(launched.reaper(), MOST_LOOKED_AT))
+    }
+
+    /// Has the guest look at an ended command again when its output may have been silent for long enough.
+    fn set_timer(&mut self, id: u32, now: Instant) {
+        let Some(words) = self.commands.get_mut(&id).and_then(|command| command.last_words.as_mut()) else {
+            return;
+        };
+        if words.is_silent(now) {
+            words.heard(now);
+        }
+        if let (Some(due), false) = (words.due(), words.has_timer) {
+            words.has_timer = true;
+            self.last_words.insert((due, id));
+        }
+    }
+
+    /// Looks at the commands whose output may have been silent for long enough.
+    pub(super) fn look_at_last_words(&mut self) {
+        while let Some((at, id)) = self.last_words.first().copied() {
             if at > Instant::now() {
                 return;
             }
-            self.last_words.pop_front();
-            self.settle(id);
+            self.last_words.pop_first();
+            if let Some(words) = self.commands.get_mut(&id).and_then(|command| command.last_words.as_mut()) {
+                words.has_timer = false;
+                self.settle(id);
+            }
         }
     }
 
@@ -246,7 +291,7 @@ impl Guest {
         };
         command.announce();
         let result = match command.pid() {
-            Some(_) => Ok(Reply::Exited(status)),
+            Some(_) => Ok(Reply::Exited(status, command.output_open.then_some(true))),
             None => Err(failure("unavailable", "the command was killed before it ran")),
         };
         if command.send_held()
@@ -272,7 +317,8 @@ impl Guest {
         command.progress = Progress::Settled;
         // What it left behind goes on writing to the log.
         command.watch_outputs();
-        let finished = self.processes.end(process, status);
+        let ended_at = command.last_words.map_or_else(SystemTime::now, |words| words.ended_at);
+        let finished = self.processes.end(process, status, ended_at);
         self.finish_all(finished);
         self.forget_if_gone(id);
     }

@@ -2,7 +2,7 @@
 //!
 //! What it does stands in files of its own: `accept`, `incoming`, `requests`, `commands`, `reaping`, `streams`.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
@@ -73,7 +73,7 @@ pub struct Guest {
     pub(super) spawner: Spawner,
     pub(super) kills: Vec<TreeKill>,
     pub(super) announcements: VecDeque<(Instant, u32)>,
-    pub(super) last_words: VecDeque<(Instant, u32)>,
+    pub(super) last_words: BTreeSet<(Instant, u32)>,
     pub(super) workers: Workers,
     pub(super) memory_events: MemoryEvents,
     pub(super) group_memory: Arc<GroupMemory>,
@@ -129,7 +129,7 @@ impl Guest {
             spawner,
             kills: Vec::new(),
             announcements: VecDeque::new(),
-            last_words: VecDeque::new(),
+            last_words: BTreeSet::new(),
             workers: Workers::new(config.switch_user.then(|| config.user.clone())),
             memory_events: inherited.memory_events,
             group_memory: Arc::new(inherited.group_memory),
@@ -188,7 +188,7 @@ impl Guest {
     fn wait_ms(&self) -> i32 {
         let announcement = self.announcements.front().map(|(at, _)| *at);
         let kill = self.kills.iter().map(TreeKill::next_step).min();
-        let last_words = self.last_words.front().map(|(at, _)| *at);
+        let last_words = self.last_words.first().map(|(at, _)| *at);
         let next = announcement.into_iter().chain(kill).chain(last_words).min();
         next.map_or(-1, |at| {
             let left = at.saturating_duration_since(Instant::now());
@@ -199,7 +199,7 @@ impl Guest {
     fn on_time(&mut self) {
         self.announce_due();
         self.step_kills();
-        self.end_last_words();
+        self.look_at_last_words();
     }
 
     fn on_deadline(&mut self) {

@@ -27,6 +27,7 @@ mod guest;
 mod incoming;
 mod input_queue;
 mod input_writer;
+mod last_words;
 mod live_processes;
 mod log_reader;
 mod log_ring;

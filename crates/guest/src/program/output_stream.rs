@@ -66,6 +66,11 @@ impl OutputStream {
         }
     }
 
+    /// Whether something can be read right now.
+    pub fn has_bytes(&self) -> bool {
+        sys::bytes_waiting(self.fd.as_fd()) > 0
+    }
+
     /// Takes what can be read right now, and no more, into what is held, and watches no longer.
     pub fn hold_what_waits(&mut self) {
         self.watch(false);

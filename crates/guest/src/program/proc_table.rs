@@ -26,7 +26,7 @@ pub fn children(pid: i32) -> Vec<i32> {
     let mut found = Vec::new();
     for thread in threads.flatten() {
         match fs::read_to_string(thread.path().join("children")) {
-            Ok(list) => found.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok())),
+            Ok(list) => found.extend(parse_children(&list)),
             // A thread may have ended meanwhile. A kernel without this file has none for us either.
             Err(_) if has_children_files() => {}
             Err(_) => return children_by_scan(pid),
@@ -44,6 +44,21 @@ pub fn descendants(pid: i32) -> Vec<i32> {
         next += 1;
     }
     found
+}
+
+/// Whether a process below this one has work to do: it runs, or waits for a processor or a disk. At most `most` are
+/// looked at, and of each only its first thread, so that this is quick whatever runs.
+pub fn has_work_below(pid: i32, most: usize) -> bool {
+    let mut found = children_of_first_thread(pid);
+    let mut next = 0;
+    while let Some(pid) = found.get(next).copied().filter(|_| next < most) {
+        if stat(pid).is_some_and(|stat| matches!(stat.state, b'R' | b'D')) {
+            return true;
+        }
+        found.extend(children_of_first_thread(pid));
+        next += 1;
+    }
+    false
 }
 
 /// Who traces a process's threads, as far as it can be seen from here; a tracer may be a single thread of a process.
@@ -86,6 +101,15 @@ pub fn command_line(pid: i32, most: usize) -> Option<String> {
 pub fn name(pid: i32) -> Option<String> {
     let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
     Some(format!("[{}]", String::from_utf8_lossy(&name).trim_end_matches('\n')))
+}
+
+fn children_of_first_thread(pid: i32) -> Vec<i32> {
+    let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    list.map(|list| parse_children(&list).collect()).unwrap_or_default()
+}
+
+fn parse_children(list: &str) -> impl Iterator<Item = i32> {
+    list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok())
 }
 
 fn has_children_files() -> bool {
@@ -159,6 +183,23 @@ mod tests {
         assert!(descends_from(pid, me) && !descends_from(me, pid) && !descends_from(me, me));
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn who_computes_has_work_and_who_sleeps_has_none() {
+        for (line, has_work) in [("while :; do :; done", true), ("sleep 60; :", false)] {
+            let line = format!("({line}) & wait");
+            let mut shell = std::process::Command::new("sh").args(["-c", &line]).spawn().unwrap();
+            let pid = shell.id() as i32;
+            // One that is about to sleep has work for a moment.
+            while descendants(pid).is_empty() || has_work_below(pid, 1000) != has_work {
+                std::thread::yield_now();
+            }
+            for process in descendants(pid) {
+                crate::program::sys::kill(process, libc::SIGKILL).unwrap();
+            }
+            shell.wait().unwrap();
+        }
     }
 
     #[test]

@@ -45,8 +45,14 @@ impl Processes {
     pub fn add(&mut self, command: u32, text: String) -> u32 {
         self.last_id = self.last_id.wrapping_add(1);
         let id = self.last_id;
-        let record =
-            ProcessRecord { id, pid: 0, command: text, status: None, started_ms: now_ms(), ended_ms: None };
+        let record = ProcessRecord {
+            id,
+            pid: 0,
+            command: text,
+            status: None,
+            started_ms: since_epoch_ms(SystemTime::now()),
+            ended_ms: None,
+        };
         let log = LogRing::new(self.log_bytes);
         self.table.insert(id, Process { record, command, log, waiters: Vec::new(), readers: Vec::new() });
         id
@@ -88,13 +94,13 @@ impl Processes {
         }
     }
 
-    /// It ended. Whose calls that ends.
-    pub fn end(&mut self, id: u32, status: Status) -> Vec<Finished> {
+    /// It ended at that time. Whose calls that ends.
+    pub fn end(&mut self, id: u32, status: Status, at: SystemTime) -> Vec<Finished> {
         let Some(process) = self.table.get_mut(&id) else {
             return Vec::new();
         };
         process.record.status = Some(status);
-        process.record.ended_ms = Some(now_ms());
+        process.record.ended_ms = Some(since_epoch_ms(at));
         let record = &process.record;
         let waiters = process.waiters.drain(..);
         let mut finished: Vec<Finished> =
@@ -163,6 +169,6 @@ impl Process {
     }
 }
 
-fn now_ms() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+fn since_epoch_ms(at: SystemTime) -> i64 {
+    at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }

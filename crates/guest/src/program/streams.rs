@@ -1,5 +1,7 @@
 //! Bytes between clients and what runs: commands' streams, dialled ports, signals to started processes.
 
+use std::time::Instant;
+
 use super::call_handle::CallHandle;
 use super::command::{Progress, Sink};
 use super::connection::Call;
@@ -12,33 +14,56 @@ use crate::protocol::{Failure, Reply};
 impl Guest {
     /// A command wrote something, or closed a stream.
     pub(super) fn on_output(&mut self, id: u32, index: usize) {
+        let heard = self.take_output(id, index);
         let Some(command) = self.commands.get_mut(&id) else {
             return;
         };
-        match command.sink {
-            Sink::Call(_) if !command.muted => {
-                if command.forward(index, &mut self.buffer) {
-                    self.activity.note();
-                }
-            }
-            Sink::Call(_) | Sink::Nobody => command.discard(index, &mut self.buffer),
-            Sink::Log(process, _) => {
-                let Some(stream) = &command.streams[index] else {
-                    return;
-                };
-                match stream.take(&mut self.buffer) {
-                    Taken::Bytes(count) => {
-                        self.processes.append(process, stream.channel, &self.buffer[..count])
-                    }
-                    Taken::Nothing => {}
-                    Taken::End => command.streams[index] = None,
-                }
-            }
+        if let (true, Some(words)) = (heard, &mut command.last_words) {
+            words.heard(Instant::now());
         }
-        // A terminal that has nothing more to say holds its command's answer no longer.
-        if self.commands.get(&id).is_some_and(|command| command.streams[index].is_none()) {
+        // One that has ended may have nothing more to say.
+        if matches!(command.progress, Progress::Ended(_)) {
             self.settle(id);
         }
+    }
+
+    /// Reads a stream once and passes on what it has. Whether that was anything that somebody wants.
+    pub(super) fn take_output(&mut self, id: u32, index: usize) -> bool {
+        let Some(command) = self.commands.get_mut(&id) else {
+            return false;
+        };
+        match command.sink {
+            Sink::Call(_) if !command.muted => {
+                let heard = command.forward(index, &mut self.buffer);
+                if heard {
+                    self.activity.note();
+                }
+                heard
+            }
+            Sink::Call(_) | Sink::Nobody => {
+                command.discard(index, &mut self.buffer);
+                false
+            }
+            Sink::Log(process, _) => self.log_output(id, index, process),
+        }
+    }
+
+    fn log_output(&mut self, id: u32, index: usize, process: u32) -> bool {
+        let Some(command) = self.commands.get_mut(&id) else {
+            return false;
+        };
+        let Some(stream) = &command.streams[index] else {
+            return false;
+        };
+        match stream.take(&mut self.buffer) {
+            Taken::Bytes(count) => {
+                self.processes.append(process, stream.channel, &self.buffer[..count]);
+                return true;
+            }
+            Taken::Nothing => {}
+            Taken::End => command.streams[index] = None,
+        }
+        false
     }
 
     /// A command reads its input again.
@@ -68,7 +93,6 @@ impl Guest {
             Progress::Draining(_) => self.settle(id),
             Progress::Ended(_) => {
                 command.watch_outputs();
-                command.last_words_until = None;
                 self.settle(id);
             }
             Progress::Running | Progress::Settled => command.watch_outputs(),

@@ -326,9 +326,10 @@ pub enum Reply {
     /// It is done.
     #[n(0)]
     Done,
-    /// The command ended.
+    /// The command ended. With `Some(true)` something that it left behind still held its output open when the guest
+    /// stopped reading.
     #[n(1)]
-    Exited(#[n(0)] Status),
+    Exited(#[n(0)] Status, #[n(1)] Option<bool>),
     /// A started process.
     #[n(2)]
     Process(#[n(0)] ProcessRecord),

@@ -166,6 +166,8 @@ pub struct Outcome {
     pub stdout: String,
     pub stderr: String,
     pub pid: u32,
+    /// Something still held the output open when the guest stopped reading.
+    pub output_open: bool,
 }
 
 /// A connection.
@@ -302,15 +304,16 @@ impl Client {
             },
             _ => panic!("{:?} of a command", frame.header),
         })?;
-        let Reply::Exited(status) = reply else { panic!("{reply:?} of a command") };
+        let Reply::Exited(status, output_open) = reply else { panic!("{reply:?} of a command") };
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Ok(Outcome { status, stdout: text(stdout), stderr: text(stderr), pid })
+        let output_open = output_open.unwrap_or(false);
+        Ok(Outcome { status, stdout: text(stdout), stderr: text(stderr), pid, output_open })
     }
 
     /// How a command ended, credit for its input aside.
     pub fn collect_ignoring_credit(&mut self, call: u32) -> Status {
         match self.finish(call) {
-            Ok(Reply::Exited(status)) => status,
+            Ok(Reply::Exited(status, _)) => status,
             other => panic!("{other:?} of a command"),
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use eyot::wire::{ExecBody, STDERR, STDIN_WINDOW, STDOUT, SocketControl, SocketEvent};
+use eyot::wire::{ExecAnswer, ExecBody, STDERR, STDIN_WINDOW, STDOUT, SocketControl, SocketEvent};
 use eyot::{
     Command, Error, ErrorKind, ExecRequest, Execution, ExecutionControl, ExecutionEvent, ExecutionInput,
     ExitStatus, Outcome, PtySize, Result, Signal,
@@ -153,7 +153,7 @@ async fn next(mut reading: Reading) -> Option<(Result<ExecutionEvent>, Reading)>
                 Ok(SocketEvent::Refused(problem)) => {
                     tracing::debug!(reason = problem.reason, "a signal or a size was refused");
                 }
-                Ok(SocketEvent::End(answer)) => break Ok(ExecutionEvent::Exit(status(answer.outcome))),
+                Ok(SocketEvent::End(answer)) => break ended(&answer),
                 Ok(SocketEvent::Problem(problem)) => break Err(meant(&reading.target, problem)),
                 Ok(other) => break Err(unexpected(&other)),
                 Err(error) => break Err(error),
@@ -163,7 +163,7 @@ async fn next(mut reading: Reading) -> Option<(Result<ExecutionEvent>, Reading)>
             Some(Err(error)) => break Err(broken(error, &reading.target)),
         }
     };
-    reading.is_over = matches!(event, Err(_) | Ok(ExecutionEvent::Exit(_)));
+    reading.is_over = matches!(event, Err(_) | Ok(ExecutionEvent::Exit { .. }));
     Some((event, reading))
 }
 
@@ -175,6 +175,11 @@ fn output(mut bytes: Bytes) -> Option<ExecutionEvent> {
         STDERR => Some(ExecutionEvent::Stderr(piece)),
         _ => None,
     }
+}
+
+/// The end that the server tells of.
+fn ended(answer: &ExecAnswer) -> Result<ExecutionEvent> {
+    Ok(ExecutionEvent::Exit { status: status(answer.outcome), output_open: answer.output_open })
 }
 
 fn status(outcome: Outcome) -> ExitStatus {

@@ -2,7 +2,7 @@
 
 use futures_util::StreamExt;
 
-use super::check::{Check, cases, ensure, ensure_eq, ensure_fails, promptly};
+use super::check::{Check, cases, ensure, ensure_eq, ensure_fails, need_program, promptly};
 use crate::process::{Log, LogChunk, LogQuery, LogRange, LogStream, ProcessId};
 use crate::sandbox::{Sandbox, StartOptions};
 
@@ -17,6 +17,7 @@ cases! {
     a_tail_that_is_followed_goes_on_with_what_comes(sandbox) needs [Shell, Processes];
     a_noisy_stream_does_not_push_the_other_out_of_the_log(sandbox) needs [Shell, Processes];
     bytes_that_are_no_longer_kept_are_counted(sandbox) needs [Shell, Processes];
+    a_followed_log_holds_what_a_process_substitution_wrote(sandbox) needs [Shell, Processes];
 }
 
 /// Runs a line as a process to its end.
@@ -198,5 +199,17 @@ async fn bytes_that_are_no_longer_kept_are_counted(sandbox: Sandbox) -> Check {
     );
     let tail = open(&sandbox, process, LogQuery { tail_bytes: Some(3), ..LogQuery::default() }).await?.range;
     ensure_eq!((tail.start, tail.dropped_bytes), (3_000_000, range.dropped_bytes));
+    Ok(())
+}
+
+async fn a_followed_log_holds_what_a_process_substitution_wrote(sandbox: Sandbox) -> Check {
+    need_program(&sandbox, "bash").await?;
+    for _ in 0..10 {
+        let process = sandbox.start("exec > >(tee log) 2>&1; echo one", StartOptions::default()).await?.id;
+        let follow = LogQuery { follow: true, ..LogQuery::default() };
+        ensure_eq!(text(&sandbox, process, follow).await?, "one\n");
+        promptly("the end of a process", sandbox.wait(process)).await??;
+        ensure_eq!(text(&sandbox, process, LogQuery::default()).await?, "one\n");
+    }
     Ok(())
 }

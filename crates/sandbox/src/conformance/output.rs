@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Fixture;
-use super::check::{Check, Failure, cases, ensure, ensure_eq, output, promptly, sh, until, with_spec};
+use super::check::{
+    Check, Failure, cases, ensure, ensure_eq, need_program, output, promptly, sh, slowness, until, with_spec,
+};
 use super::tree::{alive, cleared};
 use crate::exec::{ExecEvent, ExecOptions, ExecResult, ExecStream, Outcome};
 use crate::sandbox::Sandbox;
@@ -26,6 +28,12 @@ cases! {
     dropping_the_future_of_a_command_kills_the_tree(sandbox) needs [Shell, KillTree];
     a_stream_that_nobody_reads_holds_up_only_its_own_command(sandbox) needs [Shell];
     the_duration_is_the_commands_own(sandbox) needs [Shell];
+    what_a_process_substitution_writes_is_output(sandbox) needs [Shell];
+    a_lot_of_output_through_a_process_substitution_is_whole(sandbox) needs [Shell];
+    a_plain_command_leaves_no_output_open(sandbox) needs [Shell];
+    a_quiet_background_child_delays_nothing_and_leaves_the_output_open(sandbox) needs [Shell];
+    a_background_child_that_never_stops_writing_is_cut_off(sandbox) needs [Shell];
+    a_killed_command_leaves_no_output_open(sandbox) needs [Shell, KillTree];
 }
 
 fn capped(bytes: u64) -> ExecOptions {
@@ -181,5 +189,75 @@ async fn the_duration_is_the_commands_own(sandbox: Sandbox) -> Check {
     let result = sh(&sandbox, "sleep 0.2").await?;
     ensure!((200..10_000).contains(&result.duration_ms), "0.2 s took {} ms", result.duration_ms);
     ensure_eq!(output(&sandbox, "echo next").await?, "next");
+    Ok(())
+}
+
+async fn what_a_process_substitution_writes_is_output(sandbox: Sandbox) -> Check {
+    need_program(&sandbox, "bash").await?;
+    let lines = [
+        "exec > >(tee log) 2>&1; echo one",
+        "echo one | tee >(cat) >/dev/null",
+        "exec 2> >(sed s/two/one/); echo two >&2",
+    ];
+    for line in lines {
+        for round in 0..40 {
+            let result = promptly("the result", sh(&sandbox, line)).await??;
+            ensure!(result.stdout_text() == "one\n", "round {round} of `{line}` gave {result:?}");
+            ensure!(!result.output_open, "round {round} of `{line}` left its output open");
+        }
+    }
+    let stream = sandbox.exec_stream("exec > >(cat); echo one; exit 3", ExecOptions::default()).await?;
+    let (stdout, _, end) = drained(stream).await?;
+    ensure_eq!((&stdout[..], end.outcome, end.output_open), (&b"one\n"[..], Outcome::Exited(3), false));
+    Ok(())
+}
+
+async fn a_lot_of_output_through_a_process_substitution_is_whole(sandbox: Sandbox) -> Check {
+    need_program(&sandbox, "bash").await?;
+    for _ in 0..5 {
+        let result = promptly("the result", sh(&sandbox, "head -c 204800 /dev/zero > >(cat)")).await??;
+        ensure_eq!((result.stdout.len(), result.stdout_bytes, result.output_open), (204_800, 204_800, false));
+    }
+    Ok(())
+}
+
+async fn a_plain_command_leaves_no_output_open(sandbox: Sandbox) -> Check {
+    // The child has let go of the output when its shell ends.
+    let elsewhere = "(exec >/dev/null 2>&1; touch there; sleep 86405) & until [ -e there ]; do :; done";
+    for line in ["true", "echo a; echo b >&2", "exit 3", "kill -9 $$", elsewhere] {
+        ensure!(!sh(&sandbox, line).await?.output_open, "`{line}` left its output open");
+    }
+    Ok(())
+}
+
+async fn a_quiet_background_child_delays_nothing_and_leaves_the_output_open(sandbox: Sandbox) -> Check {
+    let line = "(until [ -e go ]; do sleep 0.05; done; echo late; echo late > said) & echo now";
+    let result = promptly("the result", sh(&sandbox, line)).await??;
+    ensure_eq!((result.stdout_text().as_str(), result.output_open), ("now\n", true));
+    sandbox.write("go", "").await?;
+    until("what it does after it wrote", async || Ok(sandbox.exists("said").await?)).await
+}
+
+async fn a_background_child_that_never_stops_writing_is_cut_off(sandbox: Sandbox) -> Check {
+    let line = "(until [ -e enough ]; do echo more; done) & echo now";
+    let result = promptly("the result", sh(&sandbox, line)).await??;
+    ensure!(result.output_open, "the child was waited for");
+    ensure!(result.stdout_text().lines().any(|line| line == "now"), "the command's own output is lost");
+    ensure!(
+        result.duration_ms < 5_000 * u64::from(slowness()),
+        "it was listened to for {} ms",
+        result.duration_ms
+    );
+    sandbox.write("enough", "").await?;
+    Ok(())
+}
+
+async fn a_killed_command_leaves_no_output_open(sandbox: Sandbox) -> Check {
+    let deadline = super::check::after_a_word_ms();
+    let options = ExecOptions { timeout_ms: Some(deadline), ..ExecOptions::default() };
+    let line = "(while :; do sleep 86406; done) & echo out; sleep 86406";
+    let result = promptly("the deadline", sandbox.exec(line, options)).await??;
+    ensure_eq!((result.outcome, result.output_open), (Outcome::TimedOut, false));
+    ensure_eq!(result.stdout_text(), "out\n");
     Ok(())
 }

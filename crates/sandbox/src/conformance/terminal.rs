@@ -23,6 +23,7 @@ cases! {
     what_is_typed_is_echoed_and_read_by_lines(sandbox) needs [Shell, Pty];
     a_deadline_ends_a_command_on_a_terminal(sandbox) needs [Shell, Pty, KillTree];
     a_signal_reaches_a_terminals_foreground(sandbox) needs [Shell, Pty, Signals];
+    a_terminal_that_something_holds_open_delays_nothing(sandbox) needs [Shell, Pty];
 }
 
 fn terminal(rows: u16, cols: u16) -> ExecOptions {
@@ -180,5 +181,13 @@ async fn a_signal_reaches_a_terminals_foreground(sandbox: Sandbox) -> Check {
     shows(&mut stream, "ready").await?;
     stream.signal(crate::Signal::TERM).await?;
     ensure_eq!(end(stream).await?.outcome, Outcome::Signaled(15));
+    Ok(())
+}
+
+async fn a_terminal_that_something_holds_open_delays_nothing(sandbox: Sandbox) -> Check {
+    let result = on_a_terminal(&sandbox, "trap '' HUP; sleep 86444 & echo now").await?;
+    ensure_eq!((result.stdout_text().as_str(), result.output_open), ("now\r\n", true));
+    let result = on_a_terminal(&sandbox, "echo now").await?;
+    ensure_eq!((result.stdout_text().as_str(), result.output_open), ("now\r\n", false));
     Ok(())
 }

@@ -114,6 +114,7 @@ pub(super) fn never_ran(outcome: Outcome, timeout_ms: Option<u64>) -> ExecResult
         duration_ms: 0,
         timeout_ms,
         may_still_be_running: false,
+        output_open: false,
     }
 }
 
@@ -133,10 +134,10 @@ impl Run {
             match self.live.as_mut()?.step().await {
                 Step::Event(event) => return Some(Ok(event)),
                 Step::Again => {}
-                Step::Ended(exit) => {
+                Step::Ended { outcome, output_open } => {
                     let mut live = self.live.take()?;
-                    let outcome = live.outcome(exit);
-                    let result = live.result(outcome);
+                    let outcome = live.outcome(outcome);
+                    let result = ExecResult { output_open, ..live.result(outcome) };
                     return Some(live.subject.end(result).await);
                 }
                 Step::Lost(error) => return Some(self.lost(error).await),

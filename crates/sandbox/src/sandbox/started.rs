@@ -63,6 +63,7 @@ async fn tell_of_end(
         duration_ms: u64::try_from(lived).unwrap_or(0),
         timeout_ms: None,
         may_still_be_running: false,
+        output_open: false,
     };
     observer.exec_ended(&ExecEndEvent { start, result }).await
 }

@@ -18,7 +18,7 @@ impl Sandbox {
         let request = ExecRequest { command, cwd, env, user: None, stdin: false, pty: None };
         let mut events = self.driver().exec(request).await?.events;
         while let Some(event) = events.next().await {
-            if let ExecutionEvent::Exit(status) = event? {
+            if let ExecutionEvent::Exit { status, .. } = event? {
                 return Ok(status == ExitStatus::Exited(0));
             }
         }

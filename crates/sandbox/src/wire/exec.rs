@@ -82,6 +82,10 @@ pub struct ExecAnswer {
     pub aborted: bool,
     /// It was to be killed, and that could not be confirmed.
     pub may_still_be_running: bool,
+    /// A process that it left behind, such as `sleep 60 &`, still held its output open when reading stopped.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub output_open: bool,
 }
 
 impl ExecAnswer {

@@ -27,6 +27,7 @@ fn timed_out() -> ExecResult {
         duration_ms: 51,
         timeout_ms: Some(50),
         may_still_be_running: false,
+        output_open: false,
     }
 }
 

@@ -53,7 +53,7 @@ pub struct Running {
 
 impl Running {
     pub fn exit(&self, code: i32) {
-        self.send(ExecutionEvent::Exit(ExitStatus::Exited(code)));
+        self.send(ExecutionEvent::Exit { status: ExitStatus::Exited(code), output_open: false });
     }
 
     pub fn stdout(&self, bytes: &'static [u8]) {
@@ -159,7 +159,10 @@ impl ExecutionControl for Control {
     async fn kill(&self) -> Result<()> {
         self.log.add("kill");
         if self.on_kill == OnKill::Dies
-            && self.events.send(Ok(ExecutionEvent::Exit(ExitStatus::Signaled(9)))).is_err()
+            && self
+                .events
+                .send(Ok(ExecutionEvent::Exit { status: ExitStatus::Signaled(9), output_open: false }))
+                .is_err()
         {
             self.log.add("nobody listens");
         }

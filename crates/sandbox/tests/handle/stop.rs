@@ -148,7 +148,7 @@ async fn a_kill_that_nobody_confirms_is_admitted_and_its_end_reported_once() {
     assert_eq!((result.outcome, result.may_still_be_running), (Outcome::Cancelled, true));
     assert!(result.duration_ms >= eyot::KILL_CONFIRM_MS);
     command.stdout(b"b");
-    command.send(ExecutionEvent::Exit(ExitStatus::Exited(7)));
+    command.send(ExecutionEvent::Exit { status: ExitStatus::Exited(7), output_open: false });
     recorder.until("orphan").await;
     assert_eq!(recorder.lines(), ["created", "started x", "ended Cancelled", "orphan Exited(7) ab"]);
 }

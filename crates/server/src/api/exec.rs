@@ -75,6 +75,7 @@ pub(super) fn answer(result: ExecResult) -> ExecAnswer {
         timed_out,
         aborted,
         may_still_be_running: result.may_still_be_running,
+        output_open: result.output_open,
     }
 }
 

@@ -25,6 +25,25 @@ async fn a_command_s_result_is_whole_and_what_is_no_text_comes_as_base64() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_result_says_whether_something_still_holds_the_output_open() {
+    let ground = Ground::new().await;
+    let id = ground.sandbox("dev").await;
+    let path = format!("/v1/sandboxes/{id}/exec");
+    for (line, stdout, output_open) in [
+        ("exec > >(tee log) 2>&1; echo one", "one\n", false),
+        ("sleep 86463 & echo now", "now\n", true),
+        ("echo now", "now\n", false),
+    ] {
+        let result = value(ground.post(&path, json!({ "command": line })).await).await;
+        assert_eq!(
+            (&result["stdout"], &result["output_open"]),
+            (&json!(stdout), &json!(output_open)),
+            "{line}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_away_takes_its_command_with_it_and_no_started_process() {
     let ground = Ground::new().await;
     let id = ground.sandbox("dev").await;

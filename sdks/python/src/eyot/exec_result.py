@@ -57,6 +57,8 @@ class ExecResult:
     aborted: bool
     #: It was to be killed, and that could not be confirmed.
     may_still_be_running: bool
+    #: A process that it left behind, such as `sleep 60 &`, still held its output open when reading stopped.
+    output_open: bool = False
 
     @property
     def ok(self) -> bool:
@@ -86,4 +88,5 @@ class ExecResult:
             timed_out=wire["timed_out"],
             aborted=wire["aborted"],
             may_still_be_running=wire["may_still_be_running"],
+            output_open=wire.get("output_open", False),
         )

@@ -48,7 +48,7 @@ pub(super) enum Step {
     /// Something else; take another step.
     Again,
     /// The driver says how it ended.
-    Ended(Outcome),
+    Ended { outcome: Outcome, output_open: bool },
     /// The driver does not know any more.
     Lost(Error),
     /// The grace is over and the kill not confirmed.
@@ -107,7 +107,7 @@ impl Live {
     /// The deadline passed. If the end is there already it was in time, unless a watchdog forced it.
     fn expired(&mut self) -> Step {
         let ready = self.events.next().now_or_never();
-        let ended = matches!(ready, Some(Some(Ok(ExecutionEvent::Exit(_)))));
+        let ended = matches!(ready, Some(Some(Ok(ExecutionEvent::Exit { .. }))));
         if !ended || self.watchdog.as_ref().is_some_and(Watchdog::has_bitten) {
             self.stop(Outcome::TimedOut);
         }
@@ -142,7 +142,9 @@ impl Live {
                 self.stderr.push(&bytes);
                 Step::Event(ExecEvent::Stderr(bytes))
             }
-            Some(Ok(ExecutionEvent::Exit(status))) => Step::Ended(status.into()),
+            Some(Ok(ExecutionEvent::Exit { status, output_open })) => {
+                Step::Ended { outcome: status.into(), output_open }
+            }
             Some(Err(error)) => Step::Lost(error),
             None => Step::Lost(Error::new(ErrorKind::Unavailable, "its end was never reported")),
         }
@@ -171,6 +173,7 @@ impl Live {
             duration_ms: self.clock.elapsed_ms(),
             timeout_ms: self.clock.timeout_ms,
             may_still_be_running: false,
+            output_open: false,
         }
     }
 
@@ -185,6 +188,7 @@ impl Live {
             duration_ms: self.clock.elapsed_ms(),
             timeout_ms: self.clock.timeout_ms,
             may_still_be_running: true,
+            output_open: false,
         }
     }
 }

@@ -78,7 +78,9 @@ async fn wait(live: &mut Live) -> Result<ExecResult> {
     loop {
         match live.step().await {
             Step::Event(_) | Step::Again | Step::Unconfirmed => {}
-            Step::Ended(exit) => return Ok(live.result(exit)),
+            Step::Ended { outcome, output_open } => {
+                return Ok(ExecResult { output_open, ..live.result(outcome) });
+            }
             Step::Lost(error) => return Err(error),
         }
     }

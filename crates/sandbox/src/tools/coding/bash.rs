@@ -108,6 +108,7 @@ mod tests {
             duration_ms: 0,
             timeout_ms: Some(1_500),
             may_still_be_running: true,
+            output_open: false,
         }
     }
 

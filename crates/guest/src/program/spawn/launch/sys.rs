@@ -98,6 +98,12 @@ impl Launched {
         (pid > 0).then_some(pid)
     }
 
+    /// Whether the child is still on its way. Until it has come to the command it may hold a copy of any descriptor of
+    /// the guest.
+    pub fn is_starting(&self) -> bool {
+        self.plan().state.load(Ordering::Acquire) != reaper::STATE_STARTED
+    }
+
     /// Whether the command runs; if it does not yet, a record will say so.
     pub fn has_started(&self) -> bool {
         let plan = self.plan();

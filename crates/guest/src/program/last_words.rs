@@ -1,0 +1,104 @@
+//! The time after a command's end in which what it left behind may still say something: the `tee` of `>(tee log)` is
+//! often told to end only by the shell's own end, and its last lines are part of the command's output.
+//!
+//! It is over when the output was silent for a moment while nothing that the command left behind had work to do. Time
+//! in which the client takes nothing does not count.
+
+use std::time::{Duration, Instant, SystemTime};
+
+/// Silence of this length means that nothing more is expected.
+const SILENCE: Duration = Duration::from_millis(5);
+/// After this time nothing more is waited for, however much is still being said.
+const LONGEST: Duration = Duration::from_millis(50);
+
+/// How long to go on reading after a command's end.
+#[derive(Debug, Clone, Copy)]
+pub struct LastWords {
+    /// When the command ended, by the calendar.
+    pub ended_at: SystemTime,
+    /// Whether the guest's timer is set for it.
+    pub has_timer: bool,
+    silent_since: Instant,
+    ends_at: Instant,
+    stalled_since: Option<Instant>,
+}
+
+impl LastWords {
+    /// Begins at the command's end, which is now.
+    pub fn begin() -> Self {
+        let now = Instant::now();
+        let ends_at = now + LONGEST;
+        Self {
+            ended_at: SystemTime::now(),
+            has_timer: false,
+            silent_since: now,
+            ends_at,
+            stalled_since: None,
+        }
+    }
+
+    /// Begins the silence anew: something was said, or is about to be.
+    pub fn heard(&mut self, now: Instant) {
+        self.silent_since = now;
+    }
+
+    /// Stops the clock while the client takes nothing, and lets it go on after that.
+    pub fn set_stalled(&mut self, stalled: bool, now: Instant) {
+        if stalled {
+            self.stalled_since.get_or_insert(now);
+        } else if let Some(since) = self.stalled_since.take() {
+            let lost = now.saturating_duration_since(since);
+            self.silent_since += lost;
+            self.ends_at += lost;
+        }
+    }
+
+    /// When to look again; `None` while the clock is stopped.
+    pub fn due(&self) -> Option<Instant> {
+        let silent = self.silent_since + SILENCE;
+        self.stalled_since.is_none().then(|| silent.min(self.ends_at))
+    }
+
+    /// Whether nothing was said for long enough.
+    pub fn is_silent(&self, now: Instant) -> bool {
+        self.stalled_since.is_none() && now >= self.silent_since + SILENCE
+    }
+
+    /// Whether nothing more is waited for.
+    pub fn is_over(&self, now: Instant) -> bool {
+        self.stalled_since.is_none() && now >= self.ends_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    #[test]
+    fn each_word_begins_the_silence_anew_and_the_longest_time_stays() {
+        let mut words = LastWords::begin();
+        let start = words.silent_since;
+        assert_eq!(words.due(), Some(start + ms(5)));
+        for said in [4, 8, 47] {
+            words.heard(start + ms(said));
+        }
+        assert_eq!(words.due(), Some(start + ms(50)));
+        assert!(!words.is_over(start + ms(49)) && words.is_over(start + ms(50)));
+    }
+
+    #[test]
+    fn the_clock_stands_while_the_client_takes_nothing() {
+        let mut words = LastWords::begin();
+        let start = words.silent_since;
+        words.set_stalled(true, start + ms(2));
+        words.set_stalled(true, start + ms(1000));
+        assert_eq!((words.due(), words.is_over(start + ms(2000))), (None, false));
+        words.set_stalled(false, start + ms(2002));
+        assert_eq!(words.due(), Some(start + ms(2005)));
+        assert!(!words.is_over(start + ms(2049)) && words.is_over(start + ms(2050)));
+    }
+}
