@@ -409,7 +409,7 @@ async fn connect(host: &Host, record: &Record) -> Result<Connection> {
     };
     let (_open, path) = socket_path(&directory).map_err(lost)?;
     let stream = tokio::net::UnixStream::connect(path).await.map_err(lost)?;
-    Connection::open(stream, record.client_nonce, record.guest_nonce).await
+    Connection::reopen(stream, record.client_nonce, record.guest_nonce).await
 }
 
 /// Tells the guest that its sandbox is complete. It reads what was sent before it sees an end of the stream, so that the

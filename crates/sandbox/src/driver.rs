@@ -89,8 +89,9 @@ pub trait ExecutionInput: Send {
 /// A running command's control.
 #[async_trait]
 pub trait ExecutionControl: Send + Sync {
-    /// Kills the command and every descendant, and returns once that has been ordered; the exit event follows when
-    /// the tree is dead. Killing what has ended is fine.
+    /// Kills the command and every descendant, and returns once the backend has taken the order; the exit event follows
+    /// when the tree is dead. A backend that does not take the order within [`crate::ANSWER_MS`] counts as one that does
+    /// not answer. Killing what has ended is fine.
     async fn kill(&self) -> Result<()>;
 
     /// Sends a signal to the command's process group (its terminal's foreground group if it has one).

@@ -72,7 +72,7 @@ pub use process::{
 };
 pub use provider::{Created, SandboxInfo, SandboxKeeper, SandboxProvider, SandboxStatus};
 pub use published::PublishedPort;
-pub use sandbox::{ExecControl, KILL_CONFIRM_MS, MAX_BUFFERED_READ_BYTES, Sandbox, StartOptions};
+pub use sandbox::{ANSWER_MS, ExecControl, KILL_CONFIRM_MS, MAX_BUFFERED_READ_BYTES, Sandbox, StartOptions};
 pub use search::{GlobOptions, GlobResult, GrepMatch, GrepOptions, GrepResult};
 pub use spec::{
     ContainerSpec, IdleAction, ImageWishes, Lifecycle, Limits, Manifest, Mount, NetworkMode, PullPolicy,

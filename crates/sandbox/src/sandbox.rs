@@ -42,7 +42,7 @@ use egress::Follower;
 
 pub(crate) use create::refuse_another_id;
 pub use files::MAX_BUFFERED_READ_BYTES;
-pub use run::KILL_CONFIRM_MS;
+pub use run::{ANSWER_MS, KILL_CONFIRM_MS};
 pub(crate) use write::Content;
 
 /// How to start a process that outlives the call.

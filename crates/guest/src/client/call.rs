@@ -173,6 +173,14 @@ impl Line {
         }
     }
 
+    /// Returns once the guest has read everything that was sent for the call, or the call has ended.
+    pub(super) async fn acknowledged(&self) -> Result<()> {
+        match self.slot.is_open() {
+            true => self.connection.ping().await,
+            false => Ok(()),
+        }
+    }
+
     /// The error of whoever writes to a call that reads no more.
     pub(super) fn not_read(&self) -> Error {
         match self.connection.is_closed() {

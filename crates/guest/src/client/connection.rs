@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadHalf};
 use super::call::Call;
 use super::fault::{Fault, Inquiry, Verdict, Violation};
 use super::frames::Frames;
-use super::handshake::shake_hands;
+use super::handshake::{RUNNING, SETTING_UP, shake_hands};
 use super::lanes::Lanes;
 use super::lock;
 use super::outbox::{Outbox, Undeliverable};
@@ -20,6 +20,8 @@ use super::slot::Slot;
 use super::table::{Full, Table};
 use crate::protocol::{MAX_MESSAGE_BYTES, Protections, Reply, Request, encode};
 
+/// How long a guest may show no sign of life to a call that it answers at once.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// How long the reader may go on after writing has failed: what the guest said last may still be on its way.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -91,7 +93,20 @@ impl Connection {
         client_nonce: [u8; 16],
         guest_nonce: [u8; 16],
     ) -> Result<Self> {
-        let (frames, protections) = shake_hands(&mut stream, client_nonce, guest_nonce).await?;
+        let (frames, protections) = shake_hands(&mut stream, client_nonce, guest_nonce, SETTING_UP).await?;
+        Ok(Self::begin(stream, frames, protections))
+    }
+
+    /// The same to a guest that has been running and so answers at once: within 2 s.
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime with I/O and time.
+    pub async fn reopen(
+        mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        client_nonce: [u8; 16],
+        guest_nonce: [u8; 16],
+    ) -> Result<Self> {
+        let (frames, protections) = shake_hands(&mut stream, client_nonce, guest_nonce, RUNNING).await?;
         Ok(Self::begin(stream, frames, protections))
     }
 
@@ -165,6 +180,26 @@ impl Connection {
     /// Asks whether the guest is there.
     pub async fn ping(&self) -> Result<()> {
         self.ask(&Request::Ping).await.map(drop)
+    }
+
+    /// Returns, with the error of it, once the guest has shown no sign of life for that long; never if it has shown one.
+    /// A guest that is stopped must hold nobody for ever.
+    pub(super) async fn silence(&self, patience: Duration) -> Error {
+        tokio::time::sleep(patience / 2).await;
+        match tokio::time::timeout(patience / 2, self.ping()).await {
+            Ok(_answered_or_ended) => std::future::pending().await,
+            Err(_late) => Error::new(ErrorKind::Unavailable, "the sandbox's guest does not answer")
+                .with_hint("it may be stopped or frozen"),
+        }
+    }
+
+    /// Makes a call that a guest answers at once, if it answers at all.
+    pub(super) async fn ask_promptly(&self, request: &Request) -> Result<Reply> {
+        tokio::select! {
+            biased;
+            reply = self.ask(request) => reply,
+            error = self.silence(PATIENCE) => Err(error),
+        }
     }
 
     /// Tells the guest that its sandbox is complete and outlives the stream it was made with.

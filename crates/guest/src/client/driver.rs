@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use eyot::{
-    ByteRange, ByteStream, Capabilities, CreateDirOptions, DirEntry, EgressDecision, EgressRules, Error,
-    ErrorKind, ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult, Isolation,
-    Lifecycle, LiveProcesses, Log, LogQuery, Place, ProcessId, ProcessInfo, RemoveOptions, Result,
+    ANSWER_MS, ByteRange, ByteStream, Capabilities, CreateDirOptions, DirEntry, EgressDecision, EgressRules,
+    Error, ErrorKind, ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult,
+    Isolation, Lifecycle, LiveProcesses, Log, LogQuery, Place, ProcessId, ProcessInfo, RemoveOptions, Result,
     SandboxDriver, SandboxOperationUnsupported, SandboxPath, Signal, TarInOptions, TcpStream, Usage,
     WatchEvent, WatchOptions, WriteOptions,
 };
@@ -302,7 +303,7 @@ impl SandboxDriver for GuestDriver {
     }
 
     async fn usage(&self) -> Result<Usage> {
-        let usage = match self.connection.ask(&Request::Usage).await? {
+        let usage = match self.connection.ask_promptly(&Request::Usage).await? {
             Reply::Usage(record) => usage(record),
             other => return Err(unexpected(&other)),
         };
@@ -313,7 +314,7 @@ impl SandboxDriver for GuestDriver {
     }
 
     async fn live_processes(&self) -> Result<LiveProcesses> {
-        match self.connection.ask(&Request::LiveProcesses).await? {
+        match self.connection.ask_promptly(&Request::LiveProcesses).await? {
             Reply::LiveProcesses(found) => Ok(live_processes(found)),
             other => Err(unexpected(&other)),
         }
@@ -324,7 +325,7 @@ impl SandboxDriver for GuestDriver {
     }
 
     async fn processes(&self) -> Result<Vec<ProcessInfo>> {
-        match self.connection.ask(&Request::Processes).await? {
+        match self.connection.ask_promptly(&Request::Processes).await? {
             Reply::Processes(records) => Ok(records.into_iter().map(process_info).collect()),
             other => Err(unexpected(&other)),
         }
@@ -349,7 +350,13 @@ impl SandboxDriver for GuestDriver {
     }
 
     async fn kill(&self, process: ProcessId, signal: Option<Signal>) -> Result<()> {
-        self.done(Request::Kill(process.0, signal.map(|signal| signal.0))).await
+        let killing = self.done(Request::Kill(process.0, signal.map(|signal| signal.0)));
+        tokio::select! {
+            biased;
+            killed = killing => killed,
+            // A tree may take its time to die, a guest none to say that it is at work on that.
+            error = self.connection.silence(Duration::from_millis(ANSWER_MS)) => Err(error),
+        }
     }
 
     async fn set_lifecycle(&self, lifecycle: &Lifecycle) -> Result<()> {
@@ -358,7 +365,7 @@ impl SandboxDriver for GuestDriver {
         };
         let left_ms = keeper.keep(lifecycle).await?;
         let idle_timeout_ms = lifecycle.idle_timeout_ms.filter(|_| lifecycle.auto_destroy);
-        self.done(Request::SetDeadlines(left_ms, idle_timeout_ms)).await
+        self.connection.ask_promptly(&Request::SetDeadlines(left_ms, idle_timeout_ms)).await.map(drop)
     }
 
     async fn egress_rules(&self) -> Result<EgressRules> {

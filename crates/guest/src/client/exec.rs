@@ -82,7 +82,8 @@ struct CommandControl(Line);
 #[async_trait]
 impl ExecutionControl for CommandControl {
     async fn kill(&self) -> Result<()> {
-        self.0.control(Control::Kill).await
+        self.0.control(Control::Kill).await?;
+        self.0.acknowledged().await
     }
 
     async fn signal(&self, signal: Signal) -> Result<()> {

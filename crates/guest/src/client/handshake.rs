@@ -12,8 +12,10 @@ use crate::protocol::{
     Failure, Frame, Header, Hello, Kind, MAJOR, MINOR, Protections, Welcome, decode, encode,
 };
 
-/// How long a guest may take for its first words.
-const DEADLINE: Duration = Duration::from_secs(10);
+/// How long a guest that was just made may take for its first words.
+pub(super) const SETTING_UP: Duration = Duration::from_secs(10);
+/// How long one that has been running may: one that is stopped must not hold up a call that has a deadline.
+pub(super) const RUNNING: Duration = Duration::from_secs(2);
 const GONE: &str = "the sandbox stopped before its guest answered";
 
 /// Says hello and checks the welcome. Gives what it says of the guest, and what the guest may have sent after it.
@@ -21,9 +23,13 @@ pub(super) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     client_nonce: [u8; 16],
     guest_nonce: [u8; 16],
+    patience: Duration,
 ) -> Result<(Frames, Option<Protections>)> {
-    let late = |_| Error::new(ErrorKind::Unavailable, "the sandbox's guest did not answer within 10 s");
-    tokio::time::timeout(DEADLINE, greet(stream, client_nonce, guest_nonce)).await.map_err(late)?
+    let late = |_| {
+        let message = format!("the sandbox's guest did not answer within {} s", patience.as_secs());
+        Error::new(ErrorKind::Unavailable, message)
+    };
+    tokio::time::timeout(patience, greet(stream, client_nonce, guest_nonce)).await.map_err(late)?
 }
 
 async fn greet<S: AsyncRead + AsyncWrite + Unpin>(

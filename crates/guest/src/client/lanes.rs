@@ -3,7 +3,7 @@
 //!
 //! Reading, writing and short file calls have lanes of their own. With one lane, as many copies inside the
 //! sandbox as there are places could each hold one for reading and wait for another one for writing, for
-//! ever.
+//! ever. A ping has a lane of its own too: it asks for a sign of life, also when all other places are taken.
 
 use std::sync::Arc;
 
@@ -20,6 +20,8 @@ const OUT: usize = 32;
 const IN: usize = 16;
 /// Other file calls at a time.
 const SHORT: usize = 16;
+/// Pings at a time; with them the guest's limit is still not reached.
+const PINGS: usize = 8;
 
 /// Which limit a call falls under besides that of all calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,12 +34,14 @@ pub(super) enum Lane {
     In,
     /// It is a file call without a stream that a consumer could hold up.
     Short,
+    /// It is a ping, which the limit of all calls does not hold up.
+    Ping,
 }
 
 /// The right to have a call open, given back when the guest ends the call.
 #[derive(Debug)]
 pub(super) struct Permits {
-    _open: OwnedSemaphorePermit,
+    _open: Option<OwnedSemaphorePermit>,
     _lane: Option<OwnedSemaphorePermit>,
 }
 
@@ -48,34 +52,45 @@ pub(super) struct Lanes {
     outward: Arc<Semaphore>,
     inward: Arc<Semaphore>,
     short: Arc<Semaphore>,
+    pings: Arc<Semaphore>,
 }
 
 impl Lanes {
     /// All lanes free.
     pub(super) fn new() -> Self {
         let places = |count| Arc::new(Semaphore::new(count));
-        Self { open: places(OPEN), outward: places(OUT), inward: places(IN), short: places(SHORT) }
+        Self {
+            open: places(OPEN),
+            outward: places(OUT),
+            inward: places(IN),
+            short: places(SHORT),
+            pings: places(PINGS),
+        }
     }
 
     /// Waits for a place; `None` once the lanes are closed.
     pub(super) async fn enter(&self, lane: Lane) -> Option<Permits> {
-        let lane = match lane {
-            Lane::Any => None,
-            Lane::Out => Some(&self.outward),
-            Lane::In => Some(&self.inward),
-            Lane::Short => Some(&self.short),
+        let (own, all) = match lane {
+            Lane::Any => (None, Some(&self.open)),
+            Lane::Out => (Some(&self.outward), Some(&self.open)),
+            Lane::In => (Some(&self.inward), Some(&self.open)),
+            Lane::Short => (Some(&self.short), Some(&self.open)),
+            Lane::Ping => (Some(&self.pings), None),
         };
-        let lane = match lane {
-            Some(lane) => Some(Arc::clone(lane).acquire_owned().await.ok()?),
+        let lane = match own {
+            Some(own) => Some(Arc::clone(own).acquire_owned().await.ok()?),
             None => None,
         };
-        let open = Arc::clone(&self.open).acquire_owned().await.ok()?;
+        let open = match all {
+            Some(all) => Some(Arc::clone(all).acquire_owned().await.ok()?),
+            None => None,
+        };
         Some(Permits { _open: open, _lane: lane })
     }
 
     /// Turns everybody away, those who wait included.
     pub(super) fn close(&self) {
-        for lane in [&self.open, &self.outward, &self.inward, &self.short] {
+        for lane in [&self.open, &self.outward, &self.inward, &self.short, &self.pings] {
             lane.close();
         }
     }

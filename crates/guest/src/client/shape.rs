@@ -78,11 +78,8 @@ impl Shape {
         const OUTPUTS: &[u8] = &[CHANNEL_STDOUT, CHANNEL_STDERR];
         let done = Self::new(Answer::Done);
         match request {
-            Request::Ping
-            | Request::Adopt
-            | Request::Shutdown
-            | Request::Kill(..)
-            | Request::SetDeadlines(..) => done,
+            Request::Ping => done.lane(Lane::Ping),
+            Request::Adopt | Request::Shutdown | Request::Kill(..) | Request::SetDeadlines(..) => done,
             Request::Exec(exec) => {
                 let channels = if exec.terminal.is_some() { &OUTPUTS[..1] } else { OUTPUTS };
                 let shape = Self::new(Answer::Exited).receives(Announce::Started, channels, Framing::Stream);

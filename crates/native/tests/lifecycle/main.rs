@@ -13,6 +13,7 @@ mod many;
 mod outliving;
 mod sleeping;
 mod state;
+mod stopped;
 mod stored_images;
 mod workspaces;
 
@@ -31,6 +32,7 @@ fn main() {
         outliving::trials(),
         sleeping::trials(),
         deadlines::trials(),
+        stopped::trials(),
         many::trials(),
         workspaces::trials(),
         images::trials(),

@@ -37,7 +37,11 @@ impl Running {
             self.configure(&mut stream, is_first).await?;
         }
         let (client_nonce, guest_nonce) = self.life.nonces(&self.record);
-        let connection = Connection::open(stream, client_nonce, guest_nonce).await.map_err(refused)?;
+        let connection = match role {
+            Role::Maker => Connection::open(stream, client_nonce, guest_nonce).await,
+            Role::Client => Connection::reopen(stream, client_nonce, guest_nonce).await,
+        };
+        let connection = connection.map_err(refused)?;
         let (host, running) = (Arc::clone(host), self.clone());
         connection.set_inquiry(Arc::new(move || {
             let (host, running) = (Arc::clone(&host), running.clone());

@@ -177,8 +177,12 @@ fn output(mut bytes: Bytes) -> Option<ExecutionEvent> {
     }
 }
 
-/// The end that the server tells of.
+/// The end that the server tells of. One whose kill it could not confirm is no end.
 fn ended(answer: &ExecAnswer) -> Result<ExecutionEvent> {
+    if answer.may_still_be_running {
+        let message = "the server could not confirm the kill: the command may still be running";
+        return Err(Error::new(ErrorKind::Unavailable, message));
+    }
     Ok(ExecutionEvent::Exit { status: status(answer.outcome), output_open: answer.output_open })
 }
 

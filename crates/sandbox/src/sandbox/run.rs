@@ -24,6 +24,11 @@ use live::{Live, Step};
 /// milliseconds.
 pub const KILL_CONFIRM_MS: u64 = 5_000;
 
+/// How long a backend may take to show any sign of life when a command is to be stopped, in milliseconds: to take the
+/// order of its kill, or to say that it has started. After that the caller is told that the command may still be running:
+/// a backend that is itself stopped must not hold a deadline.
+pub const ANSWER_MS: u64 = 750;
+
 /// What holds of a command whatever its driver says.
 pub(super) struct Terms {
     pub(super) timeout_ms: Option<u64>,
@@ -85,7 +90,7 @@ async fn stop_launch(
     outcome: Outcome,
 ) -> Result<Launched> {
     let result = never_ran(outcome, clock.timeout_ms);
-    match tokio::time::timeout(Duration::from_millis(KILL_CONFIRM_MS), &mut starting).await {
+    match tokio::time::timeout(Duration::from_millis(ANSWER_MS), &mut starting).await {
         Ok(Ok(execution)) => {
             let mut live = Live::new(subject, clock, terms, execution, Stdin::Closed)?;
             live.stop(outcome);

@@ -23,8 +23,8 @@ impl Sandbox {
     pub async fn stop(&self, process: ProcessId, grace_ms: u64) -> Result<ProcessInfo> {
         let polite = grace_ms > 0 && self.capabilities().has(Capability::Signals);
         if polite {
+            let grace = deadline(grace_ms);
             self.kill(process, Some(Signal::TERM)).await?;
-            let grace = Instant::now() + Duration::from_millis(grace_ms);
             if let Ok(ended) = timeout_at(grace, self.wait(process)).await {
                 // What it has left of its tree goes too.
                 self.kill(process, None).await?;

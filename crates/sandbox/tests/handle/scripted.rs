@@ -41,6 +41,8 @@ pub enum OnKill {
     Dies,
     /// Nothing is heard of it until the test says so.
     Silence,
+    /// The order itself is never taken.
+    Deaf,
 }
 
 /// What a started command is to the test.
@@ -76,6 +78,8 @@ pub struct Scripted {
     /// What the next start answers, instead of starting.
     pub refusals: Mutex<VecDeque<Error>>,
     pub on_kill: Mutex<OnKill>,
+    /// No start is ever confirmed.
+    pub starts_in_silence: Mutex<bool>,
     pub file: Mutex<Bytes>,
     started: Mutex<Option<UnboundedReceiver<Running>>>,
     start: UnboundedSender<Running>,
@@ -98,6 +102,7 @@ impl Scripted {
             create_dirs: Mutex::default(),
             refusals: Mutex::default(),
             on_kill: Mutex::new(OnKill::Dies),
+            starts_in_silence: Mutex::default(),
             file: Mutex::default(),
             started: Mutex::new(Some(started)),
             start,
@@ -158,6 +163,9 @@ struct Control {
 impl ExecutionControl for Control {
     async fn kill(&self) -> Result<()> {
         self.log.add("kill");
+        if self.on_kill == OnKill::Deaf {
+            std::future::pending::<()>().await;
+        }
         if self.on_kill == OnKill::Dies
             && self
                 .events
@@ -274,6 +282,9 @@ impl SandboxDriver for Scripted {
         };
         self.log.add(format!("exec {command}"));
         answer(&self.refusals)?;
+        if *self.starts_in_silence.lock().unwrap() {
+            std::future::pending::<()>().await;
+        }
         let (events, receiver) = unbounded_channel();
         let input = Log::default();
         let on_kill = *lock(&self.on_kill);

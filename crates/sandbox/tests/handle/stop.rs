@@ -154,6 +154,39 @@ async fn a_kill_that_nobody_confirms_is_admitted_and_its_end_reported_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_backend_that_does_not_take_the_order_of_a_kill_does_not_hold_the_deadline() {
+    let driver = Scripted::new(&[]);
+    *driver.on_kill.lock().unwrap() = OnKill::Deaf;
+    let sandbox = driver.sandbox().await;
+    let mut commands = driver.commands();
+    for streamed in [false, true] {
+        let result = match streamed {
+            true => {
+                let mut events = sandbox.exec_stream("x", within(1_500)).await.unwrap();
+                let Some(Ok(eyot::ExecEvent::End(result))) = events.next().await else {
+                    panic!("an end was due")
+                };
+                result
+            }
+            false => sandbox.exec("x", within(1_500)).await.unwrap(),
+        };
+        assert_eq!((result.outcome, result.may_still_be_running), (Outcome::TimedOut, true));
+        assert!(result.duration_ms <= 1_500 + eyot::ANSWER_MS + 10, "{result:?}");
+        drop(commands.recv().await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_is_never_confirmed_does_not_hold_the_deadline() {
+    let driver = Scripted::new(&[]);
+    *driver.starts_in_silence.lock().unwrap() = true;
+    let sandbox = driver.sandbox().await;
+    let result = sandbox.exec("x", within(1_500)).await.unwrap();
+    assert_eq!((result.outcome, result.may_still_be_running), (Outcome::TimedOut, true));
+    assert!(result.duration_ms <= 1_500 + eyot::ANSWER_MS + 10, "{result:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stream_that_nobody_takes_from_is_killed_at_its_deadline_all_the_same() {
     let driver = Scripted::new(&[]);
     let sandbox = driver.sandbox().await;

@@ -17,7 +17,7 @@ use axum::response::Response;
 use bytes::{BufMut, Bytes, BytesMut};
 use eyot::wire::{ExecBody, Problem, STDERR, STDIN_WINDOW, STDOUT, SocketControl, SocketEvent};
 use eyot::{Error, ExecControl, ExecEvent, ExecStream, Sandbox, Signal, Stdin};
-use futures_util::{SinkExt, StreamExt};
+use futures_util::{SinkExt, Stream, StreamExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -69,6 +69,8 @@ struct Begun {
     cancel: CancellationToken,
     input: Option<mpsc::UnboundedSender<Bytes>>,
     credit: mpsc::UnboundedReceiver<usize>,
+    /// What came before it ran.
+    early: Vec<Message>,
 }
 
 /// Reads what to run and starts it; `None` if the client has gone.
@@ -99,8 +101,41 @@ async fn begin(api: &Api, sandbox: &Sandbox, source: &mut Source) -> Result<Opti
         input = Some(sender);
         options.stdin = Stdin::Stream(Box::pin(stdin(receiver, credit_given)));
     }
-    let events = sandbox.exec_stream(command, options).await?;
-    Ok(Some(Begun { events, cancel, input, credit }))
+    // A sandbox that does not answer must not keep a client that has gone.
+    let mut early = Vec::new();
+    let events = tokio::select! {
+        biased;
+        events = sandbox.exec_stream(command, options) => events?,
+        () = gone(source, &mut early) => return Ok(None),
+    };
+    Ok(Some(Begun { events, cancel, input, credit, early }))
+}
+
+/// Returns once the client has gone. Keeps what it sends meanwhile; beyond the window of standard input nothing more is
+/// read.
+async fn gone(source: &mut Source, early: &mut Vec<Message>) {
+    let mut kept = 0;
+    while kept <= STDIN_WINDOW {
+        match source.next().await {
+            Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+            Some(Ok(message @ (Message::Binary(_) | Message::Text(_)))) => {
+                kept += message_bytes(&message);
+                early.push(message);
+            }
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+        }
+    }
+    std::future::pending().await
+}
+
+/// What it costs to keep a message.
+fn message_bytes(message: &Message) -> usize {
+    const OWN: usize = 64;
+    match message {
+        Message::Binary(bytes) => bytes.len() + OWN,
+        Message::Text(text) => text.len() + OWN,
+        _ => OWN,
+    }
 }
 
 /// The pieces as the command takes them; what it has taken may come again.
@@ -123,14 +158,15 @@ fn stdin(
 /// Carries both ways until the command or the client ends. What is to be said last; `None` if the client has gone, and with
 /// the events goes the command.
 async fn run(api: &Api, begun: Begun, sink: &mut Sink, source: &mut Source) -> Option<SocketEvent> {
-    let Begun { events, cancel, input, credit } = begun;
+    let Begun { events, cancel, input, credit, early } = begun;
+    let messages = futures_util::stream::iter(early.into_iter().map(Ok)).chain(source);
     let (told, refusals) = mpsc::channel(8);
     let window = Arc::new(AtomicUsize::new(STDIN_WINDOW));
     let reader = Reader { control: events.control(), cancel, input, window: Arc::clone(&window), told };
     let writer = Writer { events, credit, window, refusals };
     // Apart: a client that does not read is still heard.
     tokio::select! {
-        broken = reader.read(source) => broken.map(SocketEvent::Problem),
+        broken = reader.read(messages) => broken.map(SocketEvent::Problem),
         last = writer.write(api, sink) => last,
     }
 }
@@ -147,8 +183,9 @@ struct Reader {
 
 impl Reader {
     /// Reads until the client has gone, or breaks a rule, which is to be said last.
-    async fn read(mut self, source: &mut Source) -> Option<Problem> {
-        while let Some(Ok(message)) = source.next().await {
+    async fn read(mut self, messages: impl Stream<Item = Result<Message, axum::Error>>) -> Option<Problem> {
+        let mut messages = std::pin::pin!(messages);
+        while let Some(Ok(message)) = messages.next().await {
             match message {
                 Message::Binary(bytes) if bytes.is_empty() => self.input = None,
                 Message::Binary(bytes) => {

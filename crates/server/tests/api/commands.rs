@@ -1,11 +1,11 @@
 //! Commands by plain requests.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use eyot_server::api::ServeLimits;
 use serde_json::json;
 
-use crate::ground::{Ground, value};
+use crate::ground::{Ground, kind, value};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_s_result_is_whole_and_what_is_no_text_comes_as_base64() {
@@ -41,6 +41,33 @@ async fn a_result_says_whether_something_still_holds_the_output_open() {
             "{line}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guest_that_is_stopped_does_not_hold_a_deadline() {
+    let ground = Ground::new().await;
+    let id = ground.sandbox("dev").await;
+    let stopped = ground.stop_guest(&id);
+    for sandbox in [id.as_str(), "dev"] {
+        let (path, begun) = (format!("/v1/sandboxes/{sandbox}/exec"), Instant::now());
+        let answer = ground.post(&path, json!({ "command": "sleep 86464", "timeout_ms": 1500 })).await;
+        assert!(begun.elapsed() < Duration::from_secs(4), "{sandbox}: {:?}", begun.elapsed());
+        match answer.status().as_u16() {
+            200 => {
+                let result = value(answer).await;
+                let told = (&result["timed_out"], &result["may_still_be_running"]);
+                assert_eq!(told, (&json!(true), &json!(true)), "{sandbox}: {result}");
+                assert!(begun.elapsed() < Duration::from_millis(2_500), "{sandbox}: {:?}", begun.elapsed());
+            }
+            // There was no connection yet, and there can be none.
+            _ => assert_eq!(kind(answer).await, "unavailable", "{sandbox}"),
+        }
+    }
+    drop(stopped);
+    let path = format!("/v1/sandboxes/{id}/exec");
+    let line = "while pgrep -x sleep >/dev/null; do :; done; echo hi";
+    let result = value(ground.post(&path, json!({ "command": line, "timeout_ms": 60_000 })).await).await;
+    assert_eq!(result["stdout"], "hi\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,6 +7,7 @@ use eyot::{CancellationToken, Engine, PoolOptions, SandboxName};
 use eyot_native::{NativeOptions, NativeProvider};
 use eyot_server::api::{Access, Api, Listener, ServeLimits, ServeOptions, serve};
 use reqwest::{Method, RequestBuilder, Response};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -22,6 +23,15 @@ pub struct Ground {
     stop: CancellationToken,
     serving: JoinHandle<()>,
     state: StateFolder,
+}
+
+/// A guest that is stopped.
+pub struct StoppedGuest(Pid);
+
+impl Drop for StoppedGuest {
+    fn drop(&mut self) {
+        kill_process(self.0, Signal::CONT).unwrap();
+    }
 }
 
 impl Drop for Ground {
@@ -81,6 +91,15 @@ impl Ground {
     /// The state folder.
     pub fn state(&self) -> PathBuf {
         self.state.path()
+    }
+
+    /// Stops the guest of a sandbox until what this gives is dropped.
+    pub fn stop_guest(&self, id: &str) -> StoppedGuest {
+        let ready = std::fs::read_link(self.state().join("sandboxes").join(id).join("ready")).unwrap();
+        let ready = ready.to_str().unwrap().to_owned();
+        let guest = Pid::from_raw(ready.split(' ').next().unwrap().parse().unwrap()).unwrap();
+        kill_process(guest, Signal::STOP).unwrap();
+        StoppedGuest(guest)
     }
 
     /// A request with our key.

@@ -8,12 +8,12 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, StreamExt};
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::clock::{Clock, arrived};
 use super::watchdog::Watchdog;
-use super::{KILL_CONFIRM_MS, Subject, Terms};
+use super::{ANSWER_MS, KILL_CONFIRM_MS, Subject, Terms};
 use crate::driver::{Execution, ExecutionControl, ExecutionEvent};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{ExecEvent, ExecResult, Outcome, Stdin};
@@ -37,7 +37,10 @@ pub(super) struct Live {
 struct Stopping {
     outcome: Outcome,
     order: Option<BoxFuture<'static, Result<()>>>,
-    /// `None`: nobody is in a hurry any more.
+    /// When it must be confirmed, if the order is taken.
+    until: Instant,
+    /// Until when the order must be taken, and then until when the kill must be confirmed. `None`: nobody is in a hurry
+    /// any more.
     grace: Option<Pin<Box<Sleep>>>,
 }
 
@@ -121,7 +124,8 @@ impl Live {
         self.stopping = Some(Stopping {
             outcome,
             order: Some(Box::pin(async move { control.kill().await })),
-            grace: Some(Box::pin(tokio::time::sleep(Duration::from_millis(KILL_CONFIRM_MS)))),
+            until: Instant::now() + Duration::from_millis(KILL_CONFIRM_MS),
+            grace: Some(Box::pin(tokio::time::sleep(Duration::from_millis(ANSWER_MS)))),
         });
     }
 
@@ -194,8 +198,8 @@ impl Live {
 }
 
 impl Stopping {
-    /// The next event, or `None` once the grace is over. An order that failed is no reason to wait less: the command
-    /// may be ending by itself.
+    /// The next event, or `None` once the grace is over. An order that failed is no reason to wait less than for one that
+    /// was taken: the command may be ending by itself.
     async fn next(
         &mut self,
         events: &mut BoxStream<'static, Result<ExecutionEvent>>,
@@ -203,9 +207,14 @@ impl Stopping {
         loop {
             tokio::select! {
                 biased;
-                ordered = arrived(&mut self.order) => if let Err(error) = ordered {
-                    tracing::warn!(%error, "the kill of a command could not be ordered");
-                },
+                ordered = arrived(&mut self.order) => {
+                    if let Err(error) = ordered {
+                        tracing::warn!(%error, "the kill of a command could not be ordered");
+                    }
+                    if let Some(grace) = &mut self.grace {
+                        grace.as_mut().reset(self.until);
+                    }
+                }
                 () = arrived(&mut self.grace) => return None,
                 event = events.next() => return Some(event),
             }
