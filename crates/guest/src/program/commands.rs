@@ -218,7 +218,8 @@ impl Guest {
             return false;
         };
         words.set_stalled(is_stalled, now);
-        if words.is_over(now) || (words.is_silent(now) && !self.may_still_speak(id)) {
+        let (is_over, is_silent) = (words.is_over(now), words.is_silent(now));
+        if (is_over || is_silent) && !self.may_still_speak(id, is_over, now) {
             return false;
         }
         self.set_timer(id, now);
@@ -244,17 +245,26 @@ impl Guest {
         }
     }
 
-    /// Whether a silent output may still say something, because something was written just now, or because what holds it
-    /// open had no time yet to write: a processor that is busy must cost no output. The child of another command holds
-    /// a copy of it until that command runs.
-    fn may_still_speak(&self, id: u32) -> bool {
-        let Some(command) = self.commands.get(&id) else {
+    /// Whether an output that is silent, or whose time is over, may still say something: because something was written
+    /// just now, or because what holds it open had no time yet to write. The child of another command holds a copy of it
+    /// until that command runs.
+    fn may_still_speak(&mut self, id: u32, is_over: bool, now: Instant) -> bool {
+        let is_starting = |other: &Command| other.launched.as_ref().is_some_and(Launched::is_starting);
+        let any_starting = self.commands.values().any(is_starting);
+        let Some(command) = self.commands.get_mut(&id) else {
             return false;
         };
-        let launched = command.launched.as_ref();
-        command.streams.iter().flatten().any(OutputStream::has_bytes)
-            || self.commands.values().any(|other| other.launched.as_ref().is_some_and(Launched::is_starting))
-            || launched.is_some_and(|launched| proc_table::has_work_below(launched.reaper(), MOST_LOOKED_AT))
+        let reaper = command.launched.as_ref().map(Launched::reaper);
+        let at_work =
+            reaper.map(|reaper| proc_table::at_work_below(reaper, MOST_LOOKED_AT)).unwrap_or_default();
+        let speaks = any_starting
+            || !at_work.is_empty()
+            || command.streams.iter().flatten().any(OutputStream::has_bytes);
+        let Some(words) = &mut command.last_words else {
+            return false;
+        };
+        let starves = words.note(at_work);
+        if is_over { starves && words.extend(now) } else { speaks }
     }
 
     /// Has the guest look at an ended command again when its output may have been silent for long enough.
@@ -317,7 +327,7 @@ impl Guest {
         command.progress = Progress::Settled;
         // What it left behind goes on writing to the log.
         command.watch_outputs();
-        let ended_at = command.last_words.map_or_else(SystemTime::now, |words| words.ended_at);
+        let ended_at = command.last_words.as_ref().map_or_else(SystemTime::now, |words| words.ended_at);
         let finished = self.processes.end(process, status, ended_at);
         self.finish_all(finished);
         self.forget_if_gone(id);

@@ -2,7 +2,8 @@
 //! often told to end only by the shell's own end, and its last lines are part of the command's output.
 //!
 //! It is over when the output was silent for a moment while nothing that the command left behind had work to do. Time
-//! in which the client takes nothing does not count.
+//! in which the client takes nothing does not count. What waits for a processor is waited for a little longer: a busy
+//! host must cost no output.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -10,9 +11,13 @@ use std::time::{Duration, Instant, SystemTime};
 const SILENCE: Duration = Duration::from_millis(5);
 /// After this time nothing more is waited for, however much is still being said.
 const LONGEST: Duration = Duration::from_millis(50);
+/// The same where what still has work to do gets no processor.
+const LONGEST_STARVED: Duration = Duration::from_millis(500);
+/// A process that has had less processor time than this between two looks, in nanoseconds, has had none to speak of.
+const LITTLE_NS: u64 = 500_000;
 
 /// How long to go on reading after a command's end.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct LastWords {
     /// When the command ended, by the calendar.
     pub ended_at: SystemTime,
@@ -20,6 +25,8 @@ pub struct LastWords {
     pub has_timer: bool,
     silent_since: Instant,
     ends_at: Instant,
+    ends_at_last: Instant,
+    at_work: Vec<(i32, Option<u64>)>,
     stalled_since: Option<Instant>,
 }
 
@@ -27,12 +34,13 @@ impl LastWords {
     /// Begins at the command's end, which is now.
     pub fn begin() -> Self {
         let now = Instant::now();
-        let ends_at = now + LONGEST;
         Self {
             ended_at: SystemTime::now(),
             has_timer: false,
             silent_since: now,
-            ends_at,
+            ends_at: now + LONGEST,
+            ends_at_last: now + LONGEST_STARVED,
+            at_work: Vec::new(),
             stalled_since: None,
         }
     }
@@ -50,6 +58,7 @@ impl LastWords {
             let lost = now.saturating_duration_since(since);
             self.silent_since += lost;
             self.ends_at += lost;
+            self.ends_at_last += lost;
         }
     }
 
@@ -62,6 +71,24 @@ impl LastWords {
     /// Whether nothing was said for long enough.
     pub fn is_silent(&self, now: Instant) -> bool {
         self.stalled_since.is_none() && now >= self.silent_since + SILENCE
+    }
+
+    /// Notes who has work to do, each with the processor time that it has had, in nanoseconds, if that is known.
+    /// Whether one of them has had none since the last look.
+    pub fn note(&mut self, at_work: Vec<(i32, Option<u64>)>) -> bool {
+        let starves = |(pid, time): &(i32, Option<u64>)| {
+            let before = self.at_work.iter().find(|(known, _)| known == pid).and_then(|(_, before)| *before);
+            before.zip(*time).is_some_and(|(before, time)| time.saturating_sub(before) < LITTLE_NS)
+        };
+        let any = at_work.iter().any(starves);
+        self.at_work = at_work;
+        any
+    }
+
+    /// Goes on for another moment. Whether that is allowed.
+    pub fn extend(&mut self, now: Instant) -> bool {
+        self.ends_at = (now + SILENCE).min(self.ends_at_last);
+        now < self.ends_at_last
     }
 
     /// Whether nothing more is waited for.
@@ -88,6 +115,19 @@ mod tests {
         }
         assert_eq!(words.due(), Some(start + ms(50)));
         assert!(!words.is_over(start + ms(49)) && words.is_over(start + ms(50)));
+    }
+
+    #[test]
+    fn who_gets_no_processor_is_waited_for_longer_but_not_for_ever() {
+        let mut words = LastWords::begin();
+        let start = words.silent_since;
+        assert!(!words.note(vec![(7, Some(1_000_000)), (8, Some(0)), (5, None)]));
+        assert!(words.note(vec![(7, Some(1_100_000)), (9, Some(0))]));
+        assert!(!words.note(vec![(7, Some(4_000_000)), (9, Some(3_000_000)), (5, None)]));
+        assert!(words.extend(start + ms(50)) && !words.is_over(start + ms(54)));
+        assert!(words.is_over(start + ms(55)));
+        assert!(words.extend(start + ms(498)) && words.is_over(start + ms(500)));
+        assert!(!words.extend(start + ms(500)));
     }
 
     #[test]

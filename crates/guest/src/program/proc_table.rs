@@ -46,19 +46,27 @@ pub fn descendants(pid: i32) -> Vec<i32> {
     found
 }
 
-/// Whether a process below this one has work to do: it runs, or waits for a processor or a disk. At most `most` are
-/// looked at, and of each only its first thread, so that this is quick whatever runs.
-pub fn has_work_below(pid: i32, most: usize) -> bool {
+/// The processes below this one that have work to do: they run, or wait for a processor or a disk. Each with the
+/// processor time that it has had, in nanoseconds, if that is known. At most `most` are looked at, and of each only its
+/// first thread, so that this is quick whatever runs.
+pub fn at_work_below(pid: i32, most: usize) -> Vec<(i32, Option<u64>)> {
     let mut found = children_of_first_thread(pid);
+    let mut at_work = Vec::new();
     let mut next = 0;
     while let Some(pid) = found.get(next).copied().filter(|_| next < most) {
         if stat(pid).is_some_and(|stat| matches!(stat.state, b'R' | b'D')) {
-            return true;
+            at_work.push((pid, processor_time_ns(pid)));
         }
         found.extend(children_of_first_thread(pid));
         next += 1;
     }
-    false
+    at_work
+}
+
+/// What a process's first thread has had of processors, where the kernel counts that.
+fn processor_time_ns(pid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    text.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// Who traces a process's threads, as far as it can be seen from here; a tracer may be a single thread of a process.
@@ -192,7 +200,7 @@ mod tests {
             let mut shell = std::process::Command::new("sh").args(["-c", &line]).spawn().unwrap();
             let pid = shell.id() as i32;
             // One that is about to sleep has work for a moment.
-            while descendants(pid).is_empty() || has_work_below(pid, 1000) != has_work {
+            while descendants(pid).is_empty() || at_work_below(pid, 1000).is_empty() == has_work {
                 std::thread::yield_now();
             }
             for process in descendants(pid) {
