@@ -21,7 +21,12 @@ pub struct Server {
 impl Server {
     /// On a port of its own. `more`: arguments before and after `serve`.
     pub fn start(machine: &Machine, before: &[&str], after: &[&str], env: &[(&str, &str)]) -> Self {
-        let arguments = [before, &["serve", "--listen", "127.0.0.1:0"], after].concat();
+        let arguments = [
+            before,
+            &["serve", "--metrics-key", "ours", "--metrics-key", "other", "--listen", "127.0.0.1:0"],
+            after,
+        ]
+        .concat();
         let mut command = machine.command(&arguments);
         command.envs(env.iter().copied());
         Self::of(machine, command)
@@ -29,7 +34,13 @@ impl Server {
 
     /// The same, run by another program: see [`Machine::command_by`].
     pub fn start_by(machine: &Machine, program: &[&str]) -> Self {
-        Self::of(machine, machine.command_by(program, &["serve", "--listen", "127.0.0.1:0"]))
+        Self::of(
+            machine,
+            machine.command_by(
+                program,
+                &["serve", "--metrics-key", "ours", "--metrics-key", "other", "--listen", "127.0.0.1:0"],
+            ),
+        )
     }
 
     fn of(machine: &Machine, mut command: Command) -> Self {

@@ -153,7 +153,7 @@ fn n5_ten_thousand_idle_connections_are_bounded_and_others_are_served() {
     // Other tests of this process have some open.
     let most = limit.maximum.unwrap_or(u64::MAX).saturating_sub(1000).min(10_000);
     let machine = Machine::new();
-    let mut server = Server::start(&machine, &[], &["--metrics-key", "ours"], &[]);
+    let mut server = Server::start(&machine, &[], &[], &[]);
     let id = server.sandbox();
     let path = format!("/v1/sandboxes/{id}/exec");
     let mut idle = Vec::new();

@@ -55,7 +55,7 @@ async fn streams_without_an_end_are_ended_at_once_by_an_event_that_says_why() {
     let waiting = ground.request(Method::GET, &of_sandbox(&format!("processes/{sleep}/wait"))).send();
     let waiting = tokio::spawn(waiting);
     let in_flight = format!("eyot_http_requests_in_flight {}\n", streams.len() + 2);
-    while !ground.get("/metrics").await.text().await.unwrap().contains(&in_flight) {
+    while !ground.metrics().await.text().await.unwrap().contains(&in_flight) {
         tokio::task::yield_now().await;
     }
     ground.stop();
