@@ -14,7 +14,7 @@ use crate::state::StateDir;
 /// Sandboxes without processes. None of them is woken or destroyed while this is held.
 #[derive(Debug)]
 pub struct HeldSandboxes {
-    /// By id. Those whose time is over, and those that were never completed, are not among them.
+    /// By id. Those whose time is over, those that were never completed and damaged ones are not among them.
     pub ids: Vec<SandboxId>,
     _locks: Vec<Lock>,
 }
@@ -35,7 +35,7 @@ pub fn hold_still(state: &Path) -> Result<HeldSandboxes> {
                     ids.push(id);
                     locks.push(lock);
                 }
-                Condition::Making | Condition::Expired => {}
+                Condition::Making | Condition::Expired | Condition::Damaged => {}
             },
         }
     }

@@ -22,8 +22,10 @@ pub(crate) enum Condition {
     Sleeping,
     /// A deadline has ended it.
     Expired,
-    /// Its guest is gone, and nothing says why.
+    /// Its guest ended unexpectedly: it was killed from outside, or the host was restarted. It can be woken.
     Dead,
+    /// What is kept of it can't be read. It can only be removed.
+    Damaged,
 }
 
 impl Condition {
@@ -34,6 +36,7 @@ impl Condition {
             Self::Running => SandboxStatus::Running,
             Self::Sleeping => SandboxStatus::Sleeping,
             Self::Expired | Self::Dead => SandboxStatus::Dead,
+            Self::Damaged => SandboxStatus::Damaged,
         }
     }
 
@@ -41,10 +44,22 @@ impl Condition {
     /// is no death: it is noted before the guest ends.
     pub(crate) fn of(directory: &Path) -> (Option<Record>, Self) {
         loop {
-            let Ok(Some(ready)) = Ready::read(directory) else {
-                return (Record::read(directory).ok(), Self::Making);
+            let ready = Ready::read(directory);
+            let record = Record::read(directory);
+            if is_damage(&ready) || is_damage(&record) {
+                return (None, Self::Damaged);
+            }
+            let Ok(Some(ready)) = ready else {
+                return (record.ok(), Self::Making);
             };
-            let record = Record::read(directory).ok();
+            if is_missing(&record) {
+                // A sandbox that is destroyed between two looks has no mark in the next one.
+                if Ready::read(directory).is_ok_and(|now| now.is_some()) {
+                    return (None, Self::Damaged);
+                }
+                continue;
+            }
+            let record = record.ok();
             if !ready.asleep && is_alive(directory) {
                 return (record, Self::Running);
             }
@@ -59,16 +74,25 @@ impl Condition {
 
 impl Record {
     /// How its sandbox is, given that it has no guest.
-    fn without_guest(&self, ready: Ready) -> Condition {
-        let lifecycle = &self.info.spec.lifecycle;
-        let same_boot = boot_id().is_ok_and(|boot| boot == self.boot_id);
-        let has_deadline = lifecycle.ttl_ms.is_some() || lifecycle.idle_timeout_ms.is_some();
+    pub(crate) fn without_guest(&self, ready: Ready) -> Condition {
         match () {
             () if self.ttl_has_passed() => Condition::Expired,
-            () if ready.asleep || lifecycle.on_idle == IdleAction::Sleep => Condition::Sleeping,
-            () if lifecycle.auto_destroy && has_deadline && same_boot => Condition::Expired,
+            () if ready.asleep || self.info.spec.lifecycle.on_idle == IdleAction::Sleep => {
+                Condition::Sleeping
+            }
+            () if self.may_have_been_idle(ready) => Condition::Expired,
             () => Condition::Dead,
         }
+    }
+
+    /// Whether its guest may have ended because it was idle for its time: it lived that long. One that ended sooner was killed.
+    fn may_have_been_idle(&self, ready: Ready) -> bool {
+        let lifecycle = &self.info.spec.lifecycle;
+        let Some(idle_ms) = lifecycle.idle_timeout_ms.filter(|_| lifecycle.auto_destroy) else {
+            return false;
+        };
+        let same_boot = boot_id().is_ok_and(|boot| boot == self.boot_id);
+        same_boot && ready.guest.is_none_or(|guest| guest.started_ms_ago() >= idle_ms)
     }
 
     /// Whether its time to live is over.
@@ -83,6 +107,16 @@ impl Record {
         let lived = now_ms().saturating_sub(self.info.created_ms);
         Some(ttl.saturating_sub(u64::try_from(lived).unwrap_or(0)))
     }
+}
+
+/// Whether what should be there is something else. What can't be read now, for want of descriptors say, is not damaged.
+fn is_damage<T>(read: &io::Result<T>) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+    read.as_ref().is_err_and(|error| matches!(error.kind(), InvalidData | InvalidInput | UnexpectedEof))
+}
+
+fn is_missing<T>(read: &io::Result<T>) -> bool {
+    read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// Milliseconds since 1970 (UTC).
@@ -133,11 +167,45 @@ mod tests {
             other_boot(record);
         };
         assert_eq!(without_guest(restarted, false), Condition::Dead);
+        let ttl = |record: &mut Record| record.info.spec.lifecycle.ttl_ms = Some(600_000);
+        assert_eq!(without_guest(ttl, false), Condition::Dead);
         let to_sleep = |record: &mut Record| {
             restarted(record);
             sleeps(record);
         };
         assert_eq!(without_guest(to_sleep, false), Condition::Sleeping);
+    }
+
+    #[test]
+    fn a_guest_that_ended_before_it_can_have_been_idle_for_its_time_was_killed() {
+        let mut record = record();
+        let guest = crate::record::GuestProcess::of(std::process::id() as i32).unwrap();
+        for (idle_ms, expected) in [(u64::MAX, Condition::Dead), (0, Condition::Expired)] {
+            record.info.spec.lifecycle.idle_timeout_ms = Some(idle_ms);
+            assert_eq!(record.without_guest(Ready::running(guest)), expected);
+        }
+    }
+
+    #[test]
+    fn a_record_that_is_empty_torn_or_missing_is_damage_and_one_that_is_not_written_yet_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        assert_eq!(Condition::of(path).1, Condition::Making);
+        let written = |bytes: &[u8]| std::fs::write(path.join("sandbox.json"), bytes).unwrap();
+        for torn in ["", "{", "[]", "\0\0\0"] {
+            written(torn.as_bytes());
+            assert_eq!(Condition::of(path).1, Condition::Damaged, "{torn:?}");
+        }
+        record().write(path).unwrap();
+        assert_eq!(Condition::of(path).1, Condition::Making);
+        Ready::ASLEEP.make(path).unwrap();
+        assert_eq!(Condition::of(path).1, Condition::Sleeping);
+        std::fs::remove_file(path.join("sandbox.json")).unwrap();
+        assert_eq!(Condition::of(path).1, Condition::Damaged);
+        record().write(path).unwrap();
+        std::fs::remove_file(path.join("ready")).unwrap();
+        std::os::unix::fs::symlink("nonsense", path.join("ready")).unwrap();
+        assert_eq!(Condition::of(path).1, Condition::Damaged);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Destroying sandboxes, and sweeping up after processes that died: a destroyed sandbox is first moved to the trash
 //! (one atomic rename that only one process wins, and that frees its name), then its guest is killed, then its files
-//! go. Whoever dies in between leaves the rest to the next sweep.
+//! go. Its lock is held all the while: nobody makes it, puts it to sleep or wakes it meanwhile. Whoever dies in between
+//! leaves the rest to the next sweep. None of this needs a record that can be read.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -24,27 +25,62 @@ pub(crate) struct Guest {
 
 /// Undoes a create: destroys the sandbox, but for a persistent workspace that was there before.
 pub(crate) fn abandon(state: &StateDir, id: &SandboxId, guest: Option<&Guest>) -> Result<bool> {
-    Record::keep_found_workspace(&state.sandbox(id)).map_err(failed)?;
-    destroy(state, id, guest)
+    let Some(lock) = locked(state, id).map_err(failed)? else { return Ok(false) };
+    undo(state, id, guest, &lock).map_err(failed)
 }
 
-fn failed(error: io::Error) -> Error {
-    Error::new(ErrorKind::Internal, crate::sentence(&error)).with_source(error)
-}
-
-/// Destroys a sandbox. `false`: it had been destroyed before. An error is the reason alone.
+/// Destroys a sandbox once nobody is at work on it. `false`: it had been destroyed before. An error is the reason alone.
 pub(crate) fn destroy(state: &StateDir, id: &SandboxId, guest: Option<&Guest>) -> Result<bool> {
-    match std::fs::rename(state.sandbox(id), state.trash(id)) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(failed(error)),
+    let Some(lock) = locked(state, id).map_err(failed)? else { return Ok(false) };
+    discard(state, id, guest, &lock).map_err(failed)
+}
+
+/// Why a sandbox was not destroyed. What is left of it goes with the next try, or the next sweep.
+fn failed(error: io::Error) -> Error {
+    use io::ErrorKind::{DirectoryNotEmpty, ResourceBusy, TimedOut};
+    let kind = match error.kind() {
+        DirectoryNotEmpty | ResourceBusy | TimedOut => ErrorKind::Unavailable,
+        _ => ErrorKind::Internal,
+    };
+    Error::new(kind, crate::sentence(&error)).with_source(error)
+}
+
+/// The lock of a sandbox; `None` if there is no such sandbox.
+fn locked(state: &StateDir, id: &SandboxId) -> io::Result<Option<Lock>> {
+    match Lock::wait(&state.sandbox(id)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        locked => locked.map(Some),
     }
-    empty_trash(state, id, guest).map_err(failed)?;
+}
+
+fn undo(state: &StateDir, id: &SandboxId, guest: Option<&Guest>, lock: &Lock) -> io::Result<bool> {
+    Record::keep_found_workspace(&state.sandbox(id))?;
+    discard(state, id, guest, lock)
+}
+
+/// Moves a sandbox to the trash, and empties that. `false`: it had been destroyed before.
+fn discard(state: &StateDir, id: &SandboxId, guest: Option<&Guest>, lock: &Lock) -> io::Result<bool> {
+    let (directory, trash) = (state.sandbox(id), state.trash(id));
+    let moved = match std::fs::rename(&directory, &trash) {
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) =>
+        {
+            // What an earlier version has left of it.
+            empty_trash(state, id, None, lock)?;
+            std::fs::rename(&directory, &trash)
+        }
+        moved => moved,
+    };
+    match moved {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        moved => moved?,
+    }
+    empty_trash(state, id, guest, lock)?;
     Ok(true)
 }
 
-/// Kills what still lives of a destroyed sandbox and removes its files. Two processes may do so at once.
-fn empty_trash(state: &StateDir, id: &SandboxId, guest: Option<&Guest>) -> io::Result<()> {
+/// Kills what still lives of a destroyed sandbox and removes its files. Whoever does so holds its lock.
+fn empty_trash(state: &StateDir, id: &SandboxId, guest: Option<&Guest>, _lock: &Lock) -> io::Result<()> {
     let directory = state.trash(id);
     let record = Record::read(&directory).ok();
     if let Some(record) = &record {
@@ -55,7 +91,8 @@ fn empty_trash(state: &StateDir, id: &SandboxId, guest: Option<&Guest>) -> io::R
         None => cgroup::groups_of(&state.cgroups(), id.as_str())?,
     };
     cgroup::let_die(&groups)?;
-    let ready = Ready::read(&directory)?;
+    // A damaged mark names no guest; what runs in its groups is killed with them.
+    let ready = Ready::read(&directory).unwrap_or_default();
     let recorded = match guest {
         Some(guest) if ready.is_none_or(|ready| ready.guest == Some(guest.process)) => None,
         // Unknown to the caller; or it was woken since, and the guest that the caller knows is gone.
@@ -120,7 +157,7 @@ pub(crate) fn recorded_guest(ready: Option<Ready>, record: Option<&Record>) -> i
 pub(crate) fn sweep(state: &StateDir) -> io::Result<()> {
     crate::image::sweep(&state.layers())?;
     for id in state.ids("trash")? {
-        log_failure(&id, empty_trash(state, &id, None));
+        log_failure(&id, finish_destroying(state, &id));
     }
     for id in state.ids("sandboxes")? {
         log_failure(&id, clear_away(state, &id));
@@ -134,31 +171,86 @@ fn log_failure(id: &SandboxId, result: io::Result<()>) {
     }
 }
 
-/// Removes what is left of a sandbox that is nobody's any more.
-fn clear_away(state: &StateDir, id: &SandboxId) -> io::Result<()> {
-    let directory = state.sandbox(id);
-    let removed = match Condition::of(&directory) {
-        (_, Condition::Making) if was_abandoned(state, &directory)? => abandon(state, id, None),
-        (_, Condition::Expired) => destroy(state, id, None),
-        (Some(record), Condition::Sleeping) => return settle_if_free(&directory, &record),
-        _ => return Ok(()),
-    };
-    removed.map(drop).map_err(io::Error::other)
+/// Does the rest of a destroy whose process has died. One that is under way is left alone.
+fn finish_destroying(state: &StateDir, id: &SandboxId) -> io::Result<()> {
+    match if_there(Lock::take_if_free(&state.trash(id)))? {
+        Some(lock) => empty_trash(state, id, None, &lock),
+        None => Ok(()),
+    }
 }
 
-/// Whether a sandbox that is not complete has nobody any more who makes it: its lock says so.
-fn was_abandoned(state: &StateDir, directory: &Path) -> io::Result<bool> {
-    let lock = match Lock::take_abandoned(state, directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        other => other?,
-    };
-    // It may have been completed before the lock was free.
-    Ok(lock.is_some() && Ready::read(directory)?.is_none())
+/// Removes what is left of a sandbox that is nobody's any more. One that somebody is at work on is left alone.
+fn clear_away(state: &StateDir, id: &SandboxId) -> io::Result<()> {
+    let directory = state.sandbox(id);
+    match Condition::of(&directory) {
+        (_, Condition::Making) => {
+            let Some(lock) = if_there(Lock::take_abandoned(state, &directory))? else { return Ok(()) };
+            // It may have been completed before the lock was free.
+            if Condition::of(&directory).1 == Condition::Making && undo(state, id, None, &lock)? {
+                tracing::info!(sandbox = %id, "removed what was left of a sandbox that was never completed");
+            }
+            Ok(())
+        }
+        (_, Condition::Expired) => {
+            let Some(lock) = if_there(Lock::take_if_free(&directory))? else { return Ok(()) };
+            discard(state, id, None, &lock).map(drop)
+        }
+        (Some(record), Condition::Sleeping) => settle_if_free(&directory, &record),
+        _ => Ok(()),
+    }
+}
+
+/// A lock that was taken; `None` while somebody else has it, or if there is nothing to lock any more.
+fn if_there(taken: io::Result<Option<Lock>>) -> io::Result<Option<Lock>> {
+    match taken {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        taken => taken,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sandbox_whose_record_is_empty_is_not_swept_and_one_that_was_never_written_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(&dir.path().join("state"), None).unwrap();
+        let [damaged, begun, left] = [(); 3].map(|()| SandboxId::generate());
+        for id in [&damaged, &begun, &left] {
+            std::fs::create_dir_all(state.sandbox(id).join("upper")).unwrap();
+        }
+        std::fs::write(state.sandbox(&damaged).join("sandbox.json"), "").unwrap();
+        // As an earlier version left it: a destroy of something that came back beside what is in the trash.
+        std::fs::create_dir_all(state.trash(&left).join("upper")).unwrap();
+        Ready::ASLEEP.make(&state.sandbox(&left)).unwrap();
+        sweep(&state).unwrap();
+        assert!(state.sandbox(&damaged).exists() && !state.sandbox(&begun).exists());
+        for id in [&damaged, &left] {
+            assert!(destroy(&state, id, None).unwrap());
+            assert!(!state.sandbox(id).exists() && !state.trash(id).exists());
+            assert!(!destroy(&state, id, None).unwrap());
+        }
+    }
+
+    #[test]
+    fn nobody_is_destroyed_while_somebody_is_at_work_on_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(&dir.path().join("state"), None).unwrap();
+        let id = SandboxId::generate();
+        std::fs::create_dir(state.sandbox(&id)).unwrap();
+        let lock = Lock::take(&state.sandbox(&id)).unwrap();
+        std::thread::scope(|scope| {
+            let destroying = scope.spawn(|| destroy(&state, &id, None));
+            sweep(&state).unwrap();
+            // What is made meanwhile goes with it.
+            std::fs::create_dir(state.sandbox(&id).join("upper")).unwrap();
+            assert!(!destroying.is_finished());
+            drop(lock);
+            assert!(destroying.join().unwrap().unwrap());
+        });
+        assert!(!state.sandbox(&id).exists() && !state.trash(&id).exists());
+    }
 
     #[test]
     fn a_workspace_stays_while_a_sandbox_without_a_readable_record_may_have_it() {

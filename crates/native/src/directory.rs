@@ -11,7 +11,7 @@ use crate::egress::RESOLV_CONF;
 use crate::image::{Image, MountPoints, read_of_image};
 use crate::plan::IdMap;
 use crate::setup::{device_files, host_name, hosts, mount_points};
-use crate::state::{StateDir, make_dir};
+use crate::state::{StateDir, make_child};
 use crate::users::{GROUP_LINE, PASSWD_LINE, Users};
 
 /// Fills a sandbox's directory. Everything in `upper` belongs to the inner root or the inner user; nothing of it was
@@ -32,7 +32,7 @@ impl Layout<'_> {
     /// Makes `upper`, `work`, and the mount points.
     pub(crate) fn make(&self) -> io::Result<()> {
         for name in ["upper", "work"] {
-            make_dir(&self.files.join(name), 0o755)?;
+            make_child(&self.files.join(name), 0o755)?;
             self.give(&self.files.join(name), 0)?;
         }
         self.close()?;

@@ -24,12 +24,15 @@ impl LifecycleKeeper for Keeper {
             // Whoever puts it to sleep or wakes it writes the record too.
             let _lock = Lock::wait(&directory).map_err(gone)?;
             let mut record = Record::read(&directory).map_err(gone)?;
-            if matches!(Condition::of(&directory).1, Condition::Sleeping) {
-                return Err(Error::sleeping(&record.info.name));
+            match Condition::of(&directory).1 {
+                Condition::Sleeping => return Err(Error::sleeping(&record.info.name)),
+                Condition::Dead => return Err(Error::dead(&record.info.name)),
+                _ => {}
             }
             record.info.spec.lifecycle = lifecycle;
-            record.write(&directory).map_err(|error| {
-                Error::new(ErrorKind::Internal, "write the sandbox's record").with_source(error)
+            record.write(&directory).map_err(|error| match directory.exists() {
+                true => Error::new(ErrorKind::Internal, "write the sandbox's record").with_source(error),
+                false => gone(error),
             })?;
             Ok(record.ttl_left_ms())
         })

@@ -5,28 +5,30 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use eyot::{Error, ErrorKind, IdleAction, Result, SandboxId, Usage};
+use eyot::{Error, ErrorKind, Result, SandboxId, Usage};
 use eyot_guest::client::{Connection, Destroyer, Meter};
 
 use crate::cgroup;
+use crate::condition::Condition;
 use crate::destroy::{Guest, abandon, destroy};
 use crate::provider::{Host, on_blocking_thread};
 use crate::ready::Ready;
 use crate::record::Record;
 use crate::state::StateDir;
 
-/// What became of a sandbox whose guest has ended: it sleeps, or was put to sleep since and is awake again; else it is
-/// destroyed, for a guest does not come back. `known`: its record when its guest was known.
+/// What became of a sandbox whose guest has ended: it sleeps, or was put to sleep since and is awake again; its guest was
+/// killed from outside; a deadline has ended it, or somebody has destroyed it. `known`: its record when its guest was known.
 pub(crate) fn verdict(state: &StateDir, known: &Record) -> Error {
-    let directory = state.sandbox(&known.info.id);
+    let (directory, name) = (state.sandbox(&known.info.id), &known.info.name);
     let (ready, record) = (Ready::read(&directory).ok().flatten(), Record::read(&directory).ok());
-    let Some((ready, record)) = ready.zip(record).filter(|(_, record)| !record.ttl_has_passed()) else {
-        return Error::destroyed(&known.info.name);
+    let Some((ready, record)) = ready.zip(record) else {
+        return Error::destroyed(name);
     };
     let was_woken = record.client_nonce != known.client_nonce;
-    match ready.asleep || was_woken || record.info.spec.lifecycle.on_idle == IdleAction::Sleep {
-        true => Error::sleeping(&known.info.name),
-        false => Error::destroyed(&known.info.name),
+    match record.without_guest(ready) {
+        Condition::Expired => Error::destroyed(name),
+        Condition::Dead if !was_woken => Error::dead(name),
+        _ => Error::sleeping(name),
     }
 }
 

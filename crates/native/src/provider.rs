@@ -4,12 +4,13 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
+use std::time::UNIX_EPOCH;
 
 use async_trait::async_trait;
 use eyot::{
     Capabilities, Capability, ContainerSpec, Created, Error, ErrorKind, Isolation, NetworkMode, PullPolicy,
     Result, SandboxId, SandboxInfo, SandboxName, SandboxOperationUnsupported, SandboxProvider, SandboxSpec,
-    ValidSpec,
+    SandboxStatus, ValidSpec,
 };
 use eyot_guest::client::{Connection, GuestDriver, GuestDriverParts, Meter};
 use tokio::sync::Semaphore;
@@ -21,6 +22,7 @@ use crate::disk::Disks;
 use crate::egress;
 use crate::host::{self, SetupFailure};
 use crate::image::{ImageCache, ImageSources, image_store, is_absent};
+use crate::isolation;
 use crate::launcher::client::Launcher;
 use crate::lifecycle;
 use crate::maker::{Maker, preview, support};
@@ -339,11 +341,21 @@ impl Host {
     }
 
     fn info(&self, id_or_name: &str) -> Result<SandboxInfo> {
-        match Condition::of(&self.state.sandbox(&self.id_of(id_or_name)?)) {
+        let id = self.id_of(id_or_name)?;
+        match self.look_at(&id)? {
             (_, Condition::Expired) => Err(not_running(id_or_name, Condition::Expired)),
-            (Some(record), condition) => Ok(SandboxInfo { status: condition.status(), ..record.info }),
-            (None, _) => Err(not_found(id_or_name)),
+            (info, _) => info.ok_or_else(|| not_found(id_or_name)),
         }
+    }
+
+    /// What is known of a sandbox; `None`: nothing yet, or nothing any more.
+    fn look_at(&self, id: &SandboxId) -> Result<(Option<SandboxInfo>, Condition)> {
+        let (record, condition) = Condition::of(&self.state.sandbox(id));
+        let info = match (record, condition) {
+            (_, Condition::Damaged) => Some(damaged(&self.state, id)?),
+            (record, _) => record.map(|record| SandboxInfo { status: condition.status(), ..record.info }),
+        };
+        Ok((info, condition))
     }
 
     fn list(&self) -> Result<Vec<SandboxInfo>> {
@@ -352,12 +364,27 @@ impl Host {
             Error::new(ErrorKind::Internal, "list sandboxes: read the state folder: failed")
                 .with_source(error)
         })?;
-        let info = |id: &SandboxId| {
-            let (record, condition) = Condition::of(&self.state.sandbox(id));
-            record.map(|record| SandboxInfo { status: condition.status(), ..record.info })
-        };
-        Ok(ids.iter().filter_map(info).collect())
+        ids.iter().filter_map(|id| self.look_at(id).map(|(info, _)| info).transpose()).collect()
     }
+}
+
+/// What can be told of a sandbox whose record can't be read: everything but its id, its name and its status is the default.
+fn damaged(state: &StateDir, id: &SandboxId) -> Result<SandboxInfo> {
+    let spec = SandboxSpec { id: Some(id.clone()), name: state.name_of(id), ..SandboxSpec::default() };
+    let spec = spec.validate()?;
+    let made = std::fs::metadata(state.sandbox(id)).and_then(|directory| directory.created()).ok();
+    let since_1970 = made.and_then(|made| made.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    Ok(SandboxInfo {
+        id: id.clone(),
+        name: spec.name().clone(),
+        provider: crate::NAME.to_owned(),
+        status: SandboxStatus::Damaged,
+        workdir: spec.workdir().clone(),
+        created_ms: i64::try_from(since_1970.as_millis()).unwrap_or_default(),
+        spec: spec.spec().clone(),
+        isolation: isolation::unknown(),
+        life: String::new(),
+    })
 }
 
 /// Why a sandbox can't be used as it is.
@@ -371,11 +398,11 @@ fn not_running(id_or_name: &str, condition: Condition) -> Error {
     match condition {
         Condition::Sleeping => Error::sleeping(id_or_name),
         Condition::Expired => Error::destroyed(id_or_name).with_hint("its deadline (ttl or idle) has passed"),
-        Condition::Dead => unavailable(format!("sandbox `{id_or_name}` has no processes any more"))
-            .with_hint(format!(
-                "the host may have been restarted; wake it: eyot wake {id_or_name}; or remove it: eyot rm \
-                 {id_or_name}"
-            )),
+        Condition::Dead => Error::dead(id_or_name),
+        Condition::Damaged => {
+            let message = format!("sandbox `{id_or_name}` is damaged: its record can't be read");
+            Error::new(ErrorKind::Conflict, message).with_hint(format!("remove it: eyot rm {id_or_name}"))
+        }
         Condition::Making | Condition::Running => {
             unavailable(format!("sandbox `{id_or_name}` is still being made"))
         }

@@ -56,13 +56,16 @@ impl Ready {
         fs::rename(made, directory.join(READY))
     }
 
-    /// The mark of a sandbox; `None` if it was never completed.
+    /// The mark of a sandbox; `None` if it was never completed. `InvalidData` or `InvalidInput`: what is there is no mark.
     pub(crate) fn read(directory: &Path) -> io::Result<Option<Self>> {
         let link = match fs::read_link(directory.join(READY)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other?,
         };
-        Ok(Self::parse(link.to_str().unwrap_or_default()))
+        match Self::parse(link.to_str().unwrap_or_default()) {
+            Some(ready) => Ok(Some(ready)),
+            None => Err(io::ErrorKind::InvalidData.into()),
+        }
     }
 
     fn text(self) -> String {

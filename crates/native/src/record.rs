@@ -49,7 +49,8 @@ const RECORD_IN_THE_MAKING: &str = "sandbox.json.new";
 pub(crate) const SOCKET: &str = "guest.sock";
 
 impl Record {
-    /// Writes the record into a sandbox's directory, as a whole.
+    /// Writes the record into a sandbox's directory, as a whole. It is not synced, which would stall every create and wake: a
+    /// record that a power loss damages is known as damaged ([`crate::condition`]).
     pub(crate) fn write(&self, directory: &Path) -> io::Result<()> {
         let made = directory.join(RECORD_IN_THE_MAKING);
         // Of somebody who was killed. Whatever it is, it is not written into.
@@ -75,9 +76,9 @@ impl Record {
 
     /// For a create that failed: a persistent workspace that was there before is not to go with this sandbox.
     pub(crate) fn keep_found_workspace(directory: &Path) -> io::Result<()> {
-        let mut record = match Self::read(directory) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            other => other?,
+        let Ok(mut record) = Self::read(directory) else {
+            // Whoever destroys it does not learn of a workspace either.
+            return Ok(());
         };
         if record.made_workspace {
             return Ok(());
@@ -111,6 +112,13 @@ impl GuestProcess {
         Some(Self { pid: pid.parse().ok()?, start_ticks: start_ticks.parse().ok()? })
     }
 
+    /// How long ago it started, in milliseconds, whether it still runs or not.
+    pub(crate) fn started_ms_ago(self) -> u64 {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let now_ms = now.tv_sec.unsigned_abs() * 1000 + now.tv_nsec.unsigned_abs() / 1_000_000;
+        now_ms.saturating_sub(self.start_ticks.saturating_mul(TICK_MS))
+    }
+
     /// A descriptor of the process, if it still is the same one.
     pub(crate) fn open(self) -> io::Result<Option<OwnedFd>> {
         let Some(pid) = rustix::process::Pid::from_raw(self.pid) else {
@@ -130,6 +138,9 @@ impl fmt::Display for GuestProcess {
         write!(f, "{} {}", self.pid, self.start_ticks)
     }
 }
+
+/// How long a tick of `/proc` is: `USER_HZ` is 100 wherever Eyot runs.
+const TICK_MS: u64 = 10;
 
 /// Field 22 of `/proc/<pid>/stat`. The command's name before it may hold anything, so fields are counted from its end.
 fn start_ticks(pid: i32) -> io::Result<u64> {

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use crate::directory::Layout;
 use crate::plan::{IdMap, Plan};
 use crate::setup::mount_targets;
-use crate::state::make_dir;
+use crate::state::make_child;
 
 /// What moved aside is called, behind its own name.
 const ASIDE: &str = ".before-wake";
@@ -32,7 +32,7 @@ impl Layout<'_> {
         // The kernel's own: with what a file copied halfway left behind, and the mark that a `volatile` overlay was here.
         let work = self.files.join("work");
         eyot_image::remove_tree(&work)?;
-        make_dir(&work, 0o755)?;
+        make_child(&work, 0o755)?;
         self.give(&work, 0)?;
         let upper = rustix::fs::open(self.files.join("upper"), DIRECTORY, Mode::empty())?;
         mount_targets(plan)?.iter().try_for_each(|(path, is_dir)| self.restore(&upper, path, *is_dir))

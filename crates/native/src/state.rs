@@ -148,6 +148,15 @@ impl StateDir {
         self.holder("names", name.as_str())
     }
 
+    /// The name that a sandbox holds.
+    pub(crate) fn name_of(&self, id: &SandboxId) -> Option<SandboxName> {
+        let names = fs::read_dir(self.root.join("names")).ok()?;
+        names.filter_map(|entry| SandboxName::parse(entry.ok()?.file_name().to_str()?).ok()).find(|name| {
+            let held = fs::read_link(self.root.join("names").join(name.as_str()));
+            held.is_ok_and(|target| target.as_os_str() == id.as_str())
+        })
+    }
+
     fn holder(&self, folder: &str, key: &str) -> Option<SandboxId> {
         let target = fs::read_link(self.root.join(folder).join(key)).ok()?;
         let id = SandboxId::parse(target.to_str()?).ok()?;
@@ -255,6 +264,15 @@ pub(crate) fn block_base(block: u32) -> u32 {
 /// Makes a directory and its parents; one that is there is fine.
 pub(crate) fn make_dir(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(mode).create(path)
+}
+
+/// Makes a directory in one that is there; one that is there already is fine. What is in a sandbox's directory is made so:
+/// a destroyed one must not come back.
+pub(crate) fn make_child(path: &Path, mode: u32) -> io::Result<()> {
+    match DirBuilder::new().mode(mode).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
 }
 
 #[cfg(test)]

@@ -191,8 +191,7 @@ impl Unfinished {
         crate::cgroup::remove(&self.record.groups)?;
         match self.origin {
             Origin::New { claimed_name } => self.remove(claimed_name),
-            Origin::Asleep if self.directory.exists() => Ready::ASLEEP.change(&self.directory),
-            Origin::Asleep => Ok(()),
+            Origin::Asleep => Ready::ASLEEP.change(&self.directory),
         }
     }
 

@@ -75,8 +75,10 @@ fn user_of(state: &StateDir, workspace: &str, except: &SandboxId) -> io::Result<
     };
     for id in state.ids("sandboxes")?.iter().filter(|id| *id != except) {
         let (record, condition) = Condition::of(&state.sandbox(id));
-        let may_have_it = record.as_ref().map_or(condition == Condition::Running, has_it);
-        if may_have_it && matches!(condition, Condition::Running | Condition::Making) {
+        // A damaged one does not say what it has, and may run.
+        let is_unknown = matches!(condition, Condition::Running | Condition::Damaged);
+        let may_have_it = record.as_ref().map_or(is_unknown, has_it);
+        if may_have_it && (is_unknown || condition == Condition::Making) {
             return Ok(Some(record.map_or_else(|| id.to_string(), |record| record.info.name.to_string())));
         }
     }

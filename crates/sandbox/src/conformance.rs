@@ -25,6 +25,7 @@ mod concurrency;
 mod create;
 mod deadline;
 mod directories;
+mod dropped;
 mod egress;
 mod environment;
 mod exec;
@@ -133,6 +134,7 @@ pub fn cases() -> Vec<Case> {
         hooks::cases,
         lifetime::cases,
         sleep::cases,
+        dropped::cases,
         processes::cases,
         logs::cases,
         terminal::cases,

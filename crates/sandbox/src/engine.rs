@@ -13,7 +13,7 @@ use crate::observer::Observer;
 use crate::pool::{PoolOptions, SandboxPool};
 use crate::provider::{SandboxInfo, SandboxProvider};
 use crate::spec::{SandboxId, SandboxName};
-use crate::store::{SandboxRow, Store, lost};
+use crate::store::{Claim, SandboxRow, Store, lost};
 
 pub use reconcile::Reconciled;
 
@@ -36,7 +36,8 @@ pub(crate) struct Books {
 }
 
 /// Why a sandbox sleeps that nobody put to sleep. Which of the two it was is not known when it is noticed.
-pub(crate) const FELL_ASLEEP: &str = "nobody used it for its time, or its host was restarted";
+pub(crate) const FELL_ASLEEP: &str =
+    "nobody used it for its time, its host was restarted, or its guest ended unexpectedly";
 
 impl Engine {
     /// Opens the pools of a folder, which is made if need be, and reconciles: see [`Engine::reconcile`]. What that did is in
@@ -161,17 +162,35 @@ impl Books {
         reason: impl Into<String>,
     ) -> Result<()> {
         refuse_anothers(provider, row)?;
-        let id = row.id.clone();
-        self.ask(move |store| store.begin_removing(&id)).await?;
+        let claim = self.begin_removing(row).await?;
         match provider.remove(row.id.as_str()).await {
-            Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed) => {
-                return Err(error);
-            }
-            _ => {}
+            Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed) => Err(error),
+            _ => self.finish_removing(row, claim, reason).await,
         }
+    }
+
+    /// The row says that this process removes the sandbox, until the claim is dropped.
+    pub(crate) async fn begin_removing(&self, row: &SandboxRow) -> Result<Claim> {
+        let (store, id) = (Arc::clone(&self.store), row.id.clone());
+        blocking(move || {
+            let claim = store.claim(&id);
+            store.begin_removing(&id).map(|_| claim)
+        })
+        .await
+    }
+
+    /// The sandbox is gone: that is recorded, and its row goes.
+    pub(crate) async fn finish_removing(
+        &self,
+        row: &SandboxRow,
+        claim: Claim,
+        reason: impl Into<String>,
+    ) -> Result<()> {
         self.record(row, EventKind::Destroyed, reason).await?;
         let id = row.id.clone();
-        self.ask(move |store| store.finish_removing(&id)).await
+        self.ask(move |store| store.finish_removing(&id)).await?;
+        claim.finish();
+        Ok(())
     }
 }
 

@@ -112,12 +112,14 @@ pub struct Error {
     reason_at: usize,
     hint: Option<String>,
     source: Option<Box<dyn StdError + Send + Sync>>,
+    /// The operation had no effect.
+    before_it_began: bool,
 }
 
 impl Error {
     /// An error of this kind. The message is one lower-case sentence: verb, object, place, reason.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), reason_at: 0, hint: None, source: None }
+        Self { kind, message: message.into(), reason_at: 0, hint: None, source: None, before_it_began: false }
     }
 
     /// The same error with what the operator should see; it is never part of the sentence.
@@ -125,6 +127,18 @@ impl Error {
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
+    }
+
+    /// The same error, of an operation that never reached its sandbox: it can be tried again without being done twice.
+    #[must_use]
+    pub fn with_nothing_begun(mut self) -> Self {
+        self.before_it_began = true;
+        self
+    }
+
+    /// Whether it is known that the operation never reached its sandbox. `false`: it may have had an effect.
+    pub fn is_before_it_began(&self) -> bool {
+        self.before_it_began
     }
 
     /// The same error with what the reader can do about it.
@@ -153,10 +167,28 @@ impl Error {
         self.source.as_ref().is_some_and(|source| source.is::<SandboxOperationUnsupported>())
     }
 
-    /// Whether the sandbox was put to sleep, so that nothing of it is lost: [`crate::Sandbox::wake`] gives a handle that
-    /// works. (That holds as well where somebody else has woken it since the handle at hand was made.)
+    /// Whether the sandbox has no processes and all of its files: it was put to sleep, or its guest ended unexpectedly
+    /// ([`Error::is_dead`]). [`crate::Sandbox::wake`] gives a handle that works. (That holds as well where somebody else has
+    /// woken it since the handle at hand was made.)
     pub fn is_sleeping(&self) -> bool {
-        self.source.as_ref().is_some_and(|source| source.is::<SandboxSleeping>())
+        self.asleep().is_some()
+    }
+
+    /// Whether [`Error::is_sleeping`] holds because the sandbox's guest ended unexpectedly: it was killed from outside, or the
+    /// host was restarted.
+    pub fn is_dead(&self) -> bool {
+        self.asleep().is_some_and(|asleep| asleep.unexpectedly)
+    }
+
+    fn asleep(&self) -> Option<&SandboxSleeping> {
+        self.source.as_ref()?.downcast_ref()
+    }
+
+    /// The same error, if [`Error::is_sleeping`] holds, about a sandbox that the caller knows by this name.
+    #[must_use]
+    pub(crate) fn asleep_as(&self, sandbox: impl fmt::Display) -> Self {
+        let same = if self.is_dead() { Self::dead(sandbox) } else { Self::sleeping(sandbox) };
+        Self { before_it_began: self.before_it_began, ..same }
     }
 
     /// What kind of failure this is.
@@ -200,7 +232,16 @@ impl Error {
 
     /// The sandbox sleeps: `unavailable`, and [`Error::is_sleeping`].
     pub fn sleeping(sandbox: impl fmt::Display) -> Self {
-        let sleeping = SandboxSleeping { sandbox: sandbox.to_string() };
+        Self::without_processes(sandbox, false)
+    }
+
+    /// The sandbox's guest ended unexpectedly: `unavailable`, [`Error::is_sleeping`] and [`Error::is_dead`].
+    pub fn dead(sandbox: impl fmt::Display) -> Self {
+        Self::without_processes(sandbox, true)
+    }
+
+    fn without_processes(sandbox: impl fmt::Display, unexpectedly: bool) -> Self {
+        let sleeping = SandboxSleeping { sandbox: sandbox.to_string(), unexpectedly };
         let hint = format!("its files are kept; wake it: eyot wake {sandbox}");
         Self::new(ErrorKind::Unavailable, sleeping.to_string()).with_hint(hint).with_source(sleeping)
     }
@@ -259,17 +300,26 @@ impl From<SandboxOperationUnsupported> for Error {
     }
 }
 
-/// A sandbox sleeps, or was put to sleep since the handle at hand was made.
+/// A sandbox has no processes: it sleeps, was put to sleep since the handle at hand was made, or its guest ended unexpectedly.
 ///
 /// It travels as an [`Error`] of kind [`ErrorKind::Unavailable`]; this type is its source. See [`Error::is_sleeping`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxSleeping {
     /// Its name, or its id where that is how it was asked for.
     pub sandbox: String,
+    /// Nobody put it to sleep: its guest was killed from outside, or the host was restarted.
+    pub unexpectedly: bool,
 }
 
 impl fmt::Display for SandboxSleeping {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.unexpectedly {
+            return write!(
+                f,
+                "sandbox `{}` has no processes any more: its guest ended unexpectedly",
+                self.sandbox
+            );
+        }
         write!(f, "sandbox `{}` sleeps", self.sandbox)
     }
 }
@@ -304,6 +354,17 @@ mod tests {
         assert!(error.is_sleeping() && error.kind() == ErrorKind::Unavailable);
         assert!(error.hint().is_some_and(|hint| hint.contains("eyot wake builder")));
         assert!(!Error::new(ErrorKind::Unavailable, "sandbox `builder` sleeps").is_sleeping());
+    }
+
+    #[test]
+    fn a_dead_sandbox_can_be_woken_as_one_that_sleeps_and_says_what_happened() {
+        let error = Error::dead("builder").context("read file `a`");
+        assert!(error.is_sleeping() && error.is_dead() && error.kind() == ErrorKind::Unavailable);
+        assert!(error.to_string().contains("ended unexpectedly"), "{error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("eyot wake builder")));
+        assert!(error.asleep_as("b").is_dead() && !Error::sleeping("b").asleep_as("c").is_dead());
+        let untouched = Error::sleeping("b").with_nothing_begun().context("read `a`").asleep_as("c");
+        assert!(untouched.is_before_it_began() && !error.is_before_it_began());
     }
 
     #[test]

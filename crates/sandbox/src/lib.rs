@@ -31,6 +31,7 @@ mod sandbox;
 mod search;
 mod spec;
 pub mod store;
+mod tasks;
 pub mod tools;
 mod transfer;
 mod watch;

@@ -26,6 +26,7 @@ use crate::provider::{SandboxProvider, SandboxStatus};
 use crate::sandbox::Sandbox;
 use crate::spec::{SandboxId, SandboxName};
 use crate::store::{RowState, SandboxRow};
+use crate::tasks::to_the_end;
 use crate::transfer::{Transfer, Transferred, transfer};
 use browse::Forwards;
 use member::{Member, Up};
@@ -140,6 +141,7 @@ impl SandboxPool {
             let status = match statuses.get(&row.id)? {
                 SandboxStatus::Running => PoolStatus::Running,
                 SandboxStatus::Sleeping | SandboxStatus::Dead => PoolStatus::Sleeping,
+                SandboxStatus::Damaged => PoolStatus::Damaged,
                 SandboxStatus::Creating => return None,
             };
             Some(PoolEntry { image: resolve::shown(row.image.as_deref()).to_owned(), name: row.name, status })
@@ -151,21 +153,32 @@ impl SandboxPool {
     /// it. `not_found` if there is none; one that sleeps already is fine.
     pub async fn sleep(&self, name: &str) -> Result<()> {
         let row = self.live(name).await?;
-        self.provider().sleep(row.id.as_str()).await?;
-        self.inner.books.fell_asleep(&row, "it was put to sleep").await
+        self.put_to_sleep(&row).await
+    }
+
+    async fn put_to_sleep(&self, row: &SandboxRow) -> Result<()> {
+        let (pool, row) = (self.clone(), row.clone());
+        to_the_end(async move {
+            pool.provider().sleep(row.id.as_str()).await?;
+            pool.inner.books.fell_asleep(&row, "it was put to sleep").await
+        })
+        .await
     }
 
     /// Destroys the sandbox of this name; `not_found` if there is none.
     pub async fn remove(&self, name: &str) -> Result<()> {
         let row = self.live(name).await?;
-        self.remove_row(&row).await
+        self.remove_row(&row, "it was removed from its pool").await
     }
 
-    async fn remove_row(&self, row: &SandboxRow) -> Result<()> {
-        let reason = "it was removed from its pool";
-        let removed = self.inner.books.remove(self.provider().as_ref(), row, reason).await;
-        self.forgotten(&row.name);
-        removed
+    async fn remove_row(&self, row: &SandboxRow, reason: &'static str) -> Result<()> {
+        let (pool, row) = (self.clone(), row.clone());
+        to_the_end(async move {
+            let removed = pool.inner.books.remove(pool.provider().as_ref(), &row, reason).await;
+            pool.forgotten(&row.name);
+            removed
+        })
+        .await
     }
 
     /// Nothing is known of this name any more.

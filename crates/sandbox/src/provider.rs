@@ -23,8 +23,11 @@ pub enum SandboxStatus {
     Running,
     /// Its processes were stopped; its files and its env are kept, and it can be woken.
     Sleeping,
-    /// Its processes are gone though nobody destroyed it (the host was restarted, say); its files are still there.
+    /// Its guest ended unexpectedly: it was killed from outside, or the host was restarted. Its files are kept, and it can be
+    /// woken.
     Dead,
+    /// What is kept of it can't be read, after a power loss, say. It can only be removed.
+    Damaged,
 }
 
 /// What is known of a sandbox without asking it.
@@ -89,7 +92,7 @@ pub trait SandboxProvider: Send + Sync + 'static {
     async fn create(&self, spec: &ValidSpec) -> Result<Created>;
 
     /// Finds a running sandbox by id or name: `not_found`, or `destroyed` if it is known to have been; `unavailable` if
-    /// it sleeps ([`crate::Error::is_sleeping`]).
+    /// it sleeps or is dead ([`crate::Error::is_sleeping`]); `conflict` if it is damaged.
     async fn open(&self, id_or_name: &str) -> Result<Created>;
 
     /// Every sandbox there is, oldest first.
@@ -117,7 +120,7 @@ pub trait SandboxProvider: Send + Sync + 'static {
         Err(SandboxOperationUnsupported::new("sleep", self.name(), &[]).into())
     }
 
-    /// Wakes a sandbox that sleeps, by id or name: the same id, name, files, env, limits, network and user ids, without
+    /// Wakes a sandbox that sleeps or is dead, by id or name: the same id, name, files, env, limits, network and user ids, without
     /// a process. One that runs is opened. A wake that fails leaves it asleep.
     async fn wake(&self, id_or_name: &str) -> Result<Created> {
         let _: &str = id_or_name;

@@ -249,7 +249,7 @@ impl Sandbox {
         // Below, a sandbox of a pool has another name.
         let known_as = self.inner.keeper.is_some().then(|| self.name().clone());
         move |error| match (error.kind(), known_as) {
-            (_, Some(name)) if error.is_sleeping() => Error::sleeping(name),
+            (_, Some(name)) if error.is_sleeping() => error.asleep_as(name),
             (ErrorKind::Destroyed, Some(name)) => Error::destroyed(name),
             (ErrorKind::Destroyed, None) => error,
             _ if error.is_sleeping() || error.is_unsupported_operation() => error,

@@ -5,11 +5,12 @@
 //! Every function is one transaction and blocks (on the disk, and on other processes): from async code call it on a
 //! thread that may. A process may be killed at any moment: what it had been told is done is kept, the rest is undone. A
 //! sandbox that it was making or removing is [`Store::abandoned`] then, and exactly one process gets to finish the
-//! work. Nothing is synced on each change: a power failure may lose the last ones, and leaves a whole file.
+//! work. The same holds for a task of a process that lives on: see [`Claim`]. Nothing is synced on each change: a power failure may lose the last ones, and leaves a whole file.
 
 mod abandoned;
 mod asleep;
 mod changing;
+mod claim;
 mod keys;
 mod making;
 mod mark;
@@ -25,12 +26,14 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use rustix::fs::statvfs;
 
+pub use claim::Claim;
 pub use keys::KeyRow;
 pub use making::{Begun, NewSandbox};
 pub(crate) use mark::lost;
@@ -39,6 +42,8 @@ pub use pools::PoolRow;
 pub use quota::QuotaUse;
 pub use row::{RowState, SandboxRow};
 pub use waking::WakingTurn;
+
+use claim::Identity;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::folder_changes::FolderChanges;
@@ -54,6 +59,13 @@ pub struct Store {
     connection: Mutex<Connection>,
     /// Where its files lie; `None`: in memory.
     folder: Option<PathBuf>,
+    identity: Identity,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("identity", &self.identity).finish_non_exhaustive()
+    }
 }
 
 impl Store {
@@ -94,14 +106,17 @@ impl Store {
         });
         let connection = opened.map_err(|error| or_disk_full(error, Some(folder)))?;
         mark::note(&one_at_a_time);
-        Ok(Arc::new(Self { connection: Mutex::new(connection), folder: Some(folder.to_owned()) }))
+        let identity = Identity::File(path.canonicalize().map_err(host)?);
+        Ok(Arc::new(Self { connection: Mutex::new(connection), folder: Some(folder.to_owned()), identity }))
     }
 
     /// A store that is gone with its last handle.
     pub fn in_memory() -> Result<Arc<Self>> {
         let mut connection = Connection::open_in_memory().map_err(failed("open a store in memory"))?;
         schema::bring_up_to_date(&mut connection)?;
-        Ok(Arc::new(Self { connection: Mutex::new(connection), folder: None }))
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let identity = Identity::Memory(NEXT.fetch_add(1, Ordering::Relaxed));
+        Ok(Arc::new(Self { connection: Mutex::new(connection), folder: None, identity }))
     }
 
     /// Tells when some process changed something in it; more often than that. `None`: it is in memory, where nobody else

@@ -19,6 +19,7 @@ mod kept;
 pub(crate) mod keys;
 mod mcp;
 mod metrics;
+mod once_more;
 mod pools;
 mod ports;
 mod previews;

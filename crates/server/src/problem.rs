@@ -52,6 +52,11 @@ impl Refusal {
         self.error.is_sleeping()
     }
 
+    fn fell_asleep(&self) -> Option<FellAsleep> {
+        let before_it_began = self.error.is_before_it_began();
+        self.is_sleeping().then_some(FellAsleep { before_it_began })
+    }
+
     /// Whether it is the sandbox itself that is not there.
     pub fn is_no_sandbox(&self) -> bool {
         self.no_sandbox
@@ -70,6 +75,7 @@ impl Refusal {
             kind: kind.to_string(),
             hint: self.error.hint().map(str::to_owned),
             sleeping: self.error.is_sleeping(),
+            dead: self.error.is_dead(),
             no_sandbox: self.no_sandbox,
             unsupported: unsupported(&self.error),
         }
@@ -87,12 +93,24 @@ impl IntoResponse for Refusal {
         if self.error.kind() == ErrorKind::Internal {
             tracing::error!(error = %self.error, source = ?std::error::Error::source(&self.error), "a request failed");
         }
+        let fell_asleep = self.fell_asleep();
         let problem = self.problem();
         let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_vec(&problem).unwrap_or_default();
         let kind = [(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON))];
-        (status, kind, body).into_response()
+        let mut response = (status, kind, body).into_response();
+        if let Some(fell_asleep) = fell_asleep {
+            response.extensions_mut().insert(fell_asleep);
+        }
+        response
     }
+}
+
+/// What an answer says to those within the server who may do its request once more: the sandbox slept when it was used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FellAsleep {
+    /// The request has had no effect.
+    pub before_it_began: bool,
 }
 
 /// What the API's document says of every refusal.

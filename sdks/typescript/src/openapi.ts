@@ -1414,7 +1414,7 @@ export interface components {
          * @description Whether a sandbox of a pool has processes.
          * @enum {string}
          */
-        PoolStatus: "running" | "sleeping";
+        PoolStatus: "running" | "sleeping" | "damaged";
         /** @description Where a port of a sandbox can be seen. */
         PreviewAnswer: {
             /** @description Until when (RFC 3339). It ends before that with the sandbox, with the server, and when it is revoked. */
@@ -1456,6 +1456,8 @@ export interface components {
         };
         /** @description What went wrong (RFC 9457). */
         Problem: {
+            /** @description With `sleeping`: the sandbox's guest ended unexpectedly. Its files are kept. */
+            dead?: boolean;
             /** @description The whole sentence: what was to be done, where, and why it failed. */
             detail: string;
             /** @description The part of the request that is wrong. */
@@ -1471,7 +1473,7 @@ export interface components {
             no_sandbox?: boolean;
             /** @description Why it failed, without what was to be done. */
             reason: string;
-            /** @description The sandbox sleeps, or has slept since the life that was asked for. */
+            /** @description The sandbox sleeps, or has slept since the life that was asked for, or is dead. It can be woken. */
             sleeping?: boolean;
             /**
              * Format: int32
@@ -1752,7 +1754,7 @@ export interface components {
          * @description Whether a sandbox can be used.
          * @enum {string}
          */
-        SandboxStatus: "creating" | "running" | "sleeping" | "dead";
+        SandboxStatus: "creating" | "running" | "sleeping" | "dead" | "damaged";
         /** @description How much the sandbox is held down. The defaults are what native always does. */
         Security: {
             /**

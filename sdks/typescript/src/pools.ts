@@ -8,7 +8,7 @@ export interface PoolEntry {
   /** Its image, as it was named. */
   image: string;
   /** `sleeping`: it wakes when it is used. */
-  status: "running" | "sleeping";
+  status: "running" | "sleeping" | "damaged";
 }
 
 /** What a sandbox of a pool is made of, beside the pool's template. */

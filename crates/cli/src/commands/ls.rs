@@ -80,5 +80,6 @@ pub fn status(status: SandboxStatus) -> &'static str {
         SandboxStatus::Running => "running",
         SandboxStatus::Sleeping => "sleeping",
         SandboxStatus::Dead => "dead",
+        SandboxStatus::Damaged => "damaged",
     }
 }

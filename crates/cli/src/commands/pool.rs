@@ -47,6 +47,7 @@ async fn members(pool: SandboxName, context: &Context) -> Result<u8, Failure> {
         let status = match entry.status {
             PoolStatus::Running => "running",
             PoolStatus::Sleeping => "sleeping",
+            PoolStatus::Damaged => "damaged",
         };
         table.row([entry.name.to_string(), status.to_owned(), entry.image]);
     }

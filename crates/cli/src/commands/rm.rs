@@ -1,6 +1,6 @@
 //! `eyot rm`: the end of sandboxes. Each is tried; what failed is said at the end.
 
-use eyot::{Error, ErrorKind, SandboxProvider};
+use eyot::{Error, ErrorKind, SandboxInfo, SandboxProvider, SandboxStatus};
 use serde_json::json;
 
 use crate::args::RmArgs;
@@ -8,10 +8,9 @@ use crate::context::{Context, with_list_hint};
 use crate::errors::Failure;
 
 pub async fn run(args: &RmArgs, context: &Context) -> Result<u8, Failure> {
-    let names = match args.all {
-        true => context.provider().await?.list().await?.into_iter().map(|info| info.id.to_string()).collect(),
-        false => args.names.clone(),
-    };
+    let all = if args.all { context.provider().await?.list().await? } else { Vec::new() };
+    let ids = all.iter().map(|info| info.id.to_string());
+    let names: Vec<String> = args.names.iter().cloned().chain(ids).collect();
     // With --all somebody else may have been faster, which is as good.
     let forgive = args.force || args.all;
     let (mut removed, mut failures) = (Vec::new(), Vec::new());
@@ -23,10 +22,26 @@ pub async fn run(args: &RmArgs, context: &Context) -> Result<u8, Failure> {
             Err(error) => failures.push(error),
         }
     }
-    if context.output.json {
-        context.output.value(&json!({ "removed": removed }))?;
+    let damaged = damaged(&all, &removed);
+    match (context.output.json, damaged.as_slice()) {
+        (true, []) => context.output.value(&json!({ "removed": removed }))?,
+        (true, damaged) => context.output.value(&json!({ "removed": removed, "damaged": damaged }))?,
+        (false, []) => {}
+        (false, damaged) => context.output.note(&said(damaged)),
     }
     settle(failures, context)
+}
+
+/// Those of the removed sandboxes that were damaged.
+fn damaged<'a>(all: &'a [SandboxInfo], removed: &[String]) -> Vec<&'a str> {
+    let damaged =
+        all.iter().filter(|info| info.status == SandboxStatus::Damaged).map(|info| info.id.as_str());
+    damaged.filter(|id| removed.iter().any(|removed| removed == id)).collect()
+}
+
+fn said(damaged: &[&str]) -> String {
+    let what = if damaged.len() == 1 { "sandbox" } else { "sandboxes" };
+    format!("removed {} damaged {what}: {}", damaged.len(), damaged.join(", "))
 }
 
 /// Whether there was one to remove.

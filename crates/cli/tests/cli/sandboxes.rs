@@ -93,6 +93,52 @@ fn a_sandbox_sleeps_until_it_is_used_and_looking_at_it_is_no_use() {
 }
 
 #[test]
+fn a_damaged_sandbox_is_listed_so_and_rm_all_removes_it_and_says_so() {
+    let machine = Machine::with_sandbox();
+    machine.create("whole");
+    let id = machine.run(&["ls", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
+    let damage = |id: &str| {
+        let record = std::path::Path::new(&machine.state()).join("sandboxes").join(id).join("sandbox.json");
+        std::fs::write(record, "").unwrap();
+    };
+    damage(&id);
+    let listed = machine.run(&["ls"]).success();
+    assert!(listed.lines().any(|line| line.starts_with("box ") && line.contains("damaged")), "{listed}");
+    let refused = machine.run(&["exec", "box", "--", "true"]);
+    assert!(refused.failure(125).contains("sandbox `box` is damaged"), "{refused:?}");
+    let removed = machine.run(&["rm", "--all"]);
+    removed.success();
+    assert_eq!(removed.stderr, format!("eyot: removed 1 damaged sandbox: {id}\n"));
+    machine.assert_empty();
+    machine.create("box");
+    let id = machine.run(&["ls", "-q"]).success().trim().to_owned();
+    damage(&id);
+    machine.run(&["rm", "box"]).success();
+    machine.assert_empty();
+}
+
+#[test]
+fn a_sandbox_whose_guest_was_killed_is_dead_until_it_is_woken_or_used() {
+    let machine = Machine::with_sandbox();
+    machine.run(&["exec", "box", "--", "sh", "-c", "echo kept > note"]).success();
+    let id = machine.run(&["ls", "-q"]).success().trim().to_owned();
+    let ready = std::path::Path::new(&machine.state()).join("sandboxes").join(&id).join("ready");
+    for way_back in [&["wake", "box"][..], &["read", "box", "note"]] {
+        let mark = std::fs::read_link(&ready).unwrap().to_str().unwrap().to_owned();
+        let guest = mark.split(' ').next().unwrap().to_owned();
+        let killed = std::process::Command::new("kill").args(["-9", &guest]).status().unwrap();
+        assert!(killed.success());
+        while !machine.run(&["ls"]).success().contains("dead") {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let said = machine.run(&["ps", "box"]).failure(125).to_owned();
+        assert!(said.contains("its guest ended unexpectedly") && said.contains("eyot wake box"), "{said}");
+        machine.run(way_back).success();
+        assert_eq!(machine.run(&["exec", "box", "--", "cat", "note"]).success(), "kept\n");
+    }
+}
+
+#[test]
 fn dial_connects_stdin_and_stdout_to_a_port_inside() {
     let machine = Machine::with_sandbox();
     let server = "import socket\n\

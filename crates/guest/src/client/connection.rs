@@ -138,9 +138,9 @@ impl Connection {
         self.owner.shared.closed.clone().cancelled_owned()
     }
 
-    /// Whether the connection has ended.
+    /// Whether the connection has ended, or can't be written to any more.
     pub fn is_closed(&self) -> bool {
-        self.owner.shared.closed.is_cancelled()
+        self.owner.shared.closed.is_cancelled() || self.owner.shared.outbox.is_closed()
     }
 
     /// From now on, calls that the connection's end settles, and calls that come after it, fail with this
@@ -231,12 +231,13 @@ impl Connection {
         }
         let shape = Shape::of(request);
         let Some(permits) = self.shared().lanes.enter(shape.lane).await else {
-            return Err(self.error());
+            return Err(self.error().with_nothing_begun());
         };
         let slot = Arc::new(Slot::new(shape, permits));
         let number = lock(&self.shared().table).enter(&slot);
-        let call = Call::new(self.clone(), number.map_err(|full| self.refusal(full))?, slot);
-        call.send_request(&message).await?;
+        let refused = |full| self.refusal(full).with_nothing_begun();
+        let call = Call::new(self.clone(), number.map_err(refused)?, slot);
+        call.send_request(&message).await.map_err(Error::with_nothing_begun)?;
         Ok(call)
     }
 

@@ -73,7 +73,14 @@ impl Outbox {
             return Poll::Pending;
         }
         state.push(parts);
-        Poll::Ready(Ok(()))
+        // What is left in the queue of a stream that failed never reaches the guest as a whole.
+        let is_lost = state.error.is_some() && !state.queue.is_empty();
+        Poll::Ready(if is_lost { Err(Undeliverable::Closed) } else { Ok(()) })
+    }
+
+    /// Whether nothing can be sent any more.
+    pub(super) fn is_closed(&self) -> bool {
+        !lock(&self.0).is_usable()
     }
 
     /// Sends a few bytes without waiting.

@@ -158,12 +158,18 @@ pub(crate) fn remove(paths: &[PathBuf]) -> io::Result<()> {
 
 const EVENTS: &str = "cgroup.events";
 
+/// Whether an error says that a group is not there any more: the files of one that is being removed answer ENODEV, whoever
+/// has them open.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::NODEV.raw_os_error())
+}
+
 fn remove_one(path: &Path) -> io::Result<()> {
     let give_up = Instant::now() + PATIENCE;
     loop {
         match fs::remove_dir(path) {
             Err(error) if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if is_gone(&error) => return Ok(()),
             other => return other,
         }
         if Instant::now() >= give_up {
@@ -179,8 +185,8 @@ fn remove_one(path: &Path) -> io::Result<()> {
 /// Kills everything in a v2 group and waits until nobody is in it.
 fn kill_group(path: &Path, events: BorrowedFd<'_>, give_up: Instant) -> io::Result<()> {
     match write(&path.join("cgroup.kill"), "1") {
-        // Before Linux 5.14.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return kill_each(path),
+        // Before Linux 5.14; or somebody else has removed the group.
+        Err(error) if is_gone(&error) => return kill_each(path),
         other => other?,
     }
     wait_for_line(events, "populated 0", give_up).map(drop)
@@ -190,7 +196,11 @@ fn kill_group(path: &Path, events: BorrowedFd<'_>, give_up: Instant) -> io::Resu
 fn wait_for_line(events: BorrowedFd<'_>, line: &str, give_up: Instant) -> io::Result<bool> {
     let mut buffer = [0; 256];
     loop {
-        let count = rustix::io::pread(events, &mut buffer, 0)?;
+        let count = match rustix::io::pread(events, &mut buffer, 0) {
+            // The group was removed.
+            Err(Errno::NODEV) => return Ok(true),
+            read => read?,
+        };
         if String::from_utf8_lossy(&buffer[..count]).lines().any(|found| found == line) {
             return Ok(true);
         }
@@ -228,7 +238,7 @@ fn kill_each(path: &Path) -> io::Result<()> {
 
 fn pids(path: &Path) -> io::Result<Vec<i32>> {
     match fs::read_to_string(path.join("cgroup.procs")) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) if is_gone(&error) => Ok(Vec::new()),
         other => Ok(other?.lines().filter_map(|line| line.parse().ok()).collect()),
     }
 }
@@ -263,7 +273,7 @@ pub(crate) fn freeze(paths: &[PathBuf], frozen: bool) -> io::Result<bool> {
 pub(crate) fn let_die(paths: &[PathBuf]) -> io::Result<()> {
     for path in paths {
         match write(&path.join(FREEZER), "THAWED") {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Err(error) if !is_gone(&error) => return Err(error),
             _ => {}
         }
     }

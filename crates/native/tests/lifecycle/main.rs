@@ -1,6 +1,7 @@
 //! Sandboxes over time: they outlive their maker, their deadlines fire by themselves, and nothing is left behind,
 //! whoever is killed when. This program is also the maker that is killed: see [`maker`].
 
+mod damaged;
 mod deadlines;
 mod disks;
 mod groups;
@@ -31,6 +32,7 @@ fn main() {
         disks::trials(),
         outliving::trials(),
         sleeping::trials(),
+        damaged::trials(),
         deadlines::trials(),
         stopped::trials(),
         many::trials(),

@@ -76,15 +76,14 @@ impl Condition {
 
     /// Why it can't be used as it is.
     pub(crate) fn refusal(&self, name: &str) -> Error {
-        let unavailable = |message: String| Error::new(ErrorKind::Unavailable, message);
         match self {
             Self::Sleeping => Error::sleeping(name),
             Self::Over => Error::destroyed(name).with_hint("its deadline (ttl or idle) has passed"),
             Self::Going => Error::destroyed(name),
-            Self::Dead => unavailable(format!("sandbox `{name}` has no processes any more")).with_hint(format!(
-                "its container was ended from outside; wake it: eyot wake {name}; or remove it: eyot rm {name}"
-            )),
-            Self::Making | Self::Running(_) => unavailable(format!("sandbox `{name}` is still being made")),
+            Self::Dead => Error::dead(name),
+            Self::Making | Self::Running(_) => {
+                Error::new(ErrorKind::Unavailable, format!("sandbox `{name}` is still being made"))
+            }
         }
     }
 }

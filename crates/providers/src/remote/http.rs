@@ -224,6 +224,7 @@ fn problem(status: u16, body: &[u8]) -> Problem {
             hint: None,
             field: None,
             sleeping: false,
+            dead: false,
             no_sandbox: false,
             unsupported: None,
         }
@@ -233,7 +234,7 @@ fn problem(status: u16, body: &[u8]) -> Problem {
 /// A problem whose sentence nobody adds to.
 pub(super) fn whole(problem: Problem) -> Error {
     if problem.sleeping {
-        return Error::sleeping(problem.reason.split('`').nth(1).unwrap_or_default());
+        return asleep(&problem, problem.reason.split('`').nth(1).unwrap_or_default());
     }
     let detail = problem.detail.clone();
     of_kind(problem, detail)
@@ -243,12 +244,16 @@ pub(super) fn whole(problem: Problem) -> Error {
 pub(super) fn meant(target: &Target, problem: Problem) -> Error {
     match () {
         () if problem.no_sandbox => Error::destroyed(&target.name),
-        () if problem.sleeping => Error::sleeping(&target.name),
+        () if problem.sleeping => asleep(&problem, &target.name),
         () => {
             let reason = problem.reason.clone();
             of_kind(problem, reason)
         }
     }
+}
+
+fn asleep(problem: &Problem, sandbox: impl std::fmt::Display) -> Error {
+    if problem.dead { Error::dead(sandbox) } else { Error::sleeping(sandbox) }
 }
 
 fn of_kind(problem: Problem, sentence: String) -> Error {

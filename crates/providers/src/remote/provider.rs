@@ -59,9 +59,10 @@ impl RemoteProvider {
         let path: Vec<&str> =
             ["v1", "sandboxes", id_or_name].into_iter().chain(what.iter().copied()).collect();
         let url = self.server.url(&path, &query)?;
-        self.server.ask(self.server.request(method, url)).await.map_err(|error| match error.is_sleeping() {
-            true => Error::sleeping(id_or_name),
-            false => error,
+        self.server.ask(self.server.request(method, url)).await.map_err(|error| match () {
+            () if error.is_dead() => Error::dead(id_or_name),
+            () if error.is_sleeping() => Error::sleeping(id_or_name),
+            () => error,
         })
     }
 }

@@ -1,10 +1,12 @@
 //! After a crash, or any other end: what lives is kept, what should be awake is woken, and what nobody owns goes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::{Engine, FELL_ASLEEP};
+use crate::blocking::blocking;
 use crate::error::{ErrorKind, Result};
 use crate::events::EventKind;
 use crate::pool::{Noted, wake_in_turn};
@@ -36,13 +38,15 @@ impl Engine {
     /// - one without processes though it was not put to sleep (the host was restarted) is woken if it has services.
     pub async fn reconcile(&self) -> Result<Vec<Reconciled>> {
         let provider = self.provider.name().to_owned();
-        let rows = self.books.ask(|store| {
-            let abandoned = store.abandoned()?;
-            Ok((abandoned, store.all_sandboxes()?))
+        let store = Arc::clone(&self.books.store);
+        let rows = blocking(move || {
+            let abandoned = store.abandoned()?.into_iter().map(|row| (store.claim(&row.id), row));
+            Ok((abandoned.collect::<Vec<_>>(), store.all_sandboxes()?))
         });
         let (abandoned, all) = rows.await?;
         let mut done = Vec::new();
-        for row in abandoned.iter().filter(|row| row.provider == provider) {
+        // What is not removed now is given up with its claim.
+        for (_claim, row) in abandoned.iter().filter(|(_, row)| row.provider == provider) {
             let what = match row.state {
                 RowState::Removing => "it was being removed by a process that has ended; now it is",
                 _ => "it was being made by a process that has ended; it is removed",

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::SandboxPool;
 use super::keeper::PoolKeeper;
-use super::make::without_contents;
+use super::make::{BegunHere, PATIENCE, without_contents};
 use crate::capabilities::Capabilities;
 use crate::engine::{FELL_ASLEEP, refuse_anothers};
 use crate::error::{Error, ErrorKind, Result};
@@ -17,7 +17,8 @@ use crate::isolation::Isolation;
 use crate::provider::{Created, SandboxInfo, SandboxKeeper, SandboxProvider, SandboxStatus};
 use crate::sandbox::{Sandbox, refuse_another_id};
 use crate::spec::{SandboxId, SandboxName, SandboxSpec, ValidSpec, WorkspaceSpec};
-use crate::store::{Begun, NewSandbox, RowState, SandboxRow};
+use crate::store::{Claim, NewSandbox, RowState, SandboxRow};
+use crate::tasks::to_the_end;
 
 /// A pool as a provider. Made by [`SandboxPool::as_provider`].
 ///
@@ -51,16 +52,9 @@ impl SandboxProvider for PoolProvider {
 
     async fn create(&self, spec: &ValidSpec) -> Result<Created> {
         let (pool, spec) = (self.pool.clone(), spec.clone());
-        let (sender, receiver) = oneshot::channel();
-        // In a task of its own: whoever loses patience does not leave half of it behind.
-        tokio::spawn(async move {
-            let made = pool.make_new(&spec).await;
-            drop(sender.send(made.map(|created| Fresh(Some(created)))));
-        });
-        let made = receiver.await.map_err(|error| {
-            Error::new(ErrorKind::Internal, "the task that makes a sandbox ended early").with_source(error)
-        })?;
-        made.and_then(Fresh::taken)
+        // A result that nobody takes is dropped with the task, and undone.
+        let made = to_the_end(async move { pool.make_new(&spec).await.map(|created| Fresh(Some(created))) });
+        made.await.and_then(Fresh::taken)
     }
 
     async fn open(&self, id_or_name: &str) -> Result<Created> {
@@ -100,14 +94,13 @@ impl SandboxProvider for PoolProvider {
         if row.state == RowState::Making {
             self.pool.wait_for_others(&row).await?;
         }
-        self.pool.remove_row(&row).await
+        self.pool.remove_row(&row, "it was removed from its pool").await
     }
 
     async fn sleep(&self, id_or_name: &str) -> Result<()> {
         let row = self.pool.usable(id_or_name).await?;
-        let slept = self.pool.provider().sleep(row.id.as_str()).await;
-        self.pool.told_by_name(&row, id_or_name, slept).await?;
-        self.pool.inner.books.fell_asleep(&row, "it was put to sleep").await
+        let slept = self.pool.put_to_sleep(&row).await;
+        self.pool.told_by_name(&row, id_or_name, slept).await
     }
 
     async fn wake(&self, id_or_name: &str) -> Result<Created> {
@@ -144,7 +137,7 @@ impl Drop for Fresh {
 impl SandboxPool {
     /// Makes a sandbox under a name that is free.
     async fn make_new(&self, spec: &ValidSpec) -> Result<Created> {
-        let made = self.begin_new(spec).await?;
+        let (made, claim) = self.begin_new(spec).await?;
         let inner = self.renamed(spec)?;
         let created = match self.provider().create(&inner).await {
             Ok(created) => created,
@@ -162,6 +155,7 @@ impl SandboxPool {
         // On an error `created` is undone.
         let fresh = Fresh(Some(created));
         finished?;
+        claim.finish();
         fresh.taken()
     }
 
@@ -172,7 +166,7 @@ impl SandboxPool {
     }
 
     /// Takes the name for it: `already_exists` if somebody has it.
-    async fn begin_new(&self, spec: &ValidSpec) -> Result<SandboxRow> {
+    async fn begin_new(&self, spec: &ValidSpec) -> Result<(SandboxRow, Claim)> {
         let lifecycle = &spec.spec().lifecycle;
         let new = NewSandbox {
             pool: self.name().clone(),
@@ -187,14 +181,19 @@ impl SandboxPool {
         };
         for _ in 0..super::TRIES {
             match self.begin_row(new.clone()).await? {
-                Begun::Making(row) => return Ok(*row),
-                Begun::There(row) if row.state == RowState::Removing => self.wait_for_others(&row).await?,
-                Begun::There(row) => self.refuse_unless_gone(&row).await?,
+                BegunHere::Making(row, claim) => return Ok((*row, claim)),
+                BegunHere::There(row) if self.is_on_its_way_out(&row) => self.wait_for_others(&row).await?,
+                BegunHere::There(row) => self.refuse_unless_gone(&row).await?,
             }
         }
         let message =
             format!("create sandbox: the name `{}` appears and vanishes again and again", spec.name());
         Err(Error::new(ErrorKind::Conflict, message))
+    }
+
+    /// Whether a name is about to be free: its sandbox is being removed, or whoever made it could not go on.
+    fn is_on_its_way_out(&self, row: &SandboxRow) -> bool {
+        row.state == RowState::Removing || self.inner.books.store.is_given_up(row)
     }
 
     /// Frees the name of a sandbox that is not there any more: its ttl has passed, say.
@@ -207,7 +206,7 @@ impl SandboxPool {
             _ => Ok(()),
         };
         match found {
-            Err(error) if is_gone(&error) => self.remove_row(row).await,
+            Err(error) if is_gone(&error) => self.free_name(row).await,
             _ => {
                 let message = format!("create sandbox: the name `{}` is in use", row.name);
                 Err(Error::new(ErrorKind::AlreadyExists, message))
@@ -249,6 +248,10 @@ impl SandboxPool {
         let row = self.row_of(id_or_name).await?;
         match row.state {
             RowState::Live => Ok(row),
+            _ if self.inner.books.store.is_given_up(&row) => {
+                self.free_name(&row).await?;
+                Err(Error::destroyed(id_or_name))
+            }
             RowState::Making => {
                 let message = format!("sandbox `{id_or_name}` is being made");
                 Err(Error::new(ErrorKind::Unavailable, message).with_hint("try again in a moment"))
@@ -267,13 +270,21 @@ impl SandboxPool {
         match error.kind() {
             _ if error.is_sleeping() => {
                 self.inner.books.fell_asleep(row, FELL_ASLEEP).await?;
-                Err(Error::sleeping(asked))
+                Err(error.asleep_as(asked))
             }
             ErrorKind::NotFound | ErrorKind::Destroyed => {
-                self.remove_row(row).await?;
+                self.free_name(row).await?;
                 Err(Error::destroyed(asked))
             }
             _ => Err(error),
+        }
+    }
+
+    /// Frees the name of a sandbox that the provider does not have. That somebody else does so is as good.
+    async fn free_name(&self, row: &SandboxRow) -> Result<()> {
+        match self.remove_row(row, "it was found to be gone").await {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Conflict) => Ok(()),
+            freed => freed,
         }
     }
 
@@ -345,8 +356,18 @@ impl PoolProvider {
         Ok(Sandbox::of(created, recorder))
     }
 
-    /// The same, woken if it sleeps.
+    /// The same, woken if it sleeps or is dead, and woken again while somebody else puts it to sleep.
     pub async fn find_awake(&self, id_or_name: &str) -> Result<Sandbox> {
+        let given_up = Instant::now() + PATIENCE;
+        loop {
+            match self.find_or_wake(id_or_name).await {
+                Err(error) if error.is_sleeping() && Instant::now() < given_up => {}
+                found => return found,
+            }
+        }
+    }
+
+    async fn find_or_wake(&self, id_or_name: &str) -> Result<Sandbox> {
         match self.find(id_or_name).await {
             Err(error) if error.is_sleeping() => {}
             found => return found,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::as_provider::PoolProvider;
 use crate::error::Result;
 use crate::spec::{Lifecycle, SandboxSpec, check_labels, check_lifecycle, check_rules};
+use crate::tasks::to_the_end;
 use eyot_egress::EgressRules;
 
 /// What to change of a sandbox; what is `None` stays.
@@ -42,6 +43,11 @@ impl PoolProvider {
     /// is asked for changes nothing; where the provider fails in the middle, rules come before deadlines and those before
     /// labels.
     pub async fn change(&self, id_or_name: &str, changes: Changes) -> Result<()> {
+        let (provider, sandbox) = (self.pool().as_provider(), id_or_name.to_owned());
+        to_the_end(async move { provider.change_here(&sandbox, changes).await }).await
+    }
+
+    async fn change_here(&self, id_or_name: &str, changes: Changes) -> Result<()> {
         let row = self.pool().usable(id_or_name).await?;
         changes.check(&row.spec)?;
         if changes.egress.is_some() || changes.lifecycle.is_some() {

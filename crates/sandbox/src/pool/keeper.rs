@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use super::SandboxPool;
 use crate::driver::SandboxDriver;
 use crate::error::{ErrorKind, Result};
-use crate::events::EventKind;
 use crate::provider::SandboxKeeper;
 use crate::store::SandboxRow;
+use crate::tasks::to_the_end;
 
 /// What a handle asks to destroy its sandbox.
 pub(super) struct PoolKeeper {
@@ -21,22 +21,38 @@ pub(super) struct PoolKeeper {
 #[async_trait]
 impl SandboxKeeper for PoolKeeper {
     async fn destroy(&self) -> Result<()> {
-        self.end(self.driver.destroy(), "it was destroyed").await
+        let driver = Arc::clone(&self.driver);
+        self.end(async move { driver.destroy().await }, "it was destroyed").await
     }
 
     async fn abandon(&self) -> Result<()> {
-        self.end(self.driver.abandon(), "its create failed").await
+        let driver = Arc::clone(&self.driver);
+        self.end(async move { driver.abandon().await }, "its create failed").await
     }
 }
 
 impl PoolKeeper {
-    async fn end(&self, destroyed: impl Future<Output = Result<()>>, reason: &str) -> Result<()> {
-        let (books, id) = (&self.pool.inner.books, self.row.id.clone());
-        let begun = books.ask(move |store| store.begin_removing(&id)).await;
-        let was_there = match begun {
-            Ok(_) => true,
-            Err(error) if error.kind() == ErrorKind::NotFound => false,
-            Err(error) => return Err(error),
+    async fn end(
+        &self,
+        destroyed: impl Future<Output = Result<()>> + Send + 'static,
+        reason: &'static str,
+    ) -> Result<()> {
+        let (pool, row) = (self.pool.clone(), self.row.clone());
+        to_the_end(async move { pool.end(&row, destroyed, reason).await }).await
+    }
+}
+
+impl SandboxPool {
+    /// Frees the name of a sandbox with the end that `destroyed` brings about.
+    async fn end(
+        &self,
+        row: &SandboxRow,
+        destroyed: impl Future<Output = Result<()>>,
+        reason: &str,
+    ) -> Result<()> {
+        let claim = match self.inner.books.begin_removing(row).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            begun => Some(begun?),
         };
         match destroyed.await {
             Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed) => {
@@ -44,11 +60,9 @@ impl PoolKeeper {
             }
             _ => {}
         }
-        if was_there {
-            books.record(&self.row, EventKind::Destroyed, reason).await?;
-            let id = self.row.id.clone();
-            books.ask(move |store| store.finish_removing(&id)).await?;
-            self.pool.forgotten(&self.row.name);
+        if let Some(claim) = claim {
+            self.inner.books.finish_removing(row, claim, reason).await?;
+            self.forgotten(&row.name);
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 //! Who may make it is the store's to say; whoever it is does so in a task of its own, which nobody who loses patience can
 //! interrupt halfway.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -11,12 +12,14 @@ use serde::{Deserialize, Serialize};
 use super::member::Up;
 use super::wake::start_services;
 use super::{PoolCreate, PoolOptions, SandboxPool, TRIES};
+use crate::blocking::blocking;
 use crate::engine::refuse_anothers;
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::EventKind;
 use crate::sandbox::Sandbox;
 use crate::spec::{Lifecycle, SandboxId, SandboxName, SandboxSpec};
-use crate::store::{Begun, NewSandbox, Owner, RowState, SandboxRow};
+use crate::store::{Begun, Claim, NewSandbox, Owner, RowState, SandboxRow};
+use crate::tasks::to_the_end;
 
 /// How long somebody else's making or removing is waited for, and after how long it is looked whether they still live.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,10 +37,7 @@ impl SandboxPool {
     /// The sandbox of this name, up, and whether it was made for that.
     pub(super) async fn bring_up(&self, name: &SandboxName, create: &PoolCreate) -> Result<(Up, bool)> {
         let (pool, name, create) = (self.clone(), name.clone(), create.clone());
-        let done = tokio::spawn(async move { pool.bring_up_here(&name, &create).await }).await;
-        done.map_err(|error| {
-            Error::new(ErrorKind::Internal, "the task that makes a sandbox ended early").with_source(error)
-        })?
+        to_the_end(async move { pool.bring_up_here(&name, &create).await }).await
     }
 
     async fn bring_up_here(&self, name: &SandboxName, create: &PoolCreate) -> Result<(Up, bool)> {
@@ -45,17 +45,11 @@ impl SandboxPool {
             let id = SandboxId::generate();
             let spec = self.spec(id.clone(), name, create)?;
             let row = match self.begin(name, id, &spec, create).await? {
-                Begun::Making(row) => return Ok((self.make(*row, spec).await?, true)),
-                Begun::There(row) => *row,
+                BegunHere::Making(row, claim) => return Ok((self.make(*row, claim, spec).await?, true)),
+                BegunHere::There(row) => *row,
             };
             refuse_anothers(self.provider().as_ref(), &row)?;
-            if row.state == RowState::Removing && row.owner == Some(Owner::this_process()?) {
-                // A removal that is under way here, or that failed: two may finish one.
-                self.inner
-                    .books
-                    .remove(self.provider().as_ref(), &row, "its removal was tried again")
-                    .await?;
-            } else if row.state != RowState::Live {
+            if row.state != RowState::Live {
                 self.wait_for_others(&row).await?;
             } else if let Some(sandbox) = self.find(&row).await? {
                 return Ok((Up { sandbox, row }, false));
@@ -75,7 +69,7 @@ impl SandboxPool {
         id: SandboxId,
         spec: &SandboxSpec,
         create: &PoolCreate,
-    ) -> Result<Begun> {
+    ) -> Result<BegunHere> {
         spec.clone().validate()?;
         let new = NewSandbox {
             pool: self.name().clone(),
@@ -92,19 +86,28 @@ impl SandboxPool {
     }
 
     /// Takes a name, if it is free; the pool is noted with its first sandbox.
-    pub(super) async fn begin_row(&self, new: NewSandbox) -> Result<Begun> {
+    pub(super) async fn begin_row(&self, new: NewSandbox) -> Result<BegunHere> {
         let (quotas, pool) = (self.options().quotas, self.name().clone());
-        let options = self.noted()?;
-        self.inner
-            .books
-            .ask(move |store| match store.begin_making(&new, &quotas) {
+        let (store, options) = (Arc::clone(&self.inner.books.store), self.noted()?);
+        blocking(move || {
+            let claim = store.claim(&new.id);
+            let begun = match store.begin_making(&new, &quotas) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     store.put_pool(&pool, &options)?;
                     store.begin_making(&new, &quotas)
                 }
                 begun => begun,
-            })
-            .await
+            };
+            match begun? {
+                Begun::Making(row) => Ok(BegunHere::Making(row, claim)),
+                Begun::There(row) => {
+                    // Nothing was begun.
+                    claim.finish();
+                    Ok(BegunHere::There(row))
+                }
+            }
+        })
+        .await
     }
 
     /// What the store notes of the pool: its options; and of a session's, whose it is.
@@ -117,8 +120,11 @@ impl SandboxPool {
     }
 
     /// Makes the sandbox of a row that is this process's to make. A failure frees the name.
-    async fn make(&self, row: SandboxRow, spec: SandboxSpec) -> Result<Up> {
+    async fn make(&self, row: SandboxRow, claim: Claim, spec: SandboxSpec) -> Result<Up> {
         let made = self.make_and_start(&row, spec).await;
+        if made.is_ok() {
+            claim.finish();
+        }
         if let Err(error) = &made {
             let reason = format!("it could not be made: {error}");
             if let Err(error) = self.inner.books.remove(self.provider().as_ref(), &row, reason).await {
@@ -158,7 +164,10 @@ impl SandboxPool {
             let recorded = self.next_event_of(row).await?;
             match self.row(&row.name).await? {
                 Some(now) if now.id == row.id && now.state != RowState::Live => {
-                    self.follow_the_dead(&now).await?
+                    if self.inner.books.store.is_given_up(&now) {
+                        self.finish_for_others(&now).await?;
+                        continue;
+                    }
                 }
                 _ => return Ok(()),
             }
@@ -194,17 +203,22 @@ impl SandboxPool {
         })
     }
 
-    /// Removes what a process was making or removing when it ended.
-    async fn follow_the_dead(&self, row: &SandboxRow) -> Result<()> {
-        if row.owner.as_ref().is_none_or(|owner| owner.is_alive()) {
-            return Ok(());
-        }
-        let reason = "whoever was making or removing it has ended";
-        match self.inner.books.remove(self.provider().as_ref(), row, reason).await {
-            Err(error) if error.kind() == ErrorKind::Conflict => Ok(()),
+    /// Removes what somebody was making or removing who can't go on.
+    async fn finish_for_others(&self, row: &SandboxRow) -> Result<()> {
+        match self.remove_row(row, "whoever was making or removing it could not go on").await {
+            // Somebody else did, or does.
+            Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::NotFound) => Ok(()),
             removed => removed,
         }
     }
+}
+
+/// What came of asking for a name; see [`Begun`].
+pub(super) enum BegunHere {
+    /// It is this task's to make.
+    Making(Box<SandboxRow>, Claim),
+    /// The name is taken.
+    There(Box<SandboxRow>),
 }
 
 /// When a sandbox that is made now ends, in milliseconds since 1970 (UTC).

@@ -128,4 +128,6 @@ pub enum PoolStatus {
     Running,
     /// It wakes when it is used.
     Sleeping,
+    /// What is kept of it can't be read. It can only be removed.
+    Damaged,
 }

@@ -1,15 +1,19 @@
 //! Waking a sandbox, with its services: by one of all who ask, in this process and others.
 
+use std::sync::Arc;
+
 use tokio::time::Instant;
 
 use super::make::{LOOK_AGAIN, PATIENCE};
 use super::{SandboxPool, Service};
+use crate::blocking::blocking;
 use crate::engine::Books;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Command;
 use crate::provider::SandboxProvider;
 use crate::sandbox::{Sandbox, StartOptions};
 use crate::store::{SandboxRow, WakingTurn};
+use crate::tasks::to_the_end;
 
 impl SandboxPool {
     /// Wakes the sandbox of a row, or waits for whoever does.
@@ -17,11 +21,7 @@ impl SandboxPool {
         let given_up = Instant::now() + PATIENCE;
         loop {
             let changed = self.inner.changed.notified();
-            let reason = "it was used while it slept";
-            if let Some(sandbox) =
-                wake_in_turn(&self.inner.books, self.provider().as_ref(), row, reason).await?
-            {
-                self.inner.changed.notify_waiters();
+            if let Some(sandbox) = self.wake_once(row).await? {
                 return Ok(sandbox);
             }
             if Instant::now() > given_up {
@@ -37,6 +37,20 @@ impl SandboxPool {
             }
         }
     }
+
+    /// Wakes the sandbox of a row, or does nothing while somebody else does.
+    async fn wake_once(&self, row: &SandboxRow) -> Result<Option<Sandbox>> {
+        let (pool, row) = (self.clone(), row.clone());
+        to_the_end(async move {
+            let reason = "it was used while it slept";
+            let woken = wake_in_turn(&pool.inner.books, pool.provider().as_ref(), &row, reason).await;
+            if !matches!(woken, Ok(None)) {
+                pool.inner.changed.notify_waiters();
+            }
+            woken
+        })
+        .await
+    }
 }
 
 /// Wakes the sandbox of a row; `None` while somebody else does. One that somebody has woken meanwhile is opened.
@@ -46,18 +60,21 @@ pub(crate) async fn wake_in_turn(
     row: &SandboxRow,
     reason: &str,
 ) -> Result<Option<Sandbox>> {
-    let id = row.id.clone();
-    let woken = match books.ask(move |store| store.begin_waking(&id)).await? {
+    let (store, id) = (Arc::clone(&books.store), row.id.clone());
+    let (claim, is_half_awake) = match blocking(move || store.begin_waking(&id)).await? {
         WakingTurn::Theirs => return Ok(None),
-        WakingTurn::Ours => wake_unless_awake(books, provider, row, reason).await,
-        // What the one before has started is ended, so that everything is started once.
-        WakingTurn::TakenOver => match provider.sleep(row.id.as_str()).await {
-            Ok(()) => wake_unless_awake(books, provider, row, reason).await,
-            Err(error) => Err(error),
-        },
+        WakingTurn::Ours(claim) => (claim, false),
+        WakingTurn::TakenOver(claim) => (claim, true),
+    };
+    // What the one before has started is ended, so that everything is started once.
+    let settled = if is_half_awake { provider.sleep(row.id.as_str()).await } else { Ok(()) };
+    let woken = match settled {
+        Ok(()) => wake_unless_awake(books, provider, row, reason).await,
+        Err(error) => Err(error),
     };
     let id = row.id.clone();
     books.ask(move |store| store.finish_waking(&id)).await?;
+    claim.finish();
     woken.map(Some)
 }
 

@@ -32,6 +32,11 @@ impl Owner {
         Ok(THIS.get_or_init(|| owner).clone())
     }
 
+    /// No process: [`Owner::is_alive`] is `false`, for whatever version of Eyot reads it.
+    pub(super) fn nobody() -> Self {
+        Self { pid: 0, start_ticks: 0, boot_id: String::new() }
+    }
+
     /// The process that has this number now.
     fn now(pid: u32) -> io::Result<Self> {
         let start_ticks = Process::read(pid)?.start_ticks;
@@ -116,6 +121,7 @@ mod tests {
         assert!(!Owner { start_ticks: this.start_ticks + 1, ..this.clone() }.is_alive());
         assert!(!Owner { boot_id: "another".to_owned(), ..this.clone() }.is_alive());
         assert!(!Owner { pid: u32::MAX, ..this }.is_alive());
+        assert!(!Owner::nobody().is_alive());
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! Waking: of all who want a sandbox awake one wakes it and starts its services, and what a killed one has left half done
 //! is known.
 
+use std::sync::Arc;
+
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
+use super::claim::Claim;
 use super::making::{execute, gone};
 use super::owner::Owner;
 use super::row::{SandboxRow, by_id, select};
@@ -11,12 +14,12 @@ use crate::error::Result;
 use crate::spec::SandboxId;
 
 /// Whose turn it is to wake a sandbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum WakingTurn {
     /// Ours: say [`Store::finish_waking`] when it is done, or has failed.
-    Ours,
-    /// Ours, and whoever had it before has ended in the middle: some services may run.
-    TakenOver,
+    Ours(Claim),
+    /// Ours, and whoever had it before could not go on in the middle: some services may run.
+    TakenOver(Claim),
     /// Somebody else's, of this process or another one.
     Theirs,
 }
@@ -25,33 +28,44 @@ const WHAT: &str = "take turns to wake a sandbox";
 
 impl Store {
     /// Asks for the turn to wake this sandbox. `not_found` if it is not there (any more).
-    pub fn begin_waking(&self, id: &SandboxId) -> Result<WakingTurn> {
+    pub fn begin_waking(self: &Arc<Self>, id: &SandboxId) -> Result<WakingTurn> {
         let this = Owner::this_process()?;
-        self.write(WHAT, |transaction| {
+        // Held before the row says so, and not within the transaction: a claim that is given up writes to the store.
+        let claim = self.claim(id);
+        let begun = self.write(WHAT, |transaction| {
             by_id(transaction, id)?.ok_or_else(|| gone(id))?;
-            let turn = match waker(transaction, id)? {
-                Some(other) if other.is_alive() => return Ok(WakingTurn::Theirs),
-                Some(_) => WakingTurn::TakenOver,
-                None => WakingTurn::Ours,
-            };
+            let before = waker(transaction, id)?;
+            if before.as_ref().is_some_and(|other| !self.is_idle(other, id, 1)) {
+                return Ok(None);
+            }
             let sql = "INSERT OR REPLACE INTO wakes VALUES (?1, ?2, ?3, ?4)";
             execute(transaction, sql, params![id.as_str(), this.pid, this.start_ticks, this.boot_id])?;
-            Ok(turn)
+            Ok(Some(before.is_some()))
+        });
+        Ok(match begun? {
+            None => WakingTurn::Theirs,
+            Some(true) => WakingTurn::TakenOver(claim),
+            Some(false) => WakingTurn::Ours(claim),
         })
     }
 
-    /// The turn is over.
+    /// The turn is over. Nothing happens if it is not this process's any more.
     pub fn finish_waking(&self, id: &SandboxId) -> Result<()> {
-        self.write(WHAT, |transaction| execute(transaction, "DELETE FROM wakes WHERE id = ?1", [id.as_str()]))
+        let Owner { pid, start_ticks, boot_id } = Owner::this_process()?;
+        self.write(WHAT, |transaction| {
+            let sql = "DELETE FROM wakes WHERE id = ?1 AND owner_pid = ?2 AND owner_start_ticks = ?3 \
+                 AND owner_boot_id = ?4";
+            execute(transaction, sql, params![id.as_str(), pid, start_ticks, boot_id])
+        })
     }
 
-    /// The live sandboxes whose waker has ended in the middle of it. Nothing is taken over: ask for the turn.
+    /// The live sandboxes whose waker could not go on in the middle of it. Nothing is taken over: ask for the turn.
     pub fn half_awake(&self) -> Result<Vec<SandboxRow>> {
         self.read(WHAT, |transaction| {
             let rows = select(transaction, "WHERE state = 'live' AND id IN (SELECT id FROM wakes)", &[])?;
             let mut left = Vec::new();
             for row in rows {
-                if waker(transaction, &row.id)?.is_some_and(|waker| !waker.is_alive()) {
+                if waker(transaction, &row.id)?.is_some_and(|waker| self.is_idle(&waker, &row.id, 0)) {
                     left.push(row);
                 }
             }

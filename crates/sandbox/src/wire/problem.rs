@@ -30,9 +30,12 @@ pub struct Problem {
     /// The part of the request that is wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// The sandbox sleeps, or has slept since the life that was asked for.
+    /// The sandbox sleeps, or has slept since the life that was asked for, or is dead. It can be woken.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sleeping: bool,
+    /// With `sleeping`: the sandbox's guest ended unexpectedly. Its files are kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dead: bool,
     /// It is the sandbox itself that is not there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_sandbox: bool,

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
-use eyot::store::{Begun, NewSandbox, Owner, QuotaUse, RowState, SandboxRow, Store};
+use eyot::store::{Begun, Claim, NewSandbox, Owner, QuotaUse, RowState, SandboxRow, Store, WakingTurn};
 use eyot::{Error, ErrorKind, PoolQuotas, SandboxId, SandboxName, SandboxSpec, Service};
 use tempfile::TempDir;
 
@@ -390,4 +390,74 @@ fn a_key_is_known_by_its_hash_until_it_is_revoked() {
     scene.store.add_key("key_2", &name("ci"), &pools[..1], [8; 32]).unwrap();
     let ids: Vec<String> = scene.store.keys().unwrap().into_iter().map(|key| key.id).collect();
     assert_eq!(ids, ["key_1", "key_2"]);
+}
+
+/// The turn to wake a sandbox, which must be had.
+#[track_caller]
+fn waking(turn: WakingTurn) -> (Claim, bool) {
+    match turn {
+        WakingTurn::Ours(claim) => (claim, false),
+        WakingTurn::TakenOver(claim) => (claim, true),
+        WakingTurn::Theirs => panic!("somebody else has the turn"),
+    }
+}
+
+#[test]
+fn a_turn_to_wake_whose_task_was_dropped_goes_to_the_next_one_who_asks() {
+    let scene = Scene::new();
+    let row = scene.live("box");
+    // As a second server in this process has it open.
+    let other = Store::open(scene.folder.path().join("state/eyot.db")).unwrap();
+    let (claim, _) = waking(scene.store.begin_waking(&row.id).unwrap());
+    for store in [&scene.store, &other] {
+        assert!(matches!(store.begin_waking(&row.id).unwrap(), WakingTurn::Theirs));
+        assert_eq!(store.half_awake().unwrap(), []);
+    }
+    drop(claim);
+    assert_eq!(scene.store.half_awake().unwrap(), std::slice::from_ref(&row), "other processes see it too");
+    let (claim, was_half_awake) = waking(other.begin_waking(&row.id).unwrap());
+    assert!(was_half_awake);
+    other.finish_waking(&row.id).unwrap();
+    claim.finish();
+    let (claim, was_half_awake) = waking(scene.store.begin_waking(&row.id).unwrap());
+    assert!(!was_half_awake);
+    scene.store.finish_waking(&row.id).unwrap();
+    claim.finish();
+}
+
+#[test]
+fn what_a_task_was_making_or_removing_when_it_was_dropped_is_anybodys() {
+    let scene = Scene::new();
+    let new = new("p", "made");
+    let claim = scene.store.claim(&new.id);
+    let made = making(scene.begin(&new).unwrap());
+    assert!(!scene.store.is_given_up(&made));
+    drop(claim);
+    let removed = scene.live("removed");
+    let (first, second) = (scene.store.claim(&removed.id), scene.store.claim(&removed.id));
+    let removing = scene.store.begin_removing(&removed.id).unwrap();
+    drop(first);
+    assert!(!scene.store.is_given_up(&removing), "somebody else still removes it");
+    drop(second);
+    let state = |row: &SandboxRow| scene.store.sandbox(&row.id).unwrap().unwrap();
+    for row in [&made, &removed] {
+        assert!(scene.store.is_given_up(&state(row)));
+        assert!(!state(row).owner.unwrap().is_alive(), "other processes see it too");
+    }
+    let names: Vec<_> = scene.store.abandoned().unwrap().into_iter().map(|row| row.name).collect();
+    assert_eq!(names, [name("made"), name("removed")]);
+}
+
+#[test]
+fn a_claim_that_is_finished_or_that_another_process_has_taken_over_changes_nothing() {
+    let scene = Scene::new();
+    let row = scene.making("box");
+    let claim = scene.store.claim(&row.id);
+    scene.give_to_parent(&row);
+    let theirs = scene.store.sandbox(&row.id).unwrap();
+    drop(claim);
+    assert_eq!(scene.store.sandbox(&row.id).unwrap(), theirs);
+    let row = scene.making("other");
+    scene.store.claim(&row.id).finish();
+    assert_eq!(scene.store.sandbox(&row.id).unwrap().unwrap().owner, row.owner);
 }

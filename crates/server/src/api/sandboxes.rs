@@ -226,7 +226,11 @@ fn answered(
     responses((status = 204), Problems))]
 pub(super) async fn sleep(State(api): State<Api>, named: Named) -> Result<StatusCode, Refusal> {
     let pool = named.pool(&api).await?;
-    api.pool(&pool)?.sleep(&named.sandbox).await.map_err(|error| named.gone(error))?;
+    let provider = api.pool(&pool)?;
+    let id = provider.id_of(&named.sandbox).await.map_err(|error| named.gone(error))?;
+    provider.sleep(id.as_str()).await.map_err(|error| named.gone(error))?;
+    // The handle is one to a sandbox that runs.
+    api.let_go_of_handle(&id);
     Ok(StatusCode::NO_CONTENT)
 }
 

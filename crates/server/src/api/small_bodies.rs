@@ -5,15 +5,16 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
+use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use tokio::time::timeout;
 
-use super::coded;
 use super::state::Api;
+use super::{coded, once_more};
 use crate::http::watched::watched;
 use crate::problem::Refusal;
 
@@ -32,14 +33,16 @@ pub(super) async fn read_first(State(api): State<Api>, request: Request, next: N
     let bytes: Option<usize> = announced.and_then(|length| length.parse().ok());
     match bytes {
         Some(1..=SMALL_BYTES) => {}
-        None if !request.headers().contains_key(header::TRANSFER_ENCODING) => return next.run(request).await,
-        Some(0) => return next.run(request).await,
+        None if !request.headers().contains_key(header::TRANSFER_ENCODING) => {
+            return once_more::run(request.into_parts().0, Bytes::new(), next).await;
+        }
+        Some(0) => return once_more::run(request.into_parts().0, Bytes::new(), next).await,
         _ => return and_closes_if_unread(request, next).await,
     }
     let (parts, body) = request.into_parts();
     let limit_ms = api.limits().json_timeout_ms;
     let refused = match timeout(Duration::from_millis(limit_ms), to_bytes(body, SMALL_BYTES)).await {
-        Ok(Ok(bytes)) => return next.run(Request::from_parts(parts, Body::from(bytes))).await,
+        Ok(Ok(bytes)) => return once_more::run(parts, bytes, next).await,
         // It stalled, or its client has gone.
         Ok(Err(_)) => {
             Refusal::of_status(StatusCode::REQUEST_TIMEOUT, "read the request: its body did not come whole")

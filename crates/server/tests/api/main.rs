@@ -6,6 +6,8 @@ mod authority;
 mod changes;
 mod commands;
 mod document;
+mod dropped;
+mod ends;
 mod files;
 mod ground;
 mod limits;

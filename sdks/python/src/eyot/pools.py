@@ -14,7 +14,7 @@ class PoolEntry:
     #: Its image, as it was named.
     image: str
     #: `sleeping`: it wakes when it is used.
-    status: Literal["running", "sleeping"]
+    status: Literal["running", "sleeping", "damaged"]
 
 
 @dataclass(frozen=True)

@@ -37,16 +37,18 @@ pub(super) fn tool() -> Result<ToolDef> {
 }
 
 async fn run(context: ToolContext, _args: Args) -> Result<ToolOutput> {
-    let sandboxes = context.pool.list().await?.into_iter().map(Entry::from).collect();
+    let sandboxes = context.pool.list().await?.into_iter().filter_map(Entry::of_active).collect();
     Ok(ToolOutput::json(&Answer { sandboxes }))
 }
 
-impl From<PoolEntry> for Entry {
-    fn from(entry: PoolEntry) -> Self {
+impl Entry {
+    /// A sandbox that can be used; a damaged one can't.
+    fn of_active(entry: PoolEntry) -> Option<Self> {
         let status = match entry.status {
             PoolStatus::Running => Status::Running,
             PoolStatus::Sleeping => Status::Sleeping,
+            PoolStatus::Damaged => return None,
         };
-        Self { name: entry.name.to_string(), image: entry.image, status }
+        Some(Self { name: entry.name.to_string(), image: entry.image, status })
     }
 }

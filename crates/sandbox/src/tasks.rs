@@ -1,0 +1,11 @@
+//! Work that is carried out whether or not anybody waits for it.
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Does this in a task of its own, and waits for it. A caller who loses patience leaves nothing half done.
+pub(crate) async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::spawn(work).await;
+    done.map_err(|error| Error::new(ErrorKind::Internal, "a task ended early").with_source(error))?
+}
