@@ -27,16 +27,14 @@ pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec, groups: &CgroupSupport) -> 
         Step::Landlock(abi) => Some(*abi),
         _ => None,
     };
-    // A range has users enough to walk around a limit that counts by user.
-    let limited = plan.steps.iter().any(|step| matches!(step, Step::PidMax(_)));
     let by_group = |controller| match groups.has(controller) {
         true => Enforcement::Cgroup,
         false => Enforcement::None,
     };
-    let pids = match plan.map {
-        _ if groups.has(CgroupController::Pids) => Enforcement::Cgroup,
-        IdMap::Range { .. } if !limited => Enforcement::None,
-        _ => Enforcement::Rlimit,
+    // A range has users enough to walk around a limit that counts by user, but one user of the host pays for all of them.
+    let pids = match groups.has(CgroupController::Pids) {
+        true => Enforcement::Cgroup,
+        false => Enforcement::Rlimit,
     };
     let range = matches!(plan.map, IdMap::Range { .. });
     let held = linux_capability::names(if range { RANGE_CAPABILITIES } else { 0 });

@@ -17,9 +17,9 @@ use crate::host::SetupFailure;
 use crate::image::{Image, ImageCache, Lower};
 use crate::isolation;
 use crate::launcher::client::{Begun, Launcher};
-use crate::plan::{IdMap, Plan, USER_ID};
+use crate::plan::{Account, IdMap, Plan, USER_ID};
 use crate::setup::{GUEST_PIDS, Setup};
-use crate::state::{StateDir, block_base};
+use crate::state::{StateDir, account_uid, block_base};
 use crate::unfinished::{Origin, Own, Unfinished};
 use crate::users::{Users, wishes};
 
@@ -34,14 +34,13 @@ pub(crate) struct Maker<'a> {
     pub fail_step: Option<&'a str>,
 }
 
-/// What is known and begun before anything is claimed.
-pub(crate) struct Prepared<'a> {
+/// What is known before anything is claimed.
+pub(crate) struct Prepared {
     /// With what its image wishes where the caller left it open.
     pub spec: ValidSpec,
     sources: Vec<String>,
     disk: Option<disk::Wanted>,
     groups: Wanted,
-    early: Option<Begun<'a>>,
     pub image: Image,
     /// Its layers stay; held until the sandbox's record names them.
     held: Option<UseGuard>,
@@ -52,17 +51,12 @@ pub(crate) fn failed(what: &str) -> impl Fn(io::Error) -> Error {
     move |error| SetupFailure::new(what, "", error).into_error()
 }
 
-impl<'m> Maker<'m> {
-    /// Checks what the spec asks of the host, and has the namespaces made meanwhile where that can be.
+impl Maker<'_> {
+    /// Checks what the spec asks of the host.
     /// `lower`: the layers that a sandbox which slept was made over.
-    pub(crate) fn prepare(&self, spec: &ValidSpec, lower: Option<&Lower>) -> Result<Prepared<'m>> {
+    pub(crate) fn prepare(&self, spec: &ValidSpec, lower: Option<&Lower>) -> Result<Prepared> {
         let disk = self.disks.wanted(&spec.spec().limits)?;
         let groups = wanted_groups(spec);
-        let born_in_group = self.launcher.home().is_ok_and(|home| home.plan(&groups).into);
-        let early = match born_in_group {
-            true => None,
-            false => Some(self.begin(spec, None)?),
-        };
         let name = spec.spec().image.as_deref();
         let (image, held, spec) = match lower {
             None => {
@@ -76,24 +70,25 @@ impl<'m> Maker<'m> {
             }
         };
         let sources = check_mounts(&spec, self.state)?;
-        Ok(Prepared { spec, sources, disk, groups, early, image, held })
+        Ok(Prepared { spec, sources, disk, groups, image, held })
     }
 
     /// Makes everything on what was claimed, up to the running guest. Blocks for a millisecond or two.
     pub(crate) fn build(
         &self,
-        prepared: Prepared<'_>,
+        prepared: Prepared,
         unfinished: &mut Unfinished,
         map: IdMap,
     ) -> Result<UnixStream> {
-        let Prepared { spec, sources, disk, groups: wanted, early, image, held } = prepared;
+        let Prepared { spec, sources, disk, groups: wanted, image, held } = prepared;
         let spec = &spec;
         unfinished.record.groups = self.group_paths(spec, &wanted);
         if let Origin::Asleep = unfinished.origin {
             // Whoever clears up after this process looks for its groups here. Those of a new sandbox are found by its id.
             unfinished.write_record()?;
         }
-        let begun = early.map_or_else(|| self.begin(spec, self.make_birthplace(spec, &wanted)?), Ok)?;
+        let account = unfinished.record.block.map(|block| account(spec, block));
+        let begun = self.begin(spec, account, self.make_birthplace(spec, &wanted)?)?;
         let groups = self.make_groups(spec, &wanted)?;
         let users = Users::of(spec, map, &image.lower)?;
         let disk = disk.map(|wanted| self.make_disk(&wanted, unfinished)).transpose()?;
@@ -133,9 +128,14 @@ impl<'m> Maker<'m> {
     }
 
     /// Has its namespaces made while everything else is.
-    fn begin(&self, spec: &ValidSpec, into_group: Option<OwnedFd>) -> Result<Begun<'m>> {
+    fn begin(
+        &self,
+        spec: &ValidSpec,
+        account: Option<Account>,
+        into_group: Option<OwnedFd>,
+    ) -> Result<Begun<'_>> {
         let own_network = spec.spec().network != NetworkMode::Host;
-        self.launcher.begin(own_network, into_group.as_ref().map(AsFd::as_fd))
+        self.launcher.begin(own_network, account, into_group.as_ref().map(AsFd::as_fd))
     }
 
     /// Starts the guest, and whoever serves its network.
@@ -203,7 +203,7 @@ impl<'m> Maker<'m> {
         let directory = in_utf8(layout.directory)?;
         let workspace = workspace.map(in_utf8).transpose()?;
         let (directory, workspace) = (directory.as_str(), workspace.as_deref());
-        let (landlock_abi, per_namespace_pids) = (crate::sys::landlock_abi(), has_per_namespace_pids());
+        let landlock_abi = crate::sys::landlock_abi();
         let processors = match spec.spec().limits.cpus {
             Some(_) => processors().map_err(failed("find out its processors"))?,
             None => Vec::new(),
@@ -217,7 +217,9 @@ impl<'m> Maker<'m> {
             directory,
             workspace,
             landlock_abi,
-            per_namespace_pids,
+            per_namespace_pids: kernel_is_at_least(PER_NAMESPACE_PIDS),
+            own_ipc_limits: kernel_is_at_least(OWN_IPC_LIMITS),
+            most_watches: most_watches(),
             fail_at: None,
             groups: self.launcher.home().map_or(GroupPlan::default(), |home| home.plan(&wanted_groups(spec))),
             processors: &processors,
@@ -249,7 +251,7 @@ pub(crate) fn preview(
         true => IdMap::Range { base: block_base(1) },
         false => caller_alone(),
     };
-    let (landlock_abi, per_namespace_pids) = (crate::sys::landlock_abi(), has_per_namespace_pids());
+    let landlock_abi = crate::sys::landlock_abi();
     let mounts = &spec.spec().mounts;
     let sources: Vec<String> =
         mounts.iter().map(|mount| mount.source.to_string_lossy().into_owned()).collect();
@@ -262,7 +264,9 @@ pub(crate) fn preview(
         directory: "",
         workspace: None,
         landlock_abi,
-        per_namespace_pids,
+        per_namespace_pids: kernel_is_at_least(PER_NAMESPACE_PIDS),
+        own_ipc_limits: kernel_is_at_least(OWN_IPC_LIMITS),
+        most_watches: most_watches(),
         fail_at: None,
         groups: GroupPlan::default(),
         processors: &[],
@@ -277,7 +281,22 @@ pub(crate) fn support(launcher: &Launcher) -> CgroupSupport {
 }
 
 fn wanted_groups(spec: &ValidSpec) -> Wanted {
-    Wanted::of(spec, u64::from(GUEST_PIDS))
+    Wanted::of(spec, u64::from(GUEST_PIDS), socket_bytes())
+}
+
+/// The memory that what waits in TCP sockets may take on this host before the kernel holds all of them back. (The figure is
+/// in pages, the second of three.)
+fn socket_bytes() -> u64 {
+    const UNKNOWN: u64 = 64 << 20;
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_mem").unwrap_or_default();
+    let pages = text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    pages.map_or(UNKNOWN, |pages| pages.saturating_mul(4096))
+}
+
+/// The host user that pays for a sandbox with this block of ids.
+fn account(spec: &ValidSpec, block: u32) -> Account {
+    let processes = spec.spec().limits.pids.unwrap_or(eyot::Limits::DEFAULT_PIDS);
+    Account { uid: account_uid(block), processes: processes.saturating_add(u64::from(GUEST_PIDS)) }
 }
 
 /// The processors that this process may run on.
@@ -287,12 +306,23 @@ fn processors() -> io::Result<Vec<u32>> {
     Ok((0..rustix::thread::CpuSet::MAX_CPU as u32).filter(is_allowed).collect())
 }
 
-/// Whether this kernel has `pid_max` per process namespace: 6.14 and later. Before, the number is the whole host's.
-fn has_per_namespace_pids() -> bool {
+/// The first kernel that has `pid_max` per process namespace. Before, the number is the whole host's.
+const PER_NAMESPACE_PIDS: (u32, u32) = (6, 14);
+/// The first kernel on which the root of a user namespace may set the limits of its IPC namespace.
+const OWN_IPC_LIMITS: (u32, u32) = (6, 9);
+
+fn kernel_is_at_least(version: (u32, u32)) -> bool {
     let system = rustix::system::uname();
     let release = system.release().to_string_lossy().into_owned();
     let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
-    (numbers.next(), numbers.next()) >= (Some(6), Some(14))
+    (numbers.next(), numbers.next()) >= (Some(version.0), Some(version.1))
+}
+
+/// How many inotify watches one user of this host may have. The kernel gives each at least 8,192.
+fn most_watches() -> u32 {
+    const LEAST: u32 = 8192;
+    let text = std::fs::read_to_string("/proc/sys/user/max_inotify_watches").unwrap_or_default();
+    text.trim().parse().unwrap_or(LEAST)
 }
 
 /// Whether sandboxes get a range of host ids.

@@ -66,6 +66,18 @@ pub struct RebuiltFolder {
     pub files: Vec<String>,
 }
 
+/// The host user that the kernel charges with everything that a sandbox with a range uses up, whoever it is inside. Only
+/// one sandbox has it, no process runs as it, and no id inside is mapped to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct Account {
+    /// The user's id on the host.
+    #[n(0)]
+    pub uid: u32,
+    /// The most processes and threads of all users inside together.
+    #[n(1)]
+    pub processes: u64,
+}
+
 /// One step of the child's set-up, in the order of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Step {
@@ -203,6 +215,9 @@ pub enum Step {
     /// Sets one of the new user namespace's own limits (`/proc/sys/user/…`).
     #[n(19)]
     NamespaceLimit(#[n(0)] String, #[n(1)] u32),
+    /// Sets one of the new IPC namespace's own limits (`/proc/sys/kernel/…`).
+    #[n(23)]
+    IpcLimit(#[n(0)] String, #[n(1)] String),
     /// The most process numbers in the new process namespace, whoever uses them: `RLIMIT_NPROC` counts by user, and an
     /// inner root has many.
     #[n(20)]
@@ -294,6 +309,7 @@ impl Step {
             Self::Capabilities { .. } => "drop capabilities",
             Self::Landlock(_) => "restrict by Landlock",
             Self::NamespaceLimit(..) => "limit the user namespace",
+            Self::IpcLimit(..) => "limit the IPC namespace",
             Self::PidMax(_) => "limit the process namespace",
             Self::EnterGroups(_) => "enter its control groups",
             Self::Processors(_) => "choose its processors",
@@ -307,6 +323,7 @@ impl Step {
             Self::Bind(bind) => &bind.source,
             Self::Rebuild(folder) => &folder.path,
             Self::NamespaceLimit(path, _)
+            | Self::IpcLimit(path, _)
             | Self::EnterSandboxDir(path)
             | Self::Programs(path)
             | Self::ReadOnlyMount(path)
@@ -371,6 +388,9 @@ pub enum Order {
         /// It is born in the v2 control group whose directory comes along.
         #[n(2)]
         into_group: bool,
+        /// The host user that pays for it, if it is to have a range.
+        #[n(3)]
+        account: Option<Account>,
     },
     /// Carries out the plan of a sandbox that was begun.
     #[n(2)]

@@ -29,6 +29,10 @@ pub(crate) struct Setup<'a> {
     pub landlock_abi: u32,
     /// Process numbers can be limited per namespace (Linux 6.14).
     pub per_namespace_pids: bool,
+    /// Inner root may set the limits of its IPC namespace (Linux 6.9).
+    pub own_ipc_limits: bool,
+    /// How many inotify watches one user of the host may have.
+    pub most_watches: u32,
     pub fail_at: Option<u32>,
     /// Its control groups.
     pub groups: GroupPlan,
@@ -42,9 +46,12 @@ pub(crate) struct Setup<'a> {
 /// set without raw sockets, device nodes, and capabilities of files, which would be left on the host's disk.
 pub(crate) const RANGE_CAPABILITIES: u64 = DOCKER_DEFAULT & !(NET_RAW | MKNOD | SETFCAP);
 
-/// Limits of the sandbox's user namespace: what is used inside counts towards whoever made it, so that one sandbox
-/// could use up all of its maker's inotify instances (128 by default); and no namespace is made inside.
+/// Limits of the sandbox's user namespace, for each user inside: a workload leaves the guest some inotify instances (the
+/// host has 128 for a user by default), and an ordinary user's sandbox leaves some to its maker. No namespace is made inside.
 const NAMESPACE_LIMITS: [(&str, u32); 2] = [("max_inotify_instances", 48), ("max_user_namespaces", 0)];
+
+/// An ordinary user's sandbox may have this part of what the kernel lets the user have.
+const PART_OF_A_USER: u32 = 4;
 
 /// Process numbers that are the guest's own (its threads and reapers) beyond those that the workload may use. The
 /// kernel takes no limit below 301.
@@ -134,9 +141,7 @@ impl Setup<'_> {
         if self.is_range() {
             steps.push(Step::BecomeInnerRoot);
         }
-        steps.extend(
-            NAMESPACE_LIMITS.iter().map(|(name, most)| Step::NamespaceLimit((*name).to_owned(), *most)),
-        );
+        steps.extend(self.namespace_limits());
         if self.per_namespace_pids {
             let pids = self.spec.spec().limits.pids.unwrap_or(eyot::Limits::DEFAULT_PIDS);
             steps.push(Step::PidMax(
@@ -180,6 +185,23 @@ impl Setup<'_> {
         steps
     }
 
+    /// A range is counted as a whole too, by the user that pays for it.
+    fn namespace_limits(&self) -> Vec<Step> {
+        let limit = |(name, most): (&str, u32)| Step::NamespaceLimit(name.to_owned(), most);
+        let mut steps: Vec<Step> = NAMESPACE_LIMITS.into_iter().map(limit).collect();
+        if !self.is_range() {
+            steps.push(limit(("max_inotify_watches", self.most_watches / PART_OF_A_USER)));
+        } else if self.own_ipc_limits {
+            let set = |(name, value): (&str, String)| Step::IpcLimit(name.to_owned(), value);
+            steps.extend(ipc_limits(self.memory_mib()).map(set));
+        }
+        steps
+    }
+
+    fn memory_mib(&self) -> u64 {
+        self.spec.spec().limits.memory_mib.unwrap_or(DEFAULT_MEMORY_MIB)
+    }
+
     fn proc(&self) -> Vec<Step> {
         let mut steps = vec![Step::Proc(inside("/proc"))];
         let shown = SHOWN.map(str::to_owned).to_vec();
@@ -199,7 +221,7 @@ impl Setup<'_> {
         let mut steps: Vec<Step> = devices().map(device).collect();
         let tty_group = self.is_range().then_some(5);
         steps.push(Step::DevPts(inside("/dev/pts"), tty_group));
-        let memory_mib = self.spec.spec().limits.memory_mib.unwrap_or(DEFAULT_MEMORY_MIB);
+        let memory_mib = self.memory_mib();
         steps.push(Step::Tmpfs {
             target: inside("/dev/shm"),
             // Half of the memory limit.
@@ -262,6 +284,21 @@ impl Setup<'_> {
         steps.push(Step::Seccomp(pack_filter(seccomp::filter())));
         steps
     }
+}
+
+/// The limits of System V IPC, whose objects stay when no process has them any more: like what lies in `/dev/shm`, they
+/// must leave the guest room. Shared memory may take an eighth of the memory, messages and semaphores a thirty-second each.
+fn ipc_limits(memory_mib: u64) -> [(&'static str, String); 3] {
+    const PAGES_PER_MIB: u64 = 256;
+    // A queue of 16,384 bytes holds as many messages of one byte, which take 64 bytes each.
+    let queues = (memory_mib / 32).clamp(1, 32_000);
+    // A semaphore takes 128 bytes, and so does a set beside them.
+    let (semaphores, sets) = (memory_mib * 256, (memory_mib * 16).min(32_000));
+    [
+        ("shmall", (memory_mib * PAGES_PER_MIB / 8).to_string()),
+        ("msgmni", queues.to_string()),
+        ("sem", format!("32000 {} 500 {sets}", semaphores.min(1_024_000_000))),
+    ]
 }
 
 const PLAIN: Bind = Bind {
@@ -369,6 +406,8 @@ mod tests {
             sources: &sources,
             landlock_abi: 7,
             per_namespace_pids: true,
+            own_ipc_limits: true,
+            most_watches: 8192,
             fail_at: None,
             groups: GroupPlan::default(),
             processors: &[0, 1, 2, 3],
@@ -505,6 +544,25 @@ mod tests {
             });
             assert!(sizes.sum::<u64>() <= memory_mib * 5 / 8, "{memory_mib}");
         }
+    }
+
+    #[test]
+    fn what_system_v_ipc_keeps_leaves_room_for_the_guest() {
+        for memory_mib in [16, 64, 2048] {
+            let plan = plan(RANGE, |spec| spec.limits.memory_mib = Some(memory_mib));
+            let pages = plan.steps.iter().find_map(|step| match step {
+                Step::IpcLimit(name, value) if name == "shmall" => value.parse::<u64>().ok(),
+                _ => None,
+            });
+            assert_eq!(pages, Some((memory_mib << 20) / 8 / 4096), "{memory_mib}");
+        }
+    }
+
+    #[test]
+    fn an_ordinary_users_sandbox_leaves_the_user_most_inotify_watches() {
+        let plan = plan(SINGLE, |_| {});
+        assert!(plan.steps.contains(&Step::NamespaceLimit("max_inotify_watches".into(), 2048)));
+        assert!(!plan.steps.iter().any(|step| matches!(step, Step::IpcLimit(..))));
     }
 
     #[test]

@@ -261,6 +261,11 @@ pub(crate) fn block_base(block: u32) -> u32 {
     WORKSPACE_BASE + block * crate::plan::RANGE_LEN
 }
 
+/// The host user that the kernel charges with what the sandbox with this block uses up. These users lie above all ranges.
+pub(crate) fn account_uid(block: u32) -> u32 {
+    block_base(BLOCKS + 1) + block
+}
+
 /// Makes a directory and its parents; one that is there is fine.
 pub(crate) fn make_dir(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(mode).create(path)
@@ -312,6 +317,13 @@ mod tests {
     #[test]
     fn the_last_block_ends_below_two_to_the_31st() {
         assert!(u64::from(block_base(BLOCKS)) + u64::from(crate::plan::RANGE_LEN) < 1 << 31);
+    }
+
+    #[test]
+    fn no_range_has_the_user_that_a_sandbox_is_charged_to() {
+        let end_of_ranges = block_base(BLOCKS) + crate::plan::RANGE_LEN;
+        assert!(end_of_ranges <= account_uid(1) && account_uid(BLOCKS) < 1 << 31);
+        assert_ne!(account_uid(1), account_uid(2));
     }
 
     #[test]

@@ -309,6 +309,53 @@ pub fn wait_and_reap(pidfd: BorrowedFd<'_>) {
     }
 }
 
+/// Does something as another user of the host, with the capabilities and the file access that this thread has. The caller
+/// is root; other threads stay who they are.
+pub fn as_user<T>(uid: u32, make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let held = capabilities()?;
+    set_users(uid, uid, 0)?;
+    let made = set_file_user(0).and_then(|()| set_capabilities(&held)).and_then(|()| make());
+    // The saved user is root's, so this can't be refused. This thread could do nothing more as somebody else.
+    if set_users(0, 0, 0).and_then(|()| set_capabilities(&held)).is_err() {
+        std::process::abort();
+    }
+    made
+}
+
+fn set_users(real: u32, effective: u32, saved: u32) -> io::Result<()> {
+    // SAFETY: no pointers. The raw call changes this thread alone.
+    check(unsafe { libc::syscall(libc::SYS_setresuid, real, effective, saved) }).map(drop)
+}
+
+/// Files are looked up and made as this user.
+fn set_file_user(uid: u32) -> io::Result<()> {
+    // SAFETY: no pointers. It returns who it was, whether or not it changed anything: hence the second call.
+    let now = unsafe {
+        libc::syscall(libc::SYS_setfsuid, uid);
+        libc::syscall(libc::SYS_setfsuid, u32::MAX)
+    };
+    if now == i64::from(uid) { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EPERM)) }
+}
+
+/// The effective, permitted and inheritable capabilities, lower half and upper half.
+type Capabilities = [[u32; 3]; 2];
+
+/// Version 3, this thread.
+const CAPABILITY_HEADER: [u32; 2] = [0x2008_0522, 0];
+
+fn capabilities() -> io::Result<Capabilities> {
+    let (mut header, mut held) = (CAPABILITY_HEADER, Capabilities::default());
+    // SAFETY: version 3 of the header with the two data structs that it asks for.
+    check(unsafe { libc::syscall(libc::SYS_capget, header.as_mut_ptr(), held.as_mut_ptr()) })?;
+    Ok(held)
+}
+
+fn set_capabilities(held: &Capabilities) -> io::Result<()> {
+    let mut header = CAPABILITY_HEADER;
+    // SAFETY: version 3 of the header with the two data structs that it asks for.
+    check(unsafe { libc::syscall(libc::SYS_capset, header.as_mut_ptr(), held.as_ptr()) }).map(drop)
+}
+
 /// Whether others of this user may look into this process's memory.
 pub fn is_dumpable() -> bool {
     prctl(libc::PR_GET_DUMPABLE, 0, 0).is_ok_and(|dumpable| dumpable == 1)
@@ -475,17 +522,9 @@ pub fn drop_bounding(keep: u64) -> io::Result<()> {
 
 /// Holds exactly `keep`, also over the next exec.
 pub fn hold_capabilities(keep: u64) -> io::Result<()> {
-    #[repr(C)]
-    struct Header {
-        version: u32,
-        pid: i32,
-    }
-    let header = Header { version: 0x2008_0522, pid: 0 };
     let (low, high) = (keep as u32, (keep >> 32) as u32);
-    let data: [[u32; 3]; 2] = [[low, low, low], [high, high, high]];
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0)?;
-    // SAFETY: version 3 of the header with the two data structs that it asks for.
-    check(unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) })?;
+    set_capabilities(&[[low; 3], [high; 3]])?;
     for capability in (0..64u64).filter(|capability| keep & (1 << capability) != 0) {
         prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability)?;
     }

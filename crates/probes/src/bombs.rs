@@ -71,7 +71,7 @@ pub fn hop_from_user_to_user(_arguments: &[String]) {
     sys::pause();
 }
 
-fn take(most: u64, mut one: impl FnMut() -> Result<i64, i32>) -> (u64, Option<i32>) {
+pub(crate) fn take(most: u64, mut one: impl FnMut() -> Result<i64, i32>) -> (u64, Option<i32>) {
     for count in 0..most {
         if let Err(errno) = one() {
             return (count, Some(errno));
@@ -88,7 +88,7 @@ fn start_thread() -> Result<(), i32> {
     }
 }
 
-fn raise_own_limit() {
+pub(crate) fn raise_own_limit() {
     let mut limit = [0_u64; 2];
     let at = limit.as_mut_ptr() as u64;
     let nofile = u64::from(libc::RLIMIT_NOFILE);
@@ -131,6 +131,11 @@ pub fn make_deep_path(arguments: &[String]) {
 async fn set_off(stage: &Stage, kind: &str) -> Check<(ProcessId, Facts)> {
     let line = format!("exec /attack/threats probe bomb {kind}");
     let process = stage.sandbox.start(line, StartOptions::default()).await?.id;
+    Ok((process, until_it_holds(stage, process).await?))
+}
+
+/// Waits until a bomb holds what it took. Returns what it said.
+pub(crate) async fn until_it_holds(stage: &Stage, process: ProcessId) -> Check<Facts> {
     // From its log: a call for a file takes a thread, and in a container the guest may get none any more.
     let said = async || -> Check<String> {
         let chunks = stage.sandbox.logs(process, LogQuery::default()).await?.chunks;
@@ -138,30 +143,27 @@ async fn set_off(stage: &Stage, kind: &str) -> Check<(ProcessId, Facts)> {
         Ok(chunks.iter().map(|chunk| String::from_utf8_lossy(&chunk.data).into_owned()).collect())
     };
     until("the bomb", || async { Ok(said().await?.contains("held=true")) }).await?;
-    Ok((process, Facts::parse(&said().await?)))
+    Ok(Facts::parse(&said().await?))
 }
 
-/// Fails unless the host, and a sandbox beside this one, can still take a few.
-async fn others_have_some(world: &World, kind: &str) -> Check {
+/// Fails unless the host, and a sandbox beside this one, can still take a few, by this probe.
+pub(crate) async fn others_have_some(world: &World, probe: &[&str]) -> Check {
     let sibling = world.stage().await?;
-    let facts = sibling.probe(&["bomb", kind, "few"]).await?;
-    ensure!(facts.get("ended")? == "enough", "a sibling gets no {kind} any more: {facts:?}");
+    let facts = sibling.probe(probe).await?;
+    ensure!(facts.get("ended")? == "enough", "a sibling gets no more by {probe:?}: {facts:?}");
     sibling.still_works().await?;
     sibling.end().await?;
-    let few = Command::new(std::env::current_exe()?)
-        .args(["probe", "bomb", kind, "few"])
-        .kill_on_drop(true)
-        .output();
+    let few = Command::new(std::env::current_exe()?).arg("probe").args(probe).kill_on_drop(true).output();
     let output = promptly("the host's own", few).await??;
     let facts = Facts::parse(&String::from_utf8_lossy(&output.stdout));
-    ensure!(facts.get("ended")? == "enough", "the host gets no {kind} any more: {facts:?}");
+    ensure!(facts.get("ended")? == "enough", "the host gets no more by {probe:?}: {facts:?}");
     Ok(())
 }
 
 async fn bomb(world: &World, kind: &str, ended: &[&str], most: u64) -> Check {
     let stage = world.stage_of(world.spec_with_pids(PIDS)).await?;
     let (process, facts) = set_off(&stage, kind).await?;
-    let others = others_have_some(world, kind).await;
+    let others = others_have_some(world, &["bomb", kind, "few"]).await;
     promptly("the kill", stage.sandbox.kill(process, None)).await??;
     promptly("the end", stage.sandbox.wait(process)).await??;
     others?;
@@ -212,7 +214,8 @@ async fn k11_a_root_that_changes_its_user_does_not_get_around_the_limit_of_proce
         Ok(stage.sandbox.read_text("/tmp/bomb").await.is_ok_and(|said| said.contains("held=true")))
     })
     .await?;
-    let (others, count) = (others_have_some(&world, "processes").await, count_on_the_host(&marker)? as u64);
+    let (others, count) =
+        (others_have_some(&world, &["bomb", "processes", "few"]).await, count_on_the_host(&marker)? as u64);
     promptly("the kill", stage.sandbox.kill(process, None)).await??;
     promptly("the end", stage.sandbox.wait(process)).await??;
     others?;

@@ -22,6 +22,7 @@ mod bombs;
 mod calls;
 mod cancel;
 mod cgroups;
+mod counters;
 mod crowd;
 mod deadlines;
 mod descriptors;
@@ -69,6 +70,7 @@ pub fn cases() -> Vec<Case> {
         cgroups::cases,
         bombs::cases,
         limits::cases,
+        counters::cases,
         setuid::cases,
         owners::cases,
         lingering::cases,

@@ -15,7 +15,7 @@ const fn row(id: &'static str, title: &'static str) -> Row {
 }
 
 /// The rows, in the table's order.
-pub const ROWS: [Row; 32] = [
+pub const ROWS: [Row; 33] = [
     row("K1", "new namespaces from inside; entering others'"),
     row("K2", "mounts, file handles"),
     row("K3", "socket families beyond INET, INET6, UNIX, route netlink; raw sockets"),
@@ -33,6 +33,7 @@ pub const ROWS: [Row; 32] = [
     row("K15", "siblings"),
     row("K16", "a step of the set-up that fails"),
     row("K17", "owners and privileges of files that a sandbox leaves on the host"),
+    row("K18", "what the kernel counts per user, or for the whole host"),
     row("K19", "inodes that the host or a sibling also uses: sockets, notifications, locks"),
     row("F1", "links out of the workspace, swapped during the call"),
     row("F2", "FIFOs, sockets, devices as files"),

@@ -21,6 +21,7 @@ use super::memory_events::MemoryEvents;
 use super::poll::{Poll, Ready, Token};
 use super::processes::Processes;
 use super::spawn::Spawner;
+use super::start_up::open_files_of_commands;
 use super::sys;
 use super::tree_kill::{self, TreeKill};
 use super::workers::Workers;
@@ -105,7 +106,7 @@ impl Guest {
         let poll = Arc::new(Poll::new()?);
         let activity = Arc::new(Activity::new());
         let deadlines = Deadlines::new(&poll, Arc::clone(&activity), config.ttl_ms, config.idle_timeout_ms)?;
-        let spawner = Spawner::new(open_files)?;
+        let spawner = Spawner::new(open_files_of_commands(open_files, &config))?;
         poll.add_reader(spawner.status_fd(), Token::Status)?;
         poll.add_reader(children.as_fd(), Token::Children)?;
         if let Some(listener) = &listener {

@@ -9,11 +9,16 @@ use super::accept::Door;
 use super::group_memory::GroupMemory;
 use super::guest::Inherited;
 use super::memory_events::MemoryEvents;
-use super::sys;
+use super::sys::{self, PerUser};
 use crate::protocol::{CONFIG_FD, GuestConfig, LISTENER_FD, MAX_MESSAGE_BYTES, STREAM_FD, decode};
 
-/// How many signals may wait in queues for the guest and, each counted with all others, for its commands.
-const MOST_PENDING_SIGNALS: u64 = 1024;
+/// What the guest and its commands may have of what the kernel counts per user, each counted with all others of the user. By
+/// default the kernel gives a user four times as many bytes.
+const PER_USER: [(PerUser, u64); 3] = [
+    (PerUser::PendingSignals, 1024),
+    (PerUser::QueueBytes, 819_200 / 4),
+    (PerUser::LockedBytes, (8 << 20) / 4),
+];
 
 /// Protects this process and takes over what it was given.
 pub fn start_up() -> io::Result<Inherited> {
@@ -52,8 +57,20 @@ pub fn protect() -> io::Result<(OwnedFd, [u64; 2])> {
         sys::become_subreaper()?;
     }
     let open_files = sys::raise_open_files()?;
-    sys::limit_pending_signals(MOST_PENDING_SIGNALS)?;
+    PER_USER.into_iter().try_for_each(|(what, most)| sys::limit_per_user(what, most))?;
     Ok((children, open_files))
+}
+
+/// The limit of open files that each command gets: all that may run together leave most of the host's files to others.
+/// Where the host gives everybody as many as there is memory for, as with systemd, nothing is lowered.
+pub fn open_files_of_commands(inherited: [u64; 2], config: &GuestConfig) -> [u64; 2] {
+    const PART: u64 = 4;
+    const LEAST: u64 = 1024;
+    let Some(processes) = config.max_processes else { return inherited };
+    let of_the_host = std::fs::read_to_string("/proc/sys/fs/file-max").unwrap_or_default();
+    let of_the_host = of_the_host.trim().parse().unwrap_or(0);
+    let most = (of_the_host / PART / processes.max(1)).max(LEAST);
+    inherited.map(|limit| limit.min(most))
 }
 
 fn take_listener() -> io::Result<Option<UnixListener>> {

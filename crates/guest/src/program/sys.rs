@@ -237,16 +237,32 @@ pub fn raise_open_files() -> io::Result<[u64; 2]> {
     Ok([limit.rlim_cur, limit.rlim_max])
 }
 
-/// Lets at most so many signals wait in queues, soft and hard, for this process and all that it starts. They count
-/// against the host's user, whose other programs need theirs.
-pub fn limit_pending_signals(most: u64) -> io::Result<()> {
+/// What the kernel counts per user, and a process can be limited in.
+#[derive(Debug, Clone, Copy)]
+pub enum PerUser {
+    /// Signals that wait in queues, and POSIX timers.
+    PendingSignals,
+    /// Bytes of POSIX message queues.
+    QueueBytes,
+    /// Bytes of memory that can't be paged out.
+    LockedBytes,
+}
+
+/// Lets this process and all that it starts have at most so much, soft and hard. It counts against the host's user, whose
+/// other programs need theirs.
+pub fn limit_per_user(what: PerUser, most: u64) -> io::Result<()> {
+    let resource = match what {
+        PerUser::PendingSignals => libc::RLIMIT_SIGPENDING,
+        PerUser::QueueBytes => libc::RLIMIT_MSGQUEUE,
+        PerUser::LockedBytes => libc::RLIMIT_MEMLOCK,
+    };
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is valid for the call.
-    check(unsafe { libc::getrlimit(libc::RLIMIT_SIGPENDING, &raw mut limit) })?;
+    check(unsafe { libc::getrlimit(resource, &raw mut limit) })?;
     let most = limit.rlim_max.min(most);
     limit = libc::rlimit { rlim_cur: most, rlim_max: most };
     // SAFETY: `limit` is valid for the call.
-    check(unsafe { libc::setrlimit(libc::RLIMIT_SIGPENDING, &raw const limit) }).map(drop)
+    check(unsafe { libc::setrlimit(resource, &raw const limit) }).map(drop)
 }
 
 /// Runs `make` with this thread's file-system identity, so that what it makes belongs to that user.

@@ -9,6 +9,8 @@ use super::position::Version;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub memory_mib: u64,
+    /// Memory for what waits in sockets, in bytes, where it is counted apart (v1).
+    pub socket_bytes: u64,
     /// Processor time in microseconds per [`PERIOD_US`].
     pub cpu_quota_us: Option<u64>,
     pub pids: u64,
@@ -18,16 +20,21 @@ pub(crate) struct Wanted {
 pub(crate) const DEFAULT_MEMORY_MIB: u64 = 2048;
 /// The period over which processor time is counted; the kernel's own for new groups.
 const PERIOD_US: u64 = 100_000;
+/// One sandbox may have this part of the host's memory for sockets.
+const PART_OF_SOCKETS: u64 = 8;
 /// The least quota that the kernel takes.
 const MIN_QUOTA_US: u64 = 1_000;
 
 impl Wanted {
-    /// What a spec asks for. `guest_pids` are added for the guest's own threads and helpers.
-    pub(crate) fn of(spec: &ValidSpec, guest_pids: u64) -> Self {
+    /// What a spec asks for. `guest_pids` are added for the guest's own threads and helpers. `socket_bytes`: what waits in
+    /// all sockets of the host together may take this much memory.
+    pub(crate) fn of(spec: &ValidSpec, guest_pids: u64, socket_bytes: u64) -> Self {
         let limits = &spec.spec().limits;
+        let memory_mib = limits.memory_mib.unwrap_or(DEFAULT_MEMORY_MIB);
         let quota = |cpus: f64| ((cpus * PERIOD_US as f64).round() as u64).max(MIN_QUOTA_US);
         Self {
-            memory_mib: limits.memory_mib.unwrap_or(DEFAULT_MEMORY_MIB),
+            memory_mib,
+            socket_bytes: (socket_bytes / PART_OF_SOCKETS).min(memory_mib.saturating_mul(1 << 20) / 4),
             cpu_quota_us: limits.cpus.map(quota),
             pids: limits.pids.unwrap_or(eyot::Limits::DEFAULT_PIDS).saturating_add(guest_pids),
         }
@@ -44,23 +51,25 @@ impl Wanted {
 pub(super) struct Setting {
     pub file: &'static str,
     pub value: String,
-    /// Not there where the kernel does not count swap.
+    /// Not there where the kernel does not count swap, or what waits in sockets.
     pub may_be_missing: bool,
 }
 
 /// How a controller holds the limits.
 pub(super) fn settings(version: Version, controller: CgroupController, wanted: &Wanted) -> Vec<Setting> {
     let set = |file, value: String| Setting { file, value, may_be_missing: false };
-    let swap = |file, value: String| Setting { file, value, may_be_missing: true };
+    let optional = |file, value: String| Setting { file, value, may_be_missing: true };
     let bytes = wanted.memory_mib.saturating_mul(1 << 20).min(i64::MAX as u64).to_string();
     match (controller, version) {
         (CgroupController::Memory, Version::V2) => {
-            vec![set("memory.max", bytes), swap("memory.swap.max", "0".to_owned())]
+            vec![set("memory.max", bytes), optional("memory.swap.max", "0".to_owned())]
         }
-        // The second is of memory and swap together.
-        (CgroupController::Memory, Version::V1) => {
-            vec![set("memory.limit_in_bytes", bytes.clone()), swap("memory.memsw.limit_in_bytes", bytes)]
-        }
+        // The second is of memory and swap together. What waits in sockets counts towards v2's limit, but not v1's.
+        (CgroupController::Memory, Version::V1) => vec![
+            set("memory.limit_in_bytes", bytes.clone()),
+            optional("memory.memsw.limit_in_bytes", bytes),
+            optional("memory.kmem.tcp.limit_in_bytes", wanted.socket_bytes.to_string()),
+        ],
         (CgroupController::Pids, _) => vec![set("pids.max", wanted.pids.min(MOST_PIDS).to_string())],
         (CgroupController::Cpu, version) => match (wanted.cpu_quota_us, version) {
             (None, _) => Vec::new(),
@@ -79,7 +88,7 @@ mod tests {
     use eyot::{Limits, SandboxSpec};
 
     fn wanted(limits: Limits) -> Wanted {
-        Wanted::of(&SandboxSpec { limits, ..SandboxSpec::default() }.validate().unwrap(), 320)
+        Wanted::of(&SandboxSpec { limits, ..SandboxSpec::default() }.validate().unwrap(), 320, 1 << 30)
     }
 
     fn written(version: Version, wanted: &Wanted) -> Vec<String> {
@@ -98,6 +107,7 @@ mod tests {
             "cpu.cfs_quota_us=150000",
             "memory.limit_in_bytes=67108864",
             "memory.memsw.limit_in_bytes=67108864",
+            "memory.kmem.tcp.limit_in_bytes=16777216",
             "pids.max=420",
         ];
         assert_eq!(written(Version::V1, &wanted), v1);

@@ -150,6 +150,7 @@ impl Shared {
             Step::NamespaceLimit(name, most) => {
                 std::fs::write(format!("/proc/sys/user/{name}"), most.to_string())
             }
+            Step::IpcLimit(name, value) => std::fs::write(format!("/proc/sys/kernel/{name}"), value),
             Step::PidMax(most) => std::fs::write("/proc/sys/kernel/pid_max", most.to_string()),
             Step::Processors(numbers) => run_on(numbers),
             Step::Landlock(abi) => restrict_by_landlock(*abi),

@@ -23,7 +23,7 @@ use super::program::serve;
 use super::program_file::{sealed_guest, sealed_launcher};
 use crate::cgroup::{CgroupCause, GroupDescriptors, Home, Place, scope_command};
 use crate::host::SetupFailure;
-use crate::plan::{Launched, Order, Plan};
+use crate::plan::{Account, Launched, Order, Plan};
 use crate::sys;
 
 /// A running launcher. Dropping it ends the launcher; its sandboxes live on.
@@ -42,6 +42,8 @@ enum Kind {
     /// everything else before the first sandbox.
     Thread {
         guest: Mutex<Option<JoinHandle<io::Result<OwnedFd>>>>,
+        /// Others of this user could look into this process's memory before there was a launcher.
+        was_dumpable: bool,
     },
 }
 
@@ -112,7 +114,8 @@ impl Launcher {
                 tracing::debug!(%error, "the launcher's thread ended");
             }
         })?;
-        Ok(Self::new(ours, Kind::Thread { guest: Mutex::new(Some(guest)) }, home))
+        let was_dumpable = sys::is_dumpable();
+        Ok(Self::new(ours, Kind::Thread { guest: Mutex::new(Some(guest)), was_dumpable }, home))
     }
 
     fn new(socket: OwnedFd, kind: Kind, home: Result<Home, CgroupCause>) -> Self {
@@ -154,15 +157,18 @@ impl Launcher {
         send(self.socket.as_fd(), &minicbor::to_vec(order).map_err(io::Error::other)?, descriptors)
     }
 
-    /// Has the namespaces of a sandbox made while its plan is worked out. With `into_group` it is born in that v2 group.
+    /// Has the namespaces of a sandbox made while its plan is worked out. `account` pays for it, if it is to have a range.
+    /// With `into_group` it is born in that v2 group.
     pub(crate) fn begin(
         &self,
         own_network: bool,
+        account: Option<Account>,
         into_group: Option<BorrowedFd<'_>>,
     ) -> eyot::Result<Begun<'_>> {
         let number = self.begun.fetch_add(1, Ordering::Relaxed);
         let descriptors: Vec<BorrowedFd<'_>> = into_group.into_iter().collect();
-        let order = Order::Begin { sandbox: number, own_network, into_group: into_group.is_some() };
+        let into_group = into_group.is_some();
+        let order = Order::Begin { sandbox: number, own_network, into_group, account };
         self.order(&order, &descriptors).map_err(ended)?;
         Ok(Begun { launcher: self, number, finished: false })
     }
@@ -183,7 +189,7 @@ impl Launcher {
 
     /// The launcher's thread is given the guest's program when it is there.
     fn hand_over_the_guest(&self) -> io::Result<()> {
-        let Kind::Thread { guest } = &self.kind else { return Ok(()) };
+        let Kind::Thread { guest, .. } = &self.kind else { return Ok(()) };
         let Some(coming) = lock(guest).take() else { return Ok(()) };
         let guest = coming.join().map_err(|_| io::Error::other("a thread ended early"))??;
         self.send_guest(&guest, false)
@@ -193,19 +199,26 @@ impl Launcher {
     fn abandon(&self, sandbox: u64) -> io::Result<()> {
         let _turn = lock(&self.turn);
         self.order(&Order::Abandon { sandbox }, &[])?;
-        receive(self.socket.as_fd()).map(drop)
+        let answer = receive(self.socket.as_fd());
+        self.restore_dumpable();
+        answer.map(drop)
     }
 
     fn exchange(&self, order: &[u8], guest: &GuestDescriptors) -> io::Result<(Launched, Option<OwnedFd>)> {
         let _turn = lock(&self.turn);
-        let was_dumpable = matches!(self.kind, Kind::Thread { .. }) && sys::is_dumpable();
         send(self.socket.as_fd(), order, &guest.in_order())?;
         let answer = receive(self.socket.as_fd());
-        // The child's change of user took it away, from the memory that both had.
-        if was_dumpable && let Err(error) = sys::set_dumpable() {
+        self.restore_dumpable();
+        answer
+    }
+
+    /// Changes of user, of the launcher's thread and of the child, took it away from the memory that all have.
+    fn restore_dumpable(&self) {
+        if matches!(self.kind, Kind::Thread { was_dumpable: true, .. })
+            && let Err(error) = sys::set_dumpable()
+        {
             tracing::debug!(%error, "make this process dumpable again");
         }
-        answer
     }
 }
 

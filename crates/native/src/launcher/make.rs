@@ -8,13 +8,14 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-use rustix::process::{Resource, Rlimit};
+use rustix::process::{Resource, Rlimit, getrlimit};
 
+use super::account;
 use super::child::{NO_CORE_DUMPS, Shared};
 use super::devices;
 use super::source::Source;
 use crate::disk_ids::DiskIds;
-use crate::plan::{Bind, IdMap, Plan, RANGE_LEN, Step};
+use crate::plan::{Account, Bind, IdMap, Plan, RANGE_LEN, Step};
 use crate::sys::{self, ChildStack, Gate, NewNamespaces};
 
 /// A sandbox's first process, which waits for its plan in the launcher's memory. Dropped, it ends.
@@ -27,17 +28,29 @@ pub(crate) struct Begun {
 }
 
 impl Begun {
-    /// Clones it. With `into_group` it is born in that v2 control group.
-    pub(crate) fn new(own_network: bool, into_group: Option<BorrowedFd<'_>>) -> Result<Self, Failed> {
-        Self::within(NewNamespaces::OfSandbox { own_network }, into_group)
+    /// Clones it, at the expense of `account` if there is one. With `into_group` it is born in that v2 control group.
+    pub(crate) fn new(
+        own_network: bool,
+        account: Option<Account>,
+        into_group: Option<BorrowedFd<'_>>,
+    ) -> Result<Self, Failed> {
+        Self::within(NewNamespaces::OfSandbox { own_network }, account, into_group)
     }
 
-    fn within(namespaces: NewNamespaces, into_group: Option<BorrowedFd<'_>>) -> Result<Self, Failed> {
+    fn within(
+        namespaces: NewNamespaces,
+        account: Option<Account>,
+        into_group: Option<BorrowedFd<'_>>,
+    ) -> Result<Self, Failed> {
         let gate = Rc::new(Gate::new());
         let mut stack = ChildStack::new().map_err(|error| Failed::at("map a stack", error))?;
         let mut shared = Box::new(Shared::new(Rc::clone(&gate)));
-        let child = sys::clone_child(namespaces, into_group, &gate, &mut stack, &mut *shared)
-            .map_err(|error| Failed::at("create the namespaces", error))?;
+        let mut clone = || sys::clone_child(namespaces, into_group, &gate, &mut stack, &mut *shared);
+        let child = match account {
+            Some(account) => account::charge(account, clone),
+            None => clone(),
+        };
+        let child = child.map_err(|error| Failed::at("create the namespaces", error))?;
         Ok(Self { gate, shared, _stack: stack, child: Some(child) })
     }
 
@@ -134,7 +147,8 @@ fn prepare_from_outside(plan: &Plan, pid: i32, shared: &mut Shared) -> Result<Ve
     let range = format!("0 {base} {RANGE_LEN}\n");
     let own = map_ids(pid, &[range.clone(), range]).map_err(|error| Failed::at("map the ids", error))?;
     let mut namespaces = Namespaces { base, own, others: HashMap::new() };
-    if let Some(index) = plan.steps.iter().position(|step| *step == Step::NoCoreDumps) {
+    let no_core_dumps = plan.steps.iter().position(|step| *step == Step::NoCoreDumps);
+    if let Some(index) = no_core_dumps.filter(|_| getrlimit(Resource::Core).maximum == Some(0)) {
         // Only from outside can a limit of 0, which some hosts begin with, be raised.
         let pid = rustix::process::Pid::from_raw(pid);
         rustix::process::prlimit(pid, Resource::Core, NO_CORE_DUMPS)
@@ -193,7 +207,7 @@ impl Namespaces {
 
 /// A user namespace with these maps and nobody in it: the process that it was made with has ended.
 fn user_namespace(maps: &[String; 2]) -> io::Result<OwnedFd> {
-    let holder = Begun::within(NewNamespaces::OfUsers, None).map_err(|failed| failed.error)?;
+    let holder = Begun::within(NewNamespaces::OfUsers, None, None).map_err(|failed| failed.error)?;
     map_ids(holder.pid(), maps)
 }
 

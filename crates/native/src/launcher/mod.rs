@@ -5,7 +5,8 @@
 //! child does between the clone and the guest's exec; `client` is the provider's side. A program that makes one sandbox
 //! and ends has its launcher as a thread: starting a process would cost it as much as the sandbox.
 
-pub(crate) mod child;
+mod account;
+mod child;
 #[cfg(feature = "provider")]
 pub(crate) mod client;
 mod devices;

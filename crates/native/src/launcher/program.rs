@@ -132,9 +132,9 @@ impl Launcher {
                     false => Ok(()),
                 }
             }
-            Order::Begin { sandbox, own_network, into_group } => {
+            Order::Begin { sandbox, own_network, into_group, account } => {
                 let group = if into_group { descriptors.pop() } else { None };
-                let begun = Begun::new(own_network, group.as_ref().map(AsFd::as_fd));
+                let begun = Begun::new(own_network, account, group.as_ref().map(AsFd::as_fd));
                 self.begun.insert(sandbox, begun);
                 Ok(())
             }
