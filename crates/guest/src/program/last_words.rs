@@ -13,8 +13,9 @@ const SILENCE: Duration = Duration::from_millis(5);
 const LONGEST: Duration = Duration::from_millis(50);
 /// The same where what still has work to do gets no processor.
 const LONGEST_STARVED: Duration = Duration::from_millis(500);
-/// A process that has had less processor time than this between two looks, in nanoseconds, has had none to speak of.
-const LITTLE_NS: u64 = 500_000;
+/// A process that has had less processor time than this since it was first seen at work, in nanoseconds, had no chance
+/// to say something.
+const LITTLE_NS: u64 = 20_000_000;
 
 /// How long to go on reading after a command's end.
 #[derive(Debug, Clone)]
@@ -74,14 +75,18 @@ impl LastWords {
     }
 
     /// Notes who has work to do, each with the processor time that it has had, in nanoseconds, if that is known.
-    /// Whether one of them has had none since the last look.
+    /// Whether one of them has had next to none since it was first noted.
     pub fn note(&mut self, at_work: Vec<(i32, Option<u64>)>) -> bool {
-        let starves = |(pid, time): &(i32, Option<u64>)| {
-            let before = self.at_work.iter().find(|(known, _)| known == pid).and_then(|(_, before)| *before);
-            before.zip(*time).is_some_and(|(before, time)| time.saturating_sub(before) < LITTLE_NS)
-        };
-        let any = at_work.iter().any(starves);
-        self.at_work = at_work;
+        let mut any = false;
+        for (pid, time) in at_work {
+            match self.at_work.iter().find(|(known, _)| *known == pid) {
+                Some((_, first)) => {
+                    let had = first.zip(time).map(|(first, time)| time.saturating_sub(first));
+                    any |= had.is_some_and(|had| had < LITTLE_NS);
+                }
+                None => self.at_work.push((pid, time)),
+            }
+        }
         any
     }
 
@@ -122,8 +127,8 @@ mod tests {
         let mut words = LastWords::begin();
         let start = words.silent_since;
         assert!(!words.note(vec![(7, Some(1_000_000)), (8, Some(0)), (5, None)]));
-        assert!(words.note(vec![(7, Some(1_100_000)), (9, Some(0))]));
-        assert!(!words.note(vec![(7, Some(4_000_000)), (9, Some(3_000_000)), (5, None)]));
+        assert!(words.note(vec![(7, Some(9_000_000)), (9, Some(0))]));
+        assert!(!words.note(vec![(7, Some(30_000_000)), (9, Some(20_000_000)), (5, None)]));
         assert!(words.extend(start + ms(50)) && !words.is_over(start + ms(54)));
         assert!(words.is_over(start + ms(55)));
         assert!(words.extend(start + ms(498)) && words.is_over(start + ms(500)));
