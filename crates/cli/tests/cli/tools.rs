@@ -114,8 +114,7 @@ fn ask(port: u16, path: &str, headers: &[(&str, &str)]) -> String {
 pub fn get(url: &str) -> String {
     let (host, port, path) = parts(url);
     let opened = ask(port, &path, &[("Host", &host)]);
-    let cookie =
-        opened.lines().find_map(|line| line.to_lowercase().starts_with("set-cookie: ").then_some(line));
+    let cookie = opened.lines().find(|line| line.to_lowercase().starts_with("set-cookie: "));
     let cookie = cookie.unwrap_or_else(|| panic!("no cookie: {opened}"));
     let cookie = cookie.split_once(' ').unwrap().1.split(';').next().unwrap();
     ask(port, "/page", &[("Host", &host), ("Cookie", cookie)])
