@@ -1,19 +1,28 @@
 //! An empty file system of each size, made once by `mkfs.ext4` and then copied: a copy is a few small writes.
+//!
+//! Sizes are chosen by whoever asks for a sandbox, so only a few templates are kept: those used last, with a bound on
+//! what they take together. A template of a large disk, which takes more, is made for one sandbox and is gone with that.
 
+use std::cmp::Reverse;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
-use rustix::fs::SeekFrom;
+use rustix::fs::{FlockOperation, SeekFrom, flock};
 use rustix::io::Errno;
 
-use crate::image::aside;
+use crate::image::{aside, is_aside};
 use crate::state::make_dir;
 
 /// Counts the forms that templates have had: one of another form is not used.
 const FORM: u32 = 1;
+/// The names of all templates begin so.
+const PREFIX: &str = "disk-";
+/// What the kernel counts a file's blocks in.
+const BLOCK_BYTES: u64 = 512;
 /// Named one by one, so that they do not depend on the host's configuration. No journal: nothing outlives a crash here.
 const FEATURES: &str = "none,filetype,sparse_super,large_file,dir_index,ext_attr,extent,flex_bg,huge_file,dir_nlink,\
                         extra_isize,64bit,metadata_csum";
@@ -27,24 +36,84 @@ pub(super) fn find_mkfs() -> Option<PathBuf> {
     FOLDERS.iter().map(|folder| Path::new(folder).join("mkfs.ext4")).find(|path| path.is_file())
 }
 
+/// The most templates that are kept.
+const MOST_KEPT: usize = 8;
+/// The most that they take together, in bytes. A template of 1 TiB takes 17 MiB.
+const MOST_KEPT_BYTES: u64 = 64 << 20;
+
 /// The template of this size, in MiB; made if need be.
 pub(super) fn of_size(layers: &Path, mib: u64, mkfs: &Path) -> io::Result<File> {
-    let template = layers.join(format!("disk-{FORM}-{mib}"));
-    if !template.exists() {
-        let building = aside(&template);
-        let built = build(&building, mib, mkfs).and_then(|()| match fs::rename(&building, &template) {
-            // Another process was faster.
-            Err(_) if template.exists() => eyot_image::remove_tree(&building),
-            other => other,
-        });
-        if let Err(error) = built {
-            if let Err(left) = eyot_image::remove_tree(&building) {
-                tracing::warn!(error = %left, "remove a half-made disk");
-            }
-            return Err(error);
+    let template = layers.join(format!("{PREFIX}{FORM}-{mib}"));
+    match File::open(template.join(IMAGE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        found => {
+            let found = found?;
+            note_use(&found);
+            return Ok(found);
         }
     }
-    File::open(template.join(IMAGE))
+    let building = aside(&template);
+    let made = build(&building, mib, mkfs).and_then(|()| File::open(building.join(IMAGE)));
+    let kept = made.and_then(|made| keep(layers, &building, &template, &made).map(|()| made));
+    if kept.is_err()
+        && let Err(left) = eyot_image::remove_tree(&building)
+    {
+        tracing::warn!(error = %left, "remove a half-made disk");
+    }
+    kept
+}
+
+/// The templates that were used last are kept, by this time.
+fn note_use(image: &File) {
+    if let Err(error) = image.set_modified(SystemTime::now()) {
+        tracing::debug!(%error, "note that a template was used");
+    }
+}
+
+/// Keeps a new template, unless it is too large or another process was faster, and removes those that are too many then.
+/// Whoever has one open goes on with it.
+fn keep(layers: &Path, building: &Path, template: &Path, image: &File) -> io::Result<()> {
+    let alone = File::open(layers)?;
+    flock(&alone, FlockOperation::LockExclusive)?;
+    if image.metadata()?.blocks() * BLOCK_BYTES > MOST_KEPT_BYTES || template.exists() {
+        return eyot_image::remove_tree(building);
+    }
+    fs::rename(building, template)?;
+    let mut kept = kept(layers)?;
+    kept.sort_by_key(|one| (one.folder != template, Reverse(one.used)));
+    let mut bytes = 0;
+    for (count, one) in kept.iter().enumerate() {
+        bytes += one.bytes;
+        if count >= MOST_KEPT || bytes > MOST_KEPT_BYTES {
+            // By another name first: nobody finds half of one.
+            let going = aside(&one.folder);
+            fs::rename(&one.folder, &going)?;
+            eyot_image::remove_tree(&going)?;
+        }
+    }
+    Ok(())
+}
+
+/// A template that is kept.
+struct Kept {
+    folder: PathBuf,
+    used: SystemTime,
+    bytes: u64,
+}
+
+/// The templates there are, of whatever form.
+fn kept(layers: &Path) -> io::Result<Vec<Kept>> {
+    let mut kept = Vec::new();
+    for entry in fs::read_dir(layers)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with(PREFIX) && !is_aside(&name) {
+            let image = fs::metadata(entry.path().join(IMAGE))?;
+            let (used, bytes) = (image.modified()?, image.blocks() * BLOCK_BYTES);
+            kept.push(Kept { folder: entry.path(), used, bytes });
+        }
+    }
+    Ok(kept)
 }
 
 const IMAGE: &str = "image";
@@ -99,7 +168,69 @@ fn copy_extent(from: &File, to: &File, mut at: u64, end: u64) -> io::Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::MetadataExt;
+
+    /// Succeeds, and leaves an image of the right size with nothing in it.
+    const NO_MKFS: &str = "/bin/true";
+
+    /// A template that takes this many MiB on the disk, made as [`of_size`] makes one.
+    fn put(layers: &Path, mib: u64, taken_mib: u64) -> File {
+        let template = layers.join(format!("{PREFIX}{FORM}-{mib}"));
+        let building = aside(&template);
+        make_dir(&building, 0o700).unwrap();
+        let image =
+            File::options().read(true).write(true).create_new(true).open(building.join(IMAGE)).unwrap();
+        image.set_len(mib << 20).unwrap();
+        for at in 0..taken_mib {
+            image.write_all_at(&vec![1; 1 << 20], at << 20).unwrap();
+        }
+        keep(layers, &building, &template, &image).unwrap();
+        image
+    }
+
+    fn sizes(layers: &Path) -> Vec<u64> {
+        let size = |one: Kept| one.folder.to_str().unwrap().rsplit('-').next().unwrap().parse().unwrap();
+        let mut sizes: Vec<u64> = kept(layers).unwrap().into_iter().map(size).collect();
+        sizes.sort_unstable();
+        sizes
+    }
+
+    #[test]
+    fn a5_of_many_sizes_the_templates_used_last_are_kept_and_no_more() {
+        let layers = tempfile::tempdir().unwrap();
+        for mib in 100..120 {
+            of_size(layers.path(), mib, Path::new(NO_MKFS)).unwrap();
+            // Used again and again.
+            of_size(layers.path(), 100, Path::new(NO_MKFS)).unwrap();
+        }
+        assert_eq!(sizes(layers.path()), [100, 113, 114, 115, 116, 117, 118, 119]);
+        assert_eq!(fs::read_dir(layers.path()).unwrap().count(), MOST_KEPT);
+    }
+
+    #[test]
+    fn a5_templates_take_no_more_than_their_bound_together_and_a_larger_one_is_not_kept() {
+        let layers = tempfile::tempdir().unwrap();
+        for mib in 100..104 {
+            put(layers.path(), mib, 20);
+        }
+        assert_eq!(sizes(layers.path()), [101, 102, 103]);
+        let large = put(layers.path(), 200, 65);
+        assert_eq!(sizes(layers.path()), [101, 102, 103]);
+        assert_eq!(large.metadata().unwrap().len(), 200 << 20);
+        assert_eq!(fs::read_dir(layers.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn a5_a_template_that_is_removed_while_it_is_copied_is_whole_to_whoever_has_it() {
+        let layers = tempfile::tempdir().unwrap();
+        let first = put(layers.path(), 50, 1);
+        for mib in 100..110 {
+            of_size(layers.path(), mib, Path::new(NO_MKFS)).unwrap();
+        }
+        assert!(!sizes(layers.path()).contains(&50));
+        let mut byte = [0];
+        first.read_exact_at(&mut byte, (1 << 20) - 1).unwrap();
+        assert_eq!((byte, first.metadata().unwrap().len()), ([1], 50 << 20));
+    }
 
     #[test]
     fn a_copy_has_the_same_bytes_and_the_same_holes() {

@@ -114,6 +114,11 @@ pub(crate) fn aside(layer: &Path) -> PathBuf {
     PathBuf::from(format!("{}{ASIDE}{}", layer.display(), eyot::SandboxId::generate()))
 }
 
+/// Whether a name is one that [`aside`] makes.
+pub(crate) fn is_aside(name: &str) -> bool {
+    name.contains(ASIDE)
+}
+
 const ASIDE: &str = ".building-";
 const ABANDONED: Duration = Duration::from_secs(3600);
 
