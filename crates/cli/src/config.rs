@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use eyot::{PoolOptions, PoolQuotas, PullPolicy, SandboxName, SandboxSpec};
+use eyot::{PoolOptions, PoolQuotas, PullPolicy, SandboxName, SandboxSpec, UnlessLimited};
 use eyot_image::pull::PullOptions;
 use serde::Deserialize;
 
 use crate::args::{NetworkArg, ProviderArg, parse_pull};
 use crate::durations;
 use crate::errors::{Failure, USAGE};
+use crate::usual_quotas::UsualQuotas;
 
 const MACHINE_FILE: &str = "/etc/eyot/config.toml";
 
@@ -32,11 +33,96 @@ pub struct Config {
     /// What new sandboxes are made of unless flags or a spec say otherwise.
     pub defaults: Defaults,
     /// How much the sandboxes of each pool may use together.
-    pub quotas: PoolQuotas,
+    pub quotas: Quotas,
     /// Image names for pools' sandboxes, and what each stands for: what a model may say, and what it gets.
     pub images: BTreeMap<String, String>,
     /// Where images come from.
     pub registries: Registries,
+}
+
+/// How much the sandboxes of each pool may use together, as it is configured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Quotas {
+    /// How many there may be.
+    pub max_sandboxes: Option<Quota>,
+    /// The sum of their limits of memory, in MiB.
+    pub memory_mib: Option<Quota>,
+    /// The sum of their limits of the disk, in MiB.
+    pub disk_mib: Option<Quota>,
+    /// The sum of their limits of processes.
+    pub processes: Option<Quota>,
+}
+
+/// One of them. Without any, a server has one of its own, and nothing else has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "QuotaValue")]
+pub enum Quota {
+    /// This much and no more.
+    Most(u64),
+    /// As much as the host has.
+    Unlimited,
+}
+
+/// A quota as a file has it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum QuotaValue {
+    Number(u64),
+    Word(String),
+}
+
+const UNLIMITED: &str = "unlimited";
+
+impl TryFrom<QuotaValue> for Quota {
+    type Error = String;
+    fn try_from(value: QuotaValue) -> Result<Self, String> {
+        match value {
+            QuotaValue::Number(most) => Ok(Self::Most(most)),
+            QuotaValue::Word(word) if word == UNLIMITED => Ok(Self::Unlimited),
+            QuotaValue::Word(word) => Err(format!("`{word}` is no quota: a number, or `{UNLIMITED}`")),
+        }
+    }
+}
+
+impl FromStr for Quota {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let value =
+            text.parse().map(QuotaValue::Number).unwrap_or_else(|_| QuotaValue::Word(text.to_owned()));
+        value.try_into()
+    }
+}
+
+impl Quota {
+    fn most(self) -> Option<u64> {
+        match self {
+            Self::Most(most) => Some(most),
+            Self::Unlimited => None,
+        }
+    }
+}
+
+impl Quotas {
+    fn over(self, below: Self) -> Self {
+        Self {
+            max_sandboxes: self.max_sandboxes.or(below.max_sandboxes),
+            memory_mib: self.memory_mib.or(below.memory_mib),
+            disk_mib: self.disk_mib.or(below.disk_mib),
+            processes: self.processes.or(below.processes),
+        }
+    }
+
+    /// What is configured, and `usual` for what is not.
+    fn or(self, usual: PoolQuotas) -> PoolQuotas {
+        let or = |configured: Option<Quota>, usual: Option<u64>| configured.map_or(usual, Quota::most);
+        PoolQuotas {
+            max_sandboxes: or(self.max_sandboxes, usual.max_sandboxes),
+            memory_mib: or(self.memory_mib, usual.memory_mib),
+            disk_mib: or(self.disk_mib, usual.disk_mib),
+            processes: or(self.processes, usual.processes),
+        }
+    }
 }
 
 /// Where images come from.
@@ -147,8 +233,25 @@ impl Config {
     /// A pool of this name, whose sandboxes are made of `template` unless they say otherwise.
     pub fn pool(&self, name: SandboxName, mut template: SandboxSpec) -> PoolOptions {
         let default_image = template.image.take();
-        let (quotas, images) = (self.quotas, self.images.clone());
+        let (quotas, images) = (self.quotas.or(PoolQuotas::default()), self.images.clone());
         PoolOptions { name, template, images, default_image, quotas, ..PoolOptions::default() }
+    }
+
+    /// The same for a server, whose clients share the host: where no quota is configured it has the usual one. A quota
+    /// counts limits, so a sandbox that names none has the usual limit then.
+    pub fn served_pool(&self, name: SandboxName, template: SandboxSpec, usual: &UsualQuotas) -> PoolOptions {
+        let unless_limited =
+            |configured: Option<Quota>, default: Option<u64>, usual: Option<u64>| match configured {
+                Some(_) => None,
+                None => usual.and(default).or(usual),
+            };
+        let (defaults, limits) = (&self.defaults, usual.unless_limited);
+        let unless_limited = UnlessLimited {
+            memory_mib: unless_limited(self.quotas.memory_mib, defaults.memory_mib, limits.memory_mib),
+            disk_mib: unless_limited(self.quotas.disk_mib, defaults.disk_mib, limits.disk_mib),
+        };
+        let quotas = self.quotas.or(usual.quotas);
+        PoolOptions { quotas, unless_limited, ..self.pool(name, template) }
     }
 
     fn from_file(path: &Path) -> Result<Option<Self>, Failure> {
@@ -190,10 +293,11 @@ impl Config {
             ttl: variable(&lookup, "EYOT_TTL")?,
             idle_timeout: variable(&lookup, "EYOT_IDLE_TIMEOUT")?,
         };
-        let quotas = PoolQuotas {
+        let quotas = Quotas {
             max_sandboxes: variable(&lookup, "EYOT_POOL_MAX_SANDBOXES")?,
             memory_mib: variable(&lookup, "EYOT_POOL_MEMORY_MIB")?,
             disk_mib: variable(&lookup, "EYOT_POOL_DISK_MIB")?,
+            processes: variable(&lookup, "EYOT_POOL_PROCESSES")?,
         };
         let provider = lookup("EYOT_PROVIDER").map(|text| {
             ProviderArg::from_str(&text, false)
@@ -221,11 +325,7 @@ impl Config {
             provider: self.provider.or(below.provider),
             server: self.server.or(below.server),
             defaults: self.defaults.over(below.defaults),
-            quotas: PoolQuotas {
-                max_sandboxes: self.quotas.max_sandboxes.or(below.quotas.max_sandboxes),
-                memory_mib: self.quotas.memory_mib.or(below.quotas.memory_mib),
-                disk_mib: self.quotas.disk_mib.or(below.quotas.disk_mib),
-            },
+            quotas: self.quotas.over(below.quotas),
             images: below.images.into_iter().chain(self.images).collect(),
             registries: self.registries.over(below.registries),
         }
@@ -311,6 +411,7 @@ fn wrong_variable(name: &str, text: &str, reason: &dyn std::fmt::Display) -> Fai
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::usual_quotas::HostSize;
 
     #[test]
     fn an_unknown_key_is_refused_with_its_line() {
@@ -351,6 +452,30 @@ mod tests {
         assert_eq!((pool.quotas.max_sandboxes, pool.quotas.memory_mib), (Some(3), Some(100)));
         assert_eq!(pool.images["python:3.12"], "host");
         assert!(Config::parse("[quotas]\nmax = 9\n").unwrap_err().contains("unknown field"));
+    }
+
+    #[test]
+    fn a5_a_servers_pool_has_the_usual_quotas_unless_others_or_none_are_configured() {
+        let usual =
+            UsualQuotas::of(&HostSize { memory_mib: 4096, disk_mib: Some(40_960), processes: 32_768 });
+        let pool = |text: &str| {
+            let name = SandboxName::parse("p").unwrap();
+            Config::parse(text).unwrap().served_pool(name, SandboxSpec::default(), &usual)
+        };
+        let without = pool("");
+        assert_eq!((without.quotas, without.unless_limited), (usual.quotas, usual.unless_limited));
+        let text = "[quotas]\nmax_sandboxes = \"unlimited\"\nmemory_mib = 100\n[defaults]\ndisk_mib = 64\n";
+        let with = pool(text);
+        assert_eq!((with.quotas.max_sandboxes, with.quotas.memory_mib), (None, Some(100)));
+        assert_eq!(with.quotas.disk_mib, usual.quotas.disk_mib);
+        // A quota that is configured refuses a sandbox without the limit, as ever.
+        assert_eq!((with.unless_limited.memory_mib, with.unless_limited.disk_mib), (None, Some(64)));
+        let unlimited = pool("[quotas]\nmemory_mib = \"unlimited\"\n");
+        assert_eq!((unlimited.quotas.memory_mib, unlimited.unless_limited.memory_mib), (None, None));
+        assert!(
+            Config::parse("[quotas]\nmemory_mib = \"much\"\n").unwrap_err().contains("`much` is no quota")
+        );
+        assert!(Config::parse("[quotas]\nmemory_mib = -1\n").is_err());
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod stdio;
 mod table;
 mod terminal;
 mod toolsets;
+mod usual_quotas;
 mod verify;
 
 use clap::Parser;

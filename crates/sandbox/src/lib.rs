@@ -66,6 +66,7 @@ pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, Place, SandboxPath, WorkspacePath
 pub use pool::{
     Changes, DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, MAX_OPEN_PORTS, POOL_WORKDIR, PoolCreate, PoolCreated,
     PoolEntry, PoolOptions, PoolProvider, PoolQuotas, PoolStatus, Preview, SandboxPool, Service,
+    UnlessLimited,
 };
 pub use process::{
     LiveProcess, LiveProcesses, Log, LogChunk, LogQuery, LogRange, LogStream, ProcessId, ProcessInfo,

@@ -37,7 +37,7 @@ pub use change::Changes;
 pub(crate) use make::Noted;
 pub use options::{
     DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, POOL_WORKDIR, PoolCreate, PoolCreated, PoolEntry, PoolOptions,
-    PoolQuotas, PoolStatus, Service,
+    PoolQuotas, PoolStatus, Service, UnlessLimited,
 };
 pub(crate) use wake::wake_in_turn;
 
@@ -250,7 +250,14 @@ impl SandboxPool {
                 made = was_made;
                 Ok(up)
             };
-            let up = member.up(bring_up).await?.clone();
+            let up = match member.up(bring_up).await {
+                Ok(up) => up.clone(),
+                // Names are the callers' to choose: none stays that came to nothing.
+                Err(error) => {
+                    self.forget(name, &member);
+                    return Err(error);
+                }
+            };
             if made {
                 return Ok((up, true));
             }

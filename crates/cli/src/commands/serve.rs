@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::task::{JoinError, JoinSet};
 
 use crate::addresses::addresses;
-use crate::args::ServeArgs;
+use crate::args::{ProviderArg, ServeArgs};
 use crate::client_folder::ClientFolder;
 use crate::config::Named;
 use crate::context::Context;
@@ -20,6 +20,7 @@ use crate::errors::Failure;
 use crate::open_files::OpenFiles;
 use crate::parent::Parent;
 use crate::signals::{SignalEvent, Signals};
+use crate::usual_quotas::{HostSize, UsualQuotas};
 
 /// Where it listens unless somebody says otherwise.
 const ADDRESS: &str = "127.0.0.1:7070";
@@ -131,10 +132,11 @@ async fn doors(
 async fn api(args: &ServeArgs, doors: usize, context: &Context) -> Result<Api, Failure> {
     let engine = context.engine_for(None).await?;
     let config = context.config.clone();
+    let usual = usual_quotas(context)?;
     let mut api = Api::new(engine, access(args), move |name: SandboxName| {
         let mut template = SandboxSpec::default();
         config.defaults.fill(&mut template, Named::default());
-        config.pool(name, template)
+        config.served_pool(name, template, &usual)
     });
     if args.allow_private_networks {
         api = api.opening_private_networks();
@@ -163,6 +165,16 @@ async fn api(args: &ServeArgs, doors: usize, context: &Context) -> Result<Api, F
 fn client_folder(addresses: &[String]) -> Option<ClientFolder> {
     let socket = addresses.iter().find_map(|address| address.strip_prefix("unix:"))?;
     ClientFolder::of(Path::new(socket))
+}
+
+/// The quotas of pools that nobody has configured.
+fn usual_quotas(context: &Context) -> Result<UsualQuotas, Failure> {
+    let state = context.state_folder();
+    // An Engine's disk may be another host's, and it holds no limit of it.
+    let on_disk = (context.place.kind == ProviderArg::Native).then_some(state.as_path());
+    let size =
+        HostSize::read(on_disk).map_err(|error| Failure::host("find out how large this host is", error))?;
+    Ok(UsualQuotas::of(&size))
 }
 
 /// The certificate of all TCP ports, if there is to be one.

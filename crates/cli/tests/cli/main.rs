@@ -18,6 +18,7 @@ mod parent;
 mod pool;
 mod previews;
 mod processes;
+mod quotas;
 mod running;
 mod sandboxes;
 mod scarce;

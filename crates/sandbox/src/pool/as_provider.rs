@@ -168,13 +168,15 @@ impl SandboxPool {
     /// Takes the name for it: `already_exists` if somebody has it.
     async fn begin_new(&self, spec: &ValidSpec) -> Result<(SandboxRow, Claim)> {
         let lifecycle = &spec.spec().lifecycle;
+        let mut recorded = without_contents(spec.spec().clone());
+        self.options().unless_limited.fill(&mut recorded.limits);
         let new = NewSandbox {
             pool: self.name().clone(),
             name: spec.name().clone(),
             id: spec.id().clone(),
             provider: self.provider().name().to_owned(),
             image: spec.spec().image.clone().or_else(|| self.options().default_image.clone()),
-            spec: without_contents(spec.spec().clone()),
+            spec: recorded,
             services: Vec::new(),
             sleep_after_ms: None,
             deadline_ms: super::make::deadline_ms(lifecycle),
@@ -219,6 +221,7 @@ impl SandboxPool {
         let mut inner: SandboxSpec = spec.asked();
         (inner.id, inner.name) = (Some(spec.id().clone()), None);
         inner.hostname = Some(spec.hostname().clone());
+        self.options().unless_limited.fill(&mut inner.limits);
         let image = inner.image.or_else(|| self.options().default_image.clone());
         inner.image = image.map(|named| self.options().images.get(&named).cloned().unwrap_or(named));
         if let WorkspaceSpec::Persistent { id, .. } = &mut inner.workspace {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::spec::{SandboxName, SandboxSpec};
+use crate::spec::{Limits, SandboxName, SandboxSpec};
 
 /// How long a sandbox of a pool may be idle before it sleeps, in milliseconds, when nobody says otherwise: 10 minutes.
 pub const DEFAULT_SLEEP_AFTER_MS: u64 = 600_000;
@@ -31,6 +31,8 @@ pub struct PoolOptions {
     pub sleep_after_ms: Option<u64>,
     /// How much its sandboxes may use together.
     pub quotas: PoolQuotas,
+    /// The limits of sandboxes that name none. A quota counts limits, so one without them could not be made.
+    pub unless_limited: UnlessLimited,
     /// It is of this process alone: should that be killed before it has closed the pool, the next one that reconciles
     /// destroys what is left of it. By default a pool stays until somebody closes it.
     pub session: bool,
@@ -45,6 +47,7 @@ impl Default for PoolOptions {
             default_image: None,
             sleep_after_ms: Some(DEFAULT_SLEEP_AFTER_MS),
             quotas: PoolQuotas::default(),
+            unless_limited: UnlessLimited::default(),
             session: false,
         }
     }
@@ -60,6 +63,26 @@ pub struct PoolQuotas {
     pub memory_mib: Option<u64>,
     /// The sum of their `limits.disk_mib`; one without that limit can't be made then.
     pub disk_mib: Option<u64>,
+    /// The sum of their `limits.pids`.
+    pub processes: Option<u64>,
+}
+
+/// The limits that a sandbox of a pool has where its spec names none. `None`: it has none then.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UnlessLimited {
+    /// As `limits.memory_mib`.
+    pub memory_mib: Option<u64>,
+    /// As `limits.disk_mib`.
+    pub disk_mib: Option<u64>,
+}
+
+impl UnlessLimited {
+    /// Fills in what these limits leave open.
+    pub(super) fn fill(&self, limits: &mut Limits) {
+        limits.memory_mib = limits.memory_mib.or(self.memory_mib);
+        limits.disk_mib = limits.disk_mib.or(self.disk_mib);
+    }
 }
 
 /// What one sandbox of a pool is made from, where that differs from the pool's template.

@@ -55,6 +55,7 @@ impl SandboxPool {
         let options = self.options();
         let mut spec = create.spec.clone().unwrap_or_else(|| options.template.clone());
         (spec.id, spec.name) = (Some(id), None);
+        options.unless_limited.fill(&mut spec.limits);
         // To the provider it has a name made from its id; inside, the one that it has in the pool.
         spec.hostname.get_or_insert_with(|| name.clone());
         if spec.workdir.is_none() {

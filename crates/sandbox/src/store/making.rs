@@ -45,6 +45,8 @@ pub enum Begun {
 }
 
 const WHAT: &str = "take a sandbox's name";
+/// The most names of a pool of which it is remembered how often they were used, when they are free.
+const MOST_NAMES: u32 = 1000;
 
 impl Store {
     /// Takes a name for a sandbox that this process is about to make. Of all processes that ask for one name at a time one
@@ -86,7 +88,19 @@ fn next_generation(transaction: &Transaction<'_>, new: &NewSandbox) -> Result<u6
          ON CONFLICT DO UPDATE SET generation = generation + 1 RETURNING generation";
     let mut statement = transaction.prepare_cached(sql).map_err(failed(WHAT))?;
     let generation = statement.query_row([new.pool.as_str(), new.name.as_str()], |row| row.get(0));
-    generation.map_err(failed(WHAT))
+    let generation = generation.map_err(failed(WHAT))?;
+    if generation == 1 {
+        forget_names(transaction, new)?;
+    }
+    Ok(generation)
+}
+
+/// Forgets how often names were used that are free, once there are too many: names are the callers' to choose.
+fn forget_names(transaction: &Transaction<'_>, new: &NewSandbox) -> Result<()> {
+    let sql = "DELETE FROM generations WHERE pool = ?1 AND name != ?2 \
+         AND (SELECT count(*) FROM generations WHERE pool = ?1) > ?3 \
+         AND name NOT IN (SELECT name FROM sandboxes WHERE pool = ?1)";
+    execute(transaction, sql, params![new.pool.as_str(), new.name.as_str(), MOST_NAMES])
 }
 
 fn insert(transaction: &Transaction<'_>, new: &NewSandbox, generation: u64, owner: &Owner) -> Result<()> {

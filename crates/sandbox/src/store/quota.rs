@@ -6,7 +6,7 @@ use super::making::NewSandbox;
 use super::{Store, failed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::pool::PoolQuotas;
-use crate::spec::SandboxName;
+use crate::spec::{Limits, SandboxName};
 
 /// What the sandboxes of a pool may use together by their limits, those that are being made or removed included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct QuotaUse {
     pub memory_mib: u64,
     /// The sum of their `limits.disk_mib`; those without count as nothing.
     pub disk_mib: u64,
+    /// The sum of their `limits.pids`; those without count as [`Limits::DEFAULT_PIDS`], which they have.
+    pub processes: u64,
 }
 
 const WHAT: &str = "count what a pool uses";
@@ -29,15 +31,18 @@ impl Store {
 }
 
 fn used(transaction: &Transaction<'_>, pool: &SandboxName) -> Result<QuotaUse> {
-    let sql = "SELECT memory_mib, disk_mib FROM sandboxes WHERE pool = ?1";
+    let sql =
+        "SELECT memory_mib, disk_mib, json_extract(spec, '$.limits.pids') FROM sandboxes WHERE pool = ?1";
     let mut statement = transaction.prepare_cached(sql).map_err(failed(WHAT))?;
-    let limits = statement.query_map([pool.as_str()], |row| Ok((row.get(0)?, row.get(1)?)));
+    let limits = statement.query_map([pool.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
     let mut sum = QuotaUse::default();
     for limits in limits.map_err(failed(WHAT))? {
-        let (memory_mib, disk_mib): (Option<u64>, Option<u64>) = limits.map_err(failed(WHAT))?;
+        let (memory_mib, disk_mib, pids): (Option<u64>, Option<u64>, Option<u64>) =
+            limits.map_err(failed(WHAT))?;
         sum.sandboxes += 1;
         sum.memory_mib = sum.memory_mib.saturating_add(memory_mib.unwrap_or_default());
         sum.disk_mib = sum.disk_mib.saturating_add(disk_mib.unwrap_or_default());
+        sum.processes = sum.processes.saturating_add(pids.unwrap_or(Limits::DEFAULT_PIDS));
     }
     Ok(sum)
 }
@@ -55,7 +60,9 @@ pub(super) fn hold(transaction: &Transaction<'_>, new: &NewSandbox, quotas: &Poo
         return Err(Error::new(ErrorKind::Quota, message).with_hint("remove one that is not needed any more"));
     }
     hold_sum(&new.pool, "memory_mib", used.memory_mib, limits.memory_mib, quotas.memory_mib)?;
-    hold_sum(&new.pool, "disk_mib", used.disk_mib, limits.disk_mib, quotas.disk_mib)
+    hold_sum(&new.pool, "disk_mib", used.disk_mib, limits.disk_mib, quotas.disk_mib)?;
+    let pids = Some(limits.pids.unwrap_or(Limits::DEFAULT_PIDS));
+    hold_sum(&new.pool, "pids", used.processes, pids, quotas.processes)
 }
 
 fn hold_sum(
@@ -74,8 +81,9 @@ fn hold_sum(
     if used.saturating_add(asked) <= quota {
         return Ok(());
     }
+    let unit = if limit.ends_with("_mib") { "MiB" } else { "processes" };
     let message = format!(
-        "pool `{pool}` may use {quota} MiB by `{limit}`: {used} are taken and {asked} more were asked for"
+        "pool `{pool}` may use {quota} {unit} by `{limit}`: {used} are taken and {asked} more were asked for"
     );
     Err(Error::new(ErrorKind::Quota, message).with_hint(format!(
         "ask for less by `limits.{limit}`, or remove a sandbox that is not needed any more"

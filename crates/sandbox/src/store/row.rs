@@ -46,7 +46,8 @@ pub struct SandboxRow {
     pub name: SandboxName,
     /// Its id, which no other sandbox has.
     pub id: SandboxId,
-    /// Counts the sandboxes that were begun under this name of this pool, from 1.
+    /// Counts the sandboxes that were begun under this name of this pool, from 1. It begins anew when a pool has used a
+    /// thousand other names.
     pub generation: u64,
     /// The provider's name.
     pub provider: String,

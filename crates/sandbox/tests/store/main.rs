@@ -242,7 +242,7 @@ fn the_number_of_sandboxes_is_held_whatever_state_they_are_in() {
 #[test]
 fn sums_of_memory_and_disk_are_held() {
     let scene = Scene::new();
-    let quotas = PoolQuotas { max_sandboxes: None, memory_mib: Some(100), disk_mib: Some(1000) };
+    let quotas = PoolQuotas { memory_mib: Some(100), disk_mib: Some(1000), ..PoolQuotas::default() };
     let begin = |new: &NewSandbox| scene.store.begin_making(new, &quotas);
     making(begin(&with_limits("a", Some(60), Some(400))).unwrap());
     assert_eq!(
@@ -253,7 +253,42 @@ fn sums_of_memory_and_disk_are_held() {
     assert_eq!((error.kind(), error.hint()), (ErrorKind::Quota, Some("give it `limits.disk_mib`")));
     making(begin(&with_limits("b", Some(40), Some(600))).unwrap());
     let used = scene.store.quota_use(&name("p")).unwrap();
-    assert_eq!(used, QuotaUse { sandboxes: 2, memory_mib: 100, disk_mib: 1000 });
+    assert_eq!(used, QuotaUse { sandboxes: 2, memory_mib: 100, disk_mib: 1000, processes: 1024 });
+}
+
+#[test]
+fn a5_the_sum_of_processes_is_held_and_one_without_a_limit_counts_with_the_one_that_it_has() {
+    let scene = Scene::new();
+    let quotas = PoolQuotas { processes: Some(600), ..PoolQuotas::default() };
+    let with_pids = |sandbox: &str, pids| {
+        let mut new = new("p", sandbox);
+        new.spec.limits.pids = pids;
+        new
+    };
+    let begin = |new: &NewSandbox| scene.store.begin_making(new, &quotas);
+    making(begin(&with_pids("a", None)).unwrap());
+    assert_eq!(
+        refused(begin(&with_pids("b", Some(89))), ErrorKind::Quota),
+        "pool `p` may use 600 processes by `pids`: 512 are taken and 89 more were asked for"
+    );
+    making(begin(&with_pids("b", Some(88))).unwrap());
+    refused(begin(&with_pids("c", None)), ErrorKind::Quota);
+}
+
+#[test]
+fn a5_names_that_were_used_once_do_not_fill_the_store() {
+    let scene = Scene::new();
+    let held = making(scene.begin(&new("p", "held")).unwrap());
+    for number in 0..1100 {
+        let row = making(scene.begin(&new("p", &format!("name-{number}"))).unwrap());
+        scene.store.begin_removing(&row.id).unwrap();
+        scene.store.finish_removing(&row.id).unwrap();
+    }
+    assert_eq!(making(scene.begin(&new("p", "name-1099")).unwrap()).generation, 2);
+    assert_eq!(making(scene.begin(&new("p", "name-0")).unwrap()).generation, 1, "nothing was forgotten");
+    scene.store.begin_removing(&held.id).unwrap();
+    scene.store.finish_removing(&held.id).unwrap();
+    assert_eq!(making(scene.begin(&new("p", "held")).unwrap()).generation, 2, "a name in use was forgotten");
 }
 
 #[test]

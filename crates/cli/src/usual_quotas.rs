@@ -1,0 +1,110 @@
+//! The quotas of a server's pools that nobody has configured, by the size of the host: whoever has a key can then use most of
+//! the host, and not all of it.
+
+use std::io;
+use std::path::Path;
+
+use eyot::{Limits, PoolQuotas, UnlessLimited};
+
+/// The most sandboxes of a pool.
+const SANDBOXES: u64 = 256;
+/// The share of the host that the sandboxes of a pool may use together: three quarters.
+const SHARE: (u64, u64) = (3, 4);
+/// The part of a quota that a sandbox has which names no limit.
+const PART: u64 = 32;
+/// The least and the most memory of such a sandbox, in MiB.
+const MEMORY_MIB: (u64, u64) = (256, 4096);
+/// The least and the most disk of such a sandbox, in MiB.
+const DISK_MIB: (u64, u64) = (1024, 16_384);
+
+/// The size of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostSize {
+    /// Memory, in MiB.
+    pub memory_mib: u64,
+    /// The file system that holds the sandboxes, in MiB; `None`: they are on an Engine's.
+    pub disk_mib: Option<u64>,
+    /// The most processes at a time.
+    pub processes: u64,
+}
+
+/// Quotas, and the limits of sandboxes that name none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsualQuotas {
+    /// The quotas.
+    pub quotas: PoolQuotas,
+    /// The limits.
+    pub unless_limited: UnlessLimited,
+}
+
+impl HostSize {
+    /// The size of this host. `state`: a folder on the file system that holds the sandboxes.
+    pub fn read(state: Option<&Path>) -> io::Result<Self> {
+        let system = rustix::system::sysinfo();
+        let memory = (system.totalram as u64).saturating_mul(u64::from(system.mem_unit.max(1)));
+        let disk = state.map(|state| {
+            let found = rustix::fs::statvfs(state)?;
+            Ok::<_, io::Error>(found.f_blocks.saturating_mul(found.f_frsize) >> 20)
+        });
+        let number = |path| -> io::Result<u64> {
+            std::fs::read_to_string(path)?.trim().parse().map_err(io::Error::other)
+        };
+        let processes = number("/proc/sys/kernel/pid_max")?.min(number("/proc/sys/kernel/threads-max")?);
+        Ok(Self { memory_mib: memory >> 20, disk_mib: disk.transpose()?, processes })
+    }
+}
+
+impl UsualQuotas {
+    /// The quotas on a host of this size.
+    pub fn of(host: &HostSize) -> Self {
+        let share = |whole: u64| whole / SHARE.1 * SHARE.0;
+        let quotas = PoolQuotas {
+            max_sandboxes: Some(SANDBOXES),
+            memory_mib: Some(share(host.memory_mib)),
+            disk_mib: host.disk_mib.map(share),
+            processes: Some(share(host.processes).max(Limits::DEFAULT_PIDS)),
+        };
+        let part = |quota: u64, (least, most): (u64, u64)| (quota / PART).clamp(least, most).min(quota);
+        let unless_limited = UnlessLimited {
+            memory_mib: quotas.memory_mib.map(|quota| part(quota, MEMORY_MIB)),
+            disk_mib: quotas.disk_mib.map(|quota| part(quota, DISK_MIB)),
+        };
+        Self { quotas, unless_limited }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_may_use_three_quarters_of_the_host_and_a_sandbox_without_limits_a_part_of_that() {
+        let usual =
+            UsualQuotas::of(&HostSize { memory_mib: 65_536, disk_mib: Some(1 << 20), processes: 1 << 22 });
+        let quotas = PoolQuotas {
+            max_sandboxes: Some(256),
+            memory_mib: Some(49_152),
+            disk_mib: Some(786_432),
+            processes: Some(3 << 20),
+        };
+        assert_eq!(usual.quotas, quotas);
+        let unless_limited = UnlessLimited { memory_mib: Some(1536), disk_mib: Some(16_384) };
+        assert_eq!(usual.unless_limited, unless_limited);
+    }
+
+    #[test]
+    fn on_the_smallest_host_one_sandbox_without_limits_can_be_made() {
+        let UsualQuotas { quotas, unless_limited } =
+            UsualQuotas::of(&HostSize { memory_mib: 128, disk_mib: Some(512), processes: 100 });
+        assert_eq!((quotas.memory_mib, unless_limited.memory_mib), (Some(96), Some(96)));
+        assert_eq!((quotas.disk_mib, unless_limited.disk_mib), (Some(384), Some(384)));
+        assert_eq!(quotas.processes, Some(Limits::DEFAULT_PIDS));
+    }
+
+    #[test]
+    fn this_host_has_a_size() {
+        let size = HostSize::read(Some(Path::new("/"))).unwrap();
+        assert!(size.memory_mib > 0 && size.disk_mib.is_some_and(|mib| mib > 0) && size.processes > 0);
+        assert_eq!(HostSize::read(None).unwrap().disk_mib, None);
+    }
+}
