@@ -24,6 +24,7 @@ pub enum Makes {
 }
 
 pub use eyot_native::host::{Finding, Report, Status};
+pub use eyot_providers::docker::Foreign;
 
 /// How the provider is to be opened.
 #[derive(Debug, Clone, Default)]
@@ -32,7 +33,7 @@ pub struct Place {
     pub state: Option<PathBuf>,
     /// For tests: what the host is taken for.
     pub simulated: Simulated,
-    /// Which provider. Docker's sandboxes are the Engine's, whatever the state folder.
+    /// Which provider.
     pub kind: ProviderArg,
     /// Where native's images come from that the state folder has not.
     pub images: Option<Arc<ImageSources>>,
@@ -77,8 +78,21 @@ impl Place {
 pub fn open(place: &Place, makes: Makes) -> Result<Arc<dyn SandboxProvider>> {
     match place.kind {
         ProviderArg::Native => Ok(NativeProvider::new(place.options(makes))?),
-        ProviderArg::Docker => Ok(DockerProvider::new(DockerOptions::default())),
+        ProviderArg::Docker => Ok(docker_provider(place)),
     }
+}
+
+/// The provider of this name that keeps its sandboxes there; `None` if there is none, or it can't be opened here.
+pub fn of_name(place: &Place, name: &str) -> Option<Arc<dyn SandboxProvider>> {
+    let kind = <ProviderArg as clap::ValueEnum>::from_str(name, false).ok()?;
+    open(&Place { kind, ..place.clone() }, Makes::One)
+        .inspect_err(|error| tracing::debug!(%error, name, "open the provider that made a sandbox"))
+        .ok()
+}
+
+/// Docker's provider, whatever kind is wanted.
+pub fn docker_provider(place: &Place) -> Arc<DockerProvider> {
+    DockerProvider::new(DockerOptions::node(place.state.clone().unwrap_or_else(default_state_folder)))
 }
 
 /// What its sandboxes can do, without opening it.
@@ -130,7 +144,7 @@ pub fn check_ownership(state: &Path) -> Result<()> {
 /// who asks for that.
 pub async fn diagnose(place: &Place) -> Result<Report> {
     let mut report = host::diagnose(place.options(Makes::One)).await?;
-    let (finding, answers) = docker(place.kind).await;
+    let (finding, answers) = docker(place).await;
     report.findings.push(finding);
     if place.kind == ProviderArg::Docker {
         report.works = answers;
@@ -138,14 +152,14 @@ pub async fn diagnose(place: &Place) -> Result<Report> {
     Ok(report)
 }
 
-async fn docker(kind: ProviderArg) -> (Finding, bool) {
-    let found = DockerProvider::new(DockerOptions::default()).version().await;
+async fn docker(place: &Place) -> (Finding, bool) {
+    let found = docker_provider(place).version().await;
     let answers = found.is_ok();
     let (status, cause, why) = match found {
         Ok(version) => (Status::Ok, None, format!("an Engine {version} answers: --provider docker")),
         Err(error) => {
             let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-            let is_wanted = kind == ProviderArg::Docker;
+            let is_wanted = place.kind == ProviderArg::Docker;
             let status = if is_wanted { Status::Error } else { Status::Info };
             (status, Some("no-engine"), format!("{error}{hint}"))
         }

@@ -38,7 +38,7 @@ pub use mcp::{McpAccessArgs, McpArgs};
 pub use net::NetArgs;
 pub use pool::{MembersArgs, PoolArgs, PoolCommand, PoolCreateArgs};
 pub use processes::{KillArgs, LogsArgs, PsArgs, StartArgs, WaitArgs};
-pub use sandboxes::{CreateArgs, DialArgs, InspectArgs, LsArgs, RmArgs, SleepArgs, WakeArgs};
+pub use sandboxes::{AdoptArgs, CreateArgs, DialArgs, InspectArgs, LsArgs, RmArgs, SleepArgs, WakeArgs};
 pub use server::{KeysArgs, KeysCommand, PreviewArgs, ServeArgs};
 pub use shell_support::{CompletionsArgs, ManArgs};
 pub use side::Side;
@@ -166,6 +166,7 @@ commands! {
     Sleep(SleepArgs), "sleep", "Stop what runs in sandboxes and keep their files";
     Wake(WakeArgs), "wake", "Make sandboxes that sleep usable again";
     Rm(RmArgs), "rm", "Destroy sandboxes";
+    Adopt(AdoptArgs), "adopt", "Use a container that is not known to be this state folder's (Docker)";
     Dial(DialArgs), "dial", "Connect stdin and stdout to a TCP port in a sandbox";
     Transfer(TransferArgs), "transfer", "Copy a file or a tree from one sandbox to another";
     Browse(BrowseArgs), "browse", "Open a port of a sandbox on this host's loopback";

@@ -1,4 +1,4 @@
-//! `create`, `ls`, `inspect`, `sleep`, `wake`, `rm` and `dial`: sandboxes as a whole.
+//! `create`, `ls`, `inspect`, `sleep`, `wake`, `rm`, `adopt` and `dial`: sandboxes as a whole.
 
 use clap::Args;
 
@@ -29,7 +29,8 @@ Examples:
   eyot ls
   eyot ls -q | xargs -n1 eyot rm               ids only
   eyot ls --json
-  eyot ls --label team=search";
+  eyot ls --label team=search
+  eyot --provider docker ls                    foreign: see `eyot adopt --help`";
 
 /// `eyot ls`
 #[derive(Debug, Args)]
@@ -113,6 +114,24 @@ pub struct RmArgs {
     /// A sandbox that is not there is no error
     #[arg(long, short)]
     pub force: bool,
+}
+
+const ADOPT_EXAMPLES: &str = "\
+Examples:
+  eyot --provider docker ls                            foreign ones have the status `foreign`
+  eyot --provider docker adopt builder                 a container from before labels were signed
+  eyot --provider docker adopt eyot-workspace-notes    the volume of a persistent workspace
+
+Anybody can copy or forge the labels of a container. So Eyot uses and removes only what a secret of
+its state folder has signed, and what you adopt: its labels are believed from then on. Adopt only
+what you know that Eyot has made.";
+
+/// `eyot adopt`
+#[derive(Debug, Args)]
+#[command(after_help = ADOPT_EXAMPLES)]
+pub struct AdoptArgs {
+    /// The sandbox's name or id, the container's, or the volume's name
+    pub name: String,
 }
 
 const DIAL_EXAMPLES: &str = "\

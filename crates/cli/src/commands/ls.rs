@@ -3,28 +3,55 @@
 use std::collections::HashMap;
 
 use eyot::{SandboxId, SandboxInfo, SandboxName, SandboxStatus};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::args::LsArgs;
+use crate::args::{LsArgs, ProviderArg};
 use crate::context::Context;
 use crate::durations::{age, moment, since};
 use crate::errors::Failure;
+use crate::provider::{Foreign, docker_provider};
 use crate::redaction;
 use crate::table::Table;
+
+/// The status of what looks like Eyot's and is not known to be of this state folder.
+const FOREIGN: &str = "foreign";
 
 pub async fn run(args: &LsArgs, context: &Context) -> Result<u8, Failure> {
     let mut sandboxes = context.provider().await?.list().await?;
     sandboxes.retain(|info| args.label.iter().all(|label| has_label(info, label)));
     let pools = context.of_pools()?;
+    let foreign = if args.label.is_empty() { foreign(context).await? } else { Vec::new() };
     match (context.output.json, context.output.quiet) {
         (true, _) => {
             let facts: Result<Vec<_>, _> = sandboxes.iter().map(|info| facts(info, &pools)).collect();
-            context.output.value(&facts?)?;
+            let mut facts = facts?;
+            facts.extend(foreign.iter().map(foreign_facts));
+            context.output.value(&facts)?;
         }
         (false, true) => context.output.text(&ids(&sandboxes))?,
-        (false, false) => context.output.text(&table(&sandboxes, &pools))?,
+        (false, false) => context.output.text(&table(&sandboxes, &foreign, &pools))?,
+    }
+    if let [first, ..] = foreign.as_slice() {
+        context.output.note(&format!(
+            "foreign ones are not of this state folder, and are neither used nor removed; if Eyot has made \
+             one: eyot --provider docker adopt {}",
+            first.name
+        ));
     }
     Ok(0)
+}
+
+/// What the Engine has that looks like Eyot's and is not known to be of this state folder.
+async fn foreign(context: &Context) -> Result<Vec<Foreign>, Failure> {
+    match context.server()?.is_none() && context.place.kind == ProviderArg::Docker {
+        true => Ok(docker_provider(&context.place).foreign().await?),
+        false => Ok(Vec::new()),
+    }
+}
+
+fn foreign_facts(foreign: &Foreign) -> Value {
+    let Foreign { kind, name, why } = foreign;
+    json!({ "id": null, "name": name, "status": FOREIGN, "kind": kind, "why": why })
 }
 
 /// The pool of a sandbox and its name there, by its id. To its provider it has another name.
@@ -58,7 +85,7 @@ fn ids(sandboxes: &[SandboxInfo]) -> String {
     sandboxes.iter().map(|info| format!("{}\n", info.id)).collect()
 }
 
-fn table(sandboxes: &[SandboxInfo], pools: &OfPools) -> String {
+fn table(sandboxes: &[SandboxInfo], foreign: &[Foreign], pools: &OfPools) -> String {
     let mut table = Table::new(["NAME", "ID", "STATUS", "IMAGE", "CREATED", "AGE"]);
     for info in sandboxes {
         table.row([
@@ -69,6 +96,9 @@ fn table(sandboxes: &[SandboxInfo], pools: &OfPools) -> String {
             moment(info.created_ms),
             age(since(info.created_ms)),
         ]);
+    }
+    for Foreign { name, .. } in foreign {
+        table.row([name, "-", FOREIGN, "-", "-", "-"].map(str::to_owned));
     }
     table.render()
 }

@@ -1,5 +1,6 @@
 //! The commands: each takes its arguments, drives a sandbox through the library, prints, and says what we exit with.
 
+mod adopt;
 mod backup;
 mod bench;
 mod browse;
@@ -82,6 +83,7 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
 /// What a command is about that is about this host by nature.
 fn of_this_host(command: &CliCommand) -> Option<&'static str> {
     Some(match command {
+        CliCommand::Adopt(_) => "`adopt` notes what this host's state folder has",
         CliCommand::Doctor(_) => "`doctor` looks at this host",
         CliCommand::Verify(_) => "`verify` tries the sandboxes of this host",
         CliCommand::Bench(_) => "`bench` measures this host",
@@ -121,6 +123,7 @@ async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Fa
         CliCommand::Inspect(args) => inspect::run(&args, context).await,
         CliCommand::Sleep(args) => sleep::run(&args, context).await,
         CliCommand::Wake(args) => wake::run(&args, context).await,
+        CliCommand::Adopt(args) => adopt::run(&args, context).await,
         CliCommand::Rm(args) => rm::run(&args, context).await,
         CliCommand::Dial(args) => dial::run(&args, context).await,
         CliCommand::Transfer(args) => transfer::run(args, context).await,

@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 
-const COMMANDS: [&str; 42] = [
+const COMMANDS: [&str; 43] = [
     "run",
     "create",
     "ls",
@@ -26,6 +26,7 @@ const COMMANDS: [&str; 42] = [
     "sleep",
     "wake",
     "rm",
+    "adopt",
     "dial",
     "transfer",
     "browse",

@@ -1,12 +1,13 @@
 //! One state folder, two providers.
 
 use crate::machine::Machine;
-use crate::{Case, on_docker};
+use crate::{Boxed, Case, on_docker};
 
 pub fn trials() -> Vec<Case> {
     vec![
         ("a_pools_sandbox_on_docker_is_kept_from_the_native_provider", pools),
         ("a_models_tools_work_on_docker", tools),
+        ("a4_a_container_of_another_state_folder_is_listed_as_foreign_and_used_once_it_is_adopted", foreign),
         ("doctor_says_whether_an_engine_answers", doctor),
     ]
 }
@@ -44,6 +45,28 @@ fn tools() {
     call("pool", "transfer", moved);
     assert!(call("pool", "shell", r#"{"sandbox":"other","command":"cat b.txt"}"#).contains("three"));
     on_docker(&machine, &["pool", "rm", "tools"]).success();
+}
+
+fn foreign() {
+    let (theirs, mine) = (Boxed::new(&[]), Machine::new());
+    let (name, container) = (theirs.name.as_str(), format!("eyot-{}", theirs.name));
+    let listed = on_docker(&mine, &["--json", "ls"]).json();
+    let found = listed.as_array().unwrap().iter().find(|one| one["name"] == container.as_str()).unwrap();
+    assert_eq!((&found["status"], &found["id"]), (&"foreign".into(), &serde_json::Value::Null));
+    let text = on_docker(&mine, &["ls"]);
+    assert!(
+        text.text().lines().any(|line| line.starts_with(&container) && line.contains("foreign")),
+        "{text:?}"
+    );
+    assert!(text.stderr.contains("eyot --provider docker adopt"), "{text:?}");
+    assert_eq!(on_docker(&mine, &["ls", "-q"]).success(), "");
+    on_docker(&mine, &["rm", "--all"]).success();
+    assert!(on_docker(&mine, &["rm", name]).failure(125).contains("adopt"));
+    assert!(mine.run(&["adopt", name]).failure(2).contains("--provider docker adopt"));
+    assert!(on_docker(&mine, &["adopt", name]).failure(125).contains("docker stop"));
+    theirs.run(&["sleep", name]).success();
+    assert_eq!(on_docker(&mine, &["adopt", name]).success(), format!("{name}\n"));
+    assert_eq!(on_docker(&mine, &["exec", name, "--", "echo", "mine"]).success(), "mine\n");
 }
 
 fn doctor() {

@@ -79,8 +79,13 @@ impl Ground {
     }
 }
 
+/// Kept between runs, so that what a killed one has left is found again.
+fn docker_state() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("docker-state")
+}
+
 async fn engine() -> Result<Arc<DockerProvider>, String> {
-    let provider = DockerProvider::new(DockerOptions::default());
+    let provider = DockerProvider::new(DockerOptions::node(docker_state()));
     for image in [NODE, PYTHON] {
         let missing = || format!("the Engine has no image `{image}`: cargo xtask engine");
         let found = provider.has_image(image).await;

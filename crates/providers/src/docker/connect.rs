@@ -45,7 +45,7 @@ impl Running {
         let (host, running) = (Arc::clone(host), self.clone());
         connection.set_inquiry(Arc::new(move || {
             let (host, running) = (Arc::clone(&host), running.clone());
-            Box::pin(async move { running.verdict(&host.engine).await })
+            Box::pin(async move { running.verdict(&host).await })
         }));
         if role == Role::Maker {
             connection.adopt().await?;
@@ -64,10 +64,10 @@ impl Running {
     }
 
     /// What became of the sandbox whose stream has ended, for the calls that were under way.
-    async fn verdict(&self, engine: &Engine) -> Verdict {
-        self.await_end(engine).await;
+    async fn verdict(&self, host: &Host) -> Verdict {
+        self.await_end(&host.engine).await;
         let (name, life) = (self.record.name.to_string(), self.life.clone());
-        match inspect(engine, &self.container).await {
+        match inspect(host, &self.container).await {
             Ok(Some(found)) => Arc::new(move || told(&name, &life, &found.condition)),
             Ok(None) => Arc::new(move || Error::destroyed(&name)),
             Err(error) => {
@@ -81,8 +81,8 @@ impl Running {
     }
 
     /// Why no call reaches the sandbox now.
-    pub(crate) async fn refusal(&self, engine: &Engine) -> Error {
-        (self.verdict(engine).await)()
+    pub(crate) async fn refusal(&self, host: &Host) -> Error {
+        (self.verdict(host).await)()
     }
 
     /// Waits until the container has ended; if it goes on, only the stream was lost.

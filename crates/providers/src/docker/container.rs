@@ -8,9 +8,11 @@ use bollard::models::{
 use eyot::{Limits, NetworkMode, Result, SandboxSpec};
 use eyot_guest::protocol::container::{GUEST_DIR, GUEST_FILE, INIT, RUN_DIR};
 
+use super::image::Image;
 use super::labels::Record;
 use super::life::WRITABLE_HOME;
 use super::published::LOOPBACK;
+use super::seal::Seal;
 use super::{guest_volume, isolation, workspace};
 
 /// How large the directory of the guest's sockets may become, in bytes.
@@ -20,12 +22,12 @@ const GUEST_PIDS: i64 = 32;
 /// What processors are counted in.
 const NANOS_PER_CPU: f64 = 1e9;
 
-/// The container of a sandbox, from an image by its id.
-pub(crate) fn body(record: &Record, image_id: &str) -> Result<ContainerCreateBody> {
+/// The container of a sandbox.
+pub(crate) fn body(record: &Record, image: &Image, seal: &Seal) -> Result<ContainerCreateBody> {
     let spec = &record.spec;
     let ports: Vec<String> = spec.container.ports.iter().map(|port| format!("{port}/tcp")).collect();
     Ok(ContainerCreateBody {
-        image: Some(image_id.to_owned()),
+        image: Some(image.id.clone()),
         hostname: Some(record.spec.hostname.as_ref().unwrap_or(&record.name).to_string()),
         // The guest becomes a user of its own, and whoever runs commands for each.
         user: Some("0:0".to_owned()),
@@ -33,7 +35,7 @@ pub(crate) fn body(record: &Record, image_id: &str) -> Result<ContainerCreateBod
         cmd: Some(Vec::new()),
         // The image's may be gone by the next start, and then the Engine would refuse it.
         working_dir: Some("/".to_owned()),
-        labels: Some(record.labels()?),
+        labels: Some(record.labels(seal, image.labels.iter().cloned())?),
         exposed_ports: (!ports.is_empty()).then_some(ports),
         healthcheck: Some(bollard::models::HealthConfig {
             test: Some(vec!["NONE".to_owned()]),
@@ -141,8 +143,14 @@ mod tests {
     use super::*;
     use crate::docker::labels::tests::record;
 
+    fn image() -> Image {
+        let user = "0".to_owned();
+        Image { id: "sha256:1".to_owned(), user, env: Vec::new(), labels: Vec::new() }
+    }
+
     fn made(json: &str) -> (ContainerCreateBody, HostConfig) {
-        let body = body(&record(serde_json::from_str(json).unwrap()), "sha256:1").unwrap();
+        let record = record(serde_json::from_str(json).unwrap());
+        let body = body(&record, &image(), &Seal::new([1; 32])).unwrap();
         let host = body.host_config.clone().unwrap();
         (body, host)
     }
@@ -226,7 +234,7 @@ mod tests {
         let loose =
             Security { no_new_privileges: false, drop_capabilities: Vec::new(), ..Security::default() };
         let record = record(SandboxSpec { security: loose, ..SandboxSpec::default() });
-        let host = body(&record, "x").unwrap().host_config.unwrap();
+        let host = body(&record, &image(), &Seal::new([1; 32])).unwrap().host_config.unwrap();
         assert_eq!(host.security_opt, None);
         assert_eq!(host.cap_add.unwrap().len(), 14);
     }

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use bollard::query_parameters::{CreateContainerOptionsBuilder, StartContainerOptions};
 use eyot::{Error, ErrorKind, Result, SandboxOperationUnsupported, SandboxSpec, ValidSpec};
-use rustix::rand::GetRandomFlags;
 
 use super::condition::Condition;
 use super::connect::Running;
 use super::driver::Ready;
 use super::engine::{Engine, is_conflict};
-use super::find::{self, Found};
+use super::find::{self, Found, Looked};
 use super::host::Host;
 use super::image::Image;
 use super::labels::{self, Record};
+use super::seal::Seal;
 use super::{container, destroy, image, isolation, workspace};
 
 /// Makes a sandbox, ready but for its manifest.
@@ -27,9 +27,9 @@ pub(crate) async fn create(host: &Arc<Host>, spec: &ValidSpec) -> Result<Ready> 
     let image = image::resolve(engine, name, spec.spec().container.pull).await?;
     host.place_guest(&image.id).await?;
     let _turn = host.turns.acquire().await;
-    let made_workspace = workspace::claim(engine, spec.spec()).await?;
-    let record = Arc::new(record(spec, &image, made_workspace)?);
-    let unfinished = Unfinished::make_whole(host, &record, &image.id).await?;
+    let made_workspace = workspace::claim(host, spec.spec()).await?;
+    let record = Arc::new(record(host.state.open().await?.seal(), spec, &image, made_workspace));
+    let unfinished = Unfinished::make_whole(host, &record, &image).await?;
     match begin(host, &record, &unfinished.container).await {
         Ok(ready) => {
             unfinished.finish();
@@ -45,9 +45,9 @@ pub(crate) async fn create(host: &Arc<Host>, spec: &ValidSpec) -> Result<Ready> 
 /// From the container to a guest that serves it.
 async fn begin(host: &Arc<Host>, record: &Arc<Record>, container: &str) -> Result<Ready> {
     let engine = &host.engine;
-    refuse_taken_id(engine, record, container).await?;
+    refuse_taken_id(host, record, container).await?;
     start(engine, container).await.map_err(|error| error.context("create sandbox"))?;
-    let found = find::inspect(engine, container).await?.ok_or_else(|| Error::destroyed(&record.name))?;
+    let found = find::inspect(host, container).await?.ok_or_else(|| Error::destroyed(&record.name))?;
     let Condition::Running(life) = found.condition else {
         let reason = "create sandbox: its guest ended at once; `docker logs` of the container says why";
         return Err(Error::new(ErrorKind::Setup, reason));
@@ -63,26 +63,24 @@ pub(crate) async fn start(engine: &Engine, container: &str) -> Result<()> {
     started.map_err(|error| engine.failed("start the container", error))
 }
 
-fn record(spec: &ValidSpec, image: &Image, made_workspace: bool) -> Result<Record> {
-    let mut secret = [0; 32];
-    rustix::rand::getrandom(&mut secret[..], GetRandomFlags::empty())
-        .map_err(|error| Error::new(ErrorKind::Internal, "draw a secret").with_source(error))?;
-    Ok(Record {
+fn record(seal: &Seal, spec: &ValidSpec, image: &Image, made_workspace: bool) -> Record {
+    let created_ms = labels::now_ms();
+    Record {
         id: spec.id().clone(),
         name: spec.name().clone(),
-        created_ms: labels::now_ms(),
+        created_ms,
         spec: Record::recorded(spec.spec()),
-        secret,
+        guest_secret: seal.guest_secret(spec.id().as_str(), created_ms),
         user: spec.spec().user.clone().unwrap_or_else(|| image.user.clone()),
         env: image.env.clone(),
         made_workspace,
-    })
+    }
 }
 
 /// An id belongs to whoever's container was made first. Names are unique by the Engine; ids by this look at what else has
 /// it, after the container is there: of two at once at least one sees the other, and both judge alike.
-async fn refuse_taken_id(engine: &Engine, record: &Record, container: &str) -> Result<()> {
-    let all = find::by_id(engine, &record.id).await?;
+async fn refuse_taken_id(host: &Host, record: &Record, container: &str) -> Result<()> {
+    let all = find::by_id(host, &record.id).await?;
     let Some(own) = all.iter().find(|found| found.container == container) else {
         return Err(Error::destroyed(&record.name));
     };
@@ -108,22 +106,22 @@ struct Unfinished {
 impl Unfinished {
     /// In a task of its own: the Engine makes a container whether or not somebody still waits for its answer, and whoever
     /// drops this before that has it removed then.
-    async fn make_whole(host: &Arc<Host>, record: &Arc<Record>, image_id: &str) -> Result<Self> {
-        let (host, record, image_id) = (Arc::clone(host), Arc::clone(record), image_id.to_owned());
-        let made = tokio::spawn(async move { Self::make(&host, &record, &image_id).await });
+    async fn make_whole(host: &Arc<Host>, record: &Arc<Record>, image: &Image) -> Result<Self> {
+        let (host, record, image) = (Arc::clone(host), Arc::clone(record), image.clone());
+        let made = tokio::spawn(async move { Self::make(&host, &record, &image).await });
         made.await.map_err(|error| {
             Error::new(ErrorKind::Internal, "create sandbox: a task ended early").with_source(error)
         })?
     }
 
-    async fn make(host: &Arc<Host>, record: &Arc<Record>, image_id: &str) -> Result<Self> {
-        match make_container(host, record, image_id).await {
+    async fn make(host: &Arc<Host>, record: &Arc<Record>, image: &Image) -> Result<Self> {
+        match make_container(host, record, image).await {
             Ok(container) => {
                 let (host, record) = (Arc::clone(host), Arc::clone(record));
                 Ok(Self { host, record, container, armed: true })
             }
             Err(error) => {
-                forget_workspace(&host.engine, record).await;
+                forget_workspace(host, record).await;
                 Err(error)
             }
         }
@@ -154,30 +152,31 @@ impl Drop for Unfinished {
 }
 
 async fn undo(host: &Host, record: &Record, container: &str) {
-    if let Err(error) = destroy::abandon(&host.engine, record, container).await {
+    if let Err(error) = destroy::abandon(host, record, container).await {
         tracing::warn!(sandbox = %record.id, %error, "a sandbox whose create failed could not be removed");
     }
 }
 
-async fn forget_workspace(engine: &Engine, record: &Record) {
+async fn forget_workspace(host: &Host, record: &Record) {
     let eyot::WorkspaceSpec::Persistent { id, .. } = &record.spec.workspace else { return };
     if record.made_workspace
-        && let Err(error) = workspace::remove(engine, id).await
+        && let Err(error) = workspace::remove(host, id).await
     {
         tracing::warn!(sandbox = %record.id, %error, "a workspace whose create failed could not be removed");
     }
 }
 
 /// Makes the container, whose name is the claim on the sandbox's. What a deadline has ended holds no name.
-async fn make_container(host: &Host, record: &Record, image_id: &str) -> Result<String> {
-    let engine = &host.engine;
+async fn make_container(host: &Host, record: &Record, image: &Image) -> Result<String> {
+    let (engine, state) = (&host.engine, host.state.open().await?);
     let docker = engine.client().await?;
     let options = CreateContainerOptionsBuilder::default().name(&record.container_name()).build();
     for is_last in [false, true] {
-        match docker.create_container(Some(options.clone()), container::body(record, image_id)?).await {
+        let body = container::body(record, image, state.seal())?;
+        match docker.create_container(Some(options.clone()), body).await {
             Ok(made) => return Ok(made.id),
             Err(error) if is_conflict(&error) => {
-                if is_last || !remove_ended(engine, record).await? {
+                if is_last || !remove_ended(host, record).await? {
                     return Err(taken(format!("the name `{}` is in use", record.name)).with_source(error));
                 }
             }
@@ -188,15 +187,20 @@ async fn make_container(host: &Host, record: &Record, image_id: &str) -> Result<
 }
 
 /// Removes a sandbox of the same name that is over. Whether there was one.
-async fn remove_ended(engine: &Engine, record: &Record) -> Result<bool> {
-    match find::inspect(engine, &record.container_name()).await? {
-        Some(Found { condition: Condition::Over | Condition::Going, record, container, .. }) => {
-            destroy::destroy(engine, &record, &container).await?;
+async fn remove_ended(host: &Host, record: &Record) -> Result<bool> {
+    match find::look(host, &record.container_name()).await? {
+        Looked::Ours(found) if matches!(found.condition, Condition::Over | Condition::Going) => {
+            destroy::destroy(host, &found.record, &found.container).await?;
             Ok(true)
         }
+        Looked::Ours(_) => Ok(false),
+        Looked::Foreign => {
+            let name = record.container_name();
+            Err(taken(format!("the Engine has a container `{name}` that is not of this state folder"))
+                .with_hint("use another name; `eyot --provider docker ls` shows whose it is"))
+        }
         // Removed since.
-        None => Ok(true),
-        Some(_) => Ok(false),
+        Looked::Absent => Ok(true),
     }
 }
 

@@ -7,26 +7,29 @@ use eyot::{Result, WorkspaceSpec};
 use futures_util::StreamExt;
 
 use super::engine::{Engine, is_absent, is_conflict};
+use super::host::Host;
 use super::labels::Record;
+use super::state::Notes;
 use super::workspace;
 
 /// How long somebody else's removal of the same container may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Removes a sandbox. `false`: it had been removed before.
-pub(crate) async fn destroy(engine: &Engine, record: &Record, container: &str) -> Result<bool> {
-    let removed = remove_container(engine, container).await?;
+pub(crate) async fn destroy(host: &Host, record: &Record, container: &str) -> Result<bool> {
+    let removed = remove_container(&host.engine, container).await?;
     if let WorkspaceSpec::Persistent { id, destroy_on_session_destroy: true } = &record.spec.workspace {
-        workspace::remove(engine, id).await?;
+        workspace::remove(host, id).await?;
     }
+    host.state.open().await?.forget(Notes::Containers, container);
     Ok(removed)
 }
 
 /// Undoes a create: as a destroy, but a persistent workspace goes only if it was made for this sandbox.
-pub(crate) async fn abandon(engine: &Engine, record: &Record, container: &str) -> Result<()> {
-    remove_container(engine, container).await?;
+pub(crate) async fn abandon(host: &Host, record: &Record, container: &str) -> Result<()> {
+    remove_container(&host.engine, container).await?;
     match &record.spec.workspace {
-        WorkspaceSpec::Persistent { id, .. } if record.made_workspace => workspace::remove(engine, id).await,
+        WorkspaceSpec::Persistent { id, .. } if record.made_workspace => workspace::remove(host, id).await,
         _ => Ok(()),
     }
 }

@@ -112,16 +112,16 @@ impl DockerDriver {
         if let Some(guest) = self.open_one() {
             return Ok(guest);
         }
-        let now = super::find::inspect(&self.host.engine, &self.running.container).await?;
+        let now = super::find::inspect(&self.host, &self.running.container).await?;
         match now.map(|found| found.condition) {
             Some(Condition::Running(life)) if life == self.running.life => {}
-            _ => return Err(self.running.refusal(&self.host.engine).await),
+            _ => return Err(self.running.refusal(&self.host).await),
         }
         match self.running.connect(&self.host, false).await {
             Ok(connection) => Ok(self.keep(connection)),
             Err(error) if error.kind() == ErrorKind::Unavailable => {
                 tracing::debug!(%error, "a lost stream could not be opened again");
-                Err(self.running.refusal(&self.host.engine).await)
+                Err(self.running.refusal(&self.host).await)
             }
             Err(error) => Err(error),
         }
@@ -161,14 +161,14 @@ impl SandboxDriver for DockerDriver {
 
     async fn destroy(&self) -> Result<()> {
         let connection = self.say_destroyed();
-        destroy::destroy(&self.host.engine, &self.running.record, &self.running.container).await?;
+        destroy::destroy(&self.host, &self.running.record, &self.running.container).await?;
         connection.iter().for_each(Connection::close);
         Ok(())
     }
 
     async fn abandon(&self) -> Result<()> {
         let connection = self.say_destroyed();
-        destroy::abandon(&self.host.engine, &self.running.record, &self.running.container).await?;
+        destroy::abandon(&self.host, &self.running.record, &self.running.container).await?;
         connection.iter().for_each(Connection::close);
         Ok(())
     }

@@ -1,14 +1,20 @@
-//! Finding sandboxes among the Engine's containers, by their labels.
+//! Finding sandboxes among the Engine's containers. Labels lead to a container; whether it is a sandbox of ours, only its
+//! MAC says, or a note that somebody has adopted it.
 
 use std::collections::HashMap;
 
-use bollard::models::{ContainerInspectResponse, ContainerSummary};
+use bollard::models::{ContainerInspectResponse, ContainerSummary, MountPoint};
 use bollard::query_parameters::{InspectContainerOptions, ListContainersOptionsBuilder};
 use eyot::{Error, ErrorKind, Result, SandboxId, SandboxName};
+use eyot_guest::protocol::container::GUEST_DIR;
 
+use super::adopt::adopted_record;
 use super::condition::Condition;
-use super::engine::{Engine, is_absent};
+use super::engine::is_absent;
+use super::guest_volume;
+use super::host::Host;
 use super::labels::{ID, Record, SCHEMA, container_name};
+use super::state::Opened;
 
 /// A sandbox as it was found.
 #[derive(Debug, Clone)]
@@ -21,64 +27,133 @@ pub(crate) struct Found {
     pub made_at: String,
 }
 
+/// A container that was looked at.
+#[derive(Debug, Clone)]
+pub(crate) enum Looked {
+    /// A sandbox of this state folder.
+    Ours(Box<Found>),
+    /// Another container, whatever its labels say. It is neither used nor removed.
+    Foreign,
+    /// There is none.
+    Absent,
+}
+
 /// Finds a sandbox by id or name.
-pub(crate) async fn find(engine: &Engine, id_or_name: &str) -> Result<Found> {
-    let found = match SandboxId::parse(id_or_name) {
-        Ok(id) => by_id(engine, &id).await?.into_iter().next(),
-        Err(_) => by_name(engine, id_or_name).await?,
+pub(crate) async fn find(host: &Host, id_or_name: &str) -> Result<Found> {
+    let looked = match SandboxId::parse(id_or_name) {
+        Ok(id) => {
+            by_id(host, &id).await?.into_iter().next().map(Box::new).map_or(Looked::Absent, Looked::Ours)
+        }
+        Err(_) => by_name(host, id_or_name).await?,
     };
-    found.ok_or_else(|| not_found(id_or_name))
+    match looked {
+        Looked::Ours(found) => Ok(*found),
+        Looked::Foreign => Err(not_found(id_or_name).with_hint(format!(
+            "there is a container `eyot-{id_or_name}`, which is not of this state folder; \
+             to use it nevertheless: eyot --provider docker adopt {id_or_name}"
+        ))),
+        Looked::Absent => Err(not_found(id_or_name).with_hint("`eyot ls` shows those that are there")),
+    }
 }
 
 fn not_found(id_or_name: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no sandbox `{id_or_name}`"))
-        .with_hint("`eyot ls` shows those that are there")
 }
 
-async fn by_name(engine: &Engine, name: &str) -> Result<Option<Found>> {
+async fn by_name(host: &Host, name: &str) -> Result<Looked> {
     match SandboxName::parse(name) {
-        Ok(name) => inspect(engine, &container_name(&name)).await,
-        Err(_) => Ok(None),
+        Ok(name) => look(host, &container_name(&name)).await,
+        Err(_) => Ok(Looked::Absent),
     }
 }
 
 /// Every sandbox of this id: more than one only while some of them are being made, and are about to be refused.
-pub(crate) async fn by_id(engine: &Engine, id: &SandboxId) -> Result<Vec<Found>> {
+pub(crate) async fn by_id(host: &Host, id: &SandboxId) -> Result<Vec<Found>> {
     let mut found = Vec::new();
-    for container in containers(engine, &format!("{ID}={id}")).await? {
-        let id = container.id.unwrap_or_default();
-        found.extend(inspect(engine, &id).await?);
+    for container in containers(host, &format!("{ID}={id}")).await? {
+        let container = container.id.unwrap_or_default();
+        found.extend(inspect(host, &container).await?);
     }
+    found.retain(|found| found.record.id == *id);
     Ok(found)
 }
 
-/// Every container of a sandbox.
-pub(crate) async fn all(engine: &Engine) -> Result<Vec<ContainerSummary>> {
-    containers(engine, SCHEMA).await
+/// Every container with a label of Eyot's.
+pub(crate) async fn all(host: &Host) -> Result<Vec<ContainerSummary>> {
+    containers(host, SCHEMA).await
 }
 
-async fn containers(engine: &Engine, label: &str) -> Result<Vec<ContainerSummary>> {
+async fn containers(host: &Host, label: &str) -> Result<Vec<ContainerSummary>> {
     let filters: HashMap<&str, Vec<&str>> = HashMap::from([("label", vec![label])]);
     let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
-    let listed = engine.client().await?.list_containers(Some(options)).await;
-    listed.map_err(|error| engine.failed("list sandboxes", error))
+    let listed = host.engine.client().await?.list_containers(Some(options)).await;
+    listed.map_err(|error| host.engine.failed("list sandboxes", error))
 }
 
-/// The sandbox of a container, by the container's id or name; `None` if there is none, or it is no sandbox.
-pub(crate) async fn inspect(engine: &Engine, container: &str) -> Result<Option<Found>> {
-    match engine.client().await?.inspect_container(container, None::<InspectContainerOptions>).await {
-        Ok(inspected) => Ok(Found::of(inspected)),
+/// The sandbox of a container, by the container's id or name; `None` if there is none, or it is no sandbox of ours.
+pub(crate) async fn inspect(host: &Host, container: &str) -> Result<Option<Found>> {
+    match look(host, container).await? {
+        Looked::Ours(found) => Ok(Some(*found)),
+        Looked::Foreign | Looked::Absent => Ok(None),
+    }
+}
+
+/// Looks at a container, by id or name.
+pub(crate) async fn look(host: &Host, container: &str) -> Result<Looked> {
+    let Some(inspected) = inspected(host, container).await? else { return Ok(Looked::Absent) };
+    let found = Found::of(host.state.open().await?, inspected);
+    Ok(found.map(Box::new).map_or(Looked::Foreign, Looked::Ours))
+}
+
+/// What the Engine says of a container; `None` if there is none.
+pub(crate) async fn inspected(host: &Host, container: &str) -> Result<Option<ContainerInspectResponse>> {
+    match host.engine.client().await?.inspect_container(container, None::<InspectContainerOptions>).await {
+        Ok(inspected) => Ok(Some(inspected)),
         Err(error) if is_absent(&error) => Ok(None),
-        Err(error) => Err(engine.failed("look at a sandbox", error)),
+        Err(error) => Err(host.engine.failed("look at a sandbox", error)),
     }
 }
 
 impl Found {
-    fn of(inspected: ContainerInspectResponse) -> Option<Self> {
+    fn of(state: &Opened, inspected: ContainerInspectResponse) -> Option<Self> {
+        let container = inspected.id.clone()?;
         let labels = inspected.config.as_ref()?.labels.as_ref()?;
-        let record = Record::of(labels)?;
+        let name = plain_name(inspected.name.as_deref()?);
+        let mounts = inspected.mounts.as_deref().unwrap_or_default();
+        let record = believed(state, &container, name, labels, mounts)?;
         let condition = Condition::of(&record, &inspected);
         let made_at = inspected.created.map(|created| created.to_string()).unwrap_or_default();
-        Some(Self { record, condition, made_at, container: inspected.id? })
+        Some(Self { record, condition, made_at, container })
     }
+}
+
+/// The record of a container, if it may be believed.
+pub(crate) fn believed(
+    state: &Opened,
+    container: &str,
+    name: &str,
+    labels: &HashMap<String, String>,
+    mounts: &[MountPoint],
+) -> Option<Record> {
+    // Labels and entry point come with an image that `docker commit` has made of a sandbox; mounts come with none.
+    if !mounts.iter().any(is_guest) {
+        return None;
+    }
+    Record::verified(state.seal(), name, labels).or_else(|| adopted_record(state, container, name))
+}
+
+fn is_guest(mount: &MountPoint) -> bool {
+    mount.destination.as_deref() == Some(GUEST_DIR)
+        && mount.name.as_deref().is_some_and(|name| name.starts_with(guest_volume::PREFIX))
+}
+
+/// The Engine puts a slash before names.
+pub(crate) fn plain_name(name: &str) -> &str {
+    name.strip_prefix('/').unwrap_or(name)
+}
+
+/// The name of a container that was listed. The names that links have given it hold another slash.
+pub(crate) fn listed_name(container: &ContainerSummary) -> &str {
+    let names = container.names.as_deref().unwrap_or_default();
+    names.iter().map(|name| plain_name(name)).find(|name| !name.contains('/')).unwrap_or_default()
 }

@@ -1,35 +1,43 @@
 //! The guest's program on the Engine's side: a volume named by its content, filled once by the Engine's archive call (so
-//! that it works on another host too), and read-only in every sandbox. That it is whole can be seen only through a
-//! container, which takes a tenth of a second; so a second, empty volume is made once it was seen, and stands for that.
+//! that it works on another host too), and read-only in every sandbox. Several state folders share it. Its content can be
+//! seen only through a container, which takes a tenth of a second; so each state folder compares it once, and notes that.
 
+use std::collections::HashMap;
+use std::io::Read;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use bollard::Docker;
 use bollard::body_full;
 use bollard::models::{
-    ContainerCreateBody, HostConfig, Mount, MountType, MountVolumeOptions, Volume, VolumeCreateRequest,
+    ContainerCreateBody, HostConfig, Mount, MountType, MountVolumeOptions, VolumeCreateRequest,
 };
 use bollard::query_parameters::{
-    ContainerArchiveInfoOptionsBuilder, CreateContainerOptionsBuilder, RemoveContainerOptionsBuilder,
-    RemoveVolumeOptions, UploadToContainerOptionsBuilder, WaitContainerOptionsBuilder,
+    ContainerArchiveInfoOptionsBuilder, CreateContainerOptionsBuilder, DownloadFromContainerOptionsBuilder,
+    RemoveContainerOptionsBuilder, UploadToContainerOptionsBuilder, WaitContainerOptionsBuilder,
 };
 use bytes::Bytes;
 use eyot::{Error, ErrorKind, Result, SandboxId};
 use eyot_guest::protocol::container::{GUEST_DIR, GUEST_FILE};
-use futures_util::StreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use sha2::{Digest, Sha256};
 
-use super::engine::{Engine, is_absent, is_conflict};
-use super::labels::{SCHEMA, SCHEMA_VERSION};
+use super::engine::{is_absent, is_conflict};
+use super::find::inspected;
+use super::host::Host;
+use super::labels::{MAC, MAKING, SCHEMA, SCHEMA_VERSION, STATE};
+use super::seal::Kind;
+use super::state::Notes;
 
 /// An empty file that is written after the program: where it is, the program is whole.
 const COMPLETE: &str = "complete";
-/// On the volume, and on the one that says that it is whole: which volume of the name it is. One that was removed, and made
-/// again, is another.
-const MAKING: &str = "dev.eyot.making";
+/// The names of all volumes with a guest begin so.
+pub(crate) const PREFIX: &str = "eyot-guest-";
+const PLACE: &str = "create sandbox: place the guest";
 /// How long somebody else may take to fill the volume before they count as gone.
 const FILLING_PATIENCE: Duration = Duration::from_secs(30);
+/// The bytes of an archive of one file, beyond the file's own.
+const ARCHIVE_OVERHEAD: usize = 64 << 10;
 /// How long it is tried against others who do the same.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How long to leave one who is about to fill the volume, and has nothing yet that could be waited for.
@@ -40,13 +48,9 @@ pub(crate) fn name() -> &'static str {
     // A digest of megabytes takes milliseconds.
     static NAME: LazyLock<String> = LazyLock::new(|| {
         let digest = Sha256::digest(eyot_guest::PROGRAM);
-        format!("eyot-guest-{}", hex::encode(&digest[..12]))
+        format!("{PREFIX}{}", hex::encode(&digest[..12]))
     });
     &NAME
-}
-
-fn mark_name() -> String {
-    format!("{}-whole", name())
 }
 
 /// The mount of it that every sandbox has.
@@ -62,90 +66,64 @@ pub(crate) fn mount() -> Mount {
 }
 
 /// Makes sure that the Engine has the volume, and the program whole in it. `image`: any that is there; nothing of it runs.
-pub(crate) async fn ensure(engine: &Engine, image: &str) -> Result<()> {
-    let docker = engine.client().await?;
-    let failed = |error| engine.failed("create sandbox: place the guest", error);
-    let making = make(docker, name(), SandboxId::generate().as_str()).await.map_err(failed)?;
+pub(crate) async fn ensure(host: &Host, image: &str) -> Result<()> {
+    let (docker, state) = (host.engine.client().await?, host.state.open().await?);
+    let volume = make(docker).await.map_err(|error| host.engine.failed(PLACE, error))?;
     let given_up = Instant::now() + PATIENCE;
     while Instant::now() < given_up {
-        // Also by whoever was waited for.
-        if is_marked(docker, making.as_deref()).await.map_err(failed)? {
+        if volume.is_some() && state.noted(Notes::Guests, name()) == volume {
             return Ok(());
         }
-        let filler = match Filler::make(docker, image).await {
+        let filler = match Filler::make(host, docker, image).await {
             Err(error) if is_conflict(&error) => {
-                wait_for_the_other(engine, docker).await?;
+                wait_for_the_other(host, docker).await?;
                 continue;
             }
-            filler => filler.map_err(failed)?,
+            filler => filler.map_err(|error| host.engine.failed(PLACE, error))?,
         };
-        let filled = match filler.fill().await {
-            Ok(()) => mark(docker, making.as_deref()).await,
-            failed => failed,
-        };
-        filler.remove().await.map_err(failed)?;
-        return filled.map_err(failed);
+        let filled = filler.fill().await;
+        filler.remove().await.map_err(|error| host.engine.failed(PLACE, error))?;
+        filled?;
+        // One that nothing tells from another of its name is looked into every time.
+        return volume.map_or(Ok(()), |volume| state.note(Notes::Guests, name(), &volume));
     }
-    Err(Error::new(
-        ErrorKind::Unavailable,
-        "create sandbox: place the guest: others keep filling the same volume",
-    ))
+    Err(Error::new(ErrorKind::Unavailable, format!("{PLACE}: others keep filling the same volume")))
 }
 
-/// Which volume of its name it is: by its label, or, if the Engine itself has made it for a container, by its time.
-fn making_of(mut volume: Volume) -> Option<String> {
-    volume.labels.remove(MAKING).or_else(|| volume.created_at.map(|time| time.to_string()))
-}
-
-/// Makes a volume unless it is there. Which one of its name it is, if that is known.
-async fn make(docker: &Docker, name: &str, making: &str) -> Result<Option<String>, bollard::errors::Error> {
-    let labels = [(SCHEMA, SCHEMA_VERSION), (MAKING, making)];
-    let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+/// Makes the volume unless it is there. Gives which one of its name it is, if the Engine says that.
+async fn make(docker: &Docker) -> Result<Option<String>, bollard::errors::Error> {
+    let making = SandboxId::generate();
+    let labels = [(SCHEMA, SCHEMA_VERSION), (MAKING, making.as_str())];
     let volume = VolumeCreateRequest {
-        name: Some(name.to_owned()),
-        labels: Some(labels.into()),
+        name: Some(name().to_owned()),
+        labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
         ..VolumeCreateRequest::default()
     };
     // One that is there is returned as it is.
-    Ok(making_of(docker.create_volume(volume).await?))
-}
-
-/// Whether somebody has seen this very volume whole.
-async fn is_marked(docker: &Docker, making: Option<&str>) -> Result<bool, bollard::errors::Error> {
-    match docker.inspect_volume(&mark_name()).await {
-        Err(error) if is_absent(&error) => Ok(false),
-        found => Ok(making.is_some() && found?.labels.get(MAKING).map(String::as_str) == making),
-    }
-}
-
-/// Notes that the volume is whole. One of which nothing tells it from another of its name is looked into every time.
-async fn mark(docker: &Docker, making: Option<&str>) -> Result<(), bollard::errors::Error> {
-    let Some(making) = making else { return Ok(()) };
-    if make(docker, &mark_name(), making).await?.as_deref() != Some(making) {
-        // An earlier volume's.
-        docker.remove_volume(&mark_name(), None::<RemoveVolumeOptions>).await?;
-        make(docker, &mark_name(), making).await?;
-    }
-    Ok(())
+    let volume = docker.create_volume(volume).await?;
+    let making = volume.labels.get(MAKING).cloned().unwrap_or_default();
+    Ok(volume.created_at.map(|time| format!("{making} {time}")))
 }
 
 /// A container that never runs: the way to the volume's files, and the lock of whoever fills it.
-struct Filler<'d> {
-    docker: &'d Docker,
+struct Filler<'h> {
+    host: &'h Host,
+    docker: &'h Docker,
+    container: String,
 }
 
 fn filler_name() -> String {
     format!("{}-filling", name())
 }
 
-impl<'d> Filler<'d> {
-    async fn make(docker: &'d Docker, image: &str) -> Result<Self, bollard::errors::Error> {
+impl<'h> Filler<'h> {
+    async fn make(host: &'h Host, docker: &'h Docker, image: &str) -> Result<Self, bollard::errors::Error> {
         let options = CreateContainerOptionsBuilder::default().name(&filler_name()).build();
         let mount = Mount { read_only: Some(false), ..mount() };
         let body = ContainerCreateBody {
             image: Some(image.to_owned()),
             cmd: Some(vec!["none".to_owned()]),
-            labels: Some([(SCHEMA.to_owned(), SCHEMA_VERSION.to_owned())].into()),
+            labels: Some(labels(host).await),
             host_config: Some(HostConfig {
                 mounts: Some(vec![mount]),
                 network_mode: Some("none".to_owned()),
@@ -153,37 +131,86 @@ impl<'d> Filler<'d> {
             }),
             ..ContainerCreateBody::default()
         };
-        docker.create_container(Some(options), body).await?;
-        Ok(Self { docker })
+        let container = docker.create_container(Some(options), body).await?.id;
+        Ok(Self { host, docker, container })
     }
 
-    async fn fill(&self) -> Result<(), bollard::errors::Error> {
+    /// Puts the program into the volume; one that is there already must be this one.
+    async fn fill(&self) -> Result<()> {
+        let failed = |error| self.host.engine.failed(PLACE, error);
         let path = format!("{GUEST_DIR}/{COMPLETE}");
         let options = ContainerArchiveInfoOptionsBuilder::default().path(&path).build();
-        match self.docker.get_container_archive_info(&filler_name(), Some(options)).await {
+        match self.docker.get_container_archive_info(&self.container, Some(options)).await {
             Err(error) if is_absent(&error) => {}
-            found => return found.map(drop),
+            Err(error) => return Err(failed(error)),
+            Ok(_) => return self.compare().await,
         }
         let options = UploadToContainerOptionsBuilder::default().path(GUEST_DIR).build();
-        let archive = body_full(archive()?);
-        self.docker.upload_to_container(&filler_name(), Some(options), archive).await
+        let archive = archive().map_err(|error| failed(error.into()))?;
+        let filled =
+            self.docker.upload_to_container(&self.container, Some(options), body_full(archive)).await;
+        filled.map_err(failed)
+    }
+
+    /// Refuses a volume with another program in it: somebody else has made it.
+    async fn compare(&self) -> Result<()> {
+        let path = format!("{GUEST_DIR}/{GUEST_FILE}");
+        let options = DownloadFromContainerOptionsBuilder::default().path(&path).build();
+        let mut pieces = self.docker.download_from_container(&self.container, Some(options));
+        let mut found = Vec::new();
+        while found.len() < eyot_guest::PROGRAM.len() + ARCHIVE_OVERHEAD {
+            match pieces.try_next().await {
+                Ok(Some(piece)) => found.extend_from_slice(&piece),
+                Ok(None) => break,
+                Err(error) => return Err(self.host.engine.failed(PLACE, error)),
+            }
+        }
+        if is_guest(&found) {
+            return Ok(());
+        }
+        let message = format!("{PLACE}: the Engine's volume `{}` holds another program", name());
+        let hint = format!("somebody else has made it; remove it: docker volume rm {}", name());
+        Err(Error::new(ErrorKind::Conflict, message).with_hint(hint))
     }
 
     async fn remove(&self) -> Result<(), bollard::errors::Error> {
-        remove_filler(self.docker).await
+        remove_filler(self.docker, &self.container).await
     }
 }
 
-async fn remove_filler(docker: &Docker) -> Result<(), bollard::errors::Error> {
+/// Whether the archive's first entry is the program.
+fn is_guest(archive: &[u8]) -> bool {
+    let mut archive = tar::Archive::new(archive);
+    let Ok(mut entries) = archive.entries() else { return false };
+    let Some(Ok(mut entry)) = entries.next() else { return false };
+    let mut content = Vec::new();
+    entry.header().entry_type().is_file()
+        && entry.read_to_end(&mut content).is_ok()
+        && content == eyot_guest::PROGRAM
+}
+
+/// The labels of the filler. Without its MAC it would be somebody else's, and would not be removed.
+async fn labels(host: &Host) -> HashMap<String, String> {
+    let mut labels = HashMap::from([(SCHEMA.to_owned(), SCHEMA_VERSION.to_owned())]);
+    if let Ok(state) = host.state.open().await {
+        let making = SandboxId::generate().to_string();
+        let mac = state.seal().mac(Kind::Filler, &filler_name(), &making);
+        labels.insert(STATE.to_owned(), state.seal().state_id().to_owned());
+        labels.extend([(MAKING.to_owned(), making), (MAC.to_owned(), mac)]);
+    }
+    labels
+}
+
+async fn remove_filler(docker: &Docker, container: &str) -> Result<(), bollard::errors::Error> {
     let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
-    match docker.remove_container(&filler_name(), Some(options)).await {
+    match docker.remove_container(container, Some(options)).await {
         Err(error) if is_absent(&error) || is_conflict(&error) => Ok(()),
         removed => removed,
     }
 }
 
 /// Waits until whoever fills the volume is done. One who takes too long was killed over it.
-async fn wait_for_the_other(engine: &Engine, docker: &Docker) -> Result<()> {
+async fn wait_for_the_other(host: &Host, docker: &Docker) -> Result<()> {
     let options = WaitContainerOptionsBuilder::default().condition("removed").build();
     let mut waiting = Box::pin(docker.wait_container(&filler_name(), Some(options)));
     match tokio::time::timeout(FILLING_PATIENCE, waiting.next()).await {
@@ -193,9 +220,29 @@ async fn wait_for_the_other(engine: &Engine, docker: &Docker) -> Result<()> {
             Ok(())
         }
         Ok(_) => Ok(()),
-        Err(_) => remove_filler(docker)
-            .await
-            .map_err(|error| engine.failed("create sandbox: place the guest", error)),
+        Err(_) => remove_abandoned_filler(host, docker).await,
+    }
+}
+
+/// Removes a filler that a process of this state folder has left; any other is somebody else's to remove.
+async fn remove_abandoned_filler(host: &Host, docker: &Docker) -> Result<()> {
+    let Some(found) = inspected(host, &filler_name()).await? else { return Ok(()) };
+    let labels = found.config.and_then(|config| config.labels).unwrap_or_default();
+    let seal = host.state.open().await?.seal();
+    let is_ours = match (labels.get(MAKING), labels.get(MAC)) {
+        (Some(making), Some(mac)) => seal.verifies(Kind::Filler, &filler_name(), making, mac),
+        _ => false,
+    };
+    match found.id.filter(|_| is_ours) {
+        Some(id) => {
+            let removed = remove_filler(docker, &id).await;
+            removed.map_err(|error| host.engine.failed(PLACE, error))
+        }
+        None => {
+            let message = format!("{PLACE}: somebody else's container `{}` is in the way", filler_name());
+            let hint = format!("if nobody uses it: docker rm {}", filler_name());
+            Err(Error::new(ErrorKind::Unavailable, message).with_hint(hint))
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use tokio::sync::{OnceCell, Semaphore};
 
 use super::engine::Engine;
 use super::guest_volume;
+use super::state::State;
 
 /// How many containers are made or started at once. The Engine gets slower, not faster, by more.
 const TURNS: usize = 8;
@@ -13,6 +14,8 @@ const TURNS: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) engine: Engine,
+    /// Whose sandboxes they are.
+    pub(crate) state: State,
     /// The image of specs that name none.
     pub(crate) default_image: String,
     pub(crate) turns: Semaphore,
@@ -20,12 +23,12 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    pub(crate) fn new(engine: Engine, default_image: String) -> Self {
-        Self { engine, default_image, turns: Semaphore::new(TURNS), placed: OnceCell::new() }
+    pub(crate) fn new(engine: Engine, state: State, default_image: String) -> Self {
+        Self { engine, state, default_image, turns: Semaphore::new(TURNS), placed: OnceCell::new() }
     }
 
     /// Makes sure that the Engine has the guest. `image`: any that is there.
     pub(crate) async fn place_guest(&self, image: &str) -> Result<()> {
-        self.placed.get_or_try_init(|| guest_volume::ensure(&self.engine, image)).await.copied()
+        self.placed.get_or_try_init(|| guest_volume::ensure(self, image)).await.copied()
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Image {
     pub user: String,
     /// Its variables, in order.
     pub env: Vec<(String, String)>,
+    /// The keys of its labels, which the Engine gives to its containers.
+    pub labels: Vec<String>,
 }
 
 /// The image of this name, after it was fetched where the policy wants that.
@@ -60,7 +62,8 @@ async fn find(engine: &Engine, docker: &Docker, name: &str) -> Result<Option<Ima
     let env = env
         .iter()
         .filter_map(|line| line.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned())));
-    Ok(Some(Image { id: found.id.unwrap_or_else(|| name.to_owned()), user, env: env.collect() }))
+    let labels = config.labels.unwrap_or_default().into_keys().collect();
+    Ok(Some(Image { id: found.id.unwrap_or_else(|| name.to_owned()), user, env: env.collect(), labels }))
 }
 
 /// A name without tag and digest means `latest`, not every tag that there is.

@@ -1,5 +1,5 @@
 //! What is kept of a sandbox: labels of its container. They never change, and whoever may use the Engine can read them;
-//! that is somebody who could enter the container anyway.
+//! that is somebody who could enter the container anyway. They are believed only with a MAC: see [`super::seal`].
 
 use std::collections::HashMap;
 
@@ -8,22 +8,31 @@ use serde::{Deserialize, Serialize};
 
 use super::condition::Condition;
 use super::life::Life;
+use super::seal::{Kind, Seal};
 
 /// Labels that begin so are Eyot's own.
 pub(crate) const PREFIX: &str = "dev.eyot.";
 /// On everything that Eyot makes: the version of what the other labels mean.
 pub(crate) const SCHEMA: &str = "dev.eyot.schema";
-/// What [`SCHEMA`] says.
-pub(crate) const SCHEMA_VERSION: &str = "1";
+/// What [`SCHEMA`] says. In version 1 there was no MAC.
+pub(crate) const SCHEMA_VERSION: &str = "2";
+/// The versions whose records can be read; one of version 1 is used only after somebody has adopted it.
+const READABLE: [&str; 2] = ["1", SCHEMA_VERSION];
+/// The id of the state folder that made it.
+pub(crate) const STATE: &str = "dev.eyot.state";
+/// The MAC of the record: see [`super::seal`].
+pub(crate) const MAC: &str = "dev.eyot.mac";
 /// A sandbox's id.
 pub(crate) const ID: &str = "dev.eyot.id";
 /// A sandbox's name.
 pub(crate) const NAME: &str = "dev.eyot.name";
 /// The id of a persistent workspace.
 pub(crate) const WORKSPACE: &str = "dev.eyot.workspace";
+/// Which volume of its name it is: one that was removed, and made again, is another.
+pub(crate) const MAKING: &str = "dev.eyot.making";
 /// Before the key of each of a spec's metadata.
 const METADATA: &str = "dev.eyot.metadata.";
-const RECORD: &str = "dev.eyot.record";
+pub(crate) const RECORD: &str = "dev.eyot.record";
 
 /// What a later process needs to use or to remove a sandbox.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,14 +42,22 @@ pub(crate) struct Record {
     pub name: SandboxName,
     pub created_ms: i64,
     pub spec: SandboxSpec,
-    /// Both sides' nonces are derived from it.
-    pub secret: [u8; 32],
+    /// Both sides' nonces are derived from it. It is in no label: [`Record::read`] derives it.
+    #[serde(skip)]
+    pub guest_secret: [u8; 32],
     /// Who runs commands, as images have it.
     pub user: String,
     /// The image's variables, in order.
     pub env: Vec<(String, String)>,
     /// The persistent workspace was made for it; one that was there before outlives a create that fails.
     pub made_workspace: bool,
+}
+
+/// The secret that a record of version 1 holds, for everybody who reads labels.
+#[derive(Deserialize)]
+struct OwnSecret {
+    #[serde(default)]
+    secret: Option<[u8; 32]>,
 }
 
 impl Record {
@@ -52,28 +69,52 @@ impl Record {
         }
     }
 
-    /// The labels of the sandbox's container.
-    pub(crate) fn labels(&self) -> Result<HashMap<String, String>> {
+    /// The labels of the sandbox's container. `inherited`: the image's labels. The Engine gives them to the container as
+    /// well, so those that would look like ours are emptied.
+    pub(crate) fn labels(
+        &self,
+        seal: &Seal,
+        inherited: impl IntoIterator<Item = String>,
+    ) -> Result<HashMap<String, String>> {
         let record = serde_json::to_string(self).map_err(|error| {
             Error::new(ErrorKind::Internal, "write the sandbox's record").with_source(error)
         })?;
-        let mut labels: HashMap<String, String> = self.spec.labels.clone().into_iter().collect();
+        let look_alikes = inherited.into_iter().filter(|key| key.starts_with(PREFIX));
+        let mut labels: HashMap<String, String> = look_alikes.map(|key| (key, String::new())).collect();
+        labels.extend(self.spec.labels.clone());
         labels.extend(
             self.spec.metadata.iter().map(|(key, value)| (format!("{METADATA}{key}"), value.clone())),
         );
         labels.extend([
             (SCHEMA.to_owned(), SCHEMA_VERSION.to_owned()),
+            (STATE.to_owned(), seal.state_id().to_owned()),
             (ID.to_owned(), self.id.to_string()),
             (NAME.to_owned(), self.name.to_string()),
+            (MAC.to_owned(), seal.mac(Kind::Container, &self.container_name(), &record)),
             (RECORD.to_owned(), record),
         ]);
         Ok(labels)
     }
 
-    /// The record in a container's labels; `None` if it is no sandbox, or one of another version of Eyot.
-    pub(crate) fn of(labels: &HashMap<String, String>) -> Option<Self> {
-        let known = labels.get(SCHEMA).is_some_and(|version| version == SCHEMA_VERSION);
-        known.then(|| serde_json::from_str(labels.get(RECORD)?).ok()).flatten()
+    /// The record in a container's labels, if its MAC holds for a container of this name.
+    pub(crate) fn verified(seal: &Seal, name: &str, labels: &HashMap<String, String>) -> Option<Self> {
+        let (text, mac) = (labels.get(RECORD)?, labels.get(MAC)?);
+        if !seal.verifies(Kind::Container, name, text, mac) {
+            return None;
+        }
+        let record = Self::read(seal, labels.get(SCHEMA)?, text)?;
+        (record.container_name() == name).then_some(record)
+    }
+
+    /// A record of a version that can be read. Nothing says yet that it may be believed.
+    pub(crate) fn read(seal: &Seal, schema: &str, text: &str) -> Option<Self> {
+        if !READABLE.contains(&schema) {
+            return None;
+        }
+        let record: Self = serde_json::from_str(text).ok()?;
+        let own: OwnSecret = serde_json::from_str(text).ok()?;
+        let derived = || seal.guest_secret(record.id.as_str(), record.created_ms);
+        Some(Self { guest_secret: own.secret.unwrap_or_else(derived), ..record })
     }
 
     /// The name of the sandbox's container. It is what makes names unique.
@@ -144,11 +185,19 @@ pub(crate) mod tests {
             name: spec.name().clone(),
             created_ms: 1_000,
             spec: Record::recorded(spec.spec()),
-            secret: [7; 32],
+            guest_secret: [7; 32],
             user: "0".to_owned(),
             env: Vec::new(),
             made_workspace: false,
         }
+    }
+
+    fn seal() -> Seal {
+        Seal::new([1; 32])
+    }
+
+    fn labels(record: &Record) -> HashMap<String, String> {
+        record.labels(&seal(), []).unwrap()
     }
 
     #[test]
@@ -159,23 +208,61 @@ pub(crate) mod tests {
         spec.manifest.files.insert("a".into(), Bytes::from("large"));
         spec.manifest.env.insert("A".into(), "1".into());
         let record = record(spec);
-        let labels = record.labels().unwrap();
+        let labels = labels(&record);
         assert_eq!(labels["team"], "red");
         assert_eq!(labels["dev.eyot.metadata.ticket"], "ä 42");
-        let found = Record::of(&labels).unwrap();
-        assert_eq!(found, record);
+        let found = Record::verified(&seal(), &record.container_name(), &labels).unwrap();
+        let guest_secret = seal().guest_secret(record.id.as_str(), record.created_ms);
+        assert_eq!(found, Record { guest_secret, ..record });
         assert!(found.spec.manifest.files.is_empty() && found.spec.manifest.env.contains_key("A"));
     }
 
     #[test]
-    fn another_versions_labels_and_anybody_elses_are_no_sandbox() {
-        let mut labels = record(SandboxSpec::default()).labels().unwrap();
-        labels.insert(SCHEMA.into(), "2".into());
-        assert_eq!(Record::of(&labels), None);
-        assert_eq!(Record::of(&HashMap::new()), None);
+    fn a_record_of_version_1_keeps_the_secret_that_its_guest_knows() {
+        let text = serde_json::to_string(&record(SandboxSpec::default())).unwrap();
+        let first = text.replacen('{', &format!("{{\"secret\":{:?},", [9; 32]), 1);
+        assert_eq!(Record::read(&seal(), "1", &first).unwrap().guest_secret, [9; 32]);
+        assert_ne!(Record::read(&seal(), "2", &text).unwrap().guest_secret, [9; 32]);
+        assert!(Record::read(&seal(), "3", &text).is_none());
+    }
+
+    #[test]
+    fn no_label_holds_a_secret() {
+        let labels = labels(&record(SandboxSpec::default()));
+        assert!(!labels[RECORD].contains("secret"), "{}", labels[RECORD]);
+    }
+
+    #[test]
+    fn labels_that_were_forged_copied_or_changed_are_no_sandbox() {
+        let record = record(SandboxSpec::default());
+        let name = record.container_name();
+        let verified = |name: &str, change: &dyn Fn(&mut HashMap<String, String>)| {
+            let mut labels = labels(&record);
+            change(&mut labels);
+            Record::verified(&seal(), name, &labels).is_some()
+        };
+        assert!(verified(&name, &|_| {}));
+        assert!(!verified("eyot-copied", &|_| {}));
+        assert!(!verified(&name, &|labels| drop(labels.remove(MAC))));
+        assert!(!verified(&name, &|labels| drop(labels.insert(MAC.into(), "00".repeat(32)))));
+        assert!(!verified(&name, &|labels| labels.get_mut(RECORD).unwrap().push(' ')));
+        assert!(!verified(&name, &|labels| drop(labels.insert(SCHEMA.into(), "3".into()))));
+        assert!(Record::verified(&Seal::new([2; 32]), &name, &labels(&record)).is_none());
+        assert!(Record::verified(&seal(), &name, &HashMap::new()).is_none());
         let mut spec = SandboxSpec::default();
         spec.labels.insert("dev.eyot.id".into(), "x".into());
         assert!(check(&spec).is_err());
+    }
+
+    #[test]
+    fn an_images_labels_neither_win_over_ours_nor_add_to_them() {
+        let image = ["dev.eyot.record", "dev.eyot.metadata.team", "dev.eyot.new", "org.example"];
+        let record = record(SandboxSpec::default());
+        let made = record.labels(&seal(), image.map(str::to_owned)).unwrap();
+        assert_eq!(made["dev.eyot.metadata.team"], "");
+        assert_eq!(made["dev.eyot.new"], "");
+        assert!(!made.contains_key("org.example"));
+        assert!(Record::verified(&seal(), &record.container_name(), &made).is_some());
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl Life {
 
     fn derived(&self, record: &Record, role: &str) -> [u8; 16] {
         let digest = Sha256::new()
-            .chain_update(record.secret)
+            .chain_update(record.guest_secret)
             .chain_update(role)
             .chain_update([0])
             .chain_update(&self.0);

@@ -4,10 +4,12 @@
 //! through it, over one stream that is held open: the Engine runs the guest's relay in the container, and a lost stream
 //! is opened again. The Engine's own exec and copy are for nothing else.
 //!
-//! Nothing is kept outside of the Engine: what a sandbox is stands in its container's labels, and whether it runs or
-//! sleeps is whether its container does. So every process that may use the Engine sees the same sandboxes.
+//! A sandbox is described by its container's labels, and runs or sleeps as its container does. Labels can be forged and
+//! copied, so they count only with a MAC by a secret of the state folder ([`seal`]). Every process with the same state
+//! folder and the same Engine has the same sandboxes; everything else on the Engine is foreign, and left alone ([`adopt`]).
 
 mod accounts;
+mod adopt;
 mod baseline;
 mod condition;
 mod connect;
@@ -28,11 +30,14 @@ mod pieces;
 mod provider;
 mod published;
 mod relay;
+mod seal;
 mod sleep;
+mod state;
 mod sweep;
 mod wake;
 mod workspace;
 
+pub use adopt::{Adopted, Foreign, ForeignKind};
 pub use baseline::Baseline;
 pub use engine::SandboxDockerUnavailable;
 pub use image::{DENO_IMAGE, NODE_IMAGE, PYTHON_IMAGE};

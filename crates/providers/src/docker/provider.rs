@@ -1,5 +1,6 @@
 //! The provider.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -8,9 +9,11 @@ use eyot::{
     SandboxSpec, ValidSpec,
 };
 
+use super::adopt::{self, Adopted, Foreign};
 use super::engine::Engine;
 use super::host::Host;
 use super::image::{DENO_IMAGE, NODE_IMAGE, PYTHON_IMAGE};
+use super::state::State;
 use super::{create, destroy, find, image, isolation, sleep, sweep, wake};
 
 /// How a provider is made. Making one touches nothing.
@@ -22,28 +25,25 @@ pub struct DockerOptions {
     pub address: Option<String>,
     /// The image of specs that name none.
     pub image: String,
-}
-
-impl Default for DockerOptions {
-    fn default() -> Self {
-        Self::node()
-    }
+    /// The state folder. In it is the secret by which the labels of its sandboxes are known: providers with the same
+    /// folder have the same sandboxes, and no others are used or removed.
+    pub state: PathBuf,
 }
 
 impl DockerOptions {
-    /// With an image for Node.js, the default.
-    pub fn node() -> Self {
-        Self { address: None, image: NODE_IMAGE.to_owned() }
+    /// The sandboxes of this state folder, with an image for Node.js.
+    pub fn node(state: impl Into<PathBuf>) -> Self {
+        Self { address: None, image: NODE_IMAGE.to_owned(), state: state.into() }
     }
 
-    /// With an image for Python.
-    pub fn python() -> Self {
-        Self { image: PYTHON_IMAGE.to_owned(), ..Self::node() }
+    /// The same with an image for Python.
+    pub fn python(state: impl Into<PathBuf>) -> Self {
+        Self { image: PYTHON_IMAGE.to_owned(), ..Self::node(state) }
     }
 
-    /// With an image for Deno.
-    pub fn deno() -> Self {
-        Self { image: DENO_IMAGE.to_owned(), ..Self::node() }
+    /// The same with an image for Deno.
+    pub fn deno(state: impl Into<PathBuf>) -> Self {
+        Self { image: DENO_IMAGE.to_owned(), ..Self::node(state) }
     }
 }
 
@@ -57,7 +57,8 @@ pub struct DockerProvider {
 impl DockerProvider {
     /// A provider over an Engine, which is connected to with the first call.
     pub fn new(options: DockerOptions) -> Arc<Self> {
-        let host = Arc::new(Host::new(Engine::new(options.address), options.image));
+        let state = State::new(&options.state);
+        let host = Arc::new(Host::new(Engine::new(options.address), state, options.image));
         Arc::new(Self { host, capabilities: capabilities() })
     }
 
@@ -70,6 +71,24 @@ impl DockerProvider {
         let version = engine.client().await?.version().await;
         let version = version.map_err(|error| engine.failed("ask the Engine for its version", error))?;
         Ok(version.version.unwrap_or_default())
+    }
+
+    /// Lists what has Eyot's labels and is not known to be of this state folder, by name. None of it is ever used or removed.
+    ///
+    /// # Errors
+    /// As of [`DockerProvider::version`].
+    pub async fn foreign(&self) -> Result<Vec<Foreign>> {
+        adopt::foreign(&self.host).await
+    }
+
+    /// Makes a [`Foreign`] container a sandbox of this state folder: `named` is the name or id of the sandbox or of the
+    /// container. Or a foreign volume the workspace that it is called after. What its labels say is believed from now on.
+    ///
+    /// # Errors
+    /// `not_found`; `invalid` for a record that can't be read; `conflict` for what is ours already, and for a container that
+    /// runs and that another state folder has started.
+    pub async fn adopt(&self, named: &str) -> Result<Adopted> {
+        adopt::adopt(&self.host, named).await
     }
 
     /// Whether the Engine has an image of this name, without fetching it.
@@ -111,17 +130,16 @@ impl SandboxProvider for DockerProvider {
     }
 
     async fn list(&self) -> Result<Vec<SandboxInfo>> {
-        sweep::list(&self.host.engine).await
+        sweep::list(&self.host).await
     }
 
     async fn info(&self, id_or_name: &str) -> Result<SandboxInfo> {
-        sweep::info(&self.host.engine, id_or_name).await
+        sweep::info(&self.host, id_or_name).await
     }
 
     async fn remove(&self, id_or_name: &str) -> Result<()> {
-        let engine = &self.host.engine;
-        let found = find::find(engine, id_or_name).await?;
-        let removed = destroy::destroy(engine, &found.record, &found.container).await;
+        let found = find::find(&self.host, id_or_name).await?;
+        let removed = destroy::destroy(&self.host, &found.record, &found.container).await;
         match removed.map_err(|error| error.context(format!("destroy sandbox `{id_or_name}`")))? {
             true => Ok(()),
             false => Err(Error::destroyed(id_or_name)),
@@ -129,7 +147,7 @@ impl SandboxProvider for DockerProvider {
     }
 
     async fn sleep(&self, id_or_name: &str) -> Result<()> {
-        sleep::sleep(&self.host.engine, id_or_name).await
+        sleep::sleep(&self.host, id_or_name).await
     }
 
     async fn wake(&self, id_or_name: &str) -> Result<Created> {
@@ -180,18 +198,18 @@ mod tests {
     fn anvia_making_a_provider_touches_nothing() {
         // Nothing listens there, and no runtime runs here.
         let address = Some("unix:///nowhere/engine.sock".to_owned());
-        let provider = DockerProvider::new(DockerOptions { address, ..DockerOptions::default() });
+        let provider = DockerProvider::new(DockerOptions { address, ..DockerOptions::node("/nowhere") });
         assert_eq!(provider.name(), "docker");
         assert!(provider.capabilities().has(Capability::PersistentWorkspace));
     }
 
     #[test]
     fn anvia_the_presets_are_their_images_and_another_image_wins() {
-        assert_eq!(DockerOptions::default().image, "node:22-bookworm");
-        let presets = [DockerOptions::node(), DockerOptions::python(), DockerOptions::deno()];
+        let [node, python, deno] = [DockerOptions::node, DockerOptions::python, DockerOptions::deno];
+        let presets = [node("/s"), python("/s"), deno("/s")];
         let images = presets.clone().map(|options| options.image);
         assert_eq!(images, ["node:22-bookworm", "python:3.13-bookworm", "denoland/deno:debian"]);
-        let mine = DockerOptions { image: "mine:1".to_owned(), ..DockerOptions::python() };
+        let mine = DockerOptions { image: "mine:1".to_owned(), ..DockerOptions::python("/s") };
         assert_eq!(DockerProvider::new(mine).host.default_image, "mine:1");
         assert_eq!(SandboxSpec::default().container.pull, eyot::PullPolicy::Missing);
         assert_eq!(SandboxSpec::default().validate().unwrap().workdir().as_str(), "/workspace");

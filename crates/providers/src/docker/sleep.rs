@@ -5,15 +5,17 @@ use bollard::query_parameters::StopContainerOptionsBuilder;
 use eyot::Result;
 
 use super::condition::Condition;
-use super::engine::{Engine, is_absent};
+use super::engine::is_absent;
 use super::find::find;
+use super::host::Host;
 
 /// How long the guest may take to end everything, in seconds, before the Engine kills it.
 const PATIENCE_S: i32 = 10;
 
 /// Puts a sandbox to sleep. One that sleeps is fine.
-pub(crate) async fn sleep(engine: &Engine, id_or_name: &str) -> Result<()> {
-    let found = find(engine, id_or_name).await?;
+pub(crate) async fn sleep(host: &Host, id_or_name: &str) -> Result<()> {
+    let engine = &host.engine;
+    let found = find(host, id_or_name).await?;
     match found.condition {
         Condition::Running(_) => {}
         Condition::Sleeping | Condition::Dead => return Ok(()),

@@ -19,7 +19,7 @@ const ATTEMPTS: usize = 8;
 
 /// Opens a sandbox that runs.
 pub(crate) async fn open(host: &Arc<Host>, id_or_name: &str) -> Result<Ready> {
-    let found = find(&host.engine, id_or_name).await?;
+    let found = find(host, id_or_name).await?;
     match found.condition.clone() {
         Condition::Running(_) => reach(host, id_or_name, found).await,
         other => Err(other.refusal(id_or_name)),
@@ -34,7 +34,7 @@ async fn reach(host: &Arc<Host>, id_or_name: &str, found: Found) -> Result<Ready
     let running = Running { record: Arc::new(found.record), container: found.container, life };
     match connect(host, &running).await {
         Ok(ready) => Ok(ready),
-        Err(error) => match inspect(&host.engine, &running.container).await? {
+        Err(error) => match inspect(host, &running.container).await? {
             Some(now) if now.condition == Condition::Running(running.life.clone()) => Err(error),
             Some(now) => Err(now.condition.refusal(id_or_name)),
             None => Err(Error::destroyed(id_or_name)),
@@ -60,7 +60,7 @@ pub(crate) async fn wake(host: &Arc<Host>, id_or_name: &str) -> Result<Ready> {
     let _turn = host.turns.acquire().await;
     let mut last = None;
     for _ in 0..ATTEMPTS {
-        let found = find(&host.engine, id_or_name).await?;
+        let found = find(host, id_or_name).await?;
         match &found.condition {
             Condition::Running(_) => {}
             Condition::Sleeping | Condition::Dead => {
@@ -70,7 +70,7 @@ pub(crate) async fn wake(host: &Arc<Host>, id_or_name: &str) -> Result<Ready> {
             }
             other => return Err(other.refusal(id_or_name)),
         }
-        let Some(now) = inspect(&host.engine, &found.container).await? else {
+        let Some(now) = inspect(host, &found.container).await? else {
             return Err(Error::destroyed(id_or_name));
         };
         match reach(host, id_or_name, now).await {

@@ -1,11 +1,15 @@
 //! Where the working directory's files live: a volume that goes with its container, or one of its own that stays.
 
-use bollard::models::{Mount, MountType, MountVolumeOptions, VolumeCreateRequest};
+use bollard::models::{Mount, MountType, MountVolumeOptions, Volume, VolumeCreateRequest};
 use bollard::query_parameters::RemoveVolumeOptions;
-use eyot::{Result, SandboxSpec, WorkspaceSpec};
+use eyot::{Error, ErrorKind, Result, SandboxId, SandboxSpec, WorkspaceSpec};
 
-use super::engine::{Engine, is_absent, is_conflict};
-use super::labels::{SCHEMA, SCHEMA_VERSION, WORKSPACE};
+use super::adopt::is_adopted;
+use super::engine::{is_absent, is_conflict};
+use super::host::Host;
+use super::labels::{MAC, MAKING, SCHEMA, SCHEMA_VERSION, STATE, WORKSPACE};
+use super::seal::Kind;
+use super::state::{Notes, Opened};
 
 /// The volume of a persistent workspace.
 pub(crate) fn volume_name(id: &str) -> String {
@@ -33,34 +37,69 @@ pub(crate) fn volume_at(path: &str) -> Mount {
     }
 }
 
-/// Makes the volume of a persistent workspace that is not there. Whether it was made.
-pub(crate) async fn claim(engine: &Engine, spec: &SandboxSpec) -> Result<bool> {
+/// Makes the volume of a persistent workspace that is not there. Whether it was made. One that is there and is not of
+/// this state folder is refused: its files are somebody else's.
+pub(crate) async fn claim(host: &Host, spec: &SandboxSpec) -> Result<bool> {
     let WorkspaceSpec::Persistent { id, .. } = &spec.workspace else { return Ok(false) };
-    let docker = engine.client().await?;
+    let (state, docker) = (host.state.open().await?, host.engine.client().await?);
     let name = volume_name(id);
-    let failed = |error| engine.failed(&format!("create sandbox: make the workspace `{id}`"), error);
-    match docker.inspect_volume(&name).await {
-        Ok(_) => return Ok(false),
-        Err(error) if is_absent(&error) => {}
-        Err(error) => return Err(failed(error)),
-    }
-    let labels =
-        [(SCHEMA, SCHEMA_VERSION), (WORKSPACE, id)].map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let making = SandboxId::generate().to_string();
+    let labels = [
+        (SCHEMA, SCHEMA_VERSION),
+        (WORKSPACE, id),
+        (STATE, state.seal().state_id()),
+        (MAKING, &making),
+        (MAC, &state.seal().mac(Kind::Workspace, &name, &making)),
+    ];
     let volume = VolumeCreateRequest {
-        name: Some(name),
-        labels: Some(labels.into()),
+        name: Some(name.clone()),
+        labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
         ..VolumeCreateRequest::default()
     };
-    docker.create_volume(volume).await.map_err(failed)?;
-    Ok(true)
+    // One that is there is returned as it is.
+    let volume = docker.create_volume(volume).await;
+    let volume = volume
+        .map_err(|error| host.engine.failed(&format!("create sandbox: make the workspace `{id}`"), error))?;
+    match is_ours(state, &volume) {
+        true => Ok(volume.labels.get(MAKING) == Some(&making)),
+        false => {
+            let message =
+                format!("create sandbox: the workspace `{id}` is another state folder's, or somebody else's");
+            let hint = format!("name another workspace; or, to use it: eyot --provider docker adopt {name}");
+            Err(Error::new(ErrorKind::Conflict, message).with_hint(hint))
+        }
+    }
 }
 
-/// Removes the volume of a persistent workspace, unless another container has it: then it stays.
-pub(crate) async fn remove(engine: &Engine, id: &str) -> Result<()> {
-    match engine.client().await?.remove_volume(&volume_name(id), None::<RemoveVolumeOptions>).await {
-        Err(error) if !is_absent(&error) && !is_conflict(&error) => {
-            Err(engine.failed(&format!("remove the workspace `{id}`"), error))
+/// Whether this state folder made the volume, or has adopted it.
+pub(crate) fn is_ours(state: &Opened, volume: &Volume) -> bool {
+    let verifies =
+        |making: &String, mac: &String| state.seal().verifies(Kind::Workspace, &volume.name, making, mac);
+    match (volume.labels.get(MAKING), volume.labels.get(MAC)) {
+        (Some(making), Some(mac)) if verifies(making, mac) => true,
+        _ => is_adopted(state, volume),
+    }
+}
+
+/// Removes the volume of a persistent workspace. It stays if another container has it, or if it is not ours.
+pub(crate) async fn remove(host: &Host, id: &str) -> Result<()> {
+    let (docker, name) = (host.engine.client().await?, volume_name(id));
+    let failed = |error| host.engine.failed(&format!("remove the workspace `{id}`"), error);
+    let volume = match docker.inspect_volume(&name).await {
+        Err(error) if is_absent(&error) => return Ok(()),
+        found => found.map_err(failed)?,
+    };
+    let state = host.state.open().await?;
+    if !is_ours(state, &volume) {
+        tracing::warn!(workspace = id, "the workspace is not of this state folder, and stays");
+        return Ok(());
+    }
+    match docker.remove_volume(&name, None::<RemoveVolumeOptions>).await {
+        Err(error) if is_conflict(&error) => Ok(()),
+        Err(error) if !is_absent(&error) => Err(failed(error)),
+        _ => {
+            state.forget(Notes::Volumes, &name);
+            Ok(())
         }
-        _ => Ok(()),
     }
 }

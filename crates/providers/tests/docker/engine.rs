@@ -1,5 +1,6 @@
 //! The Engine that the tests use, and the images that `cargo xtask engine` makes for them.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use eyot::SandboxSpec;
@@ -23,6 +24,11 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> T {
     RUNTIME.block_on(work)
 }
 
+/// The state folder of these tests. It is kept between runs, so that what a killed one has left is found again.
+pub fn state() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("docker-state")
+}
+
 /// An Engine, or why there is none.
 #[derive(Clone)]
 pub struct TestEngine {
@@ -33,7 +39,7 @@ pub struct TestEngine {
 impl TestEngine {
     /// Whatever answers.
     pub fn find() -> Self {
-        let provider = DockerProvider::new(DockerOptions::default());
+        let provider = DockerProvider::new(DockerOptions::node(state()));
         let missing = block_on(provider.version()).err().map(|error| {
             format!("{error}; `cargo xtask engine` starts one and makes the images that these tests need")
         });

@@ -5,11 +5,13 @@ mod asked;
 mod check;
 mod conformance;
 mod engine;
+mod foreign;
 mod guest;
 mod killed;
 mod mended;
 mod own_engine;
 mod proxy;
+mod raw;
 mod survival;
 mod threats;
 
@@ -31,8 +33,15 @@ fn main() -> ExitCode {
 fn run() -> ExitCode {
     let arguments = Arguments::from_args();
     let engine = engine::TestEngine::find();
-    let subjects =
-        [asked::trials, guest::trials, mended::trials, survival::trials, killed::trials, conformance::trials];
+    let subjects = [
+        asked::trials,
+        foreign::trials,
+        guest::trials,
+        mended::trials,
+        survival::trials,
+        killed::trials,
+        conformance::trials,
+    ];
     let mut trials: Vec<Trial> = subjects.into_iter().flat_map(|trials| trials(&engine)).collect();
     let threats = Threats::new();
     trials.extend(threats.trials(&engine));

@@ -116,7 +116,10 @@ impl OwnEngine {
 
     /// A provider over it.
     pub fn provider(&self) -> Arc<DockerProvider> {
-        DockerProvider::new(DockerOptions { address: Some(self.address()), ..DockerOptions::default() })
+        DockerProvider::new(DockerOptions {
+            address: Some(self.address()),
+            ..DockerOptions::node(self.folder.path().join("state"))
+        })
     }
 
     /// The program `docker` for this Engine.

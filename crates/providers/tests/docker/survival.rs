@@ -8,7 +8,7 @@ use eyot::{ErrorKind, ExecOptions, Sandbox, SandboxProvider, SandboxSpec, Sandbo
 use eyot_providers::docker::{DockerOptions, DockerProvider};
 
 use crate::check::{Check, docker, ensure, ensure_eq, inspected, output, refused, until, with_sandbox};
-use crate::engine::{BUSYBOX, DEBIAN, TestEngine, spec, tests};
+use crate::engine::{BUSYBOX, DEBIAN, TestEngine, spec, state, tests};
 use crate::proxy::{Proxy, engine_socket};
 
 tests! {
@@ -27,7 +27,7 @@ tests! {
 
 /// A provider as another process has it.
 fn another() -> Arc<DockerProvider> {
-    DockerProvider::new(DockerOptions::default())
+    DockerProvider::new(DockerOptions::node(state()))
 }
 
 async fn a_sandbox_is_found_again_by_its_label_and_its_processes_go_on(engine: TestEngine) -> Check {
@@ -69,7 +69,7 @@ async fn an_engine_that_vanishes_in_mid_call_is_a_typed_error_and_the_handle_wor
     let Some(socket) = engine_socket() else { return Ok(()) };
     let mut proxy = Proxy::new()?;
     proxy.open(&socket)?;
-    let options = DockerOptions { address: Some(proxy.address()), ..DockerOptions::default() };
+    let options = DockerOptions { address: Some(proxy.address()), ..DockerOptions::node(state()) };
     let provider = DockerProvider::new(options);
     with_sandbox(&engine, spec(DEBIAN), async |made| {
         let sandbox = Sandbox::open(&*provider, made.name().as_str()).await?;
@@ -101,7 +101,7 @@ async fn an_engine_that_vanishes_in_mid_call_is_a_typed_error_and_the_handle_wor
 async fn an_engine_that_is_absent_says_what_to_start(_: TestEngine) -> Check {
     let proxy = Proxy::new()?;
     let provider =
-        DockerProvider::new(DockerOptions { address: Some(proxy.address()), ..DockerOptions::default() });
+        DockerProvider::new(DockerOptions { address: Some(proxy.address()), ..DockerOptions::node(state()) });
     let refusals = [
         Sandbox::create(&*provider, spec(BUSYBOX)).await.err(),
         provider.list().await.err(),

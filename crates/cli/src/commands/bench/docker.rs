@@ -7,13 +7,14 @@ use eyot::{
     Error, ErrorKind, Lifecycle, PullPolicy, Sandbox, SandboxOperationUnsupported, SandboxProvider,
     SandboxSpec,
 };
-use eyot_providers::docker::{Baseline, DockerOptions, DockerProvider};
+use eyot_providers::docker::{Baseline, NODE_IMAGE};
 
 use super::repeat;
 use crate::args::BenchArgs;
 use crate::bench::{EngineRounds, Items, LeftOut, Report, Subject};
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::provider::docker_provider;
 
 /// What is left by a benchmark that was killed is gone after this.
 const TTL_MS: u64 = 3_600_000;
@@ -21,14 +22,14 @@ const TTL_MS: u64 = 3_600_000;
 /// Everything that was asked for.
 pub async fn measure(args: &BenchArgs, context: &Context) -> Result<Report, Failure> {
     refuse_what_is_native(args)?;
-    let provider = DockerProvider::new(DockerOptions::default());
+    let provider = docker_provider(&context.place);
     let engine = provider.version().await?;
     let named = args
         .image
         .as_ref()
         .map(|image| image.name().short().to_owned())
         .or_else(|| context.config.defaults.image.clone());
-    let image = named.unwrap_or_else(|| DockerOptions::default().image);
+    let image = named.unwrap_or_else(|| NODE_IMAGE.to_owned());
     let baseline = Baseline::new(None, image.clone(), HashMap::from([label()]));
     baseline.check().await.map_err(|error| without_image(&image, error))?;
     let (items, left_out) = measure_rounds(args, context, &*provider, &baseline, &image).await?;

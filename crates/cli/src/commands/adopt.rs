@@ -1,0 +1,25 @@
+//! `eyot adopt`: containers and volumes that Eyot made, and that are not known to be of this state folder.
+
+use crate::args::{AdoptArgs, ProviderArg};
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::provider::docker_provider;
+
+pub async fn run(args: &AdoptArgs, context: &Context) -> Result<u8, Failure> {
+    if context.place.kind != ProviderArg::Docker {
+        return Err(Failure::usage("only containers and volumes of Docker can be adopted")
+            .hint(format!("eyot --provider docker adopt {}", args.name)));
+    }
+    let adopted = docker_provider(&context.place).adopt(&args.name).await?;
+    if let Some(volume) = &adopted.foreign_volume {
+        context.output.note(&format!(
+            "its workspace is the volume `{volume}`, which is not of this state folder and stays when the \
+             sandbox ends; to have it too: eyot --provider docker adopt {volume}"
+        ));
+    }
+    match context.output.json {
+        true => context.output.value(&adopted)?,
+        false => context.output.text(&format!("{}\n", adopted.name))?,
+    }
+    Ok(0)
+}

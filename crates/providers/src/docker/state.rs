@@ -1,0 +1,275 @@
+//! The part of the state folder that belongs to Docker's sandboxes: the secret by which labels are believed, and notes of
+//! what somebody has adopted. It is opened with the first use.
+//!
+//! ```text
+//! docker/secret              32 random bytes, for the owner alone
+//! docker/containers/<id>     an adopted container, with the record that is believed
+//! docker/volumes/<name>      an adopted volume, with the time at which it was made
+//! docker/guests/<volume>     which volume of that name was seen to hold the guest
+//! ```
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use eyot::{Error, ErrorKind, Result};
+use rustix::fs::OFlags;
+use rustix::rand::{GetRandomFlags, getrandom};
+use tokio::sync::OnceCell;
+
+use super::seal::{SECRET_BYTES, Seal};
+
+const FOLDER: &str = "docker";
+const SECRET: &str = "secret";
+/// The permissions of others.
+const OTHERS_MAY: u32 = 0o077;
+const OTHERS_MAY_WRITE: u32 = 0o022;
+
+/// Docker's part of a state folder.
+#[derive(Debug)]
+pub(crate) struct State {
+    folder: PathBuf,
+    opened: OnceCell<Opened>,
+}
+
+/// The same, opened.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    folder: PathBuf,
+    seal: Seal,
+}
+
+/// What is noted of things on the Engine, each under a name of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Notes {
+    /// Adopted containers, by the Engine's id.
+    Containers,
+    /// Adopted volumes, by name.
+    Volumes,
+    /// Volumes that were seen to hold the guest, by name.
+    Guests,
+}
+
+impl Notes {
+    fn folder(self) -> &'static str {
+        match self {
+            Self::Containers => "containers",
+            Self::Volumes => "volumes",
+            Self::Guests => "guests",
+        }
+    }
+}
+
+impl State {
+    /// The state folder at this path. Touches nothing.
+    pub(crate) fn new(state: &Path) -> Self {
+        Self { folder: state.join(FOLDER), opened: OnceCell::new() }
+    }
+
+    /// Opens it; the first time, it is made.
+    pub(crate) async fn open(&self) -> Result<&Opened> {
+        let open = || async {
+            let folder = self.folder.clone();
+            let opened = tokio::task::spawn_blocking(move || Opened::new(folder)).await;
+            opened
+                .map_err(|error| Error::new(ErrorKind::Internal, "a task ended early").with_source(error))?
+        };
+        self.opened.get_or_try_init(open).await
+    }
+}
+
+impl Opened {
+    fn new(folder: PathBuf) -> Result<Self> {
+        let refused = |error: io::Error| {
+            let error = failed("open the state folder for Docker's sandboxes", error);
+            error.with_hint("name a folder of your own: `--state`, EYOT_STATE")
+        };
+        make_folder(&folder).map_err(refused)?;
+        let secret = secret(&folder).map_err(refused)?;
+        Ok(Self { folder, seal: Seal::new(secret) })
+    }
+
+    /// What labels are verified with.
+    pub(crate) fn seal(&self) -> &Seal {
+        &self.seal
+    }
+
+    /// What is noted under this name. The notes are a few small files, and are read only for what has no MAC.
+    pub(crate) fn noted(&self, notes: Notes, name: &str) -> Option<String> {
+        let text = fs::read_to_string(self.folder.join(notes.folder()).join(checked(name)?));
+        text.inspect_err(|error| {
+            if error.kind() != io::ErrorKind::NotFound {
+                tracing::warn!(%error, name, "read a note about the Engine");
+            }
+        })
+        .ok()
+    }
+
+    /// Notes something under this name; it replaces what was noted before.
+    pub(crate) fn note(&self, notes: Notes, name: &str, text: &str) -> Result<()> {
+        let refused = |error: io::Error| failed("write a note about the Engine", error);
+        let name = checked(name).ok_or_else(|| refused(io::ErrorKind::InvalidInput.into()))?;
+        let folder = self.folder.join(notes.folder());
+        make_folder(&folder).map_err(refused)?;
+        let mut file = tempfile::NamedTempFile::new_in(&folder).map_err(refused)?;
+        file.write_all(text.as_bytes()).map_err(refused)?;
+        file.persist(folder.join(name)).map(drop).map_err(|error| refused(error.error))
+    }
+
+    /// Forgets what is noted under this name; nothing happens if nothing is.
+    pub(crate) fn forget(&self, notes: Notes, name: &str) {
+        let Some(name) = checked(name) else { return };
+        match fs::remove_file(self.folder.join(notes.folder()).join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, name, "remove a note about the Engine");
+            }
+            _ => {}
+        }
+    }
+
+    /// The names under which something is noted.
+    pub(crate) fn names(&self, notes: Notes) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.join(notes.folder())).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    }
+}
+
+/// What the host refused, as an error about `what`: verb and object.
+fn failed(what: &str, error: io::Error) -> Error {
+    let kind = match error.kind() {
+        io::ErrorKind::PermissionDenied => ErrorKind::Permission,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::Quota,
+        _ => ErrorKind::Setup,
+    };
+    Error::new(kind, format!("{what}: {error}")).with_source(error)
+}
+
+/// A name that the Engine gives to containers and volumes; no other becomes the name of a file.
+fn checked(name: &str) -> Option<&str> {
+    let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+    let begins_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    (begins_well && name.len() <= 255 && name.bytes().all(is_fit)).then_some(name)
+}
+
+/// Makes a folder that is this user's alone to change. One that others may change is refused.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let found = fs::symlink_metadata(folder)?;
+    let is_ours = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
+    match is_ours && found.mode() & OTHERS_MAY_WRITE == 0 {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::PermissionDenied, "the folder is not this user's alone")),
+    }
+}
+
+/// The secret, which is made once: of several processes at a time all get the one that came first.
+fn secret(folder: &Path) -> io::Result<[u8; SECRET_BYTES]> {
+    let path = folder.join(SECRET);
+    match read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        found => return found,
+    }
+    let mut secret = [0; SECRET_BYTES];
+    getrandom(&mut secret[..], GetRandomFlags::empty())?;
+    // With mode 0600. It gets its name when it is whole, unless the name is taken.
+    let mut file = tempfile::Builder::new().prefix("secret-").tempfile_in(folder)?;
+    file.write_all(&secret)?;
+    file.as_file().sync_all()?;
+    match file.persist_noclobber(&path) {
+        Ok(_) => File::open(folder)?.sync_all()?,
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error.error),
+    }
+    read(&path)
+}
+
+fn read(path: &Path) -> io::Result<[u8; SECRET_BYTES]> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+    let flags = i32::try_from(flags).map_err(io::Error::other)?;
+    let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let found = file.metadata()?;
+    let refused = |reason: &str| io::Error::new(io::ErrorKind::InvalidData, format!("`{SECRET}` {reason}"));
+    if !found.is_file() || found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(refused("is not a file of this user"));
+    }
+    if found.mode() & OTHERS_MAY != 0 {
+        return Err(refused("can be read by others: who has read it can forge labels"));
+    }
+    let mut secret = [0; SECRET_BYTES];
+    if found.len() != SECRET_BYTES as u64 || file.read_exact(&mut secret).is_err() {
+        return Err(refused("is damaged"));
+    }
+    Ok(secret)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn opened(state: &Path) -> Result<Opened> {
+        Opened::new(state.join(FOLDER))
+    }
+
+    #[test]
+    fn the_secret_is_made_once_for_its_owner_alone_and_all_who_open_get_the_same() {
+        let state = tempfile::tempdir().unwrap();
+        let ids: Vec<String> = std::thread::scope(|scope| {
+            let open = || opened(state.path()).unwrap().seal().state_id().to_owned();
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+        let folder = state.path().join(FOLDER);
+        let found = fs::metadata(folder.join(SECRET)).unwrap();
+        assert_eq!((found.mode() & 0o7777, found.len()), (0o600, 32));
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_secret_that_others_may_read_or_that_is_damaged_or_a_link_is_refused() {
+        let spoilt: [fn(&Path); 4] = [
+            |secret| fs::set_permissions(secret, fs::Permissions::from_mode(0o640)).unwrap(),
+            |secret| fs::write(secret, "short").unwrap(),
+            |secret| fs::write(secret, [0; 33]).unwrap(),
+            |secret| {
+                let elsewhere = secret.with_file_name("elsewhere");
+                fs::rename(secret, &elsewhere).unwrap();
+                symlink(elsewhere, secret).unwrap();
+            },
+        ];
+        for spoil in spoilt {
+            let state = tempfile::tempdir().unwrap();
+            opened(state.path()).unwrap();
+            spoil(&state.path().join(FOLDER).join(SECRET));
+            assert!(opened(state.path()).is_err());
+        }
+    }
+
+    #[test]
+    fn a_folder_that_others_may_change_is_refused() {
+        let state = tempfile::tempdir().unwrap();
+        opened(state.path()).unwrap();
+        fs::set_permissions(state.path().join(FOLDER), fs::Permissions::from_mode(0o770)).unwrap();
+        assert!(opened(state.path()).is_err());
+    }
+
+    #[test]
+    fn a_note_is_kept_under_the_engines_names_and_under_no_other() {
+        let state = tempfile::tempdir().unwrap();
+        let opened = opened(state.path()).unwrap();
+        opened.note(Notes::Volumes, "eyot-workspace-a.b", "then").unwrap();
+        assert_eq!(opened.noted(Notes::Volumes, "eyot-workspace-a.b").as_deref(), Some("then"));
+        assert_eq!(opened.names(Notes::Volumes), ["eyot-workspace-a.b"]);
+        assert_eq!(opened.noted(Notes::Containers, "eyot-workspace-a.b"), None);
+        for name in ["", "..", "../secret", "a/b", ".a", "a\nb"] {
+            assert!(opened.note(Notes::Volumes, name, "x").is_err(), "{name}");
+            assert_eq!(opened.noted(Notes::Volumes, name), None, "{name}");
+        }
+        opened.forget(Notes::Volumes, "eyot-workspace-a.b");
+        opened.forget(Notes::Volumes, "eyot-workspace-a.b");
+        assert_eq!(opened.noted(Notes::Volumes, "eyot-workspace-a.b"), None);
+    }
+}
