@@ -114,7 +114,9 @@ impl Context {
         let configured = self.config.images.values().chain(&self.config.defaults.image).map(String::as_str);
         let named = configured.chain(image).filter_map(|name| ImageName::parse(name).ok()).collect();
         let provider = provider::open(&self.place_with_images(Some(named)), provider::Makes::Many)?;
-        Ok(Engine::open(provider, &self.state_folder()?).await?)
+        let place = self.place.clone();
+        let engine = Engine::open(provider, &self.state_folder()?).await?;
+        Ok(engine.with_makers(move |name| provider::of_name(&place, name)))
     }
 
     /// What is remembered of sandboxes and keys. One that is made now is made as the engine makes it: not where one is lost.

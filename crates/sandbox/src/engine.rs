@@ -13,7 +13,7 @@ use crate::observer::Observer;
 use crate::pool::{PoolOptions, SandboxPool};
 use crate::provider::{SandboxInfo, SandboxProvider};
 use crate::spec::{SandboxId, SandboxName};
-use crate::store::{Claim, SandboxRow, Store, lost};
+use crate::store::{Claim, RowState, SandboxRow, Store, lost};
 
 pub use reconcile::Reconciled;
 
@@ -33,7 +33,12 @@ pub(crate) struct Books {
     pub store: Arc<Store>,
     /// `None`: nothing is recorded.
     pub events: Option<Arc<EventLog>>,
+    /// Finds the provider that made a sandbox, where that is not the pool's own.
+    pub makers: Option<Arc<FindMaker>>,
 }
+
+/// Gives the provider of this name over the same state folder, if there is one.
+pub type FindMaker = dyn Fn(&str) -> Option<Arc<dyn SandboxProvider>> + Send + Sync;
 
 /// Why a sandbox sleeps that nobody put to sleep. Which of the two it was is not known when it is noticed.
 pub(crate) const FELL_ASLEEP: &str =
@@ -52,11 +57,22 @@ impl Engine {
         let books = blocking(move || {
             let store = Store::open(&database)?;
             let events = EventLog::open(log, EventLogOptions::default())?;
-            Ok(Books { store, events: Some(events) })
+            Ok(Books { store, events: Some(events), makers: None })
         });
         let engine = Self { provider, books: books.await?, opened_with: Arc::default() };
         let opened_with = engine.reconcile().await?.into();
         Ok(Self { opened_with, ..engine })
+    }
+
+    /// The same, with the other providers of the folder. They are asked about nothing but a name that one of their sandboxes
+    /// holds: it is free once that sandbox is gone.
+    #[must_use]
+    pub fn with_makers(
+        mut self,
+        find: impl Fn(&str) -> Option<Arc<dyn SandboxProvider>> + Send + Sync + 'static,
+    ) -> Self {
+        self.books.makers = Some(Arc::new(find));
+        self
     }
 
     /// The pool of this name, with these options from now on.
@@ -96,7 +112,7 @@ impl Engine {
 impl Books {
     /// Books that are forgotten with the process.
     pub(crate) fn in_memory() -> Result<Self> {
-        Ok(Self { store: Store::in_memory()?, events: None })
+        Ok(Self { store: Store::in_memory()?, events: None, makers: None })
     }
 
     /// Asks the store, on a thread that may block.
@@ -106,6 +122,18 @@ impl Books {
     ) -> Result<T> {
         let store = Arc::clone(&self.store);
         blocking(move || question(&store)).await
+    }
+
+    /// Frees the name of a sandbox that another provider made, if that provider says that it is gone: its deadline may have
+    /// passed while nobody asked that provider. `false`: it is there, or nobody can tell.
+    pub(crate) async fn free_if_gone(&self, row: &SandboxRow) -> Result<bool> {
+        let maker = self.makers.as_ref().and_then(|find| find(&row.provider));
+        let Some(maker) = maker.filter(|_| row.state == RowState::Live) else { return Ok(false) };
+        if !is_gone(maker.as_ref(), row).await {
+            return Ok(false);
+        }
+        let reason = "it was found to be gone when another provider was asked for its name";
+        self.remove(maker.as_ref(), row, reason).await.map(|()| true)
     }
 
     /// Records what happened to a sandbox.
@@ -202,6 +230,12 @@ async fn refuse_to_forget(provider: &dyn SandboxProvider) -> Result<()> {
         0 => Ok(()),
         count => Err(lost(&format!("sandboxes of its pools are here ({count})"))),
     }
+}
+
+/// Whether the provider says so when it is asked for that very sandbox.
+pub(crate) async fn is_gone(provider: &dyn SandboxProvider, row: &SandboxRow) -> bool {
+    let opened = provider.open(row.id.as_str()).await;
+    opened.is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed))
 }
 
 /// Refuses a sandbox that another provider made. This one would take it for gone, and its name for free.

@@ -44,7 +44,7 @@ pub use driver::{
     ByteStream, ExecRequest, Execution, ExecutionControl, ExecutionEvent, ExecutionInput, SandboxDriver,
     TcpStream,
 };
-pub use engine::{Engine, Reconciled};
+pub use engine::{Engine, FindMaker, Reconciled};
 pub use error::{Error, ErrorKind, Result, SandboxOperationUnsupported, SandboxSleeping};
 pub use exec::{
     Command, ExecEvent, ExecOptions, ExecResult, ExecStream, ExitStatus, FlatResult, Outcome, PtySize,

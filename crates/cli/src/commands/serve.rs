@@ -169,7 +169,7 @@ fn client_folder(addresses: &[String]) -> Option<ClientFolder> {
 
 /// The quotas of pools that nobody has configured.
 fn usual_quotas(context: &Context) -> Result<UsualQuotas, Failure> {
-    let state = context.state_folder();
+    let state = context.state_folder()?;
     // An Engine's disk may be another host's, and it holds no limit of it.
     let on_disk = (context.place.kind == ProviderArg::Native).then_some(state.as_path());
     let size =

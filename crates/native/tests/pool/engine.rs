@@ -32,6 +32,10 @@ pub fn trials() -> Vec<Trial> {
         trial("a_sandbox_that_is_gone_frees_its_name", gone),
         trial("a_sandbox_that_a_listing_leaves_out_is_not_taken_for_gone", left_out),
         trial("a_sandbox_that_another_provider_made_is_refused_and_keeps_its_name", anothers),
+        trial(
+            "a_name_is_free_on_another_provider_once_the_deadline_of_its_sandbox_has_passed",
+            anothers_deadline,
+        ),
         trial("a_make_that_nobody_waits_for_any_more_is_finished", given_up),
     ]
 }
@@ -344,6 +348,31 @@ async fn anothers() -> Result<(), Failed> {
     }
     ensure(made.get("a").await?.read_text("kept").await? == "x", "it was made anew")?;
     Ok(made.close().await?)
+}
+
+async fn anothers_deadline() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let mut mortal = options("p")?;
+    (mortal.template.lifecycle.ttl_ms, mortal.sleep_after_ms) = (Some(1_000), None);
+    let first = engine(&session).await?.pool(mortal)?.get("a").await?;
+    let provider: Arc<dyn SandboxProvider> = session.provider()?;
+    let other = Arc::new(Shortsighted(session.provider()?, "elsewhere"));
+    let other = Engine::open(other, &folder(&session)).await?;
+    // Without the provider that made it nobody can tell.
+    let blind = other.pool(options("p")?)?;
+    let other = other.with_makers(move |name| (name == "native").then(|| Arc::clone(&provider)));
+    let pool = other.pool(options("p")?)?;
+    let early = pool.get("a").await.err().ok_or("a sandbox that is there was replaced")?;
+    ensure(early.kind() == ErrorKind::Conflict, early)?;
+    while first.exists("/").await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let refused = blind.get("a").await.err().ok_or("a guess freed the name")?;
+    ensure(refused.kind() == ErrorKind::Conflict, refused)?;
+    ensure(pool.get("a").await?.id() != first.id(), "it is the old one")?;
+    let row = pool.as_provider().id_of("a").await?;
+    ensure(row != *first.id(), "the row is the old one")?;
+    Ok(pool.close().await?)
 }
 
 async fn given_up() -> Result<(), Failed> {

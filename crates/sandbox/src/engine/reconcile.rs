@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Engine, FELL_ASLEEP};
+use super::{Engine, FELL_ASLEEP, is_gone};
 use crate::blocking::blocking;
 use crate::error::{ErrorKind, Result};
 use crate::events::EventKind;
@@ -106,7 +106,7 @@ impl Engine {
     async fn look_at(&self, row: &SandboxRow, status: Option<&SandboxStatus>, done: &mut Vec<Reconciled>) {
         match status {
             // A listing may leave out what it can't read just now, and a sandbox is not destroyed on a guess.
-            None if self.is_gone(row).await => {
+            None if is_gone(self.provider.as_ref(), row).await => {
                 let what = "its sandbox is gone; its name is free";
                 let removed = self.books.remove(self.provider.as_ref(), row, what).await;
                 self.note(done, row, what, removed).await;
@@ -124,12 +124,6 @@ impl Engine {
             }
             None | Some(_) => {}
         }
-    }
-
-    /// Whether the provider says so when it is asked for that very sandbox.
-    async fn is_gone(&self, row: &SandboxRow) -> bool {
-        let opened = self.provider.open(row.id.as_str()).await;
-        opened.is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed))
     }
 
     async fn wake(&self, row: &SandboxRow) -> Result<()> {

@@ -200,6 +200,11 @@ impl SandboxPool {
 
     /// Frees the name of a sandbox that is not there any more: its ttl has passed, say.
     async fn refuse_unless_gone(&self, row: &SandboxRow) -> Result<()> {
+        if refuse_anothers(self.provider().as_ref(), row).is_err()
+            && self.inner.books.free_if_gone(row).await?
+        {
+            return Ok(());
+        }
         let is_gone = |error: &Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed);
         let found = match row.state {
             RowState::Live if refuse_anothers(self.provider().as_ref(), row).is_ok() => {

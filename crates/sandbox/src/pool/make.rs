@@ -48,7 +48,12 @@ impl SandboxPool {
                 BegunHere::Making(row, claim) => return Ok((self.make(*row, claim, spec).await?, true)),
                 BegunHere::There(row) => *row,
             };
-            refuse_anothers(self.provider().as_ref(), &row)?;
+            if let Err(refused) = refuse_anothers(self.provider().as_ref(), &row) {
+                match self.inner.books.free_if_gone(&row).await? {
+                    true => continue,
+                    false => return Err(refused),
+                }
+            }
             if row.state != RowState::Live {
                 self.wait_for_others(&row).await?;
             } else if let Some(sandbox) = self.find(&row).await? {
