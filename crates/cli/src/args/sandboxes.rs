@@ -118,9 +118,9 @@ pub struct RmArgs {
 
 const ADOPT_EXAMPLES: &str = "\
 Examples:
-  eyot --provider docker ls                            foreign ones have the status `foreign`
-  eyot --provider docker adopt builder                 a container from before labels were signed
-  eyot --provider docker adopt eyot-workspace-notes    the volume of a persistent workspace
+  eyot ls --provider docker                            foreign ones have the status `foreign`
+  eyot adopt --provider docker builder                 a container from before labels were signed
+  eyot adopt --provider docker eyot-workspace-notes    the volume of a persistent workspace
 
 Anybody can copy or forge the labels of a container. So Eyot uses and removes only what a secret of
 its state folder has signed, and what you adopt: its labels are believed from then on. Adopt only

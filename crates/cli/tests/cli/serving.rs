@@ -91,7 +91,9 @@ fn contains(bytes: &[u8], text: &str) -> bool {
 fn n7_a_key_is_in_no_log_error_event_environment_sandbox_or_file() {
     const MODEL_KEY: &str = "sk-model-key-of-the-servers-owner";
     let machine = Machine::new();
-    let mut server = Server::start(&machine, &["-vv"], &[], &[("ANTHROPIC_API_KEY", MODEL_KEY)]);
+    // Every file is read below: none is to be the large image of a disk.
+    let env = [("ANTHROPIC_API_KEY", MODEL_KEY), ("EYOT_POOL_DISK_MIB", "unlimited")];
+    let mut server = Server::start(&machine, &["-vv"], &[], &env);
     let key = server.key.clone();
     let wrong = "eyot_0000wrong0000key0000of0000somebody0000";
     let id = server.sandbox();

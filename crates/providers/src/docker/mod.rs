@@ -5,8 +5,8 @@
 //! is opened again. The Engine's own exec and copy are for nothing else.
 //!
 //! A sandbox is described by its container's labels, and runs or sleeps as its container does. Labels can be forged and
-//! copied, so they count only with a MAC by a secret of the state folder ([`seal`]). Every process with the same state
-//! folder and the same Engine has the same sandboxes; everything else on the Engine is foreign, and left alone ([`adopt`]).
+//! copied, so they count only with a MAC by a secret of the state folder (`seal`). Every process with the same state
+//! folder and the same Engine has the same sandboxes; everything else on the Engine is foreign, and left alone (`adopt`).
 
 mod accounts;
 mod adopt;
