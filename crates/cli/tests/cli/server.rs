@@ -34,13 +34,11 @@ impl Server {
 
     /// The same, run by another program: see [`Machine::command_by`].
     pub fn start_by(machine: &Machine, program: &[&str]) -> Self {
-        Self::of(
-            machine,
-            machine.command_by(
-                program,
-                &["serve", "--metrics-key", "ours", "--metrics-key", "other", "--listen", "127.0.0.1:0"],
-            ),
-        )
+        let serve = ["serve", "--metrics-key", "ours", "--metrics-key", "other", "--listen", "127.0.0.1:0"];
+        let mut command = machine.command_by(program, &serve);
+        // What is scarce is up to the test, and no quota is to run out before it.
+        command.env("EYOT_POOL_MEMORY_MIB", "unlimited").env("EYOT_POOL_DISK_MIB", "unlimited");
+        Self::of(machine, command)
     }
 
     fn of(machine: &Machine, mut command: Command) -> Self {
