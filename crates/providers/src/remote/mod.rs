@@ -3,6 +3,7 @@
 //! The rules of the handle hold on this side; the server's own hold as well. Commands and connections to ports go over
 //! WebSockets, what is watched or followed over server-sent events, everything else over plain requests.
 
+mod create;
 mod driver;
 mod exec;
 mod http;

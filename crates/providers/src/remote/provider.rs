@@ -10,7 +10,7 @@ use eyot::{
 };
 use reqwest::Method;
 
-use super::driver::RemoteDriver;
+use super::create;
 use super::http::Server;
 use super::options::RemoteOptions;
 
@@ -47,9 +47,7 @@ impl RemoteProvider {
     }
 
     fn created(&self, answer: SandboxAnswer) -> Created {
-        let info = answer.info();
-        let driver = RemoteDriver::new(self.server.clone(), &info, self.capabilities.clone());
-        Created { info, driver: Arc::new(driver), keeper: None }
+        create::created(self.server.clone(), self.capabilities.clone(), answer)
     }
 
     /// Asks something of one sandbox, by id or name.
@@ -104,8 +102,7 @@ impl SandboxProvider for RemoteProvider {
             .server
             .request(Method::POST, self.server.url(&["v1", "sandboxes"], &[("show_env", "true")])?);
         let request = request.header("content-type", "application/json").body(body);
-        let answer: SandboxAnswer = self.server.json(self.server.ask(request).await?).await?;
-        Ok(self.created(answer))
+        create::create(self.server.clone(), self.capabilities.clone(), request).await
     }
 
     async fn open(&self, id_or_name: &str) -> Result<Created> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, join_all};
 
 use super::Fixture;
-use super::check::{Check, Disposable, Failure, cases, ensure, ensure_eq, output, promptly, until};
+use super::check::{Check, Disposable, Failure, cases, ensure, ensure_eq, output, promptly, slowness, until};
 use super::create::{listed, named};
 use crate::capabilities::Capability;
 use crate::error::{Error, ErrorKind, Result};
@@ -270,6 +270,8 @@ async fn made_when_free(provider: &dyn SandboxProvider, spec: &SandboxSpec) -> R
 const CLIENTS: usize = 12;
 const SANDBOXES: usize = 3;
 const ROUNDS: usize = 6;
+/// The clients are done after this long, or one of them hangs.
+const PATIENCE_WITH_CLIENTS: Duration = Duration::from_secs(120);
 
 async fn clients_that_give_up_while_others_sleep_and_wake_lock_no_sandbox(
     fixture: Arc<dyn Fixture>,
@@ -282,7 +284,9 @@ async fn clients_that_give_up_while_others_sleep_and_wake_lock_no_sandbox(
         let (provider, name) = (fixture.provider(), sandboxes[client % SANDBOXES].1.clone());
         tokio::spawn(async move { impatient(&*provider, &name, client).await })
     });
-    for client in promptly("the clients", join_all(clients.collect::<Vec<_>>())).await? {
+    // Some hundred sleeps and wakes, each of which is a second's work for an Engine.
+    let all = tokio::time::timeout(PATIENCE_WITH_CLIENTS * slowness(), join_all(clients.collect::<Vec<_>>()));
+    for client in all.await.map_err(|_| Failure::Broken("a client waits for ever".to_owned()))? {
         client.map_err(|error| Failure::Broken(error.to_string()))??;
     }
     let provider = fixture.provider();

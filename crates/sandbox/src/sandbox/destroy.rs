@@ -6,6 +6,7 @@ use tokio::sync::Mutex;
 
 use super::Sandbox;
 use crate::error::{ErrorKind, Result};
+use crate::tasks::to_the_end;
 
 /// Whether a sandbox was destroyed through its handle.
 #[derive(Default)]
@@ -24,32 +25,42 @@ impl Lifetime {
 
 impl Sandbox {
     /// Destroys the sandbox: processes, mounts, files. From the call on, every operation of every clone is refused
-    /// with `destroyed`. Twice is fine and tells the observer once; a destroy that failed may be tried again.
+    /// with `destroyed`. Twice is fine and tells the observer once; a destroy that failed may be tried again. One that
+    /// was begun goes on when its future is dropped.
     pub async fn destroy(&self) -> Result<()> {
-        let ended = match &self.inner.keeper {
-            Some(keeper) => self.end(keeper.destroy(), "destroy").await?,
-            None => self.end(self.driver().destroy(), "destroy").await?,
-        };
-        match self.observer().filter(|_| ended) {
-            Some(observer) => observer.destroyed(self.event()).await,
-            None => Ok(()),
-        }
+        self.inner.lifetime.over.store(true, Ordering::Release);
+        let sandbox = self.clone();
+        to_the_end(async move {
+            let ended = match &sandbox.inner.keeper {
+                Some(keeper) => sandbox.end(keeper.destroy(), "destroy").await?,
+                None => sandbox.end(sandbox.driver().destroy(), "destroy").await?,
+            };
+            match sandbox.observer().filter(|_| ended) {
+                Some(observer) => observer.destroyed(sandbox.event()).await,
+                None => Ok(()),
+            }
+        })
+        .await
     }
 
     /// Undoes the create of a sandbox that nobody is to have: as [`Sandbox::destroy`], but what was there before the create
     /// stays, a persistent workspace that would go with the sandbox above all, and the observer is told nothing.
     pub async fn abandon(&self) -> Result<()> {
-        let ended = match &self.inner.keeper {
-            Some(keeper) => self.end(keeper.abandon(), "abandon").await,
-            None => self.end(self.driver().abandon(), "abandon").await,
-        };
-        ended.map(drop)
+        self.inner.lifetime.over.store(true, Ordering::Release);
+        let sandbox = self.clone();
+        to_the_end(async move {
+            let ended = match &sandbox.inner.keeper {
+                Some(keeper) => sandbox.end(keeper.abandon(), "abandon").await,
+                None => sandbox.end(sandbox.driver().abandon(), "abandon").await,
+            };
+            ended.map(drop)
+        })
+        .await
     }
 
-    /// Refuses every operation from now on, and ends the sandbox so; whether it was this call that did.
+    /// Ends the sandbox, and tells if it was this call that did.
     async fn end(&self, end: impl Future<Output = Result<()>>, what: &str) -> Result<bool> {
         let lifetime = &self.inner.lifetime;
-        lifetime.over.store(true, Ordering::Release);
         let mut confirmed = lifetime.confirmed.lock().await;
         if *confirmed {
             return Ok(false);

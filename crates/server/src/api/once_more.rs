@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::Request;
+use axum::http::header;
 use axum::http::request::Parts;
-use axum::http::{Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
@@ -28,7 +28,7 @@ pub(super) async fn run(parts: Parts, body: Bytes, next: Next) -> Response {
         for _ in 1..TRIES {
             let again = Request::from_parts(parts.clone(), Body::from(body.clone()));
             let response = next.clone().run(again).await;
-            if !has_no_effect(&parts.method, &response) || Instant::now() > give_up {
+            if !can_be_repeated(&parts, &response) || Instant::now() > give_up {
                 return response;
             }
         }
@@ -36,7 +36,9 @@ pub(super) async fn run(parts: Parts, body: Bytes, next: Next) -> Response {
     next.run(Request::from_parts(parts, Body::from(body))).await
 }
 
-fn has_no_effect(method: &Method, response: &Response) -> bool {
-    let fell_asleep = response.extensions().get::<FellAsleep>();
-    fell_asleep.is_some_and(|asleep| asleep.before_it_began || method.is_safe())
+fn can_be_repeated(parts: &Parts, response: &Response) -> bool {
+    let Some(asleep) = response.extensions().get::<FellAsleep>() else { return false };
+    // A process ended with the life that it was asked about: whoever waits for it is told, and wakes nothing.
+    let is_of_process = parts.uri.path().contains("/processes/");
+    asleep.before_it_began || (parts.method.is_safe() && !is_of_process)
 }
