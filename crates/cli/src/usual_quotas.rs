@@ -55,6 +55,13 @@ impl HostSize {
 }
 
 impl UsualQuotas {
+    /// The quotas of a server without keys. It serves the one who started it, who shares the host with nobody: only the
+    /// number of sandboxes is bounded, and none has a limit that nobody asked for.
+    pub fn without_keys() -> Self {
+        let quotas = PoolQuotas { max_sandboxes: Some(SANDBOXES), ..PoolQuotas::default() };
+        Self { quotas, unless_limited: UnlessLimited::default() }
+    }
+
     /// The quotas on a host of this size.
     pub fn of(host: &HostSize) -> Self {
         let share = |whole: u64| whole / SHARE.1 * SHARE.0;
@@ -76,6 +83,13 @@ impl UsualQuotas {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_without_keys_bounds_the_number_of_sandboxes_and_limits_none() {
+        let usual = UsualQuotas::without_keys();
+        assert_eq!(usual.quotas, PoolQuotas { max_sandboxes: Some(256), ..PoolQuotas::default() });
+        assert_eq!(usual.unless_limited, UnlessLimited::default());
+    }
 
     #[test]
     fn a_pool_may_use_three_quarters_of_the_host_and_a_sandbox_without_limits_a_part_of_that() {

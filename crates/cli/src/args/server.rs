@@ -22,7 +22,8 @@ Whoever has a key may use the sandboxes of its pools, and no others. Beyond loop
 a proxy with one in front. A renewed certificate is used from the next connection on; docs/operating.md has the rest.
 
 The sandboxes of a pool may have, together, three quarters of this host's memory, disk and processes, and there may be
-256 of them; one without limits gets a part of that. `[quotas]` of the configuration sets other numbers, or \"unlimited\".
+256 of them; one without limits gets a part of that. With `--no-keys` only their number is bounded. `[quotas]` of
+the configuration sets other numbers, or \"unlimited\".
 
 SIGTERM (or Ctrl-C) lets answers that are under way end, takes no new connections, and exits with 0; a second one ends
 at once. `GET /metrics` tells figures to Prometheus, with a key that `--metrics-key` names.";

@@ -132,7 +132,7 @@ async fn doors(
 async fn api(args: &ServeArgs, doors: usize, context: &Context) -> Result<Api, Failure> {
     let engine = context.engine_for(None).await?;
     let config = context.config.clone();
-    let usual = usual_quotas(context)?;
+    let usual = usual_quotas(args, context)?;
     let mut api = Api::new(engine, access(args), move |name: SandboxName| {
         let mut template = SandboxSpec::default();
         config.defaults.fill(&mut template, Named::default());
@@ -168,7 +168,10 @@ fn client_folder(addresses: &[String]) -> Option<ClientFolder> {
 }
 
 /// The quotas of pools that nobody has configured.
-fn usual_quotas(context: &Context) -> Result<UsualQuotas, Failure> {
+fn usual_quotas(args: &ServeArgs, context: &Context) -> Result<UsualQuotas, Failure> {
+    if args.no_keys {
+        return Ok(UsualQuotas::without_keys());
+    }
     let state = context.state_folder()?;
     // An Engine's disk may be another host's, and it holds no limit of it.
     let on_disk = (context.place.kind == ProviderArg::Native).then_some(state.as_path());

@@ -37,7 +37,9 @@ impl Server {
         let serve = ["serve", "--metrics-key", "ours", "--metrics-key", "other", "--listen", "127.0.0.1:0"];
         let mut command = machine.command_by(program, &serve);
         // What is scarce is up to the test, and no quota is to run out before it.
-        command.env("EYOT_POOL_MEMORY_MIB", "unlimited").env("EYOT_POOL_DISK_MIB", "unlimited");
+        for quota in ["MEMORY_MIB", "DISK_MIB", "PROCESSES"] {
+            command.env(format!("EYOT_POOL_{quota}"), "unlimited");
+        }
         Self::of(machine, command)
     }
 
