@@ -109,7 +109,7 @@ impl Record {
     }
 }
 
-/// Whether what should be there is something else. What can't be read now, for want of descriptors say, is not damaged.
+/// Tells whether what should be there is something else. What can't be read now, for want of descriptors say, is not damaged.
 fn is_damage<T>(read: &io::Result<T>) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     read.as_ref().is_err_and(|error| matches!(error.kind(), InvalidData | InvalidInput | UnexpectedEof))

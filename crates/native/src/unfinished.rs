@@ -256,7 +256,7 @@ fn guest_config(record: &Record, spec: &ValidSpec, users: &Users, map: IdMap) ->
     }
 }
 
-/// Whether some of what it writes outlives it on the host.
+/// Tells whether some of what it writes outlives it on the host.
 fn writes_to_host(spec: &SandboxSpec) -> bool {
     let is_persistent = matches!(spec.workspace, WorkspaceSpec::Persistent { .. });
     is_persistent || spec.mounts.iter().any(|mount| mount.writable)

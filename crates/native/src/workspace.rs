@@ -91,7 +91,7 @@ fn user_of(state: &StateDir, workspace: &str, except: &SandboxId) -> io::Result<
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Whether an id on disk is one of those that workspaces have.
+/// Tells whether an id on disk is one of those that workspaces have.
 fn is_ours(id: u32) -> bool {
     (WORKSPACE_BASE..WORKSPACE_BASE + RANGE_LEN).contains(&id)
 }

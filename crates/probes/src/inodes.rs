@@ -209,7 +209,7 @@ async fn go_on(stage: &Stage) -> Check<Facts> {
     Ok(Facts::parse(&report(stage).await))
 }
 
-/// Whether the sandbox has device nodes of its own.
+/// Tells whether the sandbox has device nodes of its own.
 fn has_own_devices(stage: &Stage) -> bool {
     !stage.sandbox.isolation().shared_files.iter().any(|path| path == DEVICES[0])
 }

@@ -138,7 +138,7 @@ impl Connection {
         self.owner.shared.closed.clone().cancelled_owned()
     }
 
-    /// Whether the connection has ended, or can't be written to any more.
+    /// Tells whether the connection has ended, or can't be written to any more.
     pub fn is_closed(&self) -> bool {
         self.owner.shared.closed.is_cancelled() || self.owner.shared.outbox.is_closed()
     }

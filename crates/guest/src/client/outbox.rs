@@ -78,7 +78,7 @@ impl Outbox {
         Poll::Ready(if is_lost { Err(Undeliverable::Closed) } else { Ok(()) })
     }
 
-    /// Whether nothing can be sent any more.
+    /// Tells whether nothing can be sent any more.
     pub(super) fn is_closed(&self) -> bool {
         !lock(&self.0).is_usable()
     }

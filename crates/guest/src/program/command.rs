@@ -177,12 +177,12 @@ impl Command {
         }
     }
 
-    /// Whether anybody may still write to its output.
+    /// Tells whether anybody may still write to its output.
     pub fn is_open(&self) -> bool {
         self.streams.iter().any(Option::is_some)
     }
 
-    /// Whether its output waits for the client.
+    /// Tells whether its output waits for the client.
     pub fn is_stalled(&self) -> bool {
         let Sink::Call(handle) = &self.sink else {
             return false;

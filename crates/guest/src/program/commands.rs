@@ -203,7 +203,7 @@ impl Guest {
         }
     }
 
-    /// Whether an ended command's output may still say something.
+    /// Tells whether an ended command's output may still say something.
     fn has_last_words(&mut self, id: u32) -> bool {
         let Some(Progress::Ended(_)) = self.commands.get(&id).map(|command| command.progress) else {
             return false;
@@ -245,7 +245,7 @@ impl Guest {
         }
     }
 
-    /// Whether an output that is silent, or whose time is over, may still say something: because something was written
+    /// Tells whether an output that is silent, or whose time is over, may still say something: because something was written
     /// just now, or because what holds it open had no time yet to write. The child of another command holds a copy of it
     /// until that command runs.
     fn may_still_speak(&mut self, id: u32, is_over: bool, now: Instant) -> bool {

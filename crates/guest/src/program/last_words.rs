@@ -22,7 +22,7 @@ const LITTLE_NS: u64 = 20_000_000;
 pub struct LastWords {
     /// When the command ended, by the calendar.
     pub ended_at: SystemTime,
-    /// Whether the guest's timer is set for it.
+    /// Tells whether the guest's timer is set for it.
     pub has_timer: bool,
     silent_since: Instant,
     ends_at: Instant,
@@ -69,13 +69,13 @@ impl LastWords {
         self.stalled_since.is_none().then(|| silent.min(self.ends_at))
     }
 
-    /// Whether nothing was said for long enough.
+    /// Tells whether nothing was said for long enough.
     pub fn is_silent(&self, now: Instant) -> bool {
         self.stalled_since.is_none() && now >= self.silent_since + SILENCE
     }
 
     /// Notes who has work to do, each with the processor time that it has had, in nanoseconds, if that is known.
-    /// Whether one of them has had next to none since it was first noted.
+    /// Tells whether one of them has had next to none since it was first noted.
     pub fn note(&mut self, at_work: Vec<(i32, Option<u64>)>) -> bool {
         let mut any = false;
         for (pid, time) in at_work {
@@ -96,7 +96,7 @@ impl LastWords {
         now < self.ends_at_last
     }
 
-    /// Whether nothing more is waited for.
+    /// Tells whether nothing more is waited for.
     pub fn is_over(&self, now: Instant) -> bool {
         self.stalled_since.is_none() && now >= self.ends_at
     }

@@ -66,7 +66,7 @@ impl OutputStream {
         }
     }
 
-    /// Whether something can be read right now.
+    /// Tells whether something can be read right now.
     pub fn has_bytes(&self) -> bool {
         sys::bytes_waiting(self.fd.as_fd()) > 0
     }

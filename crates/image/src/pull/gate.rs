@@ -105,7 +105,7 @@ impl Drop for Gate {
 }
 
 impl Rule {
-    /// Whether an address may be dialled for this target.
+    /// Tells whether an address may be dialled for this target.
     fn admits(&self, target: &Target, address: IpAddr, plain: bool) -> bool {
         let (kind, has) = (AddressKind::of(address), |kind| self.kinds.contains(&kind));
         if plain && !(self.plain && kind == AddressKind::Loopback) {

@@ -101,7 +101,7 @@ impl StateFacts {
         self.utf8 && !self.is_on_unfit_file_system() && self.is_ones_own(uid)
     }
 
-    /// Whether nobody else controls it, or could.
+    /// Tells whether nobody else controls it, or could.
     pub(super) fn is_ones_own(&self, uid: u32) -> bool {
         self.controlled_by_others.is_none() && !self.is_somebody_elses(uid) && !self.is_open_to_all()
     }

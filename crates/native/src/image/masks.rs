@@ -53,7 +53,7 @@ impl Caller {
         Ok(Self { uid: rustix::process::geteuid().as_raw(), groups })
     }
 
-    /// Whether this may be readable to the caller though not to everybody.
+    /// Tells whether this may be readable to the caller though not to everybody.
     fn alone_reads(&self, path: &Path, found: &Metadata) -> bool {
         if found.is_symlink() {
             return false;

@@ -114,7 +114,7 @@ pub(crate) fn aside(layer: &Path) -> PathBuf {
     PathBuf::from(format!("{}{ASIDE}{}", layer.display(), eyot::SandboxId::generate()))
 }
 
-/// Whether a name is one that [`aside`] makes.
+/// Tells whether a name is one that [`aside`] makes.
 pub(crate) fn is_aside(name: &str) -> bool {
     name.contains(ASIDE)
 }

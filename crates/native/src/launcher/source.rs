@@ -20,7 +20,7 @@ impl Source {
         Ok(Self(rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?))
     }
 
-    /// Whether programs on it can't be run: an overlay does not take that over from its layers.
+    /// Tells whether programs on it can't be run: an overlay does not take that over from its layers.
     pub(super) fn is_noexec(&self) -> io::Result<bool> {
         Ok(rustix::fs::fstatvfs(&self.0)?.f_flag.contains(StatVfsMountFlags::NOEXEC))
     }

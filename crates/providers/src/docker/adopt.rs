@@ -79,7 +79,7 @@ pub(super) fn adopted_record(state: &Opened, container: &str, name: &str) -> Opt
     (record.container_name() == name).then_some(record)
 }
 
-/// Whether a volume was adopted. One that was removed, and made again, is another.
+/// Tells whether a volume was adopted. One that was removed, and made again, is another.
 pub(super) fn is_adopted(state: &Opened, volume: &Volume) -> bool {
     let noted = state.noted(Notes::Volumes, &volume.name);
     noted.is_some() && noted == made_at(volume)

@@ -178,7 +178,7 @@ impl<'h> Filler<'h> {
     }
 }
 
-/// Whether the archive's first entry is the program.
+/// Tells whether the archive's first entry is the program.
 fn is_guest(archive: &[u8]) -> bool {
     let mut archive = tar::Archive::new(archive);
     let Ok(mut entries) = archive.entries() else { return false };

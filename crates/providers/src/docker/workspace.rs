@@ -71,7 +71,7 @@ pub(crate) async fn claim(host: &Host, spec: &SandboxSpec) -> Result<bool> {
     }
 }
 
-/// Whether this state folder made the volume, or has adopted it.
+/// Tells whether this state folder made the volume, or has adopted it.
 pub(crate) fn is_ours(state: &Opened, volume: &Volume) -> bool {
     let verifies =
         |making: &String, mac: &String| state.seal().verifies(Kind::Workspace, &volume.name, making, mac);

@@ -98,7 +98,7 @@ impl Launched {
         (pid > 0).then_some(pid)
     }
 
-    /// Whether the child is still on its way. Until it has come to the command it may hold a copy of any descriptor of
+    /// Tells whether the child is still on its way. Until it has come to the command it may hold a copy of any descriptor of
     /// the guest.
     pub fn is_starting(&self) -> bool {
         self.plan().state.load(Ordering::Acquire) != reaper::STATE_STARTED
