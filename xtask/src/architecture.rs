@@ -1,113 +1,174 @@
 //! The rules of ARCHITECTURE.md that a program can check.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use crate::process::{cargo, output, root};
-use crate::rules;
+use crate::process::{cargo, output};
+use crate::source::{self, Source, Token};
+use crate::{rules, threats};
 
 /// Checks every rule, and says all that is wrong at once.
 pub fn check() -> Result<(), String> {
-    let sources = rust_files(&root().join("crates"))?;
-    let mut wrong = Vec::new();
-    wrong.extend(forbidden_dependencies()?);
-    for file in &sources {
-        let text = fs::read_to_string(file).map_err(|error| format!("read {}: {error}", file.display()))?;
-        let name = file.strip_prefix(root()).unwrap_or(file).display().to_string();
-        wrong.extend(unsafe_outside_sys(&name, &text));
-        wrong.extend(dropped_results(&name, &text));
+    let sources = source::all()?;
+    let mut wrong = forbidden_dependencies()?;
+    for source in &sources {
+        wrong.extend(unsafe_outside_sys(source));
+        wrong.extend(dropped_results(source));
     }
-    wrong.extend(threats_without_a_test(&sources)?);
+    wrong.extend(threats::check(&sources)?);
     wrong.extend(rules::without_a_test(&sources)?);
-    match wrong.is_empty() {
-        true => Ok(()),
-        false => Err(format!("the architecture's rules are broken:\n  {}", wrong.join("\n  "))),
+    if wrong.is_empty() {
+        return Ok(());
     }
+    Err(format!("the architecture's rules are broken:\n  {}", wrong.join("\n  ")))
 }
 
-/// Who must not know whom, over however many corners: the contract no provider and no HTTP, the server no provider.
-const FORBIDDEN: &[(&str, &str, &[&str])] = &[
-    (
-        "eyot",
-        "sandbox",
-        &["hyper", "axum", "reqwest", "bollard", "kube", "rmcp", "eyot-native", "eyot-guest", "libc-"],
-    ),
-    ("eyot-server", "server", &["bollard", "kube", "bashkit", "eyot-native", "eyot-guest", "eyot-providers"]),
+/// The packages that a package must not depend on, directly or not.
+struct Forbidden {
+    package: &'static str,
+    folder: &'static str,
+    packages: &'static [&'static str],
+}
+
+/// The contract knows no provider and no HTTP; the server knows no provider.
+const FORBIDDEN: &[Forbidden] = &[
+    Forbidden {
+        package: "eyot",
+        folder: "sandbox",
+        packages: &[
+            "axum",
+            "bollard",
+            "eyot-guest",
+            "eyot-image",
+            "eyot-native",
+            "eyot-providers",
+            "eyot-server",
+            "http",
+            "hyper",
+            "reqwest",
+            "rmcp",
+        ],
+    },
+    Forbidden {
+        package: "eyot-server",
+        folder: "server",
+        packages: &["bollard", "eyot-guest", "eyot-image", "eyot-native", "eyot-providers"],
+    },
 ];
 
 fn forbidden_dependencies() -> Result<Vec<String>, String> {
+    let known =
+        names(&output(cargo().args(["tree", "-q", "--workspace", "-e", "normal", "--prefix", "none"]))?);
     let mut wrong = Vec::new();
-    for (package, folder, forbidden) in FORBIDDEN {
-        let tree = output(cargo().args(["tree", "-q", "-p", package, "-e", "normal", "--prefix", "none"]))?;
-        let names = tree.lines().filter_map(|line| line.split(' ').next());
-        let found = names.filter(|name| forbidden.contains(name));
-        wrong.extend(found.map(|name| format!("crates/{folder} depends on {name}")));
+    for rule in FORBIDDEN {
+        let tree =
+            output(cargo().args(["tree", "-q", "-p", rule.package, "-e", "normal", "--prefix", "none"]))?;
+        wrong.extend(broken(rule, &names(&tree), &known));
     }
     Ok(wrong)
 }
 
-fn unsafe_outside_sys(name: &str, text: &str) -> Vec<String> {
-    let allowed = name.ends_with("/sys.rs") || name.contains("/sys/");
-    let is_unsafe = |line: &&str| {
-        let code = line.trim_start();
-        !code.starts_with("//")
-            && (code.contains("unsafe {") || code.contains("unsafe fn") || code.contains("unsafe impl"))
+/// Returns the packages of a tree as `cargo tree` prints it.
+fn names(tree: &str) -> Vec<String> {
+    tree.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+}
+
+/// Says which forbidden packages are there, and which of them exist nowhere in the workspace: those forbid nothing.
+fn broken(rule: &Forbidden, depended_on: &[String], known: &[String]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for package in rule.packages {
+        if depended_on.iter().any(|name| name == package) {
+            wrong.push(format!("crates/{} depends on {package}", rule.folder));
+        }
+        if !known.iter().any(|name| name == package) {
+            wrong.push(format!("crates/{} is forbidden {package}, which is no package here", rule.folder));
+        }
+    }
+    wrong
+}
+
+fn unsafe_outside_sys(source: &Source) -> Option<String> {
+    let allowed = source.path.ends_with("/sys.rs") || source.path.contains("/sys/");
+    let is_unsafe = |pair: &[Token]| {
+        pair[0].is("unsafe") && ["{", "fn", "impl", "extern"].iter().any(|next| pair[1].is(next))
     };
-    let found = text.lines().filter(is_unsafe).count();
-    if allowed || found == 0 { Vec::new() } else { vec![format!("{name}: unsafe code outside of sys.rs")] }
+    let found = source.tokens.windows(2).find(|pair| is_unsafe(pair)).filter(|_| !allowed)?;
+    Some(format!("{}:{}: unsafe code outside of sys.rs", source.path, found[0].line))
 }
 
-fn dropped_results(name: &str, text: &str) -> Vec<String> {
-    let dropped = text.lines().any(|line| line.trim_start().starts_with("let _ ="));
-    if dropped && name.starts_with("crates/native/src") {
-        vec![format!("{name}: a result is dropped")]
-    } else {
-        Vec::new()
+/// Finds results that are thrown away: `let _ = …`, `_ = …`, `drop(call(…))`, and `….ok();` as a statement.
+fn dropped_results(source: &Source) -> Vec<String> {
+    if !source.path.starts_with("crates/native/src") {
+        return Vec::new();
     }
+    let tokens = source.production();
+    let dropped = (0..tokens.len()).filter(|at| drops(&tokens, *at));
+    dropped.map(|at| format!("{}:{}: a result is dropped", source.path, tokens[at].line)).collect()
 }
 
-/// Every row of SECURITY.md's table names tests that exist, or the issue that it waits for.
-fn threats_without_a_test(sources: &[PathBuf]) -> Result<Vec<String>, String> {
-    let security = fs::read_to_string(root().join("SECURITY.md"))
-        .map_err(|error| format!("read SECURITY.md: {error}"))?;
-    let mut known = String::new();
-    for file in sources {
-        known.push_str(&fs::read_to_string(file).unwrap_or_default());
+fn drops(tokens: &[Token], at: usize) -> bool {
+    let is = |ahead: usize, text: &str| tokens.get(at + ahead).is_some_and(|token| token.is(text));
+    let begins = at == 0 || [";", "{", "}"].iter().any(|before| tokens[at - 1].is(before));
+    let named = |ahead: usize| is(ahead, "_") && is(ahead + 1, "=") && !is(ahead + 2, ">");
+    if is(0, "let") && named(1) || begins && named(0) {
+        return true;
     }
-    let mut wrong = Vec::new();
-    for row in security.lines().filter(|line| is_threat_row(line)) {
-        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        let (id, proof) = (cells[1], cells.get(3).copied().unwrap_or_default());
-        let tests: Vec<&str> = proof.split('`').skip(1).step_by(2).collect();
-        if tests.is_empty() && !proof.contains("issue") {
-            wrong.push(format!("SECURITY.md: row {id} names neither a test nor an issue"));
+    if is(0, "drop") && is(1, "(") && !(at > 0 && tokens[at - 1].is("fn")) {
+        let end = source::closing(tokens, at + 1);
+        return tokens[at + 2..end].iter().any(|token| token.is("("));
+    }
+    is(0, ".") && is(1, "ok") && is(2, "(") && is(3, ")") && is(4, ";") && is_statement(tokens, at)
+}
+
+/// Returns `true` if nothing takes the value of the expression that reaches `at`: its statement begins with no `let`, no
+/// `return` and no assignment.
+fn is_statement(tokens: &[Token], at: usize) -> bool {
+    let start = tokens[..at].iter().rposition(|token| [";", "{", "}"].iter().any(|mark| token.is(mark)));
+    let statement = &tokens[start.map_or(0, |start| start + 1)..at];
+    !statement.iter().any(|token| ["let", "return", "="].iter().any(|word| token.is(word)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_forbidden_package_is_told_and_so_is_one_that_exists_nowhere() {
+        let rule = Forbidden { package: "eyot", folder: "sandbox", packages: &["hyper", "libc-"] };
+        let known = texts(&["hyper", "libc"]);
+        assert_eq!(
+            broken(&rule, &texts(&["libc", "hyper"]), &known),
+            [
+                "crates/sandbox depends on hyper",
+                "crates/sandbox is forbidden libc-, which is no package here"
+            ]
+        );
+    }
+
+    #[test]
+    fn unsafe_code_stands_in_sys_alone() {
+        let text = "/// unsafe {\nfn a() { \"unsafe {\"; unsafe { b() } }";
+        assert!(unsafe_outside_sys(&Source::new("crates/x/src/a.rs", text)).is_some());
+        for path in ["crates/x/src/sys.rs", "crates/x/src/sys/a.rs"] {
+            assert!(unsafe_outside_sys(&Source::new(path, text)).is_none(), "{path}");
         }
-        let missing = tests.iter().filter(|test| !known.contains(**test));
-        wrong.extend(missing.map(|test| format!("SECURITY.md: row {id} names `{test}`, which is nowhere")));
+        assert!(unsafe_outside_sys(&Source::new("crates/x/src/a.rs", "// unsafe {\n\"unsafe {\"")).is_none());
     }
-    Ok(wrong)
-}
 
-fn is_threat_row(line: &str) -> bool {
-    let Some(rest) = line.strip_prefix("| ") else { return false };
-    let mut letters = rest.chars();
-    letters.next().is_some_and(|letter| "KFEN".contains(letter))
-        && letters.next().is_some_and(|digit| digit.is_ascii_digit())
-}
-
-fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let mut found = Vec::new();
-    let mut pending = vec![folder.to_owned()];
-    while let Some(folder) = pending.pop() {
-        let entries = fs::read_dir(&folder).map_err(|error| format!("read {}: {error}", folder.display()))?;
-        for path in entries.flatten().map(|entry| entry.path()) {
-            match path.is_dir() {
-                true if path.file_name().is_some_and(|name| name != "target") => pending.push(path),
-                false if path.extension().is_some_and(|extension| extension == "rs") => found.push(path),
-                _ => {}
-            }
+    #[test]
+    fn a_result_is_not_dropped_in_whichever_way() {
+        let of = |line: &str| {
+            let text = format!("fn f() {{ {line} }}");
+            dropped_results(&Source::new("crates/native/src/a.rs", &text)).len()
+        };
+        for line in ["let _ = write(a);", "_ = write(a);", "drop(write(a));", "write(a, b).ok();"] {
+            assert_eq!(of(line), 1, "{line}");
+        }
+        for line in
+            ["let _turn = lock();", "drop(lock);", "let a = b().ok();", "match a { _ => {} }", "a?.b();"]
+        {
+            assert_eq!(of(line), 0, "{line}");
         }
     }
-    found.sort();
-    Ok(found)
 }

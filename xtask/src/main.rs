@@ -13,8 +13,10 @@ mod programs;
 mod rules;
 mod sdks;
 mod soak;
+mod source;
 mod test;
 mod tested;
+mod threats;
 mod web;
 
 use std::process::ExitCode;
@@ -26,13 +28,15 @@ cargo xtask <task>
                 sandbox tests a second time as an ordinary user
   soak [threats] [floods] [docker] [images] [load] [fuzz] [machine]
                 the tests that take too long for `test`: all of them in about an hour, or the parts that are named
-  check         formatting, lints, documentation, and the rules of ARCHITECTURE.md
+  check [--rules]
+                the rules of ARCHITECTURE.md; without `--rules` also formatting, lints and documentation
   machine [--filter TEXT] [--program NAME] [--as root|user|delegated|manager] [--minutes N]
                 the sandbox tests under cgroup v2 and Debian's kernel, in a virtual machine; `soak` runs a part of them
   fuzz [--seconds N] [target...]
                 the decoders, unpackers and parsers under libFuzzer, 600 s each unless said otherwise, and what reached
                 something new is added to the corpus. docs/testing.md says more.
   engine        a Docker Engine for the tests of the Docker provider, if none answers, and the images that they use
+  threats       writes docs/threats.md, the tests of each threat, anew; `check` compares it
   web [--check]
                 builds the page from web/ into crates/server/web-dist, or says whether what is there is what is built.
                 Installs by npm into web/.
@@ -47,12 +51,13 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(2).collect();
     let done = match task.as_str() {
         "test" => test::run(),
-        "check" => check::run(),
+        "check" => check::run(&arguments),
         "machine" => machine::run(&arguments),
         "fuzz" => fuzz::run(&arguments),
         "engine" => engine::run(),
         "sdks" => sdks::run(&arguments),
         "soak" => soak::run(&arguments),
+        "threats" => threats::run(),
         "web" => web::run(&arguments),
         "help" | "--help" | "-h" | "" => {
             println!("{HELP}");

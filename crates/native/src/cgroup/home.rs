@@ -279,7 +279,9 @@ fn at_the_top(root: &Path) -> Result<Home, CgroupCause> {
 fn pass_on(group: &Path) {
     let own = controllers_in(&group.join("cgroup.controllers"));
     for controller in own.difference(&passed_on(group)) {
-        drop(write(&group.join("cgroup.subtree_control"), &format!("+{}", controller.name())));
+        if let Err(error) = write(&group.join("cgroup.subtree_control"), &format!("+{}", controller.name())) {
+            tracing::debug!(%error, controller = controller.name(), "pass on a cgroup controller");
+        }
     }
 }
 
