@@ -33,10 +33,7 @@ impl HostName {
         if name.is_empty() || name.len() > 253 || !name.split('.').all(is_label) {
             return Err(NoHost::NoName);
         }
-        match name.rsplit('.').next().is_some_and(is_number) {
-            true => Err(NoHost::OddNumber),
-            false => Ok(Self(name)),
-        }
+        if name.rsplit('.').next().is_some_and(is_number) { Err(NoHost::OddNumber) } else { Ok(Self(name)) }
     }
 
     /// The name.

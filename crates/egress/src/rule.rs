@@ -90,9 +90,10 @@ impl EgressRule {
     fn checked(self) -> Result<Self, InvalidRule> {
         let Subject::Net(net) = &self.subject else { return Ok(self) };
         let (first, last) = (AddressKind::of(net.network()), AddressKind::of(net.broadcast()));
-        match first == last && !first.can_be_opened() {
-            true => Err(InvalidRule(format!("`{self}` is {first}, which no rule can open"))),
-            false => Ok(self),
+        if first == last && !first.can_be_opened() {
+            Err(InvalidRule(format!("`{self}` is {first}, which no rule can open")))
+        } else {
+            Ok(self)
         }
     }
 }
@@ -177,10 +178,7 @@ fn write_net(f: &mut fmt::Formatter<'_>, net: &IpNet) -> fmt::Result {
         IpAddr::V6(six) => write!(f, "[{six}]")?,
         IpAddr::V4(four) => write!(f, "{four}")?,
     }
-    match net.prefix_len() == net.max_prefix_len() {
-        true => Ok(()),
-        false => write!(f, "/{}", net.prefix_len()),
-    }
+    if net.prefix_len() == net.max_prefix_len() { Ok(()) } else { write!(f, "/{}", net.prefix_len()) }
 }
 
 impl TryFrom<String> for EgressRule {

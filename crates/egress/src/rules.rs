@@ -63,9 +63,10 @@ impl EgressRules {
         if let Some(rule) = self.deny.iter().find(denies) {
             return Err(Refusal::Denied(rule.clone()));
         }
-        match self.allow.is_empty() || self.allow.iter().any(|rule| rule.names(name, port)) {
-            true => Ok(()),
-            false => Err(Refusal::NotAllowed),
+        if self.allow.is_empty() || self.allow.iter().any(|rule| rule.names(name, port)) {
+            Ok(())
+        } else {
+            Err(Refusal::NotAllowed)
         }
     }
 
@@ -83,9 +84,8 @@ impl EgressRules {
         self.check_denied(names, address, port)?;
         let kind = AddressKind::of(address);
         let opened = |exactly: bool| {
-            self.allow.iter().any(|rule| match exactly {
-                true => rule.is_exactly(address, port),
-                false => rule.contains(address, port),
+            self.allow.iter().any(|rule| {
+                if exactly { rule.is_exactly(address, port) } else { rule.contains(address, port) }
             })
         };
         match kind {

@@ -47,23 +47,24 @@ pub fn build_static_program(name: &str, feature: &str) {
 /// but seconds after a change instead of half a minute. For work on it, never for measuring or shipping.
 fn profile_arguments() -> Vec<String> {
     println!("cargo::rerun-if-env-changed=EYOT_EMBED");
-    let settings = match env::var("EYOT_EMBED").is_ok_and(|how| how == "quick") {
-        true => [
+    let settings = if env::var("EYOT_EMBED").is_ok_and(|how| how == "quick") {
+        [
             "inherits=\"release\"",
             "opt-level=1",
             "lto=\"off\"",
             "incremental=true",
             "panic=\"abort\"",
             "strip=true",
-        ],
-        false => [
+        ]
+    } else {
+        [
             "inherits=\"release\"",
             "opt-level=\"s\"",
             "lto=\"fat\"",
             "codegen-units=1",
             "panic=\"abort\"",
             "strip=true",
-        ],
+        ]
     };
     let mut arguments = vec!["--profile".to_owned(), PROFILE.to_owned()];
     for setting in settings {

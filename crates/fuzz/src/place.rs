@@ -34,10 +34,8 @@ impl Place {
     pub fn new(make_folder: bool) -> Self {
         let mut builder = tempfile::Builder::new();
         builder.prefix("eyot-fuzz-");
-        let outer = match Path::new(IN_MEMORY).is_dir() {
-            true => builder.tempdir_in(IN_MEMORY),
-            false => builder.tempdir(),
-        };
+        let outer =
+            if Path::new(IN_MEMORY).is_dir() { builder.tempdir_in(IN_MEMORY) } else { builder.tempdir() };
         let place = Self { outer: outer.expect("a temporary folder") };
         fs::write(place.canary(), CANARY).expect("a canary");
         fs::set_permissions(place.canary(), fs::Permissions::from_mode(0o600)).expect("its permissions");

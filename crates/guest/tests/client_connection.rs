@@ -325,9 +325,10 @@ async fn writing_to_a_command_that_has_ended_or_reads_no_more_is_an_error() {
         let (execution, call) = tokio::join!(driver.exec(command("true", true)), serve);
         let mut execution = execution.unwrap();
         let mut input = execution.input.take().unwrap();
-        match by_end {
-            true => guest.end(call, CHANNEL_MAIN).await,
-            false => guest.reply(call, Reply::Exited(Status::Exited(0), None)).await,
+        if by_end {
+            guest.end(call, CHANNEL_MAIN).await
+        } else {
+            guest.reply(call, Reply::Exited(Status::Exited(0), None)).await
         }
         let error = input.write(Bytes::from(vec![0; WINDOW as usize + 1])).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict);

@@ -171,16 +171,13 @@ async fn n6_a_list_is_held_to_eight_mebibytes_and_to_what_was_asked_for() {
         let (mut guest, driver) = driven().await;
         let serve = async {
             let (call, _) = guest.request().await;
-            match oversized {
-                true => {
-                    for _ in 0..=MAX_MESSAGE_BYTES / MAX_PAYLOAD_BYTES {
-                        guest.send_frame(header(Kind::Reply, 0, true, call), &[0; MAX_PAYLOAD_BYTES]).await;
-                    }
+            if oversized {
+                for _ in 0..=MAX_MESSAGE_BYTES / MAX_PAYLOAD_BYTES {
+                    guest.send_frame(header(Kind::Reply, 0, true, call), &[0; MAX_PAYLOAD_BYTES]).await;
                 }
-                false => {
-                    let found = GlobFound { paths: vec![String::new(); 3], truncated: false };
-                    guest.reply(call, Reply::Glob(found)).await;
-                }
+            } else {
+                let found = GlobFound { paths: vec![String::new(); 3], truncated: false };
+                guest.reply(call, Reply::Glob(found)).await;
             }
         };
         let (found, ()) = tokio::join!(driver.glob(&glob), serve);
@@ -385,9 +382,10 @@ async fn e5_the_sandbox_dies_in_the_middle_of_every_call_and_each_settles() {
         for midway in [false, true] {
             let (mut guest, driver) = driven().await;
             let call = tokio::spawn(every_call(&driver).swap_remove(index));
-            match midway {
-                true => begin(&mut guest).await,
-                false => drop(guest.request().await),
+            if midway {
+                begin(&mut guest).await
+            } else {
+                drop(guest.request().await)
             }
             drop(guest);
             let settled = tokio::time::timeout(Duration::from_secs(10), call).await;

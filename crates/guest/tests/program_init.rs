@@ -53,9 +53,12 @@ fn main() {
     };
     let is_root =
         tempfile::tempdir().is_ok_and(|own| std::fs::metadata(own.path()).is_ok_and(|of| of.uid() == 0));
-    let switching = |case: Case| match is_root {
-        true => trial(case),
-        false => trial(case).with_kind("only root can change users").with_ignored_flag(true),
+    let switching = |case: Case| {
+        if is_root {
+            trial(case)
+        } else {
+            trial(case).with_kind("only root can change users").with_ignored_flag(true)
+        }
     };
     let trials = AS_INIT.into_iter().map(trial).chain(SWITCHING.into_iter().map(switching)).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit();

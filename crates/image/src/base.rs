@@ -71,9 +71,10 @@ fn own_suite() -> Option<String> {
 /// Neither an option nor a second word of another program's.
 fn check(field: &str, text: &str) -> Result<()> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"+-._:=~/".contains(&byte);
-    match !text.is_empty() && !text.starts_with('-') && text.bytes().all(good) {
-        true => Ok(()),
-        false => Err(Error::invalid(field, format!("has no name that can be one: `{text}`"))),
+    if !text.is_empty() && !text.starts_with('-') && text.bytes().all(good) {
+        Ok(())
+    } else {
+        Err(Error::invalid(field, format!("has no name that can be one: `{text}`")))
     }
 }
 
@@ -98,10 +99,7 @@ fn run(what: &str, suite: &str, options: &BaseOptions, tarball: &Path) -> Result
         rest.read_to_end(&mut said).map_err(crate::failure::failed(what))?;
     }
     let ended = child.wait().map_err(crate::failure::failed(what))?;
-    match ended.success() {
-        true => Ok(()),
-        false => Err(refusal(what, &String::from_utf8_lossy(&said))),
-    }
+    if ended.success() { Ok(()) } else { Err(refusal(what, &String::from_utf8_lossy(&said))) }
 }
 
 fn refusal(what: &str, said: &str) -> Error {

@@ -30,9 +30,10 @@ impl ImageStore {
     pub(crate) fn document(&self, digest: &Digest) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         File::open(self.blob(digest))?.take(MAX_DOCUMENT_BYTES + 1).read_to_end(&mut bytes)?;
-        match Digest::of(&bytes) == *digest {
-            true => Ok(bytes),
-            false => Err(refused(format!("blob `{digest}` of the store is damaged"))),
+        if Digest::of(&bytes) == *digest {
+            Ok(bytes)
+        } else {
+            Err(refused(format!("blob `{digest}` of the store is damaged")))
         }
     }
 

@@ -141,10 +141,7 @@ impl ImageStore {
         for_each_name(&self.root().join("diffs"), |name, path| {
             let layer = fs::read_link(path)?;
             let is_used = layer.to_str().is_some_and(|layer| needed.layers.contains(layer));
-            match needed.diffs.contains(name) || is_used {
-                true => Ok(()),
-                false => fs::remove_file(path),
-            }
+            if needed.diffs.contains(name) || is_used { Ok(()) } else { fs::remove_file(path) }
         })?;
         done.layers = self.remove_nameless_layers()?;
         for_each_name(&self.root().join("blobs/sha256"), |name, path| {
@@ -208,10 +205,14 @@ impl ImageStore {
     }
 
     fn clear_incoming(&self, goes: impl Fn(&str) -> bool) -> io::Result<()> {
-        for_each_name(&self.incoming(), |name, path| match goes(name) {
-            true if path.is_dir() => remove_tree(path),
-            true => fs::remove_file(path),
-            false => Ok(()),
+        for_each_name(&self.incoming(), |name, path| {
+            if !goes(name) {
+                Ok(())
+            } else if path.is_dir() {
+                remove_tree(path)
+            } else {
+                fs::remove_file(path)
+            }
         })
     }
 

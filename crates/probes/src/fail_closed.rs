@@ -28,10 +28,7 @@ const PID_MAX: &str = "limit the process namespace";
 
 /// The steps that a create takes whoever runs it, but for those that not every kernel has.
 fn steps_taken() -> impl Iterator<Item = &'static str> {
-    let other_map = match rustix::process::geteuid().is_root() {
-        true => MAPPED_BY_OTHERS,
-        false => MAPPED_BY_ROOT,
-    };
+    let other_map = if rustix::process::geteuid().is_root() { MAPPED_BY_OTHERS } else { MAPPED_BY_ROOT };
     eyot_native::step_names().into_iter().filter(move |step| ![LANDLOCK, PID_MAX, other_map].contains(step))
 }
 
@@ -180,9 +177,10 @@ async fn k16_a_limit_of_the_process_namespace_that_fails_ends_the_create_and_lea
     let stage = world.stage().await?;
     let inside = stage.output(&format!("cat {NUMBER}")).await?;
     stage.end().await?;
-    match inside == std::fs::read_to_string(NUMBER)?.trim() {
-        true => not_here("this kernel has no `pid_max` per process namespace"),
-        false => ensure_fails_closed(&world, PID_MAX).await,
+    if inside == std::fs::read_to_string(NUMBER)?.trim() {
+        not_here("this kernel has no `pid_max` per process namespace")
+    } else {
+        ensure_fails_closed(&world, PID_MAX).await
     }
 }
 

@@ -30,10 +30,7 @@ async fn k11_a_limit_that_is_required_and_can_not_be_held_refuses_the_create(wor
     for (requirement, holds) in requirements {
         let spec = SandboxSpec { require: BTreeSet::from([requirement]), ..asked.clone() };
         let made = Sandbox::create(world.provider(), spec).await;
-        match holds {
-            true => made?.destroy().await?,
-            false => ensure_fails!(made, Unsupported),
-        }
+        if holds { made?.destroy().await? } else { ensure_fails!(made, Unsupported) }
     }
     Ok(())
 }

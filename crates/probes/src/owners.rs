@@ -292,9 +292,10 @@ async fn k17_files_in_a_persistent_workspace_never_have_the_hosts_ids(world: Arc
     for (users, left) in left_by_everybody(&world).await? {
         let is_range = left.owner == (OWNER, OWNER) && rustix::process::geteuid().is_root();
         for found in &left.workspace {
-            let fits = match is_range {
-                true => found.uid >= 65_536 && found.gid >= 65_536,
-                false => (found.uid, found.gid) == left.owner,
+            let fits = if is_range {
+                found.uid >= 65_536 && found.gid >= 65_536
+            } else {
+                (found.uid, found.gid) == left.owner
             };
             ensure!(fits, "{users}: {found}");
         }

@@ -281,9 +281,10 @@ impl Stage {
             }
         }
         let open: Vec<String> = open.into_iter().collect();
-        match open.is_empty() {
-            true => Ok(()),
-            false => not_enforced(format!("this engine leaves open: {}", open.join(", "))),
+        if open.is_empty() {
+            Ok(())
+        } else {
+            not_enforced(format!("this engine leaves open: {}", open.join(", ")))
         }
     }
 
@@ -308,9 +309,10 @@ impl Stage {
 
     /// Goes no further where a program is missing inside.
     pub async fn need_program(&self, program: &str) -> Check {
-        match self.sh(&format!("command -v {program}")).await?.success() {
-            true => Ok(()),
-            false => not_here(format!("there is no `{program}` in the sandbox")),
+        if self.sh(&format!("command -v {program}")).await?.success() {
+            Ok(())
+        } else {
+            not_here(format!("there is no `{program}` in the sandbox"))
         }
     }
 

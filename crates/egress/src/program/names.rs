@@ -81,9 +81,10 @@ impl Names {
         let addresses: Vec<IpAddr> =
             found.answers().iter().filter_map(|record| record.data.ip_addr()).collect();
         let left = found.valid_until().saturating_duration_since(Instant::now()).as_secs();
-        match addresses.is_empty() {
-            true => Err(NotFound::NoAddress),
-            false => Ok(Found { addresses, ttl: u32::try_from(left).unwrap_or(MAX_TTL).min(MAX_TTL) }),
+        if addresses.is_empty() {
+            Err(NotFound::NoAddress)
+        } else {
+            Ok(Found { addresses, ttl: u32::try_from(left).unwrap_or(MAX_TTL).min(MAX_TTL) })
         }
     }
 

@@ -51,11 +51,10 @@ impl Answer {
     pub(super) fn decode(self, bytes: &[u8]) -> Result<Reply, Violation> {
         self.check_count(bytes)?;
         let reply = decode::<Reply>(bytes).map_err(Violation)?;
-        match self.accepts(&reply) {
-            true => Ok(reply),
-            false => {
-                Err(Violation::new(format!("a reply of the wrong kind to a call that waits for {self:?}")))
-            }
+        if self.accepts(&reply) {
+            Ok(reply)
+        } else {
+            Err(Violation::new(format!("a reply of the wrong kind to a call that waits for {self:?}")))
         }
     }
 

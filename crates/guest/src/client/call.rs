@@ -162,9 +162,8 @@ impl Line {
     /// Does something to the call. To one that has ended, nothing, and that is fine.
     pub(super) async fn control(&self, control: Control) -> Result<()> {
         let frame = self.message(Kind::Control, &encode(&control));
-        let send = |context: &mut Context<'_>| match self.slot.is_open() {
-            true => self.poll_push(context, &[&frame], || {}),
-            false => Poll::Ready(Ok(())),
+        let send = |context: &mut Context<'_>| {
+            if self.slot.is_open() { self.poll_push(context, &[&frame], || {}) } else { Poll::Ready(Ok(())) }
         };
         match poll_fn(send).await {
             // The call ended while this waited or was sent; its end says so to whoever waits for it.
@@ -175,17 +174,15 @@ impl Line {
 
     /// Returns once the guest has read everything that was sent for the call, or the call has ended.
     pub(super) async fn acknowledged(&self) -> Result<()> {
-        match self.slot.is_open() {
-            true => self.connection.ping().await,
-            false => Ok(()),
-        }
+        if self.slot.is_open() { self.connection.ping().await } else { Ok(()) }
     }
 
     /// The error of whoever writes to a call that reads no more.
     pub(super) fn not_read(&self) -> Error {
-        match self.connection.is_closed() {
-            true => self.connection.error(),
-            false => Error::new(ErrorKind::Conflict, "the command does not read its input any more"),
+        if self.connection.is_closed() {
+            self.connection.error()
+        } else {
+            Error::new(ErrorKind::Conflict, "the command does not read its input any more")
         }
     }
 }

@@ -335,8 +335,9 @@ async fn write_task(shared: Arc<Shared>) {
     if tokio::time::timeout(LAST_WORDS, shared.closed.cancelled()).await.is_ok() {
         return;
     }
-    match shared.is_asking() {
-        true => shared.closed.cancelled().await,
-        false => shared.end_asking(Fault::stopped()).await,
+    if shared.is_asking() {
+        shared.closed.cancelled().await
+    } else {
+        shared.end_asking(Fault::stopped()).await
     }
 }

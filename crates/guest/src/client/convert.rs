@@ -16,9 +16,10 @@ use crate::protocol::{
 /// sentence.
 pub(super) fn failure_error(failure: Failure) -> Error {
     let kind = ErrorKind::from_name(&failure.kind).unwrap_or(ErrorKind::Internal);
-    match failure.message.trim().is_empty() {
-        true => Error::new(kind, "the sandbox's guest gave no reason"),
-        false => Error::new(kind, failure.message),
+    if failure.message.trim().is_empty() {
+        Error::new(kind, "the sandbox's guest gave no reason")
+    } else {
+        Error::new(kind, failure.message)
     }
 }
 

@@ -63,10 +63,7 @@ struct Input(Line);
 #[async_trait]
 impl ExecutionInput for Input {
     async fn write(&mut self, bytes: Bytes) -> Result<()> {
-        match self.0.send(&bytes).await {
-            true => Ok(()),
-            false => Err(self.0.not_read()),
-        }
+        if self.0.send(&bytes).await { Ok(()) } else { Err(self.0.not_read()) }
     }
 }
 

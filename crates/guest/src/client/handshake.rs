@@ -84,9 +84,10 @@ fn check_welcome(welcome: &Welcome, guest_nonce: [u8; 16]) -> Result<()> {
         let hint = "use the version of Eyot that made the sandbox, or create it anew";
         return Err(Error::new(ErrorKind::Conflict, message).with_hint(hint));
     }
-    match same(&welcome.nonce, &guest_nonce) {
-        true => Ok(()),
-        false => Err(Error::new(ErrorKind::Permission, "whoever answered is not this sandbox's guest")),
+    if same(&welcome.nonce, &guest_nonce) {
+        Ok(())
+    } else {
+        Err(Error::new(ErrorKind::Permission, "whoever answered is not this sandbox's guest"))
     }
 }
 

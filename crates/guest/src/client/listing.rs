@@ -39,9 +39,10 @@ pub(super) async fn collect(call: &Call) -> Result<Vec<DirEntry>, Unlisted> {
 fn check_name(entry: &FileEntry) -> Result<(), Unlisted> {
     let name = entry.name.as_slice();
     let special = matches!(name, b"" | b"." | b"..") || name.iter().any(|byte| matches!(byte, b'/' | 0));
-    match special || name.len() > MAX_NAME_BYTES {
-        true => Err(Unlisted::Broken("a listing with a name that no file can have".to_owned())),
-        false => Ok(()),
+    if special || name.len() > MAX_NAME_BYTES {
+        Err(Unlisted::Broken("a listing with a name that no file can have".to_owned()))
+    } else {
+        Ok(())
     }
 }
 

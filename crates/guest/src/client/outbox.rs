@@ -215,9 +215,10 @@ impl State {
     }
 
     fn take_waiting(&mut self) -> Vec<Waker> {
-        match self.queue.len() < HIGH_BYTES || self.stream.is_none() {
-            true => std::mem::take(&mut self.waiting),
-            false => Vec::new(),
+        if self.queue.len() < HIGH_BYTES || self.stream.is_none() {
+            std::mem::take(&mut self.waiting)
+        } else {
+            Vec::new()
         }
     }
 }

@@ -67,9 +67,10 @@ impl Table {
 
     fn unknown(&self, call: u32) -> Violation {
         let was = call != 0 && (call < self.next || self.next == 0);
-        Violation::new(match was {
-            true => format!("a frame of call {call}, which has ended"),
-            false => format!("a frame of call {call}, which never was"),
+        Violation::new(if was {
+            format!("a frame of call {call}, which has ended")
+        } else {
+            format!("a frame of call {call}, which never was")
         })
     }
 }

@@ -83,9 +83,10 @@ fn event(record: WatchRecord) -> Result<WatchEvent, String> {
 fn check_path(path: &[u8]) -> Result<(), String> {
     let bad =
         |name: &[u8]| matches!(name, b"" | b"." | b"..") || name.contains(&0) || name.len() > MAX_NAME_BYTES;
-    match path.len() > MAX_PATH_BYTES || (!path.is_empty() && path.split(|byte| *byte == b'/').any(bad)) {
-        true => Err("an event with a path that no file can have".to_owned()),
-        false => Ok(()),
+    if path.len() > MAX_PATH_BYTES || (!path.is_empty() && path.split(|byte| *byte == b'/').any(bad)) {
+        Err("an event with a path that no file can have".to_owned())
+    } else {
+        Ok(())
     }
 }
 

@@ -123,9 +123,10 @@ impl Bundle {
         let file = self.open_file(name)?.ok_or_else(|| super::missing(name))?;
         let mut bytes = Vec::new();
         file.take(MAX_DOCUMENT_BYTES + 1).read_to_end(&mut bytes)?;
-        match bytes.len() as u64 > MAX_DOCUMENT_BYTES {
-            true => Err(refused(format!("`{name}` is longer than 4 MiB"))),
-            false => Ok(bytes),
+        if bytes.len() as u64 > MAX_DOCUMENT_BYTES {
+            Err(refused(format!("`{name}` is longer than 4 MiB")))
+        } else {
+            Ok(bytes)
         }
     }
 }

@@ -51,10 +51,7 @@ pub(super) fn find(bundle: &Bundle) -> io::Result<Vec<Found>> {
             });
         }
     }
-    match found.is_empty() {
-        true => Err(refused("it has no image")),
-        false => Ok(found),
-    }
+    if found.is_empty() { Err(refused("it has no image")) } else { Ok(found) }
 }
 
 /// A configuration is called by its digest: `<hex>.json`, `blobs/sha256/<hex>`. What its layers are to be is told by itself.

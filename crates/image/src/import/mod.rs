@@ -90,10 +90,11 @@ impl ImageStore {
         let _importing = self.begin_import().map_err(&failed)?;
         let tar = decompressed(input).map_err(&failed)?;
         let bundle = Bundle::Received(Received::read(tar, &self.incoming(), &self.limits).map_err(&failed)?);
-        match bundle.is_of_images() {
-            true => self.import_bundle(&bundle, options, &what, progress),
-            false => Err(failed(refused("it is neither an OCI layout nor what `docker save` writes"))
-                .with_hint("a tarball of a root file system is imported from a file")),
+        if bundle.is_of_images() {
+            self.import_bundle(&bundle, options, &what, progress)
+        } else {
+            Err(failed(refused("it is neither an OCI layout nor what `docker save` writes"))
+                .with_hint("a tarball of a root file system is imported from a file"))
         }
     }
 
@@ -105,10 +106,7 @@ impl ImageStore {
         progress: &dyn Progress,
     ) -> Result<Vec<ImageInfo>> {
         let failed = failed(what);
-        let found = match bundle.has("index.json") {
-            true => oci::find(bundle),
-            false => docker::find(bundle),
-        };
+        let found = if bundle.has("index.json") { oci::find(bundle) } else { docker::find(bundle) };
         let found = named(found.map_err(&failed)?, options, what)?;
         let keep = |(name, found): &(ImageName, Found)| {
             check_digest(found, options)?;

@@ -25,10 +25,7 @@ pub(super) fn find(bundle: &Bundle) -> io::Result<Vec<Found>> {
             found.push(Found { root, ..image });
         }
     }
-    match found.is_empty() {
-        true => Err(refused("it has no image for this machine")),
-        false => Ok(found),
-    }
+    if found.is_empty() { Err(refused("it has no image for this machine")) } else { Ok(found) }
 }
 
 fn parse(bytes: &[u8]) -> io::Result<ImageIndex> {
@@ -99,8 +96,9 @@ fn file_of(digest: &Digest) -> String {
 fn blob(bundle: &Bundle, descriptor: &Descriptor) -> io::Result<Vec<u8>> {
     let wanted = BlobRef::of(descriptor)?;
     let bytes = bundle.document(&file_of(&wanted.digest))?;
-    match Digest::of(&bytes) == wanted.digest {
-        true => Ok(bytes),
-        false => Err(refused(format!("blob `{}` is not what its digest says", wanted.digest))),
+    if Digest::of(&bytes) == wanted.digest {
+        Ok(bytes)
+    } else {
+        Err(refused(format!("blob `{}` is not what its digest says", wanted.digest)))
     }
 }

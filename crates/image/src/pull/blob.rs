@@ -107,10 +107,7 @@ impl Endpoint {
                 Err(error) => return Ok(Some(error)),
             }
         }
-        match part.bytes == blob.bytes {
-            true => Ok(None),
-            false => Ok(Some(io::ErrorKind::UnexpectedEof.into())),
-        }
+        if part.bytes == blob.bytes { Ok(None) } else { Ok(Some(io::ErrorKind::UnexpectedEof.into())) }
     }
 }
 

@@ -101,9 +101,10 @@ impl<'a, R: Read> Reader<'a, R> {
         }
         let mut bytes = Vec::new();
         raw.read_to_end(&mut bytes)?;
-        match bytes.len() as u64 == raw.size() {
-            true => Ok(bytes),
-            false => Err(refused("it ends in the middle of a header")),
+        if bytes.len() as u64 == raw.size() {
+            Ok(bytes)
+        } else {
+            Err(refused("it ends in the middle of a header"))
         }
     }
 

@@ -42,10 +42,7 @@ pub enum Owners {
 impl Owners {
     /// Kept by root, folded by everybody else.
     pub fn of_caller() -> Self {
-        match rustix::process::geteuid().is_root() {
-            true => Self::Kept,
-            false => Self::Folded,
-        }
+        if rustix::process::geteuid().is_root() { Self::Kept } else { Self::Folded }
     }
 }
 

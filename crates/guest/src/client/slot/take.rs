@@ -36,30 +36,23 @@ impl Slot {
             return Poll::Ready(Some((piece, granted)));
         }
         let mut channels = self.shape.channels.iter();
-        match state.phase == Phase::Ended
-            || channels.all(|channel| state.incoming[usize::from(*channel)].over)
-        {
-            true => Poll::Ready(None),
-            false => state.wait_consumer(context),
+        if state.phase == Phase::Ended || channels.all(|channel| state.incoming[usize::from(*channel)].over) {
+            Poll::Ready(None)
+        } else {
+            state.wait_consumer(context)
         }
     }
 
     /// The call's end; once.
     pub(in crate::client) fn poll_end(&self, context: &Context<'_>) -> Poll<Result<Reply>> {
         let mut state = lock(&self.state);
-        match state.phase == Phase::Ended {
-            true => Poll::Ready(state.take_end()),
-            false => state.wait_consumer(context),
-        }
+        if state.phase == Phase::Ended { Poll::Ready(state.take_end()) } else { state.wait_consumer(context) }
     }
 
     /// Ready once the call has ended; its end stays to be taken.
     pub(in crate::client) fn poll_ended(&self, context: &Context<'_>) -> Poll<()> {
         let mut state = lock(&self.state);
-        match state.phase == Phase::Ended {
-            true => Poll::Ready(()),
-            false => state.wait_consumer(context),
-        }
+        if state.phase == Phase::Ended { Poll::Ready(()) } else { state.wait_consumer(context) }
     }
 
     /// How many bytes the guest will take; `None` when it will never take any more.

@@ -94,9 +94,10 @@ fn symlink_target<R: Read>(
 ) -> Result<Vec<u8>, &'static str> {
     let target = link_name(entry)?;
     check_bytes(&target)?;
-    match !confined || stays_inside(path, &target) {
-        true => Ok(target),
-        false => Err("is a symbolic link that leaves the directory"),
+    if !confined || stays_inside(path, &target) {
+        Ok(target)
+    } else {
+        Err("is a symbolic link that leaves the directory")
     }
 }
 

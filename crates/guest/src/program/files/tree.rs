@@ -109,9 +109,10 @@ impl Removal {
 
     fn set_back(&mut self) -> Result<(), Problem> {
         self.setbacks += 1;
-        match self.setbacks > MAX_SETBACKS {
-            true => Err(Problem::new(Kind::Conflict, "is being filled again while it is removed")),
-            false => Ok(()),
+        if self.setbacks > MAX_SETBACKS {
+            Err(Problem::new(Kind::Conflict, "is being filled again while it is removed"))
+        } else {
+            Ok(())
         }
     }
 }

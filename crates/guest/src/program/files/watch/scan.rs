@@ -212,10 +212,10 @@ impl Watch {
     fn open(&self, watch: i32) -> Option<OwnedFd> {
         let path = self.tree.path(watch)?;
         let root = self.place.open()?;
-        let opened = match path.is_empty() {
-            true => root,
-            false => open_beneath(&root, &path, OFlags::PATH | OFlags::DIRECTORY, ResolveFlags::NO_SYMLINKS)
-                .ok()?,
+        let opened = if path.is_empty() {
+            root
+        } else {
+            open_beneath(&root, &path, OFlags::PATH | OFlags::DIRECTORY, ResolveFlags::NO_SYMLINKS).ok()?
         };
         let found = rustix::fs::fstat(opened.as_fd()).ok()?;
         (Some(identity(&found)) == self.tree.identity(watch)).then_some(opened)
