@@ -1,15 +1,16 @@
-//! Which addresses are public, and what the others are. The tables follow IANA's special-purpose registries for IPv4
-//! and IPv6; what is not known to be global unicast is not public.
+//! Classification of IP addresses: public, or one of the special kinds. The tables follow IANA's
+//! special-purpose registries for IPv4 and IPv6. An address that is not known to be global unicast
+//! is not public.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// What kind of address this is.
+/// The kind of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressKind {
-    /// Anybody's on the internet.
+    /// Reachable by anybody on the internet.
     Public,
     /// The host itself: 127.0.0.0/8, `::1`.
     Loopback,
@@ -25,21 +26,22 @@ pub enum AddressKind {
     Multicast,
     /// Set aside for documentation, benchmarks, protocols or the future.
     Reserved,
-    /// An IPv6 form that stands for an IPv4 address by way of a tunnel or a translator of the local network.
+    /// An IPv6 form that stands for an IPv4 address, through a tunnel or a translator of the local
+    /// network.
     Transition,
 }
 
 impl AddressKind {
-    /// What kind of address this is. An IPv4 address in IPv6's clothes (`::ffff:10.0.0.1`, the well-known NAT64 prefix)
-    /// is what the inner address is.
+    /// Classifies an address. An IPv4 address that is written as IPv6 (`::ffff:10.0.0.1`, the
+    /// well-known NAT64 prefix) has the kind of the inner address.
     pub fn of(address: IpAddr) -> Self {
-        match plain(address) {
+        match unmapped(address) {
             IpAddr::V4(address) => of_v4(address),
             IpAddr::V6(address) => of_v6(address),
         }
     }
 
-    /// Whether a rule may open addresses of this kind at all.
+    /// Tells whether a rule may open addresses of this kind at all.
     pub fn can_be_opened(self) -> bool {
         !matches!(self, Self::Loopback | Self::Unspecified | Self::Multicast | Self::Transition)
     }
@@ -61,15 +63,15 @@ impl fmt::Display for AddressKind {
     }
 }
 
-/// The address that the kernel would connect to: `::ffff:a.b.c.d` is `a.b.c.d`.
-pub fn plain(address: IpAddr) -> IpAddr {
+/// Returns the address that the kernel would connect to: `::ffff:a.b.c.d` is `a.b.c.d`.
+pub fn unmapped(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(six) => six.to_ipv4_mapped().map_or(address, IpAddr::V4),
         IpAddr::V4(_) => address,
     }
 }
 
-/// Whether every address of this network is public.
+/// Tells whether every address of this network is public.
 pub(crate) fn is_public_throughout(net: IpNet) -> bool {
     match net {
         IpNet::V4(net) => {
@@ -91,7 +93,7 @@ const fn v6(a: u16, b: u16, c: u16, bits: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0), bits)
 }
 
-/// Everything special of IPv4. What is in none of these is public.
+/// The special networks of IPv4. An address in none of these is public.
 const SPECIAL_V4: [(Ipv4Net, AddressKind); 16] = [
     (v4(0, 0, 0, 8), AddressKind::Unspecified),
     (v4(10, 0, 0, 8), AddressKind::Private),
@@ -111,7 +113,8 @@ const SPECIAL_V4: [(Ipv4Net, AddressKind); 16] = [
     (Ipv4Net::new_assert(Ipv4Addr::BROADCAST, 32), AddressKind::Multicast),
 ];
 
-/// Where clouds answer with credentials: AWS, Google, Azure and most others; Alibaba; Azure's host agent; Oracle's.
+/// Addresses at which clouds hand out credentials: AWS, Google, Azure and most others, Alibaba,
+/// Azure's host agent, Oracle.
 const METADATA_V4: [Ipv4Addr; 5] = [
     Ipv4Addr::new(169, 254, 169, 254),
     Ipv4Addr::new(169, 254, 170, 2),
@@ -119,11 +122,11 @@ const METADATA_V4: [Ipv4Addr; 5] = [
     Ipv4Addr::new(168, 63, 129, 16),
     Ipv4Addr::new(192, 0, 0, 192),
 ];
-/// AWS's over IPv6, and Google's.
+/// The same over IPv6: AWS, Google.
 const METADATA_V6: [Ipv6Addr; 2] =
     [Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)];
 
-/// Global unicast is 2000::/3, less these.
+/// The special networks of IPv6. Global unicast is 2000::/3 without these.
 const SPECIAL_V6: [(Ipv6Net, AddressKind); 10] = [
     (v6(0xfc00, 0, 0, 7), AddressKind::Private),
     (v6(0xfec0, 0, 0, 10), AddressKind::Private),
@@ -143,7 +146,7 @@ fn of_v4(address: Ipv4Addr) -> AddressKind {
     if METADATA_V4.contains(&address) {
         return AddressKind::Metadata;
     }
-    // The last that matches: the broadcast address lies in a wider reserved range.
+    // The last match counts: the broadcast address lies in a wider reserved range.
     let special = SPECIAL_V4.iter().rfind(|(net, _)| net.contains(&address));
     special.map_or(AddressKind::Public, |(_, kind)| *kind)
 }

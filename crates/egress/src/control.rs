@@ -1,76 +1,79 @@
-//! How the program is started and talked to. Both are JSON: one message at the start, with descriptors; and one line a
-//! message on the control socket, where a client asks once and reads the answer to its end.
+//! Messages to and from the egress program. The start is one JSON message with descriptors. On the
+//! control socket each line is one JSON message: a client asks once and reads the answer to its
+//! end.
 
 use serde::{Deserialize, Serialize};
 
 use crate::decision::EgressDecision;
 use crate::rules::EgressRules;
 
-/// What the program is given at its start, over a socket that is its standard input.
+/// The message that starts the program, over a socket that is its standard input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Start {
-    /// The sandbox's name, for what a refused client is told.
+pub struct StartMessage {
+    /// The sandbox's name, for the texts that refused clients read.
     pub sandbox: String,
-    /// Who may talk to it besides root: the host's uid.
+    /// The host's uid that may use the control socket, besides root.
     pub owner: u32,
-    /// Whom to become on the host; `None`: stays who it is.
+    /// The host's uid and gid to change to; `None` keeps those of the starter.
     pub become_id: Option<u32>,
     /// The rules to begin with.
     pub rules: EgressRules,
-    /// The seccomp filter that it lays on itself: the code, jt, jf and k of an instruction in one number, from the top.
+    /// The seccomp filter that the program lays on itself. Each number holds one instruction: from
+    /// the top its code, jt, jf and k.
     pub filter: Vec<u64>,
 }
 
-/// How many descriptors come along with [`Start`]: the guest's pidfd, the control socket's listener, then what
-/// [`SANDBOX_SOCKETS`] counts.
+/// The number of descriptors that come with [`StartMessage`]: the guest's pidfd, the control
+/// socket's listener, then the [`SANDBOX_SOCKETS`].
 pub const START_DESCRIPTORS: usize = 2 + SANDBOX_SOCKETS;
-/// The sockets inside the sandbox, in this order: HTTP, SOCKS5, DNS over UDP, DNS over TCP.
+/// The number of sockets inside the sandbox, in this order: HTTP, SOCKS5, DNS over UDP, DNS over
+/// TCP.
 pub const SANDBOX_SOCKETS: usize = 4;
-/// What the program answers when it serves.
+/// The program's answer once it serves.
 pub const READY: &[u8] = b"ready";
-/// How large [`Start`] may be: what one message on a socket carries everywhere.
+/// The largest [`StartMessage`]: one message on a socket carries this much everywhere.
 pub const MAX_START_BYTES: usize = 128 * 1024;
-/// How long a line on the control socket may be.
+/// The longest line on the control socket.
 pub const MAX_LINE_BYTES: usize = MAX_START_BYTES;
-/// How many decisions are remembered.
+/// The number of decisions that are remembered.
 pub const MAX_DECISIONS: usize = 1000;
 
-/// What a client asks.
+/// A request of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
-pub enum Ask {
-    /// How it is.
+pub enum ControlRequest {
+    /// The program's state.
     Status,
-    /// To keep these rules from now on. What they no longer allow is closed.
+    /// Replaces the rules. Connections that the new rules do not allow are closed.
     SetRules {
         /// The rules.
         rules: EgressRules,
     },
-    /// What was decided, oldest first; and with `follow` what will be.
+    /// The decisions so far, oldest first; with `follow` also those to come.
     Decisions {
-        /// Only this many of the latest that are remembered.
+        /// The number of remembered decisions to return, counted from the latest.
         last: usize,
-        /// Go on until the client leaves.
+        /// Continues until the client leaves.
         follow: bool,
     },
 }
 
-/// What it answers, one or more lines.
+/// An answer of the program, one or more lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
-pub enum Answer {
-    /// To [`Ask::Status`], and to [`Ask::SetRules`] when they hold.
+pub enum ControlResponse {
+    /// Answers [`ControlRequest::Status`], and [`ControlRequest::SetRules`] once the rules apply.
     Status {
         /// The program's process number on the host.
         pid: u32,
-        /// The rules that it keeps.
+        /// The rules that apply.
         rules: EgressRules,
     },
-    /// To [`Ask::Decisions`], one line each.
+    /// Answers [`ControlRequest::Decisions`], one line each.
     Decision(EgressDecision),
-    /// What was asked for is not understood.
+    /// The request was not understood.
     Refused {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

@@ -1,10 +1,10 @@
-//! What was decided about one attempt to reach something.
+//! The decision about one attempt to reach a host.
 
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-/// How something was asked for.
+/// The protocol of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EgressProtocol {
@@ -14,37 +14,38 @@ pub enum EgressProtocol {
     Http,
     /// A tunnel by SOCKS5.
     Socks5,
-    /// A name's addresses.
+    /// A lookup of a name's addresses.
     Dns,
 }
 
-/// What was decided.
+/// The outcome of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EgressVerdict {
-    /// It may be reached; whether it answers is another matter.
+    /// The host may be reached. It may still not answer.
     Allowed,
-    /// It may not.
+    /// The host may not be reached.
     Refused,
 }
 
 /// One decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EgressDecision {
-    /// Counts the sandbox's decisions from 1; a gap means that some were forgotten.
+    /// The position among the sandbox's decisions, counted from 1. A gap means that some were
+    /// forgotten.
     pub number: u64,
-    /// When, in milliseconds since 1970 (UTC).
+    /// The time, in milliseconds since 1970 (UTC).
     pub at_ms: i64,
-    /// What was decided.
+    /// The outcome.
     pub verdict: EgressVerdict,
-    /// How it was asked for.
+    /// The protocol of the attempt.
     pub protocol: EgressProtocol,
-    /// The host as it was asked for, at most 255 bytes of it.
+    /// The host as the client wrote it, at most 255 bytes of it.
     pub host: String,
-    /// The port; none for a name's addresses.
+    /// The port; none for a lookup of a name's addresses.
     pub port: Option<u16>,
-    /// The address that was dialled or refused, where it came to one.
+    /// The address that was dialled or refused, if the attempt got that far.
     pub address: Option<IpAddr>,
-    /// Why, as the end of a sentence.
+    /// The reason, as the end of a sentence.
     pub reason: String,
 }

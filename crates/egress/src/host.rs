@@ -1,5 +1,6 @@
-//! Who is to be connected to, as a client writes it: a name, or an address in its one usual spelling. Spellings that
-//! some resolvers take for an address and others for a name (`0x7f.1`, `2130706433`, `127.1`, `0177.0.0.1`) are neither.
+//! The host that a client asks for: a name, or an address in its one usual spelling. Some resolvers
+//! take spellings such as `0x7f.1`, `2130706433`, `127.1` and `0177.0.0.1` for addresses, others
+//! for names. They are refused.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,32 +9,36 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostName(String);
 
-/// Why a text names no host.
+/// The reason why a text names no host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoHost {
+pub enum InvalidHost {
     /// Empty, too long, or with characters that no host's name has.
-    NoName,
+    InvalidName,
     /// A number in a spelling that programs read differently.
-    OddNumber,
+    AmbiguousNumber,
 }
 
-impl fmt::Display for NoHost {
+impl fmt::Display for InvalidHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NoName => "is no host's name",
-            Self::OddNumber => "is a number in an unusual spelling; write the address as a.b.c.d",
+            Self::InvalidName => "is no host's name",
+            Self::AmbiguousNumber => "is a number in an unusual spelling; write the address as a.b.c.d",
         })
     }
 }
 
 impl HostName {
     /// Parses a name. Case and one final dot do not matter.
-    pub fn parse(text: &str) -> Result<Self, NoHost> {
+    pub fn parse(text: &str) -> Result<Self, InvalidHost> {
         let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
         if name.is_empty() || name.len() > 253 || !name.split('.').all(is_label) {
-            return Err(NoHost::NoName);
+            return Err(InvalidHost::InvalidName);
         }
-        if name.rsplit('.').next().is_some_and(is_number) { Err(NoHost::OddNumber) } else { Ok(Self(name)) }
+        if name.rsplit('.').next().is_some_and(is_number) {
+            Err(InvalidHost::AmbiguousNumber)
+        } else {
+            Ok(Self(name))
+        }
     }
 
     /// The name.
@@ -41,13 +46,14 @@ impl HostName {
         &self.0
     }
 
-    /// Whether it means the host's own loopback, whatever a name server or a file says (RFC 6761, 6.3): `localhost`, and
-    /// every name below it.
+    /// Tells whether the name means the host's own loopback, whatever a name server or a file says
+    /// (RFC 6761, 6.3): `localhost`, and every name below it.
     pub fn is_loopback(&self) -> bool {
         self.0.rsplit('.').next() == Some("localhost")
     }
 
-    /// Whether it is below `domain`: `a.example.com` is below `example.com`, which is not below itself.
+    /// Tells whether the name is below `domain`: `a.example.com` is below `example.com`. A domain
+    /// is not below itself.
     pub fn is_below(&self, domain: &Self) -> bool {
         self.0.strip_suffix(&domain.0).is_some_and(|front| front.ends_with('.'))
     }
@@ -59,37 +65,38 @@ impl fmt::Display for HostName {
     }
 }
 
-/// Underscores are in names that are used (`_acme-challenge`, some hosts' own), though not in the standard's.
+/// Checks one label. Underscores are allowed: names in use have them (`_acme-challenge`, some
+/// hosts' own), though the standard has none.
 fn is_label(label: &str) -> bool {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     !label.is_empty() && label.len() <= 63 && label.bytes().all(good) && !label.starts_with('-')
 }
 
-/// Whether a last label makes the whole a number, as the URL standard has it.
+/// Tells whether a last label makes the whole a number, as the URL standard has it.
 fn is_number(label: &str) -> bool {
     let hexadecimal =
         label.strip_prefix("0x").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
     hexadecimal || label.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A host as it is asked for.
+/// A host that a client asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
-    /// By name.
+pub enum Destination {
+    /// A host by name.
     Name(HostName),
-    /// By address.
+    /// A host by address.
     Address(IpAddr),
 }
 
-impl Target {
+impl Destination {
     /// Parses a name, `a.b.c.d`, or an IPv6 address with or without brackets (and without a zone).
-    pub fn parse(text: &str) -> Result<Self, NoHost> {
+    pub fn parse(text: &str) -> Result<Self, InvalidHost> {
         let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         if let Some(inner) = bare {
             return inner
                 .parse::<Ipv6Addr>()
                 .map(|six| Self::Address(six.into()))
-                .map_err(|_| NoHost::NoName);
+                .map_err(|_| InvalidHost::InvalidName);
         }
         if let Ok(address) = text.parse::<Ipv6Addr>() {
             return Ok(Self::Address(address.into()));
@@ -101,7 +108,7 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => name.fmt(f),
@@ -128,7 +135,7 @@ mod tests {
             "a.0x1",
             "0x",
         ] {
-            assert_eq!(Target::parse(text), Err(NoHost::OddNumber), "{text}");
+            assert_eq!(Destination::parse(text), Err(InvalidHost::AmbiguousNumber), "{text}");
         }
     }
 
@@ -156,7 +163,7 @@ mod tests {
             "a%00",
             &long,
         ] {
-            assert_eq!(Target::parse(text), Err(NoHost::NoName), "{text}");
+            assert_eq!(Destination::parse(text), Err(InvalidHost::InvalidName), "{text}");
         }
     }
 
@@ -170,8 +177,8 @@ mod tests {
 
     #[test]
     fn addresses_are_read_with_and_without_brackets() {
-        assert_eq!(Target::parse("[2001:db8::1]"), Target::parse("2001:db8::1"));
-        assert_eq!(Target::parse("1.2.3.4").unwrap().to_string(), "1.2.3.4");
-        assert_eq!(Target::parse("::1").unwrap().to_string(), "[::1]");
+        assert_eq!(Destination::parse("[2001:db8::1]"), Destination::parse("2001:db8::1"));
+        assert_eq!(Destination::parse("1.2.3.4").unwrap().to_string(), "1.2.3.4");
+        assert_eq!(Destination::parse("::1").unwrap().to_string(), "[::1]");
     }
 }

@@ -1,4 +1,4 @@
-//! One rule: hosts by name, or addresses by network; on one port or on every.
+//! One rule: hosts by name, or addresses by network, on one port or on every port.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::address::{AddressKind, is_public_throughout};
 use crate::host::HostName;
 
-/// One rule, as text: `example.com`, `*.example.com` (what is below it), `10.1.0.0/16`, `93.184.216.34`, `[2001:db8::]/32`,
-/// each with an optional `:port`; or `*`, every public host.
+/// One rule, as text: `example.com`, `*.example.com` (every name below it), `10.1.0.0/16`,
+/// `93.184.216.34`, `[2001:db8::]/32`, each with an optional `:port`; or `*`, every public host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EgressRule {
@@ -28,7 +28,7 @@ enum Subject {
     Net(IpNet),
 }
 
-/// A text that is no rule, with what is wrong about it.
+/// The error of a text that is not a rule, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidRule(String);
 
@@ -41,7 +41,7 @@ impl fmt::Display for InvalidRule {
 impl std::error::Error for InvalidRule {}
 
 impl EgressRule {
-    /// Whether the rule is about this name, on this port; `None`: on any port at all.
+    /// Tells whether the rule is about this name on this port. `None` stands for any port at all.
     pub fn names(&self, name: &HostName, port: Option<u16>) -> bool {
         let is_it = match &self.subject {
             Subject::Everything => true,
@@ -52,18 +52,19 @@ impl EgressRule {
         is_it && self.has_port(port)
     }
 
-    /// Whether the rule is about every public host, on this port.
+    /// Tells whether the rule is about every public host, on this port.
     pub fn is_everything(&self, port: u16) -> bool {
         self.subject == Subject::Everything && self.has_port(Some(port))
     }
 
-    /// Whether the rule is about a network that has this address, on this port.
+    /// Tells whether the rule is about a network that has this address, on this port.
     pub fn contains(&self, address: IpAddr, port: u16) -> bool {
         matches!(&self.subject, Subject::Net(net) if net.contains(&address)) && self.has_port(Some(port))
     }
 
-    /// Whether what it allows is public whatever it is: a name (whose addresses are judged when they are dialled), or a network
-    /// without any address of a host's own networks.
+    /// Tells whether the rule allows nothing but public addresses: it is about a name, whose
+    /// addresses are judged when they are dialled, or about a network without any address of a
+    /// host's own networks.
     pub fn is_public(&self) -> bool {
         match &self.subject {
             Subject::Net(net) => is_public_throughout(*net),
@@ -71,13 +72,13 @@ impl EgressRule {
         }
     }
 
-    /// Whether the rule is about this address alone, on this port.
+    /// Tells whether the rule is about this address alone, on this port.
     pub fn is_exactly(&self, address: IpAddr, port: u16) -> bool {
         matches!(&self.subject, Subject::Net(net) if net.prefix_len() == net.max_prefix_len())
             && self.contains(address, port)
     }
 
-    /// The one port that the rule is for, if it is not for every port.
+    /// Returns the one port that the rule is for, unless it is for every port.
     pub fn port(&self) -> Option<u16> {
         self.port
     }
@@ -113,7 +114,8 @@ impl FromStr for EgressRule {
     }
 }
 
-/// The host part and the port. An IPv6 address with a port stands in brackets; without one it need not.
+/// Splits the host part from the port. An IPv6 address with a port stands in brackets; without a
+/// port it may.
 fn split_port(text: &str) -> Result<(&str, Option<u16>), InvalidRule> {
     let without_port = text.parse::<Ipv6Addr>().is_ok() || text.parse::<IpNet>().is_ok();
     let Some((host, port)) = text.rsplit_once(':').filter(|(_, port)| !without_port && !port.contains(']'))
@@ -139,7 +141,8 @@ fn parse_subject(host: &str) -> Option<Subject> {
     }
 }
 
-/// `10.0.0.0/8`, `10.0.0.1`, `[2001:db8::]/32`, `[2001:db8::/32]`, `2001:db8::1`.
+/// Parses a network or an address: `10.0.0.0/8`, `10.0.0.1`, `[2001:db8::]/32`, `[2001:db8::/32]`,
+/// `2001:db8::1`.
 fn parse_net(host: &str) -> Option<IpNet> {
     let bare: String = host.chars().filter(|letter| !['[', ']'].contains(letter)).collect();
     let net = match bare.parse::<IpAddr>() {
@@ -149,7 +152,7 @@ fn parse_net(host: &str) -> Option<IpNet> {
     Some(of_ipv4_mapped(net).trunc())
 }
 
-/// `::ffff:10.0.0.0/104` is `10.0.0.0/8`.
+/// Converts a mapped network: `::ffff:10.0.0.0/104` is `10.0.0.0/8`.
 fn of_ipv4_mapped(net: IpNet) -> IpNet {
     let IpNet::V6(six) = net else { return net };
     match (six.addr().to_ipv4_mapped(), six.prefix_len().checked_sub(96)) {

@@ -1,33 +1,35 @@
-//! A sandbox's rules together, and what they decide. The order is the same for everything: a deny rule refuses; what is
-//! not public needs a network rule of its own; what is public needs an allow rule if there are any.
+//! A sandbox's rules together, and their decision. The order is the same for everything. A deny
+//! rule refuses. An address that is not public needs a network rule of its own. A public address
+//! needs an allow rule if there are any.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::address::{AddressKind, plain};
+use crate::address::{AddressKind, unmapped};
 use crate::host::HostName;
 use crate::rule::EgressRule;
 
-/// Where a sandbox may connect to. Without any rule: to every public address.
+/// The hosts that a sandbox may connect to. Without any rule: every public address.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EgressRules {
-    /// If there is any: nothing else is allowed. A network here also opens addresses that are not public.
+    /// The hosts that are allowed. If there is any rule here, nothing else is allowed. A network
+    /// here also opens addresses that are not public.
     pub allow: Vec<EgressRule>,
-    /// Refused whatever else holds.
+    /// The hosts that are refused, whatever else holds.
     pub deny: Vec<EgressRule>,
 }
 
-/// Why something is refused. Its text is the end of a sentence.
+/// The reason for a refusal. The text of it is the end of a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// There are allow rules, and none is about it.
+    /// There are allow rules, and none matches.
     NotAllowed,
     /// This rule denies it.
     Denied(EgressRule),
-    /// Not a public address, and no rule opens it.
+    /// The address is not public, and no rule opens it.
     NotPublic(AddressKind),
     /// One of the host's own addresses.
     OwnAddress,
@@ -47,16 +49,16 @@ impl fmt::Display for Refusal {
 impl EgressRules {
     /// The most rules of each kind.
     pub const MAX_RULES: usize = 256;
-    /// How long all rules together may be as text, in bytes.
+    /// The most bytes of all rules together, as text.
     pub const MAX_BYTES: usize = 64 * 1024;
 
-    /// How long all rules together are as text, in bytes.
+    /// Returns the length of all rules together as text, in bytes.
     pub fn bytes(&self) -> usize {
         self.allow.iter().chain(&self.deny).map(|rule| rule.to_string().len()).sum()
     }
 
-    /// Decides whether a name may be resolved and connected to on this port (`None`: resolved alone). The addresses
-    /// that it has are still to be judged.
+    /// Decides whether a name may be resolved and connected to on this port. `None` stands for
+    /// resolving alone. The name's addresses are judged later.
     pub fn judge_name(&self, name: &HostName, port: Option<u16>) -> Result<(), Refusal> {
         // A name that is denied on one port alone may still be resolved.
         let denies = |rule: &&EgressRule| rule.names(name, port) && (port.is_some() || rule.port().is_none());
@@ -70,9 +72,9 @@ impl EgressRules {
         }
     }
 
-    /// Decides about the very address that is to be dialled. `names` are those that led to it: the one that was asked
-    /// for, or those that the sandbox was told to have it; none for an address out of nowhere. `own` says that it is
-    /// one of the host's own.
+    /// Decides about the very address that is to be dialled. `names` are the names that led to it:
+    /// the requested name, or those that the sandbox was told to have this address. There are none
+    /// for an address that no answer contained. `own` says that it is one of the host's own.
     pub fn judge_address(
         &self,
         names: &[HostName],
@@ -80,7 +82,7 @@ impl EgressRules {
         port: u16,
         own: bool,
     ) -> Result<(), Refusal> {
-        let address = plain(address);
+        let address = unmapped(address);
         self.check_denied(names, address, port)?;
         let kind = AddressKind::of(address);
         let opened = |exactly: bool| {
@@ -99,9 +101,9 @@ impl EgressRules {
         }
     }
 
-    /// Decides whether the sandbox may be told that a name (whose resolution is allowed) has this address: if it could
-    /// connect to it on some port.
-    pub fn judge_telling(&self, name: &HostName, address: IpAddr, own: bool) -> Result<(), Refusal> {
+    /// Decides whether a DNS answer to the sandbox may contain this address. It may if the sandbox
+    /// could connect to it on some port. The name's resolution must be allowed already.
+    pub fn judge_dns_answer(&self, name: &HostName, address: IpAddr, own: bool) -> Result<(), Refusal> {
         let ports = self.allow.iter().filter_map(EgressRule::port).chain([443, 80]);
         let mut refused = Refusal::NotAllowed;
         for port in ports {

@@ -1,9 +1,10 @@
-//! Builds a static program of the package whose build script calls it, so that it can be embedded with
-//! `include_bytes!`.
+//! Builds a static program of the package whose build script calls it, so that it can be embedded
+//! with `include_bytes!`.
 //!
-//! Cargo has no stable way to depend on another package's binary, so the build script runs cargo once more: the same
-//! package, one feature, the profile `embedded`, `crt-static`, and a target directory of its own (two runs of cargo
-//! in one target directory would wait for each other for ever).
+//! Cargo has no stable way to depend on another package's binary, so the build script runs cargo
+//! once more: the same package, one feature, the profile `embedded`, `crt-static`, and a target
+//! directory of its own (two runs of cargo in one target directory would wait for each other for
+//! ever).
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,10 +12,12 @@ use std::process::Command;
 
 const PROFILE: &str = "embedded";
 
-/// Builds binary `name` of the calling package with `feature` alone, static, and leaves it as `OUT_DIR/<name>`.
+/// Builds binary `name` of the calling package with `feature` alone, static, and leaves it as
+/// `OUT_DIR/<name>`.
 ///
 /// # Panics
-/// When the program can't be built: the calling build script then fails and shows cargo's own words.
+/// When the program can't be built: the calling build script then fails and shows cargo's own
+/// words.
 pub fn build_static_program(name: &str, feature: &str) {
     let manifest_dir = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
     let out_dir = PathBuf::from(variable("OUT_DIR"));
@@ -40,11 +43,12 @@ pub fn build_static_program(name: &str, feature: &str) {
         .unwrap_or_else(|error| panic!("copy {} to {}: {error}", built.display(), out_dir.display()));
 }
 
-/// The profile as `--config` values, so that it is the same where the workspace's own profiles are not seen: in a
-/// package from a registry.
+/// The profile as `--config` values, so that it is the same where the workspace's own profiles are
+/// not seen: in a package from a registry.
 ///
-/// With `EYOT_EMBED=quick` in the environment the program is built without link-time optimisation: larger and slower,
-/// but seconds after a change instead of half a minute. For work on it, never for measuring or shipping.
+/// With `EYOT_EMBED=quick` in the environment the program is built without link-time optimisation:
+/// larger and slower, but seconds after a change instead of half a minute. For work on it, never
+/// for measuring or shipping.
 fn profile_arguments() -> Vec<String> {
     println!("cargo::rerun-if-env-changed=EYOT_EMBED");
     let settings = if env::var("EYOT_EMBED").is_ok_and(|how| how == "quick") {
@@ -73,8 +77,8 @@ fn profile_arguments() -> Vec<String> {
     arguments
 }
 
-/// One directory for every profile of the outer build: debug, release and check share the program. `OUT_DIR` is
-/// `<target>/<profile>/build/<package>/out`.
+/// One directory for every profile of the outer build: debug, release and check share the program.
+/// `OUT_DIR` is `<target>/<profile>/build/<package>/out`.
 fn shared_target_dir(out_dir: &Path) -> PathBuf {
     out_dir.ancestors().nth(4).unwrap_or(out_dir).join("static")
 }

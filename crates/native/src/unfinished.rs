@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
 use eyot::{Error, ErrorKind, NetworkMode, Result, SandboxSpec, ValidSpec, WorkspaceSpec};
-use eyot_egress::control::Start;
+use eyot_egress::control::StartMessage;
 use eyot_guest::environment;
 use eyot_guest::protocol::{self, GuestConfig, LOG_BYTES, MEMORY_EVENTS_FD};
 
@@ -138,7 +138,7 @@ impl Unfinished {
     ) -> Result<()> {
         let missing = || Error::new(ErrorKind::Internal, "create sandbox: there is no guest to serve");
         let guest = self.guest.as_ref().ok_or_else(missing)?;
-        let start = Start {
+        let start = StartMessage {
             sandbox: self.record.info.name.to_string(),
             owner: rustix::process::geteuid().as_raw(),
             become_id: match map {

@@ -1,4 +1,4 @@
-//! The way out of one sandbox. It is started by a provider, never by hand.
+//! The egress program of one sandbox. A provider starts it, never a person.
 
 fn main() -> std::process::ExitCode {
     eyot_egress::program::main()

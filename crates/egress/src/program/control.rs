@@ -1,4 +1,5 @@
-//! The control socket: whoever owns the sandbox asks how it is, changes the rules, and reads what was decided.
+//! The control socket: the owner of the sandbox asks for the state, changes the rules, and reads
+//! the decisions.
 
 use std::io;
 
@@ -8,10 +9,10 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::gate::Gate;
 use super::limits;
-use crate::control::{Answer, Ask, MAX_LINE_BYTES};
+use crate::control::{ControlRequest, ControlResponse, MAX_LINE_BYTES};
 use crate::rules::EgressRules;
 
-/// Serves one client. Nobody but root and the owner is served.
+/// Serves one client. Only root and the owner are served.
 pub(super) async fn serve(gate: &Gate, owner: u32, client: UnixStream) -> io::Result<()> {
     let uid = client.peer_cred()?.uid();
     if uid != 0 && uid != owner {
@@ -26,26 +27,26 @@ pub(super) async fn serve(gate: &Gate, owner: u32, client: UnixStream) -> io::Re
         .await
         .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     match serde_json::from_str(&line) {
-        Ok(Ask::Status) => write(&mut writer, &status(gate)).await,
-        Ok(Ask::SetRules { rules }) => write(&mut writer, &set_rules(gate, rules)).await,
-        Ok(Ask::Decisions { last, follow }) => {
+        Ok(ControlRequest::Status) => write(&mut writer, &status(gate)).await,
+        Ok(ControlRequest::SetRules { rules }) => write(&mut writer, &set_rules(gate, rules)).await,
+        Ok(ControlRequest::Decisions { last, follow }) => {
             tokio::select! {
                 written = decisions(gate, &mut writer, last, follow) => written,
-                // Whoever follows says nothing more: what comes is their end.
+                // A client that follows sends nothing more, so anything that arrives is its end.
                 left = reader.read_u8() => left.map_or(Ok(()), |_| Ok(())),
             }
         }
-        Err(error) => write(&mut writer, &Answer::Refused { reason: error.to_string() }).await,
+        Err(error) => write(&mut writer, &ControlResponse::Refused { reason: error.to_string() }).await,
     }
 }
 
-fn status(gate: &Gate) -> Answer {
-    Answer::Status { pid: std::process::id(), rules: gate.rules() }
+fn status(gate: &Gate) -> ControlResponse {
+    ControlResponse::Status { pid: std::process::id(), rules: gate.rules() }
 }
 
-fn set_rules(gate: &Gate, rules: EgressRules) -> Answer {
+fn set_rules(gate: &Gate, rules: EgressRules) -> ControlResponse {
     if rules.allow.len().max(rules.deny.len()) > EgressRules::MAX_RULES {
-        return Answer::Refused {
+        return ControlResponse::Refused {
             reason: format!("there may be {} rules of a kind", EgressRules::MAX_RULES),
         };
     }
@@ -61,12 +62,12 @@ async fn decisions(
 ) -> io::Result<()> {
     let (known, mut coming) = gate.journal.read(last);
     for decision in known {
-        write(writer, &Answer::Decision(decision)).await?;
+        write(writer, &ControlResponse::Decision(decision)).await?;
     }
     while follow {
         match coming.recv().await {
-            Ok(decision) => write(writer, &Answer::Decision(decision)).await?,
-            // The gap in the numbers tells.
+            Ok(decision) => write(writer, &ControlResponse::Decision(decision)).await?,
+            // The gap in the numbers shows the client that it missed some.
             Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => break,
         }
@@ -74,7 +75,7 @@ async fn decisions(
     Ok(())
 }
 
-async fn write(writer: &mut (impl AsyncWriteExt + Unpin), answer: &Answer) -> io::Result<()> {
+async fn write(writer: &mut (impl AsyncWriteExt + Unpin), answer: &ControlResponse) -> io::Result<()> {
     let mut line = serde_json::to_vec(answer)?;
     line.push(b'\n');
     writer.write_all(&line).await

@@ -1,5 +1,6 @@
-//! The name server inside the sandbox: A and AAAA of what may be reached, with CNAMEs followed and left out; nothing of
-//! other kinds. Nobody outside is asked for a name that is not allowed, so that no name carries anything out.
+//! The name server inside the sandbox: A and AAAA records of hosts that may be reached. CNAMEs are
+//! followed and left out, and there are no records of other kinds. No outside server is asked for a
+//! name that is not allowed, so no name carries anything out.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,18 +12,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::Semaphore;
 
-use super::gate::{Gate, Resolved};
+use super::gate::{Gate, Resolution};
 use super::limits;
-use super::names::{Family, NotFound};
+use super::resolver::{Family, LookupError};
 use crate::host::HostName;
 
-/// A query is far shorter.
+/// The longest query that is read. Real queries are far shorter.
 const MAX_QUERY_BYTES: usize = 4096;
-/// What fits into a datagram of whoever does not say otherwise, and what is sent to whoever does.
+/// The size of a datagram that every client accepts, unless it says that it accepts more.
 const DATAGRAM_BYTES: usize = 512;
 const MAX_DATAGRAM_BYTES: u16 = 1232;
 
-/// Serves datagrams. What comes while too much is under way is dropped: clients ask again.
+/// Serves datagrams. A query that comes while too much is under way is dropped: clients ask again.
 pub(super) async fn serve_udp(gate: Arc<Gate>, socket: UdpSocket) {
     let socket = Arc::new(socket);
     let turns = Arc::new(Semaphore::new(limits::MAX_LOOKUPS));
@@ -32,7 +33,7 @@ pub(super) async fn serve_udp(gate: Arc<Gate>, socket: UdpSocket) {
         let Ok(turn) = Arc::clone(&turns).try_acquire_owned() else { continue };
         let (gate, socket, query) = (Arc::clone(&gate), Arc::clone(&socket), bytes[..length].to_vec());
         tokio::spawn(async move {
-            // Whoever asked has gone: nobody misses the answer.
+            // An error means that the client has gone, and misses no answer.
             drop(answer_datagram(&gate, &socket, &query, from).await);
             drop(turn);
         });
@@ -49,7 +50,7 @@ async fn answer_datagram(gate: &Gate, socket: &UdpSocket, query: &[u8], from: So
     Ok(())
 }
 
-/// Serves one connection, for as many queries as it has.
+/// Serves one connection, for as many queries as it sends.
 pub(super) async fn serve_tcp(gate: &Gate, mut client: TcpStream) -> io::Result<()> {
     loop {
         let query = tokio::time::timeout(limits::PATIENCE, read_query(&mut client));
@@ -59,7 +60,7 @@ pub(super) async fn serve_tcp(gate: &Gate, mut client: TcpStream) -> io::Result<
         let Some((answer, _)) = answer(gate, &query).await else { return Ok(()) };
         let bytes = answer.to_vec().map_err(io::Error::other)?;
         let length = u16::try_from(bytes.len()).map_err(io::Error::other)?;
-        // In one piece, as RFC 7766 asks for: there are clients that read once.
+        // One write for all of it, as RFC 7766 asks for: some clients read once.
         client.write_all(&[&length.to_be_bytes()[..], &bytes].concat()).await?;
     }
 }
@@ -76,7 +77,8 @@ async fn read_query(client: &mut TcpStream) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(query))
 }
 
-/// The answer, and how many bytes of it fit into a datagram; `None` to what is no query.
+/// Returns the answer, and how many bytes of it fit into a datagram. Returns `None` to bytes that
+/// are no query.
 async fn answer(gate: &Gate, bytes: &[u8]) -> Option<(Message, usize)> {
     let query = match Message::from_vec(bytes) {
         Ok(query) if query.metadata.message_type == MessageType::Query => query,
@@ -120,18 +122,19 @@ async fn decide(gate: &Gate, question: &Query) -> (ResponseCode, Vec<Record>) {
         RecordType::A => Family::V4,
         RecordType::AAAA => Family::V6,
         RecordType::ANY | RecordType::AXFR | RecordType::IXFR => return (ResponseCode::NotImp, Vec::new()),
-        // Allowed or not, nobody is asked: there is nothing of that kind.
+        // No server is asked, whether the name is allowed or not: there are no records of that
+        // kind.
         _ if gate.rules().judge_name(&host, None).is_ok() => return (ResponseCode::NoError, Vec::new()),
         _ => return refused,
     };
     match gate.resolve(&host, family).await {
-        Resolved::Addresses(found) => {
+        Resolution::Addresses(found) => {
             let record = |address| Record::from_rdata(Name::clone(name), found.ttl, RData::from(address));
             (ResponseCode::NoError, found.addresses.iter().copied().map(record).collect())
         }
-        Resolved::Refused => refused,
-        Resolved::Nothing(NotFound::NoName) => (ResponseCode::NXDomain, Vec::new()),
-        Resolved::Nothing(NotFound::NoAddress) => (ResponseCode::NoError, Vec::new()),
-        Resolved::Nothing(NotFound::Failed(_)) => (ResponseCode::ServFail, Vec::new()),
+        Resolution::Refused => refused,
+        Resolution::Nothing(LookupError::NoSuchName) => (ResponseCode::NXDomain, Vec::new()),
+        Resolution::Nothing(LookupError::NoAddress) => (ResponseCode::NoError, Vec::new()),
+        Resolution::Nothing(LookupError::Failed(_)) => (ResponseCode::ServFail, Vec::new()),
     }
 }

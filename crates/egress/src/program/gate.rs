@@ -1,5 +1,6 @@
-//! The gate: everything that leaves the sandbox goes through [`Gate::connect`], and every name through
-//! [`Gate::resolve`]. What is judged is the very address that is dialled; nothing is resolved a second time.
+//! The gate. All connections out of the sandbox go through [`Gate::connect`], and every name
+//! through [`Gate::resolve`]. The address that is judged is the very address that is dialled:
+//! nothing is resolved a second time.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -8,45 +9,45 @@ use std::sync::{Mutex, PoisonError};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::journal::{About, Journal};
+use super::allowed_connection::AllowedConnection;
+use super::dns_cache::DnsCache;
+use super::journal::{AccessAttempt, Journal};
 use super::limits;
-use super::names::{Family, Found, Names, NotFound};
-use super::pass::Pass;
-use super::told::Told;
-use crate::address::plain;
+use super::resolver::{Family, HostResolver, LookupError, ResolvedAddresses};
+use crate::address::unmapped;
 use crate::decision::{EgressProtocol, EgressVerdict};
-use crate::host::{HostName, Target};
+use crate::host::{Destination, HostName};
 use crate::rules::{EgressRules, Refusal};
 
-/// One sandbox's gate.
+/// The gate of one sandbox.
 pub(super) struct Gate {
     pub(super) sandbox: String,
     pub(super) journal: Journal,
     rules: watch::Sender<EgressRules>,
-    names: Names,
-    told: Mutex<Told>,
+    names: HostResolver,
+    dns_cache: Mutex<DnsCache>,
 }
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Debug)]
-pub(super) enum Failure {
-    /// It is not allowed; whole sentences for whoever asked.
+pub(super) enum ConnectError {
+    /// It is not allowed. The text holds whole sentences for the client.
     Refused(String),
-    /// The name leads nowhere.
+    /// The name has no address.
     Unresolved(String),
-    /// Nobody answers there.
+    /// The host does not answer.
     Unreachable(io::Error),
 }
 
-/// What a name lookup comes to.
+/// The result of a name lookup.
 #[derive(Debug)]
-pub(super) enum Resolved {
-    /// These addresses, for so many seconds.
-    Addresses(Found),
-    /// The name may not be resolved, or everything it has may not be told.
+pub(super) enum Resolution {
+    /// These addresses, with their time to live.
+    Addresses(ResolvedAddresses),
+    /// The name may not be resolved, or none of its addresses may be told.
     Refused,
-    /// There is nothing.
-    Nothing(NotFound),
+    /// There is no address.
+    Nothing(LookupError),
 }
 
 impl Gate {
@@ -55,113 +56,124 @@ impl Gate {
             sandbox,
             journal: Journal::new(),
             rules: watch::Sender::new(rules),
-            names: Names::default(),
-            told: Mutex::default(),
+            names: HostResolver::default(),
+            dns_cache: Mutex::default(),
         }
     }
 
-    /// The rules that hold.
+    /// Returns the rules that apply.
     pub(super) fn rules(&self) -> EgressRules {
         self.rules.borrow().clone()
     }
 
-    /// These rules hold from now on; what they do not allow is closed.
+    /// Replaces the rules. Connections that the new rules do not allow are closed.
     pub(super) fn set_rules(&self, rules: EgressRules) {
         self.rules.send_replace(rules);
     }
 
-    /// Connects to a host as a client wrote it, if that is allowed.
+    /// Connects to a host as a client wrote it, if the rules allow that.
     pub(super) async fn connect(
         &self,
         protocol: EgressProtocol,
         host: &str,
         port: u16,
-    ) -> Result<(TcpStream, Pass), Failure> {
-        let about = About { protocol, host, port: Some(port), address: None };
-        let target = match Target::parse(host) {
+    ) -> Result<(TcpStream, AllowedConnection), ConnectError> {
+        let attempt = AccessAttempt { protocol, host, port: Some(port), address: None };
+        let target = match Destination::parse(host) {
             Ok(target) => target,
-            Err(reason) => return Err(self.refuse(about, format!("`{}` {reason}", host.escape_default()))),
+            Err(reason) => return Err(self.refuse(attempt, format!("`{}` {reason}", host.escape_default()))),
         };
-        let passes = self.passes(about, target, port).await?;
+        let allowed_connections = self.allowed_connections(attempt, target, port).await?;
         let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
-        for pass in passes.into_iter().take(limits::ADDRESSES) {
-            self.journal.note(pass.about(host), EgressVerdict::Allowed, "allowed");
-            match dial(SocketAddr::new(pass.address, port)).await {
-                Ok(stream) => return Ok((stream, pass)),
+        for allowed in allowed_connections.into_iter().take(limits::ADDRESSES) {
+            self.journal.record(allowed.attempt(host), EgressVerdict::Allowed, "allowed");
+            match dial(SocketAddr::new(allowed.address, port)).await {
+                Ok(stream) => return Ok((stream, allowed)),
                 Err(error) => failure = error,
             }
         }
-        Err(Failure::Unreachable(failure))
+        Err(ConnectError::Unreachable(failure))
     }
 
-    /// Every address of the target that may be dialled; at least one.
-    async fn passes(&self, about: About<'_>, target: Target, port: u16) -> Result<Vec<Pass>, Failure> {
+    /// Returns the connections that the rules allow, one for each address of the host; at least
+    /// one.
+    async fn allowed_connections(
+        &self,
+        attempt: AccessAttempt<'_>,
+        target: Destination,
+        port: u16,
+    ) -> Result<Vec<AllowedConnection>, ConnectError> {
         let (names, addresses) = match &target {
-            Target::Address(address) => (self.told().names(plain(*address)), vec![*address]),
-            Target::Name(name) => {
+            Destination::Address(address) => (self.dns_cache().names(unmapped(*address)), vec![*address]),
+            Destination::Name(name) => {
                 let judged = self.rules.borrow().judge_name(name, Some(port));
-                judged.map_err(|refusal| self.refuse_by(about, &refusal))?;
+                judged.map_err(|refusal| self.refuse_by(attempt, &refusal))?;
                 let found = self.names.lookup_all(name).await;
-                (vec![name.clone()], found.map_err(|error| Failure::Unresolved(unresolved(name, &error)))?)
+                (
+                    vec![name.clone()],
+                    found.map_err(|error| ConnectError::Unresolved(unresolved(name, &error)))?,
+                )
             }
         };
-        let own = own_addresses().map_err(Failure::Unreachable)?;
-        let mut passes = Vec::new();
+        let own = own_addresses().map_err(ConnectError::Unreachable)?;
+        let mut allowed_connections = Vec::new();
         let mut first = None;
-        for address in addresses.into_iter().map(plain) {
+        for address in addresses.into_iter().map(unmapped) {
             let own = own.contains(&address);
             let (target, names) = (target.clone(), names.clone());
-            let pass = Pass { protocol: about.protocol, target, names, address, port, own };
-            let judged = pass.judge(&self.rules.borrow());
+            let allowed = AllowedConnection { protocol: attempt.protocol, target, names, address, port, own };
+            let judged = allowed.judge(&self.rules.borrow());
             match judged {
-                Ok(()) => passes.push(pass),
+                Ok(()) => allowed_connections.push(allowed),
                 Err(refusal) => first = first.or(Some((address, refusal))),
             }
         }
         match first {
-            Some((address, refusal)) if passes.is_empty() => {
-                Err(self.refuse_by(About { address: Some(address), ..about }, &refusal))
+            Some((address, refusal)) if allowed_connections.is_empty() => {
+                Err(self.refuse_by(AccessAttempt { address: Some(address), ..attempt }, &refusal))
             }
-            _ => Ok(passes),
+            _ => Ok(allowed_connections),
         }
     }
 
-    /// Resolves a name for the sandbox: only what it may connect to on some port is told.
-    pub(super) async fn resolve(&self, name: &HostName, family: Family) -> Resolved {
-        let about = About { protocol: EgressProtocol::Dns, host: name.as_str(), port: None, address: None };
+    /// Resolves a name for the sandbox. The answer contains only addresses that it may connect to
+    /// on some port.
+    pub(super) async fn resolve(&self, name: &HostName, family: Family) -> Resolution {
+        let attempt =
+            AccessAttempt { protocol: EgressProtocol::Dns, host: name.as_str(), port: None, address: None };
         let judged = self.rules.borrow().judge_name(name, None);
         if let Err(refusal) = judged {
-            self.journal.note(about, EgressVerdict::Refused, refusal.to_string());
-            return Resolved::Refused;
+            self.journal.record(attempt, EgressVerdict::Refused, refusal.to_string());
+            return Resolution::Refused;
         }
         let mut found = match self.names.lookup(name, family).await {
             Ok(found) => found,
             Err(nothing) => {
-                self.journal.note(about, EgressVerdict::Allowed, "allowed");
-                return Resolved::Nothing(nothing);
+                self.journal.record(attempt, EgressVerdict::Allowed, "allowed");
+                return Resolution::Nothing(nothing);
             }
         };
-        let withheld = self.withhold(name, &mut found);
+        let withheld = self.drop_refused(name, &mut found);
         for address in &found.addresses {
-            self.told().remember(plain(*address), name);
+            self.dns_cache().remember(unmapped(*address), name);
         }
         match (found.addresses.first(), withheld) {
             (Some(address), _) => {
-                let about = About { address: Some(*address), ..about };
-                self.journal.note(about, EgressVerdict::Allowed, "allowed");
-                Resolved::Addresses(found)
+                let attempt = AccessAttempt { address: Some(*address), ..attempt };
+                self.journal.record(attempt, EgressVerdict::Allowed, "allowed");
+                Resolution::Addresses(found)
             }
             (None, Some((address, refusal))) => {
-                let about = About { address: Some(address), ..about };
-                self.journal.note(about, EgressVerdict::Refused, refusal.to_string());
-                Resolved::Refused
+                let attempt = AccessAttempt { address: Some(address), ..attempt };
+                self.journal.record(attempt, EgressVerdict::Refused, refusal.to_string());
+                Resolution::Refused
             }
-            (None, None) => Resolved::Nothing(NotFound::NoAddress),
+            (None, None) => Resolution::Nothing(LookupError::NoAddress),
         }
     }
 
-    /// Takes out what may not be told; the answer is the first of it.
-    fn withhold(&self, name: &HostName, found: &mut Found) -> Option<(IpAddr, Refusal)> {
+    /// Removes the addresses that may not be told. Returns the first of them with its refusal.
+    fn drop_refused(&self, name: &HostName, found: &mut ResolvedAddresses) -> Option<(IpAddr, Refusal)> {
         let Ok(own) = own_addresses() else {
             found.addresses.clear();
             return None;
@@ -169,7 +181,7 @@ impl Gate {
         let rules = self.rules.borrow();
         let mut withheld = None;
         found.addresses.retain(|address| {
-            match rules.judge_telling(name, *address, own.contains(&plain(*address))) {
+            match rules.judge_dns_answer(name, *address, own.contains(&unmapped(*address))) {
                 Ok(()) => true,
                 Err(refusal) => {
                     withheld.get_or_insert((*address, refusal));
@@ -180,15 +192,15 @@ impl Gate {
         withheld
     }
 
-    /// Returns when the rules no longer allow what this connection was allowed.
-    pub(super) async fn until_forbidden(&self, pass: &Pass) {
+    /// Returns once the rules no longer allow this connection.
+    pub(super) async fn until_forbidden(&self, allowed: &AllowedConnection) {
         let mut rules = self.rules.subscribe();
         loop {
-            let judged = pass.judge(&rules.borrow_and_update());
+            let judged = allowed.judge(&rules.borrow_and_update());
             if let Err(refusal) = judged {
-                let host = pass.target.to_string();
+                let host = allowed.target.to_string();
                 let reason = format!("closed after the rules changed: {refusal}");
-                self.journal.note(pass.about(&host), EgressVerdict::Refused, reason);
+                self.journal.record(allowed.attempt(&host), EgressVerdict::Refused, reason);
                 return;
             }
             if rules.changed().await.is_err() {
@@ -197,34 +209,34 @@ impl Gate {
         }
     }
 
-    fn told(&self) -> std::sync::MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn dns_cache(&self) -> std::sync::MutexGuard<'_, DnsCache> {
+        self.dns_cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn refuse_by(&self, about: About<'_>, refusal: &Refusal) -> Failure {
-        let failure = self.refuse(about, refusal.to_string());
-        let Failure::Refused(sentence) = failure else { return failure };
-        Failure::Refused(format!("{sentence}\n{}\n", advice(&self.sandbox, about, refusal)))
+    fn refuse_by(&self, attempt: AccessAttempt<'_>, refusal: &Refusal) -> ConnectError {
+        let failure = self.refuse(attempt, refusal.to_string());
+        let ConnectError::Refused(sentence) = failure else { return failure };
+        ConnectError::Refused(format!("{sentence}\n{}\n", advice(&self.sandbox, attempt, refusal)))
     }
 
-    fn refuse(&self, about: About<'_>, reason: String) -> Failure {
-        let (host, port) = (about.host.escape_default(), about.port.unwrap_or_default());
+    fn refuse(&self, attempt: AccessAttempt<'_>, reason: String) -> ConnectError {
+        let (host, port) = (attempt.host.escape_default(), attempt.port.unwrap_or_default());
         let sentence = format!("eyot: sandbox `{}` may not connect to {host}:{port}: {reason}", self.sandbox);
-        self.journal.note(about, EgressVerdict::Refused, reason);
-        Failure::Refused(sentence)
+        self.journal.record(attempt, EgressVerdict::Refused, reason);
+        ConnectError::Refused(sentence)
     }
 }
 
-/// What the operator can do about a refusal.
-fn advice(sandbox: &str, about: About<'_>, refusal: &Refusal) -> String {
-    let port = about.port.unwrap_or_default();
-    let address = about.address.map(|address| match address {
+/// Says what the operator can do about a refusal.
+fn advice(sandbox: &str, attempt: AccessAttempt<'_>, refusal: &Refusal) -> String {
+    let port = attempt.port.unwrap_or_default();
+    let address = attempt.address.map(|address| match address {
         IpAddr::V4(four) => four.to_string(),
         IpAddr::V6(six) => format!("[{six}]"),
     });
     match (refusal, address) {
         (Refusal::NotAllowed, _) => {
-            format!("to allow it, on the host: eyot net {sandbox} --allow {}:{port}", about.host)
+            format!("to allow it, on the host: eyot net {sandbox} --allow {}:{port}", attempt.host)
         }
         (Refusal::Denied(rule), _) => {
             format!("to lift that rule, on the host: eyot net {sandbox} --remove {rule}")
@@ -237,11 +249,11 @@ fn advice(sandbox: &str, about: About<'_>, refusal: &Refusal) -> String {
     }
 }
 
-fn unresolved(name: &HostName, error: &NotFound) -> String {
+fn unresolved(name: &HostName, error: &LookupError) -> String {
     match error {
-        NotFound::NoName => format!("eyot: there is no host `{name}`\n"),
-        NotFound::NoAddress => format!("eyot: the host `{name}` has no address\n"),
-        NotFound::Failed(reason) => format!("eyot: the host `{name}` can't be resolved: {reason}\n"),
+        LookupError::NoSuchName => format!("eyot: there is no host `{name}`\n"),
+        LookupError::NoAddress => format!("eyot: the host `{name}` has no address\n"),
+        LookupError::Failed(reason) => format!("eyot: the host `{name}` can't be resolved: {reason}\n"),
     }
 }
 
@@ -256,7 +268,7 @@ async fn dial(address: SocketAddr) -> io::Result<TcpStream> {
     }
 }
 
-/// The host's own addresses, as they are now.
+/// Returns the host's own addresses, as they are now.
 fn own_addresses() -> io::Result<Vec<IpAddr>> {
     Ok(if_addrs::get_if_addrs()?.iter().map(|interface| interface.ip()).collect())
 }

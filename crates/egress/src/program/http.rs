@@ -1,5 +1,6 @@
-//! The HTTP proxy: tunnels by `CONNECT`, and requests for `http://` addresses. A request is taken apart and written anew:
-//! what leads where is decided by the request line alone, and no header can say otherwise.
+//! The HTTP proxy: tunnels by `CONNECT`, and requests for `http://` addresses. A request is taken
+//! apart and written anew. The request line alone decides where it goes, and no header can say
+//! otherwise.
 
 use std::convert::Infallible;
 use std::io;
@@ -18,9 +19,9 @@ use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 
-use super::gate::{Failure, Gate};
+use super::allowed_connection::AllowedConnection;
+use super::gate::{ConnectError, Gate};
 use super::limits;
-use super::pass::Pass;
 use super::relay::relay;
 use crate::decision::EgressProtocol;
 
@@ -28,7 +29,7 @@ type Body = BoxBody<Bytes, hyper::Error>;
 
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
-/// What is between two neighbours and not passed on.
+/// The headers that are between two neighbours and are not passed on.
 const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
     KEEP_ALIVE,
@@ -41,7 +42,7 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// Serves one client, for as many requests as it has.
+/// Serves one client, for as many requests as it sends.
 pub(super) async fn serve(gate: Arc<Gate>, client: TcpStream) -> io::Result<()> {
     client.set_nodelay(true)?;
     let service = service_fn(move |request| answer(Arc::clone(&gate), request));
@@ -64,7 +65,7 @@ async fn answer(gate: Arc<Gate>, request: Request<Incoming>) -> Result<Response<
     Ok(answered.unwrap_or_else(|(status, text)| plain(status, text)))
 }
 
-/// Why a request is not carried out.
+/// A status and a text, for a request that is not carried out.
 type Denial = (StatusCode, String);
 
 fn bad(reason: &str) -> Denial {
@@ -75,10 +76,10 @@ async fn tunnel(gate: Arc<Gate>, request: Request<Incoming>) -> Result<Response<
     let (host, port) =
         authority(request.uri(), None).ok_or_else(|| bad("CONNECT needs a host and a port"))?;
     let connected = gate.connect(EgressProtocol::Connect, &host, port).await;
-    let (server, pass) = connected.map_err(denial)?;
+    let (server, allowed) = connected.map_err(denial)?;
     tokio::spawn(async move {
         if let Ok(client) = hyper::upgrade::on(request).await {
-            relay(&gate, &pass, TokioIo::new(client), server).await;
+            relay(&gate, &allowed, TokioIo::new(client), server).await;
         }
     });
     Ok(Response::new(empty()))
@@ -94,19 +95,19 @@ async fn forward(gate: Arc<Gate>, mut request: Request<Incoming>) -> Result<Resp
     let (host, port) = authority(request.uri(), Some(80)).ok_or_else(|| bad("the address has no host"))?;
     rewrite(&mut request).ok_or_else(|| bad("the address is none"))?;
     let connected = gate.connect(EgressProtocol::Http, &host, port).await;
-    let (server, pass) = connected.map_err(denial)?;
-    let mut response = send(gate, server, pass, request).await.map_err(|error| {
+    let (server, allowed) = connected.map_err(denial)?;
+    let mut response = send(gate, server, allowed, request).await.map_err(|error| {
         (StatusCode::BAD_GATEWAY, format!("eyot: {host}:{port} gave no answer that can be read: {error}\n"))
     })?;
     drop_hop_by_hop(response.headers_mut());
     Ok(response.map(BodyExt::boxed))
 }
 
-/// One request on a connection of its own.
+/// Sends one request on a connection of its own.
 async fn send(
     gate: Arc<Gate>,
     server: TcpStream,
-    pass: Pass,
+    allowed: AllowedConnection,
     request: Request<Incoming>,
 ) -> Result<Response<Incoming>, hyper::Error> {
     let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
@@ -116,15 +117,16 @@ async fn send(
         .await?;
     tokio::spawn(async move {
         tokio::select! {
-            // A failure of the connection is its response's failure.
+            // The response reports a failure of the connection.
             ended = connection => drop(ended),
-            () = gate.until_forbidden(&pass) => {}
+            () = gate.until_forbidden(&allowed) => {}
         }
     });
     sender.send_request(request).await
 }
 
-/// The request as the server is to see it: its path alone, and the host that is really connected to.
+/// Rewrites the request as the server is to see it: the path alone, and the host that the proxy
+/// really connects to.
 fn rewrite(request: &mut Request<Incoming>) -> Option<()> {
     drop_hop_by_hop(request.headers_mut());
     let authority = request.uri().authority()?;
@@ -137,7 +139,7 @@ fn rewrite(request: &mut Request<Incoming>) -> Option<()> {
     Some(())
 }
 
-/// Drops what is between neighbours, and what `Connection` says to be.
+/// Drops the headers that are between neighbours, and those that `Connection` names.
 fn drop_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
@@ -146,7 +148,8 @@ fn drop_hop_by_hop(headers: &mut HeaderMap) {
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
         .collect();
-    // Whoever names what frames the message would have it read differently further on.
+    // A client that names a header which frames the message would have it read differently further
+    // on.
     for name in named.iter().filter(|name| **name != HOST && **name != CONTENT_LENGTH).chain(&HOP_BY_HOP) {
         headers.remove(name);
     }
@@ -162,14 +165,14 @@ fn authority(uri: &Uri, default_port: Option<u16>) -> Option<(String, u16)> {
     Some((authority.host().to_owned(), port)).filter(|(host, _)| !host.is_empty())
 }
 
-fn denial(failure: Failure) -> Denial {
+fn denial(failure: ConnectError) -> Denial {
     match failure {
-        Failure::Refused(sentence) => (StatusCode::FORBIDDEN, sentence),
-        Failure::Unresolved(sentence) => (StatusCode::BAD_GATEWAY, sentence),
-        Failure::Unreachable(error) if error.kind() == io::ErrorKind::TimedOut => {
+        ConnectError::Refused(sentence) => (StatusCode::FORBIDDEN, sentence),
+        ConnectError::Unresolved(sentence) => (StatusCode::BAD_GATEWAY, sentence),
+        ConnectError::Unreachable(error) if error.kind() == io::ErrorKind::TimedOut => {
             (StatusCode::GATEWAY_TIMEOUT, "eyot: the host does not answer\n".to_owned())
         }
-        Failure::Unreachable(error) => {
+        ConnectError::Unreachable(error) => {
             let reason = error.to_string();
             let reason = reason.split(" (os error").next().unwrap_or_default();
             (StatusCode::BAD_GATEWAY, format!("eyot: connect: {}\n", reason.to_lowercase()))

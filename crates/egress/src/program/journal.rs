@@ -1,4 +1,4 @@
-//! What was decided: the latest are remembered, and whoever follows hears of each.
+//! The log of decisions: the latest are remembered, and followers receive each new one.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -14,19 +14,19 @@ const MAX_HOST_BYTES: usize = 255;
 
 /// The decisions of one sandbox.
 pub(super) struct Journal {
-    kept: Mutex<Kept>,
+    history: Mutex<History>,
     followers: broadcast::Sender<EgressDecision>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct History {
     decisions: VecDeque<EgressDecision>,
     count: u64,
 }
 
-/// What a decision is about.
+/// The attempt that a decision is about.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct About<'a> {
+pub(super) struct AccessAttempt<'a> {
     pub(super) protocol: EgressProtocol,
     pub(super) host: &'a str,
     pub(super) port: Option<u16>,
@@ -35,38 +35,43 @@ pub(super) struct About<'a> {
 
 impl Journal {
     pub(super) fn new() -> Self {
-        Self { kept: Mutex::default(), followers: broadcast::Sender::new(MAX_DECISIONS) }
+        Self { history: Mutex::default(), followers: broadcast::Sender::new(MAX_DECISIONS) }
     }
 
-    /// Notes a decision.
-    pub(super) fn note(&self, about: About<'_>, verdict: EgressVerdict, reason: impl Into<String>) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.count += 1;
-        let mut host = about.host.to_owned();
+    /// Records a decision.
+    pub(super) fn record(
+        &self,
+        attempt: AccessAttempt<'_>,
+        verdict: EgressVerdict,
+        reason: impl Into<String>,
+    ) {
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        history.count += 1;
+        let mut host = attempt.host.to_owned();
         host.truncate(host.floor_char_boundary(MAX_HOST_BYTES));
         let decision = EgressDecision {
-            number: kept.count,
+            number: history.count,
             at_ms: now_ms(),
             verdict,
-            protocol: about.protocol,
+            protocol: attempt.protocol,
             host,
-            port: about.port,
-            address: about.address,
+            port: attempt.port,
+            address: attempt.address,
             reason: reason.into(),
         };
-        if kept.decisions.len() == MAX_DECISIONS {
-            kept.decisions.pop_front();
+        if history.decisions.len() == MAX_DECISIONS {
+            history.decisions.pop_front();
         }
-        kept.decisions.push_back(decision.clone());
-        // Nobody following is fine.
+        history.decisions.push_back(decision.clone());
+        // It is fine if there are no followers.
         drop(self.followers.send(decision));
     }
 
-    /// The latest decisions, oldest first, and what will be told of those that follow them.
+    /// Returns the latest decisions, oldest first, and the stream of those to come.
     pub(super) fn read(&self, last: usize) -> (Vec<EgressDecision>, broadcast::Receiver<EgressDecision>) {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let skipped = kept.decisions.len().saturating_sub(last);
-        (kept.decisions.iter().skip(skipped).cloned().collect(), self.followers.subscribe())
+        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let skipped = history.decisions.len().saturating_sub(last);
+        (history.decisions.iter().skip(skipped).cloned().collect(), self.followers.subscribe())
     }
 }
 

@@ -1,5 +1,6 @@
-//! The SOCKS5 proxy (RFC 1928): no authentication, `CONNECT` to a name or an address. The handshake is written out here:
-//! it is a dozen bytes, and the crates for it bring more dependencies than it has lines.
+//! The SOCKS5 proxy (RFC 1928): no authentication, `CONNECT` to a name or an address. The handshake
+//! is written out here: it is a dozen bytes, and the crates for it bring more dependencies than it
+//! has lines.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::gate::{Failure, Gate};
+use super::gate::{ConnectError, Gate};
 use super::limits;
 use super::relay::relay;
 use crate::decision::EgressProtocol;
@@ -37,9 +38,9 @@ pub(super) async fn serve(gate: &Gate, mut client: TcpStream) -> io::Result<()> 
         return linger(client).await;
     };
     match gate.connect(EgressProtocol::Socks5, &host, port).await {
-        Ok((server, pass)) => {
+        Ok((server, allowed)) => {
             reply(&mut client, 0, server.local_addr()?).await?;
-            relay(gate, &pass, client, server).await;
+            relay(gate, &allowed, client, server).await;
             Ok(())
         }
         Err(failure) => {
@@ -49,11 +50,13 @@ pub(super) async fn serve(gate: &Gate, mut client: TcpStream) -> io::Result<()> 
     }
 }
 
-/// Greets and reads the request; `None` when the client has been told that it can't be served.
+/// Greets the client and reads its request. Returns `None` when the client has been told that it
+/// can't be served.
 async fn ask(client: &mut TcpStream) -> io::Result<Option<(String, u16)>> {
     let [version, methods] = read(client).await?;
     if version != VERSION {
-        // A client of version 4, or of another protocol: its own refusal, which others take for the end.
+        // A client of version 4, or of another protocol, gets the refusal of version 4, which
+        // others take for the end.
         client.write_all(&[0, 0x5b, 0, 0, 0, 0, 0, 0]).await?;
         return Ok(None);
     }
@@ -81,7 +84,7 @@ async fn ask(client: &mut TcpStream) -> io::Result<Option<(String, u16)>> {
     Ok(Some((host, port)))
 }
 
-/// The host as text; `None` for a kind of address that is not known.
+/// Reads the host as text; `None` for an unknown kind of address.
 async fn read_host(client: &mut TcpStream, kind: u8) -> io::Result<Option<String>> {
     Ok(match kind {
         V4 => Some(Ipv4Addr::from(read::<4>(client).await?).to_string()),
@@ -90,7 +93,7 @@ async fn read_host(client: &mut TcpStream, kind: u8) -> io::Result<Option<String
             let [length] = read(client).await?;
             let mut name = vec![0; usize::from(length)];
             client.read_exact(&mut name).await?;
-            // What is no text is no host's name either, and refused as such.
+            // Bytes that are not text are no host's name either, and are refused as such.
             Some(String::from_utf8_lossy(&name).into_owned())
         }
         _ => None,
@@ -103,11 +106,11 @@ async fn read<const N: usize>(client: &mut TcpStream) -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-fn code(failure: &Failure) -> u8 {
+fn code(failure: &ConnectError) -> u8 {
     match failure {
-        Failure::Refused(_) => NOT_ALLOWED,
-        Failure::Unresolved(_) => HOST_UNREACHABLE,
-        Failure::Unreachable(error) => match error.kind() {
+        ConnectError::Refused(_) => NOT_ALLOWED,
+        ConnectError::Unresolved(_) => HOST_UNREACHABLE,
+        ConnectError::Unreachable(error) => match error.kind() {
             io::ErrorKind::ConnectionRefused => REFUSED,
             io::ErrorKind::TimedOut => TIMED_OUT,
             io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => HOST_UNREACHABLE,
@@ -136,7 +139,8 @@ async fn reply(client: &mut TcpStream, code: u8, bound: SocketAddr) -> io::Resul
     client.write_all(&bytes).await
 }
 
-/// Lets the client read its answer: closing on what it still sends would reset the connection under it.
+/// Waits until the client has read its answer. Closing while the client still sends would reset the
+/// connection under it.
 async fn linger(mut client: TcpStream) -> io::Result<()> {
     client.shutdown().await?;
     let mut rest = [0; 512];

@@ -1,5 +1,6 @@
-//! The start: the configuration and the descriptors come over standard input; then the process gives away what it does
-//! not need. A failure ends it before it has answered, and with it the create.
+//! The start of the program. The configuration and the descriptors come over standard input. Then
+//! the process gives up everything it does not need. A failure ends it before it has answered, and
+//! with it the create.
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -13,11 +14,11 @@ use rustix::process::{DumpableBehavior, Gid, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::{limits, sys};
-use crate::control::{MAX_START_BYTES, READY, START_DESCRIPTORS, Start};
+use crate::control::{MAX_START_BYTES, READY, START_DESCRIPTORS, StartMessage};
 
-/// What the program was given.
-pub(super) struct Handed {
-    pub(super) start: Start,
+/// The message and the descriptors that the program was given.
+pub(super) struct Startup {
+    pub(super) start: StartMessage,
     /// Readable once the sandbox's guest has ended.
     pub(super) guest: OwnedFd,
     pub(super) control: UnixListener,
@@ -27,27 +28,28 @@ pub(super) struct Handed {
     pub(super) dns_tcp: TcpListener,
 }
 
-/// Takes everything over, and becomes a process of its own that can do little.
-pub(super) fn start() -> io::Result<Handed> {
+/// Receives the message and the descriptors, and detaches and confines the process.
+pub(super) fn start() -> io::Result<Startup> {
     // A terminal's Ctrl-C is meant for the starter, never for a sandbox that outlives it.
     rustix::process::setsid()?;
-    sys::leave_parent()?;
+    sys::detach_from_parent()?;
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     rustix::process::chdir("/")?;
-    let handed = receive()?;
+    let startup = receive()?;
     limits::set()?;
-    if let Some(id) = handed.start.become_id {
+    if let Some(id) = startup.start.become_id {
         become_id(id)?;
         // The change of user made it dumpable by `fs.suid_dumpable`.
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     }
     rustix::thread::set_no_new_privs(true)?;
-    // There is one thread yet: those to come inherit it.
-    sys::confine(&handed.start.filter)?;
-    Ok(handed)
+    // There is only one thread yet: later threads inherit the filter.
+    sys::confine(&startup.start.filter)?;
+    Ok(startup)
 }
 
-/// Drops every other group, then becomes this group and user for good. There is one thread yet.
+/// Drops every other group, then changes to this group and user for good. The process must have one
+/// thread.
 fn become_id(id: u32) -> io::Result<()> {
     let (uid, gid) = (Uid::from_raw(id), Gid::from_raw(id));
     set_thread_groups(&[])?;
@@ -55,14 +57,14 @@ fn become_id(id: u32) -> io::Result<()> {
     Ok(set_thread_res_uid(uid, uid, uid)?)
 }
 
-/// Says that it serves, and lets go of whoever started it.
+/// Tells the starter that the program serves, and closes the connection to it.
 pub(super) fn ready() -> io::Result<()> {
     rustix::net::send(io::stdin().as_fd(), READY, SendFlags::NOSIGNAL)?;
     let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     Ok(rustix::stdio::dup2_stdin(&null)?)
 }
 
-fn receive() -> io::Result<Handed> {
+fn receive() -> io::Result<Startup> {
     let mut bytes = vec![0; MAX_START_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(START_DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -85,7 +87,7 @@ fn receive() -> io::Result<Handed> {
     for descriptor in [&control, &http, &socks, &dns_udp, &dns_tcp] {
         rustix::io::ioctl_fionbio(descriptor, true)?;
     }
-    Ok(Handed {
+    Ok(Startup {
         start,
         guest,
         control: control.into(),

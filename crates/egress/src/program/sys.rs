@@ -2,19 +2,20 @@
 
 use std::io;
 
-/// Goes on in a child whose parent has ended: whoever started the program need not wait for it later. The process must
-/// have one thread.
-pub(super) fn leave_parent() -> io::Result<()> {
+/// Continues in a child whose parent has ended, so that the starter need not wait for it later. The
+/// process must have one thread.
+pub(super) fn detach_from_parent() -> io::Result<()> {
     // SAFETY: the process has one thread, so the child's copy of the memory is consistent.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(()),
-        // SAFETY: ends the process at once; nothing was written that is still to be flushed.
+        // SAFETY: ends the process at once; no written data is left to be flushed.
         _ => unsafe { libc::_exit(0) },
     }
 }
 
-/// Lays a seccomp filter on this thread and those that it starts, for good. An empty filter is an error.
+/// Lays a seccomp filter on this thread and those that it starts, for good. An empty filter is an
+/// error.
 pub(super) fn confine(packed: &[u64]) -> io::Result<()> {
     let unpack = |word: &u64| libc::sock_filter {
         code: (word >> 48) as u16,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use eyot::{EgressDecision, EgressRules, Error, ErrorKind, Result};
-use eyot_egress::control::{Answer, Ask, MAX_LINE_BYTES};
+use eyot_egress::control::{ControlRequest, ControlResponse, MAX_LINE_BYTES};
 use eyot_guest::client::EgressControl;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use rustix::fs::FlockOperation;
@@ -47,7 +47,7 @@ impl Control {
         Self { directory }
     }
 
-    async fn ask(&self, ask: &Ask) -> Result<Answers> {
+    async fn ask(&self, ask: &ControlRequest) -> Result<Answers> {
         let asked = async {
             // A program whose guest was killed just now may still answer.
             if Ready::read(&self.directory)?.is_some_and(|ready| ready.asleep) {
@@ -73,11 +73,11 @@ impl Control {
         }
     }
 
-    async fn status(&self, ask: &Ask) -> Result<EgressRules> {
+    async fn status(&self, ask: &ControlRequest) -> Result<EgressRules> {
         match self.ask(ask).await?.next().await.map_err(|error| self.lost(error))? {
-            Some(Answer::Status { rules, .. }) => Ok(rules),
-            Some(Answer::Refused { reason }) => Err(Error::new(ErrorKind::Invalid, reason)),
-            Some(Answer::Decision(_)) | None => Err(self.lost(io::ErrorKind::UnexpectedEof.into())),
+            Some(ControlResponse::Status { rules, .. }) => Ok(rules),
+            Some(ControlResponse::Refused { reason }) => Err(Error::new(ErrorKind::Invalid, reason)),
+            Some(ControlResponse::Decision(_)) | None => Err(self.lost(io::ErrorKind::UnexpectedEof.into())),
         }
     }
 
@@ -103,12 +103,12 @@ impl Control {
 #[async_trait]
 impl EgressControl for Control {
     async fn rules(&self) -> Result<EgressRules> {
-        self.status(&Ask::Status).await
+        self.status(&ControlRequest::Status).await
     }
 
     async fn set_rules(&self, rules: &EgressRules) -> Result<()> {
         let _alone = self.lock().await?;
-        let held = self.status(&Ask::SetRules { rules: rules.clone() }).await?;
+        let held = self.status(&ControlRequest::SetRules { rules: rules.clone() }).await?;
         self.keep(&held).map_err(|error| self.lost(error))
     }
 
@@ -117,9 +117,9 @@ impl EgressControl for Control {
         last: usize,
         follow: bool,
     ) -> Result<BoxStream<'static, Result<EgressDecision>>> {
-        let answers = self.ask(&Ask::Decisions { last, follow }).await?;
+        let answers = self.ask(&ControlRequest::Decisions { last, follow }).await?;
         let next = async |mut answers: Answers| match answers.next().await {
-            Ok(Some(Answer::Decision(decision))) => Some((Ok(decision), answers)),
+            Ok(Some(ControlResponse::Decision(decision))) => Some((Ok(decision), answers)),
             // The sandbox's end is the stream's.
             Ok(_) => None,
             Err(error) => {
@@ -138,7 +138,7 @@ struct Answers {
 
 impl Answers {
     /// The next; `None` at the end.
-    async fn next(&mut self) -> io::Result<Option<Answer>> {
+    async fn next(&mut self) -> io::Result<Option<ControlResponse>> {
         let mut line = String::new();
         let mut bounded = (&mut self.lines).take(MAX_LINE_BYTES as u64);
         match bounded.read_line(&mut line).await {

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use eyot_egress::control::{READY, START_DESCRIPTORS, Start};
+use eyot_egress::control::{READY, START_DESCRIPTORS, StartMessage};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -73,7 +73,7 @@ impl Program {
         directory: &Path,
         guest: &OwnedFd,
         channel: Channel,
-        start: &Start,
+        start: &StartMessage,
     ) -> io::Result<()> {
         let sockets = channel.take()?;
         let control = listen(directory)?;

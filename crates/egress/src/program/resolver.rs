@@ -1,4 +1,5 @@
-//! Resolving names as the host does: by its `/etc/resolv.conf` and `/etc/hosts`, read again when they change.
+//! Name lookup as the host does it: by its `/etc/resolv.conf` and `/etc/hosts`, read again when
+//! they change.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,67 +15,71 @@ use hickory_resolver::net::NetError;
 use super::limits;
 use crate::host::HostName;
 
-/// Where the host's settings are; a change of either makes a new resolver.
+/// The host's settings. A change of either file makes a new resolver.
 const SETTINGS: [&str; 2] = ["/etc/resolv.conf", "/etc/hosts"];
-/// Answers that are kept.
+/// The number of answers that are cached.
 const CACHED: u64 = 512;
-/// How long an answer is kept at most, in seconds.
+/// The longest time that an answer is cached, in seconds.
 const MAX_TTL: u32 = 300;
 
 /// The host's resolver.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct HostResolver {
     current: Mutex<Option<(Stamp, TokioResolver)>>,
 }
 
-/// When the settings were changed last, by their files' numbers and times.
+/// A version of the settings: numbers, times and sizes of their files.
 type Stamp = Vec<(u64, i64, i64, u64)>;
 
-/// What a name has.
+/// The addresses of a name.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ResolvedAddresses {
     pub(super) addresses: Vec<IpAddr>,
-    /// For how many seconds.
+    /// The time to live, in seconds.
     pub(super) ttl: u32,
 }
 
-/// Why a name has nothing.
+/// The reason why a name has no address.
 #[derive(Debug)]
-pub(super) enum NotFound {
+pub(super) enum LookupError {
     /// There is no such name.
-    NoName,
+    NoSuchName,
     /// The name has no address of that kind.
     NoAddress,
-    /// Nobody could be asked.
+    /// No name server answered.
     Failed(String),
 }
 
-/// Which addresses are wanted.
+/// The family of the addresses to look up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
     V4,
     V6,
 }
 
-impl Names {
-    /// The addresses of a name, CNAMEs followed.
-    pub(super) async fn lookup(&self, name: &HostName, family: Family) -> Result<Found, NotFound> {
+impl HostResolver {
+    /// Looks up the addresses of a name. CNAMEs are followed.
+    pub(super) async fn lookup(
+        &self,
+        name: &HostName,
+        family: Family,
+    ) -> Result<ResolvedAddresses, LookupError> {
         if name.is_loopback() {
             let address = match family {
                 Family::V4 => Ipv4Addr::LOCALHOST.into(),
                 Family::V6 => Ipv6Addr::LOCALHOST.into(),
             };
-            return Ok(Found { addresses: vec![address], ttl: MAX_TTL });
+            return Ok(ResolvedAddresses { addresses: vec![address], ttl: MAX_TTL });
         }
-        let resolver = self.resolver().map_err(|error| NotFound::Failed(error.to_string()))?;
+        let resolver = self.resolver().map_err(|error| LookupError::Failed(error.to_string()))?;
         let kind = match family {
             Family::V4 => RecordType::A,
             Family::V6 => RecordType::AAAA,
         };
-        // With the final dot the host's search list stays out of it.
+        // The final dot keeps the host's search list out of it.
         let asked = resolver.lookup(format!("{name}."), kind);
         let found = match tokio::time::timeout(limits::LOOKUP, asked).await {
-            Err(_) => return Err(NotFound::Failed("the name servers do not answer".to_owned())),
+            Err(_) => return Err(LookupError::Failed("the name servers do not answer".to_owned())),
             Ok(Err(error)) => return Err(not_found(&error)),
             Ok(Ok(found)) => found,
         };
@@ -82,17 +87,17 @@ impl Names {
             found.answers().iter().filter_map(|record| record.data.ip_addr()).collect();
         let left = found.valid_until().saturating_duration_since(Instant::now()).as_secs();
         if addresses.is_empty() {
-            Err(NotFound::NoAddress)
+            Err(LookupError::NoAddress)
         } else {
-            Ok(Found { addresses, ttl: u32::try_from(left).unwrap_or(MAX_TTL).min(MAX_TTL) })
+            Ok(ResolvedAddresses { addresses, ttl: u32::try_from(left).unwrap_or(MAX_TTL).min(MAX_TTL) })
         }
     }
 
-    /// All addresses of a name, those of IPv4 first.
-    pub(super) async fn lookup_all(&self, name: &HostName) -> Result<Vec<IpAddr>, NotFound> {
+    /// Looks up all addresses of a name, those of IPv4 first.
+    pub(super) async fn lookup_all(&self, name: &HostName) -> Result<Vec<IpAddr>, LookupError> {
         let (four, six) = tokio::join!(self.lookup(name, Family::V4), self.lookup(name, Family::V6));
         match (four, six) {
-            (Err(error @ NotFound::Failed(_)), Err(_)) | (Err(_), Err(error)) => Err(error),
+            (Err(error @ LookupError::Failed(_)), Err(_)) | (Err(_), Err(error)) => Err(error),
             (four, six) => {
                 let mut addresses = four.unwrap_or_default().addresses;
                 addresses.extend(six.unwrap_or_default().addresses);
@@ -133,11 +138,11 @@ fn stamp() -> Stamp {
     SETTINGS.iter().map(of).collect()
 }
 
-fn not_found(error: &NetError) -> NotFound {
+fn not_found(error: &NetError) -> LookupError {
     match error {
-        _ if error.is_nx_domain() => NotFound::NoName,
-        _ if error.is_no_records_found() => NotFound::NoAddress,
-        _ => NotFound::Failed(error.to_string()),
+        _ if error.is_nx_domain() => LookupError::NoSuchName,
+        _ if error.is_no_records_found() => LookupError::NoAddress,
+        _ => LookupError::Failed(error.to_string()),
     }
 }
 
@@ -147,7 +152,7 @@ mod tests {
 
     #[tokio::test]
     async fn localhost_and_what_is_below_it_is_loopback_whatever_the_host_says() {
-        let names = Names::default();
+        let names = HostResolver::default();
         for name in ["localhost", "LOCALHOST.", "a.b.localhost"] {
             let found = names.lookup_all(&HostName::parse(name).unwrap()).await.unwrap();
             assert_eq!(found, [IpAddr::from([127, 0, 0, 1]), IpAddr::from(Ipv6Addr::LOCALHOST)], "{name}");
