@@ -1,5 +1,6 @@
-//! Files and folders that are needed only as long as their maker lives, and whose names nobody knows. A maker that is killed
-//! leaves them; each is locked while it is in use, so whoever comes next can tell, and remove what is nobody's.
+//! Temporary files and folders with random names, needed only as long as the process that made them
+//! lives. A process that is killed leaves them behind. Each is locked while it is in use, so the
+//! next process can tell and remove the abandoned ones.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -11,11 +12,11 @@ use rustix::io::Errno;
 
 use crate::remove::remove_tree;
 
-/// Marks a file or a folder that was just made as in use, for as long as `open` is. `false`: somebody has taken it for
-/// abandoned before; make another one.
+/// Marks a file or a folder that was just made as in use, for as long as `open` is. Returns `false`
+/// if another process has taken it for abandoned before; then make another one.
 ///
 /// # Errors
-/// The kernel's.
+/// Errors of the kernel.
 pub fn keep(open: &File, path: &Path) -> io::Result<bool> {
     match flock(open, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => is_named(open, path),
@@ -24,11 +25,11 @@ pub fn keep(open: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Removes everything in a folder that begins with `prefix`, is this user's own, and is not in use. What can't be removed
-/// stays for the next one.
+/// Removes everything in a folder that begins with `prefix`, belongs to this user, and is not in
+/// use. Entries that can't be removed stay for the next sweep.
 ///
 /// # Errors
-/// What keeps the folder from being read.
+/// Errors of reading the folder.
 pub fn sweep_abandoned(folder: &Path, prefix: &str) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -55,7 +56,7 @@ fn sweep(path: &Path) -> io::Result<()> {
     if found.is_dir() { remove_tree(path) } else { fs::remove_file(path) }
 }
 
-/// Whether an open file still has this name.
+/// Tells whether an open file still has this name.
 fn is_named(open: &File, path: &Path) -> io::Result<bool> {
     let found = open.metadata()?;
     match fs::symlink_metadata(path) {

@@ -1,5 +1,5 @@
-//! A Debian of one's own, for those who have no registry: `mmdebstrap` makes it from packages, and it is imported like any
-//! other root file system.
+//! A Debian made from packages, for hosts without a registry. `mmdebstrap` makes it, and it is
+//! imported like any other root file system.
 
 use std::fs;
 use std::io::{self, Read};
@@ -14,26 +14,27 @@ use crate::progress::Progress;
 use crate::reference::ImageName;
 use crate::store::ImageStore;
 
-/// What a Debian is made of.
+/// The contents of a Debian image.
 #[derive(Debug, Clone, Default)]
 pub struct BaseOptions {
-    /// The release, such as `bookworm`; by default the host's own, if that is a Debian or an Ubuntu.
+    /// The release, such as `bookworm`. The default is the host's own, if that is a Debian or an
+    /// Ubuntu.
     pub suite: Option<String>,
     /// Packages beyond the smallest system.
     pub packages: Vec<String>,
-    /// Where packages come from; by default Debian's own archive.
+    /// The archive of packages. The default is Debian's own.
     pub mirror: Option<String>,
 }
 
-/// How much of what the program says is kept.
+/// The most output of `mmdebstrap` that is kept.
 const MAX_SAID_BYTES: u64 = 1 << 20;
 
 impl ImageStore {
     /// Makes a Debian and imports it by this name. Takes minutes.
     ///
     /// # Errors
-    /// `Invalid` for names that can't be; `Unsupported` where there is no `mmdebstrap`; `Unavailable` with the last thing
-    /// that it said where it failed; those of [`Self::import`].
+    /// `Invalid` for names that can't be. `Unsupported` if there is no `mmdebstrap`. `Unavailable`
+    /// if it failed, with the last line that it printed. Errors of [`Self::import`].
     pub fn build_base(
         &self,
         name: &ImageName,
@@ -51,7 +52,7 @@ impl ImageStore {
         check("suite", &suite)?;
         options.packages.iter().try_for_each(|package| check("package", package))?;
         let _importing = self.begin_import().map_err(crate::failure::failed(what.as_str()))?;
-        // Where there is room for it: the host's /tmp may be small.
+        // The store's file system has room for it: the host's /tmp may be small.
         let folder = tempfile::tempdir_in(self.incoming()).map_err(crate::failure::failed(what.as_str()))?;
         let tarball = folder.path().join("rootfs.tar");
         run(&what, &suite, options, &tarball)?;
@@ -61,14 +62,14 @@ impl ImageStore {
     }
 }
 
-/// The codename of the host.
+/// Returns the codename of the host.
 fn own_suite() -> Option<String> {
     let release = fs::read_to_string("/etc/os-release").ok()?;
     let line = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="))?;
     Some(line.trim_matches('"').to_owned())
 }
 
-/// Neither an option nor a second word of another program's.
+/// Refuses text that another program would take for an option or for two words.
 fn check(field: &str, text: &str) -> Result<()> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"+-._:=~/".contains(&byte);
     if !text.is_empty() && !text.starts_with('-') && text.bytes().all(good) {

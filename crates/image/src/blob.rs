@@ -1,4 +1,5 @@
-//! Blobs: content under its digest. One gets its name only when every byte is there and the digest is right.
+//! Blobs: content under its digest. A blob gets its name only when every byte is there and the
+//! digest is right.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -15,7 +16,7 @@ pub(crate) const MAX_DOCUMENT_BYTES: u64 = 4 << 20;
 const PIECE_BYTES: usize = 1 << 17;
 
 impl ImageStore {
-    /// Keeps a document.
+    /// Stores a document.
     pub(crate) fn put_document(&self, bytes: &[u8]) -> io::Result<Digest> {
         let digest = Digest::of(bytes);
         if !self.blob(&digest).exists() {
@@ -26,7 +27,7 @@ impl ImageStore {
         Ok(digest)
     }
 
-    /// A document that is kept. Its digest is checked once more: disks err.
+    /// Reads a stored document. The digest is checked once more, because disks err.
     pub(crate) fn document(&self, digest: &Digest) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         File::open(self.blob(digest))?.take(MAX_DOCUMENT_BYTES + 1).read_to_end(&mut bytes)?;
@@ -37,7 +38,8 @@ impl ImageStore {
         }
     }
 
-    /// Copies a blob in. With a digest, that is what it must have; without one, the answer says what it has.
+    /// Copies a blob into the store. With a digest given, the blob must have it; without one, the
+    /// answer tells the digest.
     pub(crate) fn put_blob(
         &self,
         input: impl Read,
@@ -45,7 +47,7 @@ impl ImageStore {
         progress: &dyn Progress,
     ) -> io::Result<(Digest, u64)> {
         let mut made = NamedTempFile::new_in(self.incoming())?;
-        // Whatever is longer than it says is not copied to its end.
+        // A blob that is longer than announced is not copied to its end.
         let most = wanted.map_or(u64::MAX, |(_, bytes)| bytes.saturating_add(1));
         let mut hashing = Hashing::new(input.take(most));
         copy(&mut hashing, made.as_file_mut(), |bytes| {
@@ -65,7 +67,7 @@ impl ImageStore {
         made.persist(self.blob(digest)).map(drop).map_err(|error| error.error)
     }
 
-    /// Whether a blob of that length is there.
+    /// Tells whether a blob of that length is there.
     pub(crate) fn has_blob(&self, digest: &Digest, bytes: u64) -> bool {
         fs::metadata(self.blob(digest)).is_ok_and(|found| found.len() == bytes)
     }

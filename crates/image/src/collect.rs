@@ -1,5 +1,6 @@
-//! Removing images, and what no image needs any more. What a sandbox is made over stays, whether it runs or sleeps: whoever
-//! removes says how to find that out, and is asked while nobody can begin to use a layer.
+//! Removal of images and of everything that no image needs any more. Layers of sandboxes stay,
+//! whether a sandbox runs or sleeps. The caller passes a function that lists the sandboxes; it is
+//! called while no process can begin to use a layer.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,26 +22,26 @@ use crate::store::ImageStore;
 /// A sandbox that is made over an image of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Use {
-    /// What it is called.
+    /// The sandbox's name.
     pub sandbox: String,
     /// The names of its layers, the topmost first.
     pub layers: Vec<String>,
 }
 
-/// What was removed.
+/// The removed items.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Pruned {
     /// Names of images.
     pub images: Vec<String>,
-    /// How many unpacked layers.
+    /// The number of unpacked layers.
     pub layers: usize,
-    /// How many blobs.
+    /// The number of blobs.
     pub blobs: usize,
     /// The blobs' bytes.
     pub blob_bytes: u64,
 }
 
-/// What is not to be removed.
+/// The diffs and blobs that must stay.
 #[derive(Default)]
 struct Needed {
     blobs: BTreeSet<String>,
@@ -49,12 +50,14 @@ struct Needed {
 }
 
 impl ImageStore {
-    /// Removes an image by name, and what no other image and no sandbox needs of it. With `force` also one that sandboxes
-    /// are made over: it loses its name, and what they need stays until they are gone (and somebody prunes). While another
-    /// process adds an image only the name goes.
+    /// Removes an image by name, and everything that no other image and no sandbox needs of it.
+    /// With `force` it also removes an image that sandboxes are made over: the image loses its
+    /// name, and the layers they need stay until the sandboxes are gone and a prune runs. While
+    /// another process adds an image, only the name is removed.
     ///
     /// # Errors
-    /// `NotFound`; `Conflict` naming the sandboxes that are made over it; what `uses` says; the kernel's.
+    /// `NotFound`. `Conflict` naming the sandboxes that are made over it. Errors of `uses`. Errors
+    /// of the kernel.
     pub fn remove(
         &self,
         name: &ImageName,
@@ -86,10 +89,11 @@ impl ImageStore {
         Ok(Pruned { images: vec![name.short().to_owned()], ..swept })
     }
 
-    /// Removes what no image and no sandbox needs. With `all` also images that no sandbox is made over.
+    /// Removes everything that no image and no sandbox needs. With `all` also images that no
+    /// sandbox is made over.
     ///
     /// # Errors
-    /// `Conflict` while another process adds an image; what `uses` says; the kernel's.
+    /// `Conflict` while another process adds an image. Errors of `uses`. Errors of the kernel.
     pub fn prune(&self, all: bool, uses: impl FnOnce() -> Result<Vec<Use>>) -> Result<Pruned> {
         let failed = failed("prune images");
         self.make().map_err(&failed)?;
@@ -105,12 +109,13 @@ impl ImageStore {
             }
         }
         let swept = self.sweep(&uses).map_err(&failed)?;
-        // What pulls that broke off would go on with, too.
+        // This includes the partial blobs with which a broken pull would continue.
         self.clear_incoming(|_| true).map_err(&failed)?;
         Ok(Pruned { images, ..swept })
     }
 
-    /// An image that has another name may lose this one.
+    /// Refuses the removal of an image that sandboxes use. An image that has another name may lose
+    /// this one.
     fn refuse_used(
         &self,
         what: &str,
@@ -133,11 +138,13 @@ impl ImageStore {
             .with_hint("remove them first (eyot rm), or take only its name away: --force"))
     }
 
-    /// Nobody adds an image, and nobody begins to use one.
+    /// Removes unneeded names, layers and blobs. The caller holds the locks: no process adds an
+    /// image or begins to use one.
     fn sweep(&self, uses: &[Use]) -> io::Result<Pruned> {
         let needed = self.needed(uses)?;
         let mut done = Pruned::default();
-        // Names first: a layer without one is found by the next sweep, a name without a layer would look like one.
+        // Names first: a layer without a name is found by the next sweep, but a name without a
+        // layer would pass for a complete layer.
         for_each_name(&self.root().join("diffs"), |name, path| {
             let layer = fs::read_link(path)?;
             let is_used = layer.to_str().is_some_and(|layer| needed.layers.contains(layer));
@@ -160,7 +167,7 @@ impl ImageStore {
         needed.layers.extend(uses.iter().flat_map(|used| used.layers.clone()));
         for (_, manifest) in self.index()? {
             needed.blobs.insert(manifest.hex().to_owned());
-            // Of what can't be read nothing can be needed.
+            // An image that can't be read can't need anything.
             let Ok(parts) = self.document(&manifest).and_then(|bytes| Parts::of_manifest(&bytes)) else {
                 continue;
             };
@@ -174,8 +181,8 @@ impl ImageStore {
         Ok(needed)
     }
 
-    /// Lets others wait who would remove what nothing names, until an import is done. Whoever finds nobody else at it
-    /// removes what killed processes left.
+    /// Makes removers of unnamed items wait until an import is done. If no other process imports,
+    /// it removes what killed processes left.
     pub(crate) fn begin_import(&self) -> io::Result<ImportGuard> {
         self.make()?;
         match ImportGuard::alone(self.root()) {
@@ -189,12 +196,13 @@ impl ImageStore {
         }
     }
 
-    /// A layer that is in use has a name, whatever becomes of its image.
+    /// Removes layers without a name. A layer that is in use has a name, whatever becomes of its
+    /// image.
     fn remove_nameless_layers(&self) -> io::Result<usize> {
         let named = self.named_layers()?;
         let mut removed = 0;
         for_each_name(&self.layers(), |name, path| {
-            // What has no layer's name is somebody else's.
+            // An entry without the form of a layer's name belongs to another user of the folder.
             if layer::is_name(name) && !named.contains(name) {
                 remove_tree(path)?;
                 removed += 1;
@@ -226,7 +234,7 @@ impl ImageStore {
     }
 }
 
-/// How the name of a blob ends that is not whole yet.
+/// The ending of a blob's file name while it is incomplete.
 pub(crate) const PART: &str = ".part";
 
 fn for_each_name(folder: &Path, mut visit: impl FnMut(&str, &Path) -> io::Result<()>) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! What an image says about itself: its parts, and how it wants to be run.
+//! The configuration of an image: its parts, and how its commands are to be run.
 
 use std::io;
 
@@ -9,17 +9,17 @@ use crate::failure::refused;
 
 /// The most layers that an image may have: as many as Docker allows.
 pub(crate) const MAX_LAYERS: usize = 127;
-/// All variables of an image together; a guest gets them in one piece.
+/// The most bytes of all variables of an image together: a guest gets them in one message.
 const MAX_ENV_BYTES: usize = 32 << 10;
 
-/// How an image wants its commands to be run.
+/// The way in which an image wants its commands to be run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunConfig {
     /// Variables, in their order.
     pub env: Vec<(String, String)>,
-    /// Where commands start; `None` if it does not say.
+    /// The directory in which commands start; `None` if the image names none.
     pub workdir: Option<String>,
-    /// `user`, `uid`, `user:group` or `uid:gid`; `None` if it does not say.
+    /// `user`, `uid`, `user:group` or `uid:gid`; `None` if the image names none.
     pub user: Option<String>,
 }
 
@@ -44,7 +44,7 @@ impl RunConfig {
     }
 }
 
-/// A blob as others name it.
+/// A blob by digest and length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BlobRef {
     pub(crate) digest: Digest,
@@ -64,7 +64,7 @@ impl BlobRef {
 #[derive(Debug, Clone)]
 pub(crate) struct Parts {
     pub(crate) config: BlobRef,
-    /// The lowest first.
+    /// The layers, the lowest first.
     pub(crate) layers: Vec<BlobRef>,
 }
 
@@ -77,16 +77,16 @@ impl Parts {
     }
 }
 
-/// The configuration in these bytes.
+/// Parses a configuration.
 pub(crate) fn parse(bytes: &[u8]) -> io::Result<ImageConfiguration> {
     serde_json::from_slice(bytes)
         .map_err(|error| refused(format!("its configuration can't be read: {error}")))
 }
 
-/// The digests of the uncompressed layers, the lowest first.
+/// Returns the digests of the uncompressed layers, the lowest first.
 ///
 /// # Errors
-/// An image for another machine; one with a number of layers that can't be; digests that are none.
+/// Refusals: an image for another machine, a number of layers that can't be, malformed digests.
 pub(crate) fn diff_ids(config: &ImageConfiguration, layers: usize) -> io::Result<Vec<Digest>> {
     if *config.os() != Os::Linux || *config.architecture() != Arch::default() {
         let (os, architecture) = (config.os(), config.architecture());

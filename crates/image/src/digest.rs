@@ -1,4 +1,5 @@
-//! Content digests: the names of blobs and of layers, and the reader and writer that compute them while bytes pass.
+//! Content digests: the names of blobs and of layers, and a reader and writer that computes them
+//! while bytes pass.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -17,7 +18,7 @@ impl Digest {
         (hex.len() == 64 && hex.bytes().all(is_digit)).then(|| Self(hex.to_owned()))
     }
 
-    /// Of these bytes.
+    /// Computes the digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self::from_hash(&Sha256::digest(bytes))
     }
@@ -26,7 +27,7 @@ impl Digest {
         Self(hex::encode(hash))
     }
 
-    /// The digits alone: the name of its file.
+    /// Returns the digits alone: the name of the blob's file.
     pub fn hex(&self) -> &str {
         &self.0
     }
@@ -38,7 +39,7 @@ impl fmt::Display for Digest {
     }
 }
 
-/// Passes bytes on, and knows the digest and the number of those that have passed.
+/// Passes bytes on, and counts and hashes them.
 #[derive(Debug)]
 pub(crate) struct Hashing<T> {
     inner: T,
@@ -51,12 +52,12 @@ impl<T> Hashing<T> {
         Self { inner, hasher: Sha256::new(), bytes: 0 }
     }
 
-    /// What has passed: its digest and its length.
+    /// Returns the digest and the number of the bytes that have passed.
     pub(crate) fn finish(self) -> (Digest, u64) {
         (Digest::from_hash(&self.hasher.finalize()), self.bytes)
     }
 
-    /// Whom it passes on to.
+    /// Returns the inner reader or writer.
     #[cfg(feature = "pull")]
     pub(crate) fn into_inner(self) -> T {
         self.inner

@@ -1,15 +1,16 @@
-//! How this crate's errors read: verb and object first, then the reason, and a hint that says what to do.
+//! The form of this crate's errors: verb and object first, then the reason, and a hint that says
+//! what to do.
 
 use std::io;
 
 use eyot::{Error, ErrorKind};
 
-/// What an image or an archive is refused for. The text is the end of a sentence.
+/// Builds the refusal of an image or an archive. The text is the end of a sentence.
 pub(crate) fn refused(reason: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason.into())
 }
 
-/// The kernel's reason without its number, in lower case.
+/// Returns the kernel's reason without its number, in lower case.
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
@@ -17,7 +18,7 @@ fn reason(error: &io::Error) -> String {
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// `what` failed: verb and object, such as "import image `x`".
+/// Wraps errors of `what`, a verb and an object such as "import image `x`".
 pub(crate) fn failed(what: impl Into<String>) -> impl Fn(io::Error) -> Error {
     let what = what.into();
     move |error| {
@@ -48,7 +49,7 @@ pub(crate) fn failed(what: impl Into<String>) -> impl Fn(io::Error) -> Error {
     }
 }
 
-/// What can be done about a blob that is not what its name says.
+/// The hint for a blob whose content does not match its digest.
 pub(crate) const CORRUPT: &str =
     "the copy is damaged or was tampered with; nothing of it was kept: get it anew";
 

@@ -1,4 +1,5 @@
-//! The index of the store: which name stands for which manifest. It is replaced as a whole, under a lock.
+//! The index of the store: image names and their manifests. It is replaced as a whole, under a
+//! lock.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -14,23 +15,23 @@ use crate::locks::index_lock;
 use crate::reference::ImageName;
 use crate::store::ImageStore;
 
-/// Where an OCI layout says what a manifest is called.
+/// The annotation in which an OCI layout keeps a manifest's name.
 pub(crate) const NAME: &str = "org.opencontainers.image.ref.name";
-/// An index grows with each image; this is some hundred thousand of them.
+/// The longest index. An index grows with each image; this is enough for some hundred thousand.
 const MAX_INDEX_BYTES: u64 = 64 << 20;
 
-/// Which state of the index it was. Changes with every change of the index; nothing else is promised.
+/// A version of the index. It changes with every change of the index; nothing else is promised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generation(u64, i64, i64, u64);
 
 impl ImageStore {
-    /// Which state the index is in; `None` if there is no image yet.
+    /// Returns the version of the index; `None` if there is no image yet.
     pub fn generation(&self) -> Option<Generation> {
         let found = fs::metadata(self.index_file()).ok()?;
         Some(Generation(found.ino(), found.mtime(), found.mtime_nsec(), found.size()))
     }
 
-    /// Every name and its manifest.
+    /// Returns every name and its manifest.
     pub(crate) fn index(&self) -> io::Result<Vec<(ImageName, Digest)>> {
         let entry = |descriptor: &Descriptor| {
             let name = descriptor.annotations().as_ref()?.get(NAME)?;
@@ -48,7 +49,7 @@ impl ImageStore {
         serde_json::from_slice(&bytes).map_err(|error| refused(format!("its index can't be read: {error}")))
     }
 
-    /// Makes a name stand for a manifest of that length, whatever it stood for.
+    /// Gives a name to a manifest of that length, and takes it from any other.
     pub(crate) fn name_manifest(&self, name: &ImageName, manifest: &Digest, bytes: u64) -> io::Result<()> {
         let digest = manifest.to_string().parse::<oci_spec::image::Digest>().map_err(io::Error::other)?;
         let mut descriptor = Descriptor::new(MediaType::ImageManifest, bytes, digest);
@@ -59,7 +60,7 @@ impl ImageStore {
         })
     }
 
-    /// Forgets a name.
+    /// Removes a name.
     pub(crate) fn forget_name(&self, name: &ImageName) -> io::Result<()> {
         self.change_index(|manifests| manifests.retain(|known| !is_called(known, name)))
     }

@@ -1,7 +1,7 @@
 //! Unpacked layers, each once, by the digest of its uncompressed tar.
 //!
-//! A layer is filled under a name that nobody knows; the symbolic link `diffs/<hex>` makes it known. Of two who
-//! fill the same, the second one's goes.
+//! A layer is filled under a random name; then the symbolic link `diffs/<hex>` publishes it. If two
+//! processes fill the same layer, the second one's is removed.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -14,17 +14,18 @@ use crate::remove::remove_tree;
 use crate::store::ImageStore;
 use crate::unpack::{Owners, decompressed, fill};
 
-/// Letters of a layer's name. Names are short because the kernel takes all those of an image in one page.
+/// The number of letters in a layer's name. Names are short because the kernel takes all those of
+/// an image in one page.
 const NAME_LETTERS: usize = 10;
 
 impl ImageStore {
-    /// The name of the layer with this diff-id, if it is complete.
+    /// Returns the name of the layer with this diff-id, if it is complete.
     pub(crate) fn layer_of(&self, diff: &Digest) -> Option<String> {
         let name = fs::read_link(self.diff(diff)).ok()?.into_os_string().into_string().ok()?;
         (is_name(&name) && self.layers().join(&name).is_dir()).then_some(name)
     }
 
-    /// Unpacks a blob of the store as the layer with this diff-id, unless it is there.
+    /// Unpacks a blob of the store as the layer with this diff-id, unless the layer exists.
     pub(crate) fn add_layer(&self, blob: &Digest, diff: &Digest) -> io::Result<String> {
         if let Some(name) = self.layer_of(diff) {
             return Ok(name);
@@ -40,7 +41,7 @@ impl ImageStore {
         self.name_layer(filling, diff)
     }
 
-    /// Unpacks a blob whose diff-id nobody has told.
+    /// Unpacks a blob whose diff-id is not known. Returns the diff-id.
     pub(crate) fn add_unknown_layer(&self, blob: &Digest) -> io::Result<Digest> {
         let filling = Filling::new(self)?;
         let mut tar = Hashing::new(decompressed(File::open(self.blob(blob))?)?);
@@ -56,7 +57,7 @@ impl ImageStore {
             Ok(()) => Ok(filling.keep()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match self.layer_of(diff) {
                 Some(name) => Ok(name),
-                // What it leads to is gone; whoever removed that was killed.
+                // The link's target is gone: a process was killed while it removed the layer.
                 None => {
                     fs::remove_file(self.diff(diff))?;
                     symlink(&filling.name, self.diff(diff))?;
@@ -68,7 +69,7 @@ impl ImageStore {
     }
 }
 
-/// A stream that breaks off or can't be decompressed is the blob's fault.
+/// Blames the blob for a stream that breaks off or can't be decompressed.
 fn as_corrupt(error: io::Error, blob: &Digest) -> io::Error {
     match error.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput | io::ErrorKind::Other => {
@@ -79,12 +80,12 @@ fn as_corrupt(error: io::Error, blob: &Digest) -> io::Error {
     }
 }
 
-/// Whether this is a name as layers have it, and no path.
+/// Tells whether this has the form of a layer's name, and is no path.
 pub(crate) fn is_name(text: &str) -> bool {
     text.len() == NAME_LETTERS && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 }
 
-/// A layer that is being filled. Dropped before it is complete, it goes.
+/// A layer that is being filled. Dropping it before it is complete removes it.
 struct Filling {
     name: String,
     path: PathBuf,
@@ -115,7 +116,7 @@ impl Drop for Filling {
     }
 }
 
-/// Random letters and digits.
+/// Returns random letters and digits.
 fn new_name() -> io::Result<String> {
     const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let mut random = [0_u8; NAME_LETTERS];

@@ -1,12 +1,14 @@
-//! Eyot's image store: what a reference such as `node:22` stands for, kept in a folder that several processes share.
+//! Eyot's image store: the images that references such as `node:22` name, in a folder that several
+//! processes share.
 //!
-//! An image gets in by [`ImageStore::import`] (an OCI layout, a `docker save` archive, a tarball of a root file system), from
-//! an [`ImageSource`] or, with the feature `pull`, from a registry. Its blobs are kept as an OCI image layout, every digest checked while the
-//! bytes pass; each layer is unpacked once, by its diff-id, into a folder that sandboxes take as a read-only layer of an
-//! overlay. Archives are hostile input: see [`unpack`].
+//! Images come in through [`ImageStore::import`] (an OCI layout, a `docker save` archive, a tarball
+//! of a root file system), from an [`ImageSource`] or, with the feature `pull`, from a registry.
+//! Blobs are kept as an OCI image layout, and every digest is checked while the bytes pass. Each
+//! layer is unpacked once, by its diff-id, into a folder that sandboxes use as a read-only layer of
+//! an overlay. Archives are hostile input: see [`unpack`].
 //!
-//! What this crate leaves out: mounting, and who uses which layer. Whoever removes images is told that by the provider
-//! that made the sandboxes.
+//! This crate leaves out mounting, and which sandbox uses which layer. The provider that made the
+//! sandboxes tells that to the functions that remove images.
 
 mod abandoned;
 mod base;

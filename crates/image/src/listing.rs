@@ -1,4 +1,4 @@
-//! The images there are.
+//! The list of images.
 
 use std::io;
 
@@ -14,32 +14,33 @@ use crate::store::ImageStore;
 /// An image of the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImageInfo {
-    /// Its name, as short as it can be.
+    /// The image's name, as short as it can be.
     pub name: String,
-    /// Its manifest's digest.
+    /// The manifest's digest.
     pub digest: String,
-    /// How many layers it has.
+    /// The number of layers.
     pub layers: usize,
-    /// Its blobs together, as they are kept; layers that other images share are counted for each.
+    /// The size of the blobs together, as they are kept. Layers that images share count for each
+    /// image.
     pub size_bytes: u64,
-    /// When it was made, as it says itself (RFC 3339).
+    /// The time at which it was made, as the image says (RFC 3339).
     pub created: Option<String>,
-    /// Nothing of it is missing.
+    /// Tells whether every part is there.
     pub complete: bool,
 }
 
 impl ImageStore {
-    /// Every image, by name.
+    /// Lists every image, sorted by name.
     ///
     /// # Errors
-    /// What keeps the index from being read.
+    /// Errors of reading the index.
     pub fn list(&self) -> Result<Vec<ImageInfo>> {
         let mut index = self.index().map_err(failed("list images"))?;
         index.sort();
         Ok(index.iter().map(|(name, manifest)| self.describe(name, manifest)).collect())
     }
 
-    /// One that is named in the index.
+    /// Describes one image of the index.
     pub(crate) fn describe(&self, name: &ImageName, manifest: &Digest) -> ImageInfo {
         let (name, digest) = (name.short().to_owned(), manifest.to_string());
         self.describe_parts(manifest).map_or_else(

@@ -1,10 +1,11 @@
-//! Who must not be in the store at once. Three locks, all of the kernel's, so that whoever is killed lets go:
+//! Locks of the store. All three are the kernel's, so a process that is killed lets go of them:
 //!
-//! - `importing`: shared by whoever adds an image, until the index names it; alone by whoever removes what nothing names.
-//! - `using`: shared by whoever makes a sandbox of an image, from the look-up until the sandbox's record names the layers;
-//!   alone by whoever removes layers. It lasts for milliseconds.
-//! - `turn`: passed by both kinds of takers of `using`, so that a remover comes to its turn however many sandboxes are
-//!   being made.
+//! - `importing`: shared while an image is added, until the index names it; exclusive while unnamed
+//!   items are removed.
+//! - `using`: shared while a sandbox of an image is made, from the look-up until the sandbox's
+//!   record names the layers; exclusive while layers are removed. It lasts for milliseconds.
+//! - `turn`: passed by both kinds of takers of `using`, so that a remover gets its turn however
+//!   many sandboxes are being made.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,14 +14,15 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
-/// A lock that is let go of by unlocking, not by closing: a process that is being started at that moment has a copy of every
-/// descriptor until it runs its program, and the copy would hold the lock for so long.
+/// A file lock that is released by unlocking, not by closing. A process that is being started at
+/// that moment has a copy of every descriptor until it runs its program, and the copy would hold
+/// the lock for so long.
 #[derive(Debug)]
 #[must_use]
 pub struct Locked(File);
 
 impl Locked {
-    /// The `flock` that this open file has.
+    /// Takes over the `flock` that this open file has.
     pub fn new(file: File) -> Self {
         Self(file)
     }
@@ -34,7 +36,7 @@ impl Drop for Locked {
     }
 }
 
-/// An image's layers stay while this is held.
+/// Keeps an image's layers while it is held.
 #[derive(Debug)]
 #[must_use]
 pub struct UseGuard {
@@ -48,38 +50,38 @@ impl UseGuard {
         Ok(Self { _held: locked(root, "using", FlockOperation::LockShared)? })
     }
 
-    /// Blocks until nobody is about to use a layer.
+    /// Blocks until no process is about to use a layer.
     pub(crate) fn alone(root: &Path) -> io::Result<Self> {
         let _turn = locked(root, "turn", FlockOperation::LockExclusive)?;
         Ok(Self { _held: locked(root, "using", FlockOperation::LockExclusive)? })
     }
 }
 
-/// Blobs and layers that nothing names yet stay while this is held.
+/// Keeps unnamed blobs and layers while it is held.
 #[derive(Debug)]
 pub(crate) struct ImportGuard {
     held: Locked,
 }
 
 impl ImportGuard {
-    /// Blocks while what nothing names is removed.
+    /// Blocks while unnamed items are removed.
     pub(crate) fn shared(root: &Path) -> io::Result<Self> {
         Ok(Self { held: locked(root, "importing", FlockOperation::LockShared)? })
     }
 
-    /// Whoever was alone goes on together with others.
+    /// Turns the exclusive lock into a shared one.
     pub(crate) fn share(self) -> io::Result<Self> {
         flock(&self.held.0, FlockOperation::LockShared)?;
         Ok(self)
     }
 
-    /// `WouldBlock` while somebody adds an image.
+    /// Takes the lock alone; `WouldBlock` while another process adds an image.
     pub(crate) fn alone(root: &Path) -> io::Result<Self> {
         Ok(Self { held: locked(root, "importing", FlockOperation::NonBlockingLockExclusive)? })
     }
 }
 
-/// The index's own: held for one change of it.
+/// Takes the lock of the index, held for one change of it.
 pub(crate) fn index_lock(root: &Path) -> io::Result<Locked> {
     locked(root, "changing", FlockOperation::LockExclusive)
 }

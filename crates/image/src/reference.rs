@@ -1,4 +1,4 @@
-//! What an image is called: `node:22` and `docker.io/library/node:22` are one.
+//! Names of images: `node:22` and `docker.io/library/node:22` are the same.
 
 use std::fmt;
 
@@ -13,11 +13,11 @@ use crate::grammar;
 pub struct ImageName(String);
 
 impl ImageName {
-    /// Parses `[registry/]repository[:tag][@digest]`. Without a tag and a digest it is `latest`; without a registry it is
-    /// Docker's.
+    /// Parses `[registry/]repository[:tag][@digest]`. The default tag is `latest`, unless there is
+    /// a digest; the default registry is Docker's.
     ///
     /// # Errors
-    /// `Invalid` for what is no reference.
+    /// `Invalid` for text that is no reference.
     pub fn parse(text: &str) -> Result<Self> {
         Ok(Self(Self::reference_of(text)?.whole()))
     }
@@ -30,22 +30,22 @@ impl ImageName {
         })
     }
 
-    /// The name in full.
+    /// Returns the name in full.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Its parts.
+    /// Returns the parts of the name.
     pub fn reference(&self) -> Result<Reference> {
         Self::reference_of(&self.0)
     }
 
-    /// The digest that it names, if it names one.
+    /// Returns the digest in the name, if there is one.
     pub fn digest(&self) -> Option<Digest> {
         self.0.split_once('@').and_then(|(_, digest)| Digest::parse(digest))
     }
 
-    /// Registry and repository, without tag and digest.
+    /// Returns registry and repository, without tag and digest.
     pub fn repository(&self) -> &str {
         let name = self.0.split('@').next().unwrap_or_default();
         match name.rsplit_once(':') {
@@ -54,7 +54,7 @@ impl ImageName {
         }
     }
 
-    /// As people write it: without Docker's registry, which goes without saying.
+    /// Returns the name as people write it, without Docker's registry.
     pub fn short(&self) -> &str {
         let name = self.0.strip_prefix("docker.io/").unwrap_or(&self.0);
         name.strip_prefix("library/").unwrap_or(name)

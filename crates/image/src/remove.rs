@@ -1,8 +1,9 @@
-//! Removing trees that somebody else filled, a sandbox or an image: any depth, any permissions, never through a
-//! symbolic link, a handful of descriptors.
+//! Removal of trees that a sandbox or an image filled: any depth, any permissions, never through a
+//! symbolic link, with a handful of descriptors.
 //!
-//! Directories below are moved up into the top one before they are emptied, so neither the stack nor the descriptors
-//! grow with the depth of what a workload built. Two may remove one tree at once: what is gone already is fine.
+//! Directories below are moved up into the top one before they are emptied, so neither the stack
+//! nor the number of descriptors grows with the depth. Two processes may remove one tree at once:
+//! entries that are gone already are fine.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,11 +12,11 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-/// Removes the directory at `path` and everything in it. One that is missing is fine; so is somebody else who removes
-/// the same tree at the same time.
+/// Removes the directory at `path` and everything in it. A missing directory is fine; so is another
+/// process that removes the same tree at the same time.
 ///
 /// # Errors
-/// The kernel's.
+/// Errors of the kernel.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
     let top = match open(CWD, path) {
         Ok(top) => top,
@@ -38,14 +39,15 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
         }
         match rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
-            // What was moved up in this round is removed in the next one.
+            // Directories that this round moved up are removed in the next one.
             Err(Errno::NOTEMPTY) => {}
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-/// Opens a directory for reading and changing, whatever its permissions were. A symbolic link is an error.
+/// Opens a directory for reading and changing, whatever its permissions were. A symbolic link is an
+/// error.
 fn open(at: impl std::os::fd::AsFd + Copy, name: impl rustix::path::Arg + Copy) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::openat(at, name, flags, Mode::empty()) {
@@ -58,7 +60,8 @@ fn open(at: impl std::os::fd::AsFd + Copy, name: impl rustix::path::Arg + Copy) 
     }
 }
 
-/// Removes every file in `directory`. Directories in `top` are returned; those in another one are moved up into it.
+/// Removes every file in `directory`. Returns the directories in `top`; those in another directory
+/// are moved up into it.
 fn empty(directory: &OwnedFd, top: &OwnedFd, moved: &mut u64) -> io::Result<Vec<std::ffi::CString>> {
     let is_top = std::ptr::eq(directory, top);
     rustix::fs::fchmod(directory, Mode::RWXU)?;
@@ -94,7 +97,8 @@ fn empty(directory: &OwnedFd, top: &OwnedFd, moved: &mut u64) -> io::Result<Vec<
 }
 
 fn move_up(directory: &OwnedFd, name: &std::ffi::CStr, top: &OwnedFd, moved: &mut u64) -> io::Result<()> {
-    // An empty directory needs no move; and to move one, it must be writable itself (its `..` changes).
+    // An empty directory needs no move; and to move one, it must be writable itself (its `..`
+    // changes).
     match rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR) {
         Ok(()) | Err(Errno::NOENT) => return Ok(()),
         Err(_) => {}

@@ -1,4 +1,4 @@
-//! From a name to what a sandbox is made over.
+//! Look-up of the layers and the configuration of an image by name.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,27 +12,28 @@ use crate::failure::{failed, refused};
 use crate::reference::ImageName;
 use crate::store::ImageStore;
 
-/// An image that is there, unpacked.
+/// An image of the store, unpacked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedImage {
-    /// Its name.
+    /// The image's name.
     pub name: ImageName,
-    /// Its manifest's digest.
+    /// The manifest's digest.
     pub manifest: Digest,
-    /// Where its layers are.
+    /// The folder of the layers.
     pub folder: PathBuf,
-    /// The names of its layers in there, the topmost first: ten letters and digits each, 127 at most.
+    /// The names of the layers in the folder, the topmost first: ten letters and digits each, 127
+    /// at most.
     pub layers: Vec<String>,
-    /// How it wants its commands to be run.
+    /// The way in which the image wants its commands to be run.
     pub run: RunConfig,
 }
 
 impl ImageStore {
-    /// The image of that name; `None` if the store has none. Its layers may be removed by others unless
-    /// [`Self::hold`] is held.
+    /// Returns the image of that name; `None` if the store has none. Other processes may remove its
+    /// layers unless [`Self::hold`] is held.
     ///
     /// # Errors
-    /// What keeps the store from being read, and an image of which a part is missing.
+    /// Errors of reading the store, and an image with a missing part.
     pub fn resolve(&self, name: &ImageName) -> Result<Option<ResolvedImage>> {
         let what = format!("open image `{}`", name.short());
         let Some(manifest) = self.manifest_of(name).map_err(failed(what.as_str()))? else { return Ok(None) };
@@ -47,7 +48,8 @@ impl ImageStore {
         }
     }
 
-    /// By its name; or by repository and digest, whatever its tag.
+    /// Finds a manifest by the image's name; or, if that has a digest, by repository and digest,
+    /// whatever the tag.
     pub(crate) fn manifest_of(&self, name: &ImageName) -> io::Result<Option<Digest>> {
         let wanted = name.digest();
         let fits = |(known, manifest): &(ImageName, Digest)| {
@@ -60,7 +62,8 @@ impl ImageStore {
         let parts = Parts::of_manifest(&self.document(manifest)?)?;
         let config = config::parse(&self.document(&parts.config.digest)?)?;
         let mut layers = Vec::new();
-        // A layer whose root hides everything below it ends the list: overlays always merge roots.
+        // A layer whose root hides everything below it ends the list, because overlays always merge
+        // roots.
         for diff in config::diff_ids(&config, parts.layers.len())?.iter().rev() {
             let layer = self.layer_of(diff).ok_or(io::ErrorKind::NotFound)?;
             let hides = is_opaque(&self.layers().join(&layer))?;
@@ -74,7 +77,8 @@ impl ImageStore {
         Ok(ResolvedImage { name, manifest, folder: self.layers(), layers, run })
     }
 
-    /// The layers of an image, for whoever compares them with those in use; `None` if a part of it is missing.
+    /// Returns the layers of an image, for comparison with those in use; `None` if a part of it is
+    /// missing.
     pub(crate) fn layers_of(&self, manifest: &Digest) -> io::Result<Option<Vec<String>>> {
         let name = ImageName::parse("any").map_err(|_| refused("no name"))?;
         match self.put_together(&name, manifest) {

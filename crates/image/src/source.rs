@@ -1,4 +1,4 @@
-//! Where images come from that a store does not have.
+//! Sources of images that a store does not have.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,14 +11,15 @@ use crate::progress::Progress;
 use crate::reference::ImageName;
 use crate::store::ImageStore;
 
-/// Something that has images by name, such as a registry or a Docker Engine.
+/// A source of images by name, such as a registry or a Docker Engine.
 #[async_trait]
 pub trait ImageSource: fmt::Debug + Send + Sync {
-    /// Brings the image of that name into the store, under that name, whatever the store has by it; `None` if there is no
-    /// such image here. Given up, it leaves nothing but what a later one goes on with.
+    /// Brings the image of that name into the store, under that name, whatever image had it before.
+    /// Returns `None` if the source has no such image. Dropping the future leaves only partial
+    /// blobs with which a later call continues.
     ///
     /// # Errors
-    /// What keeps the source from being asked, and what is wrong with the image that it has.
+    /// Errors of reaching the source, and faults of its image.
     async fn bring(
         &self,
         store: &ImageStore,

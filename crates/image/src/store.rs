@@ -31,32 +31,32 @@ pub struct ImageStore {
 const LAYOUT: &str = r#"{"imageLayoutVersion":"1.0.0"}"#;
 
 impl ImageStore {
-    /// The store in this folder, which need not be there yet: whoever only looks makes nothing.
+    /// Returns the store in this folder. The folder need not exist: reading makes nothing.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into(), limits: UnpackLimits::default() }
     }
 
-    /// The same with other limits for what is unpacked.
+    /// Sets other limits for unpacking.
     #[must_use]
     pub fn with_limits(self, limits: UnpackLimits) -> Self {
         Self { limits, ..self }
     }
 
-    /// Its folder.
+    /// Returns the store's folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where the unpacked layers are.
+    /// Returns the folder of the unpacked layers.
     pub fn layers(&self) -> PathBuf {
         self.root.join("layers")
     }
 
-    /// Keeps every layer that is there while the guard lives. To be taken before [`Self::resolve`], and held until it is
-    /// noted where removers look that the image is in use.
+    /// Keeps every present layer while the guard lives. Take it before [`Self::resolve`], and hold
+    /// it until removers can see that the image is in use.
     ///
     /// # Errors
-    /// The kernel's, of making or locking a file of the store.
+    /// Errors of making or locking a file of the store.
     pub fn hold(&self) -> Result<UseGuard> {
         let lock = || {
             self.make()?;
@@ -81,7 +81,7 @@ impl ImageStore {
         self.root.join("index.json")
     }
 
-    /// Makes what is missing of the folder.
+    /// Makes the missing parts of the folder.
     pub(crate) fn make(&self) -> io::Result<()> {
         let layout = self.root.join("oci-layout");
         if layout.exists() {
@@ -90,7 +90,8 @@ impl ImageStore {
         for name in ["blobs/sha256", "layers", "diffs", "incoming"] {
             DirBuilder::new().recursive(true).mode(0o700).create(self.root.join(name))?;
         }
-        // Last: with it all is there. Not among what is incoming: nothing is locked yet, and whoever is faster clears that.
+        // This file comes last: once it exists, everything does. It is not made in `incoming`:
+        // nothing is locked yet, and a faster process would clear it.
         let made = tempfile::Builder::new().prefix(".oci-layout-").tempfile_in(&self.root)?;
         fs::write(made.path(), LAYOUT)?;
         made.persist(&layout).map(drop).map_err(|error| error.error)

@@ -1,4 +1,5 @@
-//! Images for tests, made from nothing: layers entry by entry, written as the tools of the world write them.
+//! Images for tests, made from nothing: layers entry by entry, in the forms that common tools
+//! write.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -16,7 +17,7 @@ use crate::digest::Digest;
 pub struct TestLayer(Vec<u8>);
 
 impl TestLayer {
-    /// An entry of any kind, whatever its path and its link are.
+    /// Adds an entry of any kind, with any path and link.
     #[must_use]
     pub fn entry(mut self, kind: EntryType, path: &str, link: &str, mode: u32, content: &[u8]) -> Self {
         let mut header = Header::new_gnu();
@@ -35,28 +36,28 @@ impl TestLayer {
         self
     }
 
-    /// A file that everybody may read.
+    /// Adds a file that everybody may read.
     #[must_use]
     pub fn file(self, path: &str, content: impl AsRef<[u8]>) -> Self {
         self.entry(EntryType::Regular, path, "", 0o644, content.as_ref())
     }
 
-    /// A directory.
+    /// Adds a directory.
     #[must_use]
     pub fn directory(self, path: &str, mode: u32) -> Self {
         self.entry(EntryType::Directory, path, "", mode, b"")
     }
 
-    /// A symbolic link.
+    /// Adds a symbolic link.
     #[must_use]
     pub fn symlink(self, path: &str, target: &str) -> Self {
         self.entry(EntryType::Symlink, path, target, 0o777, b"")
     }
 
-    /// Everything below a directory of the host, as if it belonged to root.
+    /// Adds everything below a directory of the host, as if it belonged to root.
     ///
     /// # Errors
-    /// The host's.
+    /// Errors of the host.
     pub fn tree(mut self, root: &Path) -> io::Result<Self> {
         let mut tar = Builder::new(Vec::new());
         tar.mode(tar::HeaderMode::Deterministic);
@@ -68,21 +69,21 @@ impl TestLayer {
         Ok(self)
     }
 
-    /// The tar stream.
+    /// Returns the tar stream.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         [&self.0[..], &[0; 1024]].concat()
     }
 }
 
-/// How layers are packed.
+/// The compression of layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packing {
-    /// Not at all.
+    /// No compression.
     Plain,
-    /// By gzip.
+    /// Compression by gzip.
     Gzip,
-    /// By zstd.
+    /// Compression by zstd.
     Zstd,
 }
 
@@ -91,16 +92,16 @@ pub enum Packing {
 pub struct TestImage {
     /// The uncompressed layers, the lowest first.
     pub layers: Vec<Vec<u8>>,
-    /// How they are packed.
+    /// The compression of the layers.
     pub packing: Packing,
-    /// What stands under `config`: `Env`, `WorkingDir`, `User`.
+    /// The object under `config`: `Env`, `WorkingDir`, `User`.
     pub config: Value,
-    /// For which machine; by default this one.
+    /// The machine that the image is for. The default is this one.
     pub architecture: String,
 }
 
 impl TestImage {
-    /// Of these layers, the lowest first.
+    /// Returns an image of these layers, the lowest first.
     #[must_use]
     pub fn new(layers: &[TestLayer]) -> Self {
         let layers = layers.iter().map(TestLayer::bytes).collect();
@@ -108,21 +109,21 @@ impl TestImage {
         Self { layers, packing: Packing::Gzip, config: json!({}), architecture }
     }
 
-    /// The same image that wants this of its commands.
+    /// Sets the configuration for commands.
     #[must_use]
     pub fn with_config(self, config: Value) -> Self {
         Self { config, ..self }
     }
 
-    /// Its layers as blobs.
+    /// Returns the layers as blobs.
     ///
     /// # Errors
-    /// The packer's.
+    /// Errors of the packer.
     pub fn blobs(&self) -> io::Result<Vec<Vec<u8>>> {
         self.layers.iter().map(|layer| self.packing.pack(layer)).collect()
     }
 
-    /// Its configuration as a blob.
+    /// Returns the configuration as a blob.
     #[must_use]
     pub fn config_blob(&self) -> Vec<u8> {
         let diffs: Vec<String> = self.layers.iter().map(|layer| Digest::of(layer).to_string()).collect();
@@ -139,7 +140,7 @@ impl TestImage {
     /// Writes an OCI layout into a folder, or adds to the one that is there.
     ///
     /// # Errors
-    /// The host's.
+    /// Errors of the host.
     pub fn write_layout(&self, folder: &Path, name: Option<&str>) -> io::Result<Digest> {
         fs::create_dir_all(folder.join("blobs/sha256"))?;
         fs::write(folder.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#)?;
@@ -156,10 +157,11 @@ impl TestImage {
         Ok(Digest::of(&manifest))
     }
 
-    /// Writes what `docker save` wrote before it wrote OCI layouts; a layer that comes again is a link.
+    /// Writes an archive in the older format of `docker save`, before OCI layouts. A repeated layer
+    /// becomes a link.
     ///
     /// # Errors
-    /// The host's.
+    /// Errors of the host.
     pub fn write_docker_archive(&self, file: &Path, names: &[&str]) -> io::Result<()> {
         let mut tar = Builder::new(File::create(file)?);
         let mut add = |name: &str, bytes: &[u8]| {

@@ -1,5 +1,5 @@
-//! The files of an archive that holds an image, by name: in a folder, in a tarball, where they are read in place, or come
-//! in as a stream.
+//! The files of an archive of images, by name. They lie in a folder, in a tarball, where they are
+//! read in place, or in `incoming` after a stream was read.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,17 +21,18 @@ use crate::progress::Progress;
 use crate::store::ImageStore;
 use crate::unpack::decompressed;
 
-/// More files than any archive of images has; a tarball of a root file system has many more.
+/// A limit above the number of files in any archive of images. A tarball of a root file system has
+/// many more.
 pub(super) const MAX_FILES: usize = 10_000;
 
-/// Where an archive's files are.
+/// An archive of images, by the place of its files.
 pub(super) enum Bundle {
     Folder(OwnedFd),
     Tarball { file: File, files: BTreeMap<String, Section>, links: BTreeMap<String, String> },
     Received(Received),
 }
 
-/// Where a file's content is in the tarball.
+/// The range of a file's content in the tarball.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Section {
     start: u64,
@@ -39,8 +40,8 @@ pub(super) struct Section {
 }
 
 impl Bundle {
-    /// `None`: a tarball without the files that an archive of images has. A compressed one is decompressed into
-    /// `incoming` first.
+    /// Opens an archive. Returns `None` for a tarball without the files that an archive of images
+    /// has. A compressed tarball is decompressed into `incoming` first.
     pub(super) fn open(source: &Path, incoming: &Path, max_bytes: u64) -> io::Result<Option<Self>> {
         let file = File::open(source)?;
         let kind = file.metadata()?;
@@ -58,13 +59,13 @@ impl Bundle {
         Ok(bundle.filter(Self::is_of_images))
     }
 
-    /// What can't be read as a tarball is told by whoever unpacks it.
+    /// Returns `None` for a file that can't be read as a tarball; the unpacker reports that fault.
     fn tarball(file: File) -> Option<Self> {
         let (files, links) = contents(&file)?;
         Some(Self::Tarball { file, files, links })
     }
 
-    /// Whether one of the files is there that say what images it has.
+    /// Tells whether the archive has one of the files that list its images.
     pub(super) fn is_of_images(&self) -> bool {
         self.has("index.json") || self.has("manifest.json")
     }
@@ -73,7 +74,7 @@ impl Bundle {
         matches!(self.open_file(name), Ok(Some(_)))
     }
 
-    /// The file's content; `None` if there is none of that name.
+    /// Opens a file; `None` if there is none of that name.
     pub(super) fn open_file(&self, name: &str) -> io::Result<Option<Box<dyn Read + Send + '_>>> {
         match self {
             Self::Folder(folder) => open_below(folder, name).map(|file| file.map(|file| Box::new(file) as _)),
@@ -87,7 +88,7 @@ impl Bundle {
         }
     }
 
-    /// What a file is as a blob.
+    /// Returns a file's digest and length.
     pub(super) fn measure(&self, name: &str) -> io::Result<BlobRef> {
         if let Self::Received(received) = self {
             return received.blob(name).ok_or_else(|| super::missing(name));
@@ -118,7 +119,7 @@ impl Bundle {
         }
     }
 
-    /// A document, of 4 MiB at most.
+    /// Reads a document, of 4 MiB at most.
     pub(super) fn document(&self, name: &str) -> io::Result<Vec<u8>> {
         let file = self.open_file(name)?.ok_or_else(|| super::missing(name))?;
         let mut bytes = Vec::new();
@@ -131,7 +132,8 @@ impl Bundle {
     }
 }
 
-/// Where the files of a tarball are, and what its links are to; `None` if it is none, or has more than an archive of images.
+/// Returns the ranges of the files of a tarball, and the targets of its links. Returns `None` if it
+/// is no tarball, or has more files than an archive of images.
 fn contents(file: &File) -> Option<(BTreeMap<String, Section>, BTreeMap<String, String>)> {
     let (mut files, mut links) = (BTreeMap::new(), BTreeMap::new());
     let mut archive = Archive::new(file);
@@ -155,7 +157,7 @@ fn contents(file: &File) -> Option<(BTreeMap<String, Section>, BTreeMap<String, 
     Some((files, links))
 }
 
-/// The same file, or a decompressed copy of it without a name.
+/// Returns the same file, or a decompressed copy of it without a name.
 fn seekable(mut file: File, incoming: &Path, max_bytes: u64) -> io::Result<File> {
     let mut first = [0; 4];
     let count = file.read(&mut first)?;
@@ -172,10 +174,11 @@ fn seekable(mut file: File, incoming: &Path, max_bytes: u64) -> io::Result<File>
     Ok(copy)
 }
 
-/// A regular file below the folder, through no link that leads out of it.
+/// Opens a regular file below the folder, through no link that leads out of it.
 fn open_below(folder: &OwnedFd, name: &str) -> io::Result<Option<File>> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    // Only looked at until it is known to be a file: opening a FIFO would wait.
+    // The file is opened for reading only once it is known to be a regular one: opening a FIFO
+    // would wait.
     let found =
         match rustix::fs::openat2(folder, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve) {
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
@@ -188,7 +191,7 @@ fn open_below(folder: &OwnedFd, name: &str) -> io::Result<Option<File>> {
     Ok(Some(rustix::fs::openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?.into()))
 }
 
-/// What a link in an archive means: beside itself, as far as that stays inside.
+/// Resolves a link in an archive: beside the link itself, and never outside of the archive.
 pub(super) fn beside(name: &str, target: &str) -> String {
     let mut parts: Vec<&str> = name.split('/').collect();
     parts.pop();
@@ -202,7 +205,7 @@ pub(super) fn beside(name: &str, target: &str) -> String {
     parts.join("/")
 }
 
-/// A file of the tarball.
+/// A reader of one file of the tarball.
 struct Part<'f> {
     file: &'f File,
     at: u64,

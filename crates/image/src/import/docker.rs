@@ -1,4 +1,5 @@
-//! What `docker save` wrote before it wrote OCI layouts: `manifest.json`, which names a configuration and layers by file.
+//! The archives that `docker save` wrote before OCI layouts: `manifest.json` names a configuration
+//! and layers by file.
 
 use std::io;
 
@@ -18,7 +19,7 @@ struct Saved {
     layers: Vec<String>,
 }
 
-/// An image with several names is found once for each.
+/// Finds the images. An image with several names is found once for each.
 pub(super) fn find(bundle: &Bundle) -> io::Result<Vec<Found>> {
     let saved: Vec<Saved> = serde_json::from_slice(&bundle.document("manifest.json")?)
         .map_err(|error| refused(format!("its manifest can't be read: {error}")))?;
@@ -54,7 +55,8 @@ pub(super) fn find(bundle: &Bundle) -> io::Result<Vec<Found>> {
     if found.is_empty() { Err(refused("it has no image")) } else { Ok(found) }
 }
 
-/// A configuration is called by its digest: `<hex>.json`, `blobs/sha256/<hex>`. What its layers are to be is told by itself.
+/// Checks that a configuration is named after its digest: `<hex>.json`, `blobs/sha256/<hex>`. The
+/// configuration itself lists the digests of its layers.
 fn check_name(file: &str, config: &BlobRef) -> io::Result<()> {
     let name = file.rsplit('/').next().unwrap_or(file).trim_end_matches(".json");
     match Digest::parse(&format!("sha256:{name}")) {

@@ -1,5 +1,6 @@
-//! Getting an image in from a file, a folder or a stream: an OCI layout, a `docker save` archive of any age, or (not as a
-//! stream) a tarball of a root file system. Which of them it is is told by what is in it, not by its name.
+//! Import of images from a file, a folder or a stream: an OCI layout, a `docker save` archive of
+//! any age, or (not as a stream) a tarball of a root file system. The content decides which of them
+//! it is, not the name.
 
 mod bundle;
 mod docker;
@@ -26,35 +27,37 @@ use bundle::Bundle;
 pub(crate) use oci::descriptor_for_us;
 use received::Received;
 
-/// How something is imported.
+/// Options of an import.
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
-    /// What the image is to be called; by default as it is called in the archive, which a tarball of a root file system
-    /// does not say.
+    /// The image's name. The default is the name in the archive; a tarball of a root file system
+    /// has none.
     pub name: Option<ImageName>,
-    /// The digest that the image must have: of its configuration, or of what the archive's index names.
+    /// The digest that the image must have: that of its configuration, or the one that the
+    /// archive's index names.
     pub digest: Option<Digest>,
 }
 
 /// An image of an archive, before any of it is kept.
 struct Found {
     name: Option<ImageName>,
-    /// What the archive's index names: a manifest, or an index of those for several machines. Of an archive without an
-    /// index, the configuration.
+    /// The digest that the archive's index names: of a manifest, or of an index for several
+    /// machines. For an archive without an index, the digest of the configuration.
     root: Digest,
     parts: Parts,
-    /// The manifest as it is to be kept.
+    /// The manifest as it will be kept.
     manifest: Vec<u8>,
     /// The names of the blobs' files in the archive, the configuration's first.
     files: Vec<String>,
 }
 
 impl ImageStore {
-    /// Imports every image that is in a file or a folder.
+    /// Imports every image of a file or a folder.
     ///
     /// # Errors
-    /// `Invalid` for what is no image, is damaged, hostile or beyond the limits, or has no name; `NotFound`; `Quota` where
-    /// the disk is full. Nothing of it is then kept but blobs and layers that are whole, until somebody prunes.
+    /// `Invalid` for input that is no image, is damaged, hostile or beyond the limits, or has no
+    /// name. `NotFound`. `Quota` if the disk is full. After an error only whole blobs and layers
+    /// are kept, until the next prune.
     pub fn import(
         &self,
         source: &Path,
@@ -73,11 +76,11 @@ impl ImageStore {
         self.import_bundle(&bundle, options, &what, progress)
     }
 
-    /// The same of an archive that comes as a stream: an OCI layout or a `docker save` archive. `from` is what the errors call
-    /// it. Progress is told of blobs that were received, not of the stream.
+    /// Imports an archive that comes as a stream: an OCI layout or a `docker save` archive. Errors
+    /// call it `from`. Progress counts received blobs, not the bytes of the stream.
     ///
     /// # Errors
-    /// As [`Self::import`]; what keeps the stream from being read is `Unavailable`.
+    /// Errors of [`Self::import`]. `Unavailable` if the stream can't be read.
     pub fn import_stream(
         &self,
         input: impl Read + Send,
@@ -147,7 +150,7 @@ impl ImageStore {
         self.name_image(name, &found.manifest)
     }
 
-    /// Every blob and every layer of it is there.
+    /// Names an image. Every blob and every layer of it must be there.
     pub(crate) fn name_image(&self, name: &ImageName, manifest: &[u8]) -> io::Result<ImageInfo> {
         let digest = self.put_document(manifest)?;
         self.name_manifest(name, &digest, manifest.len() as u64)?;
@@ -174,7 +177,7 @@ fn nameless(what: &str) -> Error {
         .with_hint("say what it is to be called: --name my-image:1")
 }
 
-/// Each with the name that it is to have.
+/// Pairs each image with the name that it will have.
 fn named(mut found: Vec<Found>, options: &ImportOptions, what: &str) -> Result<Vec<(ImageName, Found)>> {
     if let Some(name) = &options.name {
         return match (found.pop(), found.is_empty()) {
@@ -189,7 +192,7 @@ fn named(mut found: Vec<Found>, options: &ImportOptions, what: &str) -> Result<V
     found.into_iter().map(with_name).collect()
 }
 
-/// A manifest of these blobs, for archives that have none.
+/// Builds a manifest of these blobs, for archives that have none.
 fn manifest_of(config: &BlobRef, layers: &[BlobRef]) -> io::Result<Vec<u8>> {
     let describe = |kind: MediaType, blob: &BlobRef| -> io::Result<Descriptor> {
         let digest = blob.digest.to_string().parse::<oci_spec::image::Digest>().map_err(io::Error::other)?;

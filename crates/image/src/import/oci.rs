@@ -1,4 +1,4 @@
-//! An OCI image layout: what its `index.json` names, for this machine.
+//! OCI image layouts: the images in `index.json` that are for this machine.
 
 use std::io;
 
@@ -11,9 +11,9 @@ use crate::failure::refused;
 use crate::index::NAME;
 use crate::reference::ImageName;
 
-/// Where containerd, and with it Docker, writes the full name.
+/// The annotation in which containerd, and with it Docker, keeps the full name.
 const FULL_NAME: &str = "io.containerd.image.name";
-/// How deep indexes may lie in indexes.
+/// The deepest nesting of indexes.
 const MAX_DEPTH: usize = 3;
 
 pub(super) fn find(bundle: &Bundle) -> io::Result<Vec<Found>> {
@@ -32,7 +32,8 @@ fn parse(bytes: &[u8]) -> io::Result<ImageIndex> {
     serde_json::from_slice(bytes).map_err(|error| refused(format!("its index can't be read: {error}")))
 }
 
-/// The full name if it has one, else what a layout has, which may be a tag alone and is no name then.
+/// Returns the full name if there is one, otherwise the layout's name. That one may be a tag alone,
+/// which is no name.
 fn name_of(descriptor: &Descriptor) -> Option<ImageName> {
     let annotations = descriptor.annotations().as_ref()?;
     let full = annotations.get(FULL_NAME).and_then(|name| ImageName::parse(name).ok());
@@ -76,14 +77,14 @@ fn is_index(descriptor: &Descriptor) -> bool {
     }
 }
 
-/// The digest of what this names, if that may be an image for this machine.
+/// Returns the digest of the descriptor, if that may be an image for this machine.
 #[cfg(feature = "pull")]
 pub(crate) fn descriptor_for_us(descriptor: &Descriptor) -> Option<Digest> {
     let is_image = is_for_us(descriptor) && !is_index(descriptor);
     BlobRef::of(descriptor).ok().filter(|_| is_image).map(|blob| blob.digest)
 }
 
-/// One that says nothing may be.
+/// Tells whether this may be for this machine. A descriptor without a platform may be.
 fn is_for_us(descriptor: &Descriptor) -> bool {
     let platform = descriptor.platform().as_ref();
     platform.is_none_or(|platform| *platform.os() == Os::Linux && *platform.architecture() == Arch::default())

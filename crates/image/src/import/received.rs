@@ -1,6 +1,6 @@
-//! The files of an archive that comes as a stream, such as a Docker Engine sends: what a file is for is told by the last
-//! ones, so each waits in `incoming/`, already hashed. A blob of them becomes the store's by getting another name: no byte
-//! is written twice.
+//! Archives that come as a stream, such as a Docker Engine's. The last files tell the meaning of
+//! the others, so each file waits in `incoming/`, already hashed. A blob then moves into the store
+//! by a second name: no byte is written twice.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,7 +17,7 @@ use crate::failure::refused;
 use crate::store::ImageStore;
 use crate::unpack::{Bounded, Kind, Reader, UnpackLimits};
 
-/// A whole archive. Dropped, it leaves nothing in `incoming/`.
+/// The files of a whole archive. Dropping it leaves nothing in `incoming/`.
 pub(super) struct Received {
     files: BTreeMap<String, Kept>,
     links: BTreeMap<String, String>,
@@ -61,12 +61,12 @@ impl Received {
         self.find(name).map(|kept| File::open(&kept.path)).transpose()
     }
 
-    /// What a file is as a blob.
+    /// Returns a file's digest and length.
     pub(super) fn blob(&self, name: &str) -> Option<BlobRef> {
         self.find(name).map(|kept| kept.blob.clone())
     }
 
-    /// Gives a file to the store as the blob that it is.
+    /// Links a file into the store as a blob.
     pub(super) fn give(&self, name: &str, store: &ImageStore) -> io::Result<()> {
         let kept = self.find(name).ok_or_else(|| super::missing(name))?;
         match fs::hard_link(&kept.path, store.blob(&kept.blob.digest)) {
@@ -86,6 +86,6 @@ fn keep(content: &mut impl Read, incoming: &Path) -> io::Result<Kept> {
     let mut hashing = Hashing::new(content);
     io::copy(&mut hashing, &mut file)?;
     let (digest, bytes) = hashing.finish();
-    // Closed: an archive may have more files than a process may have open.
+    // The file is closed, because an archive may have more files than a process may have open.
     Ok(Kept { path: file.into_temp_path(), blob: BlobRef { digest, bytes } })
 }

@@ -1,4 +1,4 @@
-//! A tarball of a root file system: an image of one layer that says nothing about how it wants to be run.
+//! Tarballs of a root file system: images of one layer, without a configuration for commands.
 
 use std::fs::File;
 use std::io;

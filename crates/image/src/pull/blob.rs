@@ -1,5 +1,6 @@
-//! One blob of a registry. What has come in lies under the digest's name in `incoming/`, locked while somebody fetches it,
-//! so that two who pull the same share the work, and whoever comes after a break goes on from there.
+//! The download of one blob. The bytes so far lie under the digest's name in `incoming/`, locked
+//! during the download. Two processes that pull the same blob share the work, and a later pull
+//! continues after a break.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -22,7 +23,7 @@ use crate::locks::Locked;
 use crate::progress::Progress;
 use crate::store::ImageStore;
 
-/// How often a blob that breaks off is gone on with.
+/// The number of times that a broken download is resumed without progress.
 const TRIES: usize = 4;
 
 impl Endpoint {
@@ -65,7 +66,7 @@ impl Endpoint {
             let before = part.bytes;
             match self.go_on(part, blob, what, progress).await? {
                 None => return Ok(()),
-                // Whoever sends something each time may break off as often as they like.
+                // A registry that sends something each time may break off as often as it likes.
                 Some(_) if part.bytes > before || attempt < TRIES => {}
                 Some(error) => return Err(self.told(what, error.into())),
             }
@@ -73,7 +74,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Asks for the rest. The answer is what broke it off.
+    /// Asks for the rest. Returns the error that broke it off.
     async fn go_on(
         &self,
         part: &mut Part,
@@ -102,7 +103,7 @@ impl Endpoint {
                     part.write(&piece).map_err(failed(what))?;
                     progress.advance(&blob.digest, piece.len() as u64);
                 }
-                // What is whole is judged by its digest, whatever is said behind it.
+                // A whole blob is judged by its digest, whatever error follows it.
                 Err(_) if part.bytes == blob.bytes => return Ok(None),
                 Err(error) => return Ok(Some(error)),
             }
@@ -111,7 +112,8 @@ impl Endpoint {
     }
 }
 
-/// Removes what has come in of these, for whoever is told that the disk is full. What somebody else fetches is theirs.
+/// Removes the partial downloads of these blobs, after the disk was full. Those that another
+/// process is fetching stay.
 pub(super) fn forget_parts(store: &ImageStore, blobs: &[BlobRef]) -> io::Result<()> {
     for blob in blobs {
         let path = part_of(store, blob);
@@ -130,27 +132,27 @@ fn part_of(store: &ImageStore, blob: &BlobRef) -> PathBuf {
     store.incoming().join(format!("{}{PART}", blob.digest.hex()))
 }
 
-/// What has come in of a blob.
+/// A partial download of a blob.
 struct Part {
     wanted: BlobRef,
     path: PathBuf,
     file: Option<Hashing<File>>,
     bytes: u64,
-    /// The same open file, and with it the lock: until the blob has its name, or is given up.
+    /// The lock of the same open file, held until the blob has its name or is given up.
     _lock: Locked,
 }
 
 impl Part {
-    /// Waits while somebody else fetches it; `None` if it is whole then.
+    /// Waits while another process fetches the blob; returns `None` if it is whole then.
     fn open(store: &ImageStore, wanted: &BlobRef) -> io::Result<Option<Self>> {
         let path = part_of(store, wanted);
         loop {
             let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path)?;
             flock(&file, FlockOperation::LockExclusive)?;
-            // Whoever held it may have removed it, or made the blob of it.
+            // The process that held the lock may have removed the file, or made the blob of it.
             let is_named = fs::metadata(&path).is_ok_and(|named| is_same(&named, &file));
             if store.has_blob(&wanted.digest, wanted.bytes) {
-                // Made by us, after that: nobody needs it.
+                // We made the file after that, and it is not needed.
                 if is_named {
                     fs::remove_file(&path)?;
                 }
@@ -165,7 +167,7 @@ impl Part {
         }
     }
 
-    /// Hashes what is there; more than there should be is nothing.
+    /// Hashes the bytes that are there. If there are too many, it starts again from nothing.
     fn take_up(&mut self, file: File) -> io::Result<()> {
         self.bytes = file.metadata()?.len();
         if self.bytes > self.wanted.bytes {
@@ -184,7 +186,7 @@ impl Part {
         Ok(())
     }
 
-    /// The registry sends all of it once more.
+    /// Starts again: the registry sends the whole blob.
     fn begin_anew(&mut self) -> io::Result<()> {
         let hashing = self.file.take().ok_or(io::ErrorKind::NotConnected)?;
         let file = hashing.into_inner();

@@ -1,4 +1,5 @@
-//! Who is asked for an image: the mirrors of its registry, then the registry; by which protocol, and as whom.
+//! The hosts that are asked for an image: the mirrors of its registry, then the registry, each with
+//! its protocol and credentials.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,13 +17,13 @@ use super::failure::told;
 use super::gate::Gate;
 use crate::reference::ImageName;
 
-/// How images are pulled.
+/// Options of a pull.
 #[derive(Debug, Clone)]
 pub struct PullOptions {
-    /// For a registry (`registry.example.com`) hosts that have its images, such as `mirror.example:5000`, asked in that order
-    /// before the registry itself.
+    /// Mirrors of a registry (`registry.example.com`): hosts such as `mirror.example:5000`, asked
+    /// in that order before the registry itself.
     pub mirrors: BTreeMap<String, Vec<String>>,
-    /// Registries on this host's loopback are spoken to without TLS. All others never are.
+    /// Allows registries on this host's loopback to be used without TLS. All others need TLS.
     pub plain_http_on_loopback: bool,
 }
 
@@ -32,23 +33,23 @@ impl Default for PullOptions {
     }
 }
 
-/// One who is asked.
+/// A host that is asked.
 pub(super) struct Endpoint {
     pub(super) client: Client,
     pub(super) host: String,
     pub(super) auth: RegistryAuth,
     mirror: bool,
     pub(super) reference: Reference,
-    /// By which the client connects.
+    /// The proxy by which the client connects.
     gate: Gate,
 }
 
 const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
-/// Between two pieces of an answer.
+/// The longest silence between two pieces of an answer.
 const READ_PATIENCE: Duration = Duration::from_secs(60);
 
 impl Endpoint {
-    /// In the order in which they are asked.
+    /// Returns the endpoints, in the order in which they are asked.
     pub(super) async fn all(name: &ImageName, options: &PullOptions) -> Result<Vec<Self>> {
         let reference = name.reference()?;
         let mirrors = options.mirrors.get(reference.registry()).cloned().unwrap_or_default();
@@ -73,7 +74,8 @@ impl Endpoint {
         };
         let cannot = |error| Error::new(ErrorKind::Internal, "open a way to registries").with_source(error);
         let gate = Gate::open(&host, plain).await.map_err(cannot)?;
-        // A proxy that the caller has configured looks names up itself, and is the one to say what may be reached.
+        // A proxy that the caller has configured looks names up itself, and decides what may be
+        // reached.
         let configured = of_environment("HTTPS_PROXY").filter(|_| !plain);
         let no_proxy = of_environment("NO_PROXY").filter(|_| configured.is_some());
         let config = ClientConfig {
@@ -95,7 +97,7 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// The same reference, asked of this one.
+    /// Returns the same reference at this endpoint.
     fn asked(&self, reference: &Reference) -> Reference {
         let mut reference = reference.clone();
         if self.mirror {
@@ -104,13 +106,14 @@ impl Endpoint {
         reference
     }
 
-    /// The bytes of a manifest or an index.
+    /// Fetches the bytes of a manifest or an index.
     pub(super) async fn manifest(&self, reference: &Reference, what: &str) -> Result<Vec<u8>> {
         let answer = self.client.pull_manifest_raw(&self.asked(reference), &self.auth, &ACCEPTED).await;
         answer.map(|(bytes, _)| bytes.to_vec()).map_err(|error| self.told(what, error))
     }
 
-    /// The error of an exchange. Where the registry led elsewhere than it may, that is the reason.
+    /// Builds the error of an exchange. If the registry led to a forbidden address, that is the
+    /// reason.
     pub(super) fn told(&self, what: &str, error: OciDistributionError) -> Error {
         let Some(target) = self.gate.refused() else { return told(what, &self.host, error) };
         let message = format!("{what}: registry `{}` leads to `{target}`, which is not public", self.host);
@@ -120,7 +123,7 @@ impl Endpoint {
     }
 }
 
-/// `localhost`, or an address of this host's own.
+/// Tells whether this is `localhost`, or an address of this host's own.
 fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, _)) => address,
@@ -129,11 +132,11 @@ fn is_loopback(host: &str) -> bool {
     name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// What Docker's or Podman's configuration has for this host.
+/// Reads the credentials for this host from Docker's or Podman's configuration.
 async fn credentials(host: &str) -> Result<RegistryAuth> {
-    // Docker's own registry stands there by an address of long ago.
+    // Docker's own registry has an old address there.
     let key = if host == "index.docker.io" { "https://index.docker.io/v1/" } else { host }.to_owned();
-    // A helper program may be asked.
+    // This may run a helper program.
     let found = tokio::task::spawn_blocking(move || match docker_credential::get_credential(&key) {
         Err(
             CredentialRetrievalError::NoCredentialConfigured
@@ -156,7 +159,7 @@ async fn credentials(host: &str) -> Result<RegistryAuth> {
             | CredentialRetrievalError::ConfigReadError
             | CredentialRetrievalError::ConfigNotFound,
         ) => Ok(RegistryAuth::Anonymous),
-        // The reason may hold what a helper printed.
+        // The reason may hold output of a helper.
         Err(CredentialRetrievalError::HelperFailure { helper, .. }) => {
             Err(unusable(&format!("the helper `{helper}` failed")))
         }

@@ -1,9 +1,9 @@
-//! What went wrong with a registry, and what to do about it.
+//! The errors of a registry, with what to do about them.
 
 use eyot::{Error, ErrorKind};
 use oci_client::errors::{OciDistributionError as Oci, OciErrorCode as Code};
 
-/// The error of an exchange with this host.
+/// Builds the error of an exchange with this host.
 pub(super) fn told(what: &str, host: &str, error: Oci) -> Error {
     let (kind, reason, hint) = match &error {
         Oci::UnauthorizedError { .. } | Oci::AuthenticationFailure(_) => refused_entry(host),

@@ -1,9 +1,11 @@
-//! What a pull may reach. A registry names other addresses: where tokens are given out (`WWW-Authenticate`), and where its blobs
-//! are (redirects). It must not have this host ask its own network, with credentials at that. So the client of registries
-//! connects by a proxy in this process, which judges the very address that it dials.
+//! Limits on the addresses that a pull reaches. A registry names other addresses: of its token
+//! service (`WWW-Authenticate`), and of its blobs (redirects). It must not make this host send
+//! requests into its own network, with credentials at that. So the registry client connects through
+//! a proxy in this process, which judges the very address that it dials.
 //!
-//! The registry itself was named by whoever pulls, and is dialled wherever it is. Others must be public, or on a private
-//! network if the registry is, or on loopback if the registry is. Without TLS only loopback is reached.
+//! The user named the registry itself, so it is dialled wherever it is. Other hosts must be public,
+//! or on a private network if the registry is, or on loopback if the registry is. Without TLS only
+//! loopback is reached.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -24,23 +26,23 @@ const MAX_HEAD_BYTES: usize = 64 << 10;
 const HTTP_PORT: u16 = 80;
 const HTTPS_PORT: u16 = 443;
 
-/// The proxy. It ends when this is dropped.
+/// The proxy. Dropping it ends it.
 pub(super) struct Gate {
     url: String,
     rule: Arc<Rule>,
     task: AbortHandle,
 }
 
-/// What may be reached.
+/// The rule for addresses.
 struct Rule {
     registry: Target,
-    /// What kinds of addresses the registry has.
+    /// The kinds of the registry's addresses.
     kinds: Vec<AddressKind>,
-    /// The registry is spoken to without TLS.
+    /// The registry is used without TLS.
     plain: bool,
-    /// What the client shows, so that nobody else on this host uses the proxy.
+    /// The token that the client shows, so that no other process on this host uses the proxy.
     pass: String,
-    /// What was refused last.
+    /// The last refusal.
     refused: Mutex<Option<String>>,
 }
 
@@ -69,11 +71,11 @@ impl Target {
 }
 
 impl Gate {
-    /// A proxy for the client of a registry.
+    /// Starts a proxy for the client of a registry.
     pub(super) async fn open(registry: &str, plain: bool) -> io::Result<Self> {
         let port = if plain { HTTP_PORT } else { HTTPS_PORT };
         let registry = Target::parse(registry, port).ok_or(io::ErrorKind::InvalidInput)?;
-        // One that has no address can't be reached either.
+        // A registry without an address can't be reached either.
         let addresses = registry.addresses().await.unwrap_or_default();
         let kinds = addresses.into_iter().map(AddressKind::of).collect();
         let mut secret = [0_u8; 32];
@@ -87,12 +89,12 @@ impl Gate {
         Ok(Self { url, rule, task })
     }
 
-    /// Its address, for the client.
+    /// Returns the proxy's address, for the client.
     pub(super) fn url(&self) -> &str {
         &self.url
     }
 
-    /// What was refused since this was last asked.
+    /// Returns the last refusal since the previous call.
     pub(super) fn refused(&self) -> Option<String> {
         self.rule.refused.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -115,7 +117,7 @@ impl Rule {
             AddressKind::Public => true,
             AddressKind::Private => has(AddressKind::Private) || has(AddressKind::Loopback),
             AddressKind::Loopback => has(AddressKind::Loopback),
-            // Metadata services and the like: only where the registry itself is there.
+            // Metadata services and the like are allowed only if the registry itself is there.
             kind => *target == self.registry && has(kind),
         }
     }
@@ -163,7 +165,7 @@ async fn serve(mut client: TcpStream, rule: &Rule) -> io::Result<()> {
             .write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
             .await;
     };
-    // Without an answer the client sees what it would see without us: nobody can be reached.
+    // Without an answer the client sees the same as without the proxy: nothing can be reached.
     let mut server = rule.dial(&request.target, request.forwarded.is_some()).await?;
     match request.forwarded {
         Some(head) => server.write_all(head.as_bytes()).await?,
@@ -173,7 +175,7 @@ async fn serve(mut client: TcpStream, rule: &Rule) -> io::Result<()> {
     tokio::io::copy_bidirectional(&mut client, &mut server).await.map(drop)
 }
 
-/// A request's head, and what came behind it.
+/// Reads a request's head, and the bytes that came with it.
 async fn read_head(client: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
     loop {
@@ -194,7 +196,7 @@ async fn read_head(client: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
 struct Request<'a> {
     target: Target,
     head: &'a str,
-    /// The head as the server is to see it; `None`: a tunnel is asked for.
+    /// The head as the server is to see it; `None` for a tunnel.
     forwarded: Option<String>,
 }
 
@@ -229,7 +231,7 @@ impl<'a> Request<'a> {
 
 const PASS: &str = "proxy-authorization";
 
-/// The headers of a head.
+/// Returns the headers of a head.
 fn lines(head: &str) -> impl Iterator<Item = &str> {
     head.split("\r\n").skip(1).filter(|line| !line.is_empty())
 }
@@ -283,7 +285,7 @@ mod tests {
         }
     }
 
-    /// A registry on loopback that answers everything with this head, and counts.
+    /// Starts a registry on loopback that answers everything with this head, and counts.
     async fn registry(head: String) -> (SocketAddr, Arc<AtomicUsize>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, asked) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));

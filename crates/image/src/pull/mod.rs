@@ -1,6 +1,6 @@
-//! Pulling an image from a registry: its mirrors are asked first; the manifest of this machine; then every blob, several at
-//! once, each going on where an earlier pull broke off, and unpacked as soon as it is whole. No byte is believed before its
-//! digest is right.
+//! The pull of an image from a registry. Mirrors are asked first. After the manifest for this
+//! machine come the blobs, several at once. Each continues where an earlier pull broke off, and is
+//! unpacked as soon as it is whole. No byte is believed before its digest is right.
 
 mod blob;
 mod endpoint;
@@ -33,7 +33,7 @@ use endpoint::Endpoint;
 
 pub use endpoint::PullOptions;
 
-/// How many blobs come in at once.
+/// The number of blobs that come in at once.
 const AT_ONCE: usize = 4;
 const ACCEPTED: [&str; 4] = [
     OCI_IMAGE_MEDIA_TYPE,
@@ -43,13 +43,13 @@ const ACCEPTED: [&str; 4] = [
 ];
 
 impl ImageStore {
-    /// Pulls an image, or what of it is not there yet.
+    /// Pulls an image, or the missing parts of it.
     ///
     /// # Errors
-    /// `NotFound` where the registry has none of that name for this machine; `Permission` where it lets nobody in without
-    /// (other) credentials; `Unavailable` where it can't be reached; `Invalid` for what is damaged or hostile; `Quota`
-    /// where the disk is full. Blobs that are whole are kept until somebody prunes, and so is the beginning of one that
-    /// the network broke off, for the next pull; on a full disk the beginnings go.
+    /// `NotFound` if the registry has none of that name for this machine. `Permission` if it asks
+    /// for (other) credentials. `Unavailable` if it can't be reached. `Invalid` for an image that
+    /// is damaged or hostile. `Quota` if the disk is full. Whole blobs are kept until the next
+    /// prune. A partial blob is kept for the next pull, unless the disk is full.
     pub async fn pull(
         &self,
         name: &ImageName,
@@ -107,7 +107,7 @@ impl ImageStore {
         blocking(what.to_owned(), move || store.name_image(&name, &manifest)).await
     }
 
-    /// The same error; of a full disk after the beginnings of blobs were removed from it.
+    /// Returns the same error. If the disk is full, it removes the partial blobs first.
     async fn make_room(&self, error: Error, blobs: Vec<BlobRef>, what: &str) -> Error {
         if error.kind() != ErrorKind::Quota {
             return error;
@@ -119,8 +119,8 @@ impl ImageStore {
         }
     }
 
-    /// One layer. Should it fail, the others end as well, at a point where nothing is half done: what is being unpacked is
-    /// waited for.
+    /// Pulls one layer. If it fails, the others end as well, at a point where nothing is half done:
+    /// layers that are being unpacked are waited for.
     async fn pull_layer(
         &self,
         endpoint: &Endpoint,
@@ -152,7 +152,7 @@ impl ImageStore {
         Ok(())
     }
 
-    /// The manifest for this machine, its digest checked.
+    /// Fetches the manifest for this machine and checks its digest.
     async fn manifest(&self, endpoint: &Endpoint, name: &ImageName, what: &str) -> Result<Vec<u8>> {
         let first = endpoint.manifest(&name.reference()?, what).await?;
         check(&first, name.digest().as_ref(), what)?;
@@ -170,13 +170,13 @@ impl ImageStore {
     }
 }
 
-/// Every registry there is, for whoever makes sandboxes of images that are to be pulled first.
+/// Every registry, as a source of images that are pulled before a sandbox is made.
 #[derive(Debug, Clone, Default)]
 pub struct Registries(pub PullOptions);
 
 #[async_trait]
 impl ImageSource for Registries {
-    /// An image that is not there is an error, which says which registry has none.
+    /// Pulls an image. A missing image is an error, which says which registry has none.
     async fn bring(
         &self,
         store: &ImageStore,
@@ -209,7 +209,7 @@ fn with_corrupt_hint(error: Error) -> Error {
     }
 }
 
-/// Does what blocks where it holds up nobody.
+/// Runs blocking work on a thread for it.
 async fn blocking<T: Send + 'static>(
     what: String,
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,

@@ -1,5 +1,6 @@
-//! One entry after the other, its long names and extended headers put together. The tar reader gives raw headers only:
-//! its own reading of extended headers goes by lines, see [`super::pax`].
+//! The entries of a tar stream, one after the other, each with its long names and extended headers.
+//! The tar reader gives raw headers only: its own reading of extended headers goes by lines, see
+//! [`super::pax`].
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -12,7 +13,7 @@ use super::UnpackLimits;
 use super::pax::Pax;
 use crate::failure::refused;
 
-/// What an entry makes.
+/// The kind of file that an entry makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     File,
@@ -28,7 +29,7 @@ pub(crate) struct Entry<'a, R: Read> {
     pub(crate) kind: Kind,
     /// Relative, without `.` and `..`; empty for the root itself.
     pub(crate) path: PathBuf,
-    /// As it is written; empty if it is no link.
+    /// The link's target as it is written; empty if the entry is no link.
     pub(crate) link: Vec<u8>,
     /// Permission bits, without setuid and setgid.
     pub(crate) mode: u32,
@@ -54,7 +55,7 @@ pub(crate) struct Reader<'a, R: Read> {
     max_header_bytes: u64,
 }
 
-/// What came before a header and belongs to it.
+/// The headers that came before an entry's own and belong to it.
 #[derive(Default)]
 struct Ahead {
     name: Option<Vec<u8>>,
@@ -80,7 +81,7 @@ impl<'a, R: Read> Reader<'a, R> {
                 EntryType::XHeader => {
                     ahead.pax = Some(Pax::parse(&self.bytes(&mut raw, &mut ahead.bytes)?)?);
                 }
-                // Comments; what else could stand there holds for nobody here.
+                // These are comments; nothing else in them applies here.
                 EntryType::XGlobalHeader => {}
                 EntryType::GNUSparse => {
                     return Err(refused("it has sparse entries; make it without `--sparse`"));
@@ -108,7 +109,7 @@ impl<'a, R: Read> Reader<'a, R> {
         }
     }
 
-    /// A long name, without the null byte at its end.
+    /// Reads a long name, without the null byte at its end.
     fn text(&self, raw: &mut RawEntry<'_, R>, counted: &mut u64) -> io::Result<Vec<u8>> {
         let mut bytes = self.bytes(raw, counted)?;
         if bytes.last() == Some(&0) {
@@ -118,7 +119,7 @@ impl<'a, R: Read> Reader<'a, R> {
     }
 }
 
-/// A header that can't be read is the archive's fault. What the stream itself could not do keeps its kind.
+/// Blames the archive for a header that can't be read. Errors of the stream itself keep their kind.
 fn as_refusal(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::Other => refused(format!("it is no tar archive, or is damaged: {error}")),
@@ -169,7 +170,7 @@ fn kind(header: &Header, name: &[u8]) -> Kind {
     }
 }
 
-/// A path of the archive as one below the folder.
+/// Returns a path of the archive as one below the folder.
 ///
 /// # Errors
 /// `InvalidData`: one that is absolute, leaves the folder, or holds a null byte.
@@ -194,5 +195,5 @@ pub(crate) fn relative(written: &[u8]) -> io::Result<PathBuf> {
     Ok(below)
 }
 
-/// Linux' own limit.
+/// The limit of Linux.
 const MAX_PATH_BYTES: usize = 4096;

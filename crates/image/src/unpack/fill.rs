@@ -1,6 +1,6 @@
-//! Making what entries say, in a folder that nobody else is in. Nothing is ever replaced: a name that is taken refuses
-//! the archive, unless both are directories. Directories get their permissions and times last, so that a closed one can
-//! be filled.
+//! Writing entries into a folder that no other process is in. Nothing is ever replaced: an existing
+//! name refuses the archive, unless both are directories. Directories get their permissions and
+//! times last, so that a closed one can be filled.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ use super::place::{Root, handle};
 use super::{Owners, UnpackLimits};
 use crate::failure::refused;
 
-/// What a directory is to be in the end.
+/// The final attributes of a directory.
 struct Dress {
     mode: u32,
     modified: (i64, u32),
@@ -36,9 +36,9 @@ pub(super) struct Layer {
 
 const REMOVED: &[u8] = b".wh.";
 const OPAQUE: &[u8] = b".wh..wh..opq";
-/// Of a file system that nobody uses any more.
+/// A prefix of names from a file system that is no longer in use.
 const AUFS: &[u8] = b".wh..wh.";
-/// The ids of a sandbox; beyond them there is `nobody`.
+/// The number of ids in a sandbox; those beyond become `nobody`.
 const IDS: u64 = 65_536;
 const NOBODY: u32 = 65_534;
 
@@ -87,7 +87,7 @@ impl Layer {
     }
 
     fn keep_path(&mut self, path: &Path) -> io::Result<()> {
-        // And what it takes to keep one.
+        // And the memory for keeping one.
         let bytes = path.as_os_str().len() as u64 + 64;
         let left = self.kept_path_bytes_left.checked_sub(bytes);
         self.kept_path_bytes_left = left.ok_or_else(|| refused("it has too many directories"))?;
@@ -144,7 +144,7 @@ impl Layer {
         Ok(rustix::fs::utimensat(parent, name, &times, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    /// Of a file of this archive: what lower layers have can't be linked to.
+    /// Links to a file of this archive: files of lower layers can't be linked to.
     fn add_hard_link<R: Read>(&mut self, entry: &Entry<'_, R>) -> io::Result<()> {
         let refusal = |what: &str| refused(format!("entry `{}` is a hard link {what}", entry.path.display()));
         let source = relative(&entry.link).map_err(|_| refusal("that leaves the image"))?;
@@ -162,7 +162,7 @@ impl Layer {
             .map_err(|error| taken_or(error, &entry.path))
     }
 
-    /// Hides what was removed, and gives the directories what they are to have.
+    /// Hides the removed names, and gives the directories their attributes.
     pub(super) fn finish(mut self) -> io::Result<()> {
         for path in std::mem::take(&mut self.removed) {
             self.remove_below(&path)?;
@@ -178,7 +178,8 @@ impl Layer {
         Ok(())
     }
 
-    /// A name that the archive has itself is there; a directory then hides what lower layers have in theirs.
+    /// Hides a name of lower layers. If the archive has that name itself, it stays; a directory
+    /// then hides the content of the lower ones.
     fn remove_below(&mut self, path: &Path) -> io::Result<()> {
         let (parent, name) = self.root.parent(path)?;
         match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -198,7 +199,7 @@ impl Layer {
     }
 }
 
-/// Gives what is at `name` in `at` (itself, for an empty name) to whom the entry says.
+/// Sets the owner of the file at `name` in `at` (of `at` itself, for an empty name).
 fn own<R: Read>(at: &OwnedFd, name: &OsStr, owners: Owners, entry: &Entry<'_, R>) -> io::Result<()> {
     if owners == Owners::Folded {
         return Ok(());
@@ -212,7 +213,7 @@ fn own<R: Read>(at: &OwnedFd, name: &OsStr, owners: Owners, entry: &Entry<'_, R>
 fn set_attributes<R: Read>(file: &OwnedFd, entry: &Entry<'_, R>) -> io::Result<()> {
     for (name, value) in &entry.attributes {
         match rustix::fs::setxattr(handle(file), OsStr::from_bytes(name), value, XattrFlags::empty()) {
-            // Not every file system has them.
+            // Some file systems have no extended attributes.
             Ok(()) | Err(Errno::OPNOTSUPP) => {}
             Err(Errno::NOSPC | Errno::TOOBIG | Errno::RANGE) => {
                 let path = entry.path.display();
@@ -231,7 +232,7 @@ fn times((seconds, nanoseconds): (i64, u32)) -> Timestamps {
     Timestamps { last_access: time, last_modification: time }
 }
 
-/// A name that is taken is the archive's fault.
+/// Blames the archive for a name that exists already.
 fn taken_or(error: Errno, path: &Path) -> io::Error {
     match error {
         Errno::EXIST | Errno::NOTDIR | Errno::LOOP => {

@@ -1,15 +1,16 @@
-//! How much a stream may hold.
+//! Limits on unpacking.
 
-/// What an archive may take of the host. The defaults are far above any image that is meant well.
+/// Limits on what an archive may take of the host. The defaults are far above any honest image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnpackLimits {
     /// Bytes of the decompressed stream.
     pub max_unpacked_bytes: u64,
-    /// Entries of any kind, those that are left out as well.
+    /// Entries of any kind, including those that are left out.
     pub max_entries: u64,
     /// Bytes of an entry's headers: long names, extended attributes.
     pub max_header_bytes: u64,
-    /// Bytes of the paths of directories and of removed names, which are kept in memory until the end.
+    /// Bytes of the paths of directories and of removed names, which are kept in memory until the
+    /// end.
     pub max_kept_path_bytes: u64,
 }
 
@@ -25,7 +26,7 @@ impl Default for UnpackLimits {
 }
 
 impl UnpackLimits {
-    /// As little as a fuzzer needs.
+    /// Limits that are small enough for a fuzzer.
     pub const SMALL: Self = Self {
         max_unpacked_bytes: 1 << 20,
         max_entries: 200,

@@ -1,14 +1,16 @@
-//! Unpacking a layer: a tar stream from anywhere becomes a folder that is safe to be a read-only layer of an overlay.
+//! Unpacking a layer: a tar stream of any origin becomes a folder that is safe as a read-only layer
+//! of an overlay.
 //!
-//! The stream is hostile. It can't name anything outside of the folder (no absolute path, no `..`; what it links to is
-//! looked up by the kernel with the folder as the root), can't replace what it has made itself, leaves no device, no FIFO
-//! and no set-id bit, and ends at [`UnpackLimits`]. What breaks a rule is refused as a whole; devices and FIFOs are left
-//! out, because tarballs of root file systems have them and a sandbox has its own.
+//! The stream is hostile. It can't name anything outside of the folder: no absolute path, no `..`,
+//! and the kernel looks up the targets of links with the folder as the root. It can't replace what
+//! it has made itself. It leaves no device, no FIFO and no set-id bit, and ends at
+//! [`UnpackLimits`]. An archive that breaks a rule is refused as a whole. Devices and FIFOs are
+//! left out, because tarballs of root file systems have them and a sandbox has its own.
 //!
-//! What an overlay takes for its own is written here and nowhere else: a removed name (`.wh.name`) becomes the character
-//! device 0:0, which an ordinary user can make too, and a folder that hides what is below it (`.wh..wh..opq`) gets
-//! `user.overlay.opaque`. Extended attributes of that kind in the stream are dropped, and so are all that are not
-//! `user.*`: capabilities of files, above all.
+//! Only this code writes the marks that an overlay understands. A removed name (`.wh.name`) becomes
+//! the character device 0:0, which an ordinary user can make too. A folder that hides everything
+//! below it (`.wh..wh..opq`) gets `user.overlay.opaque`. Extended attributes of that kind in the
+//! stream are dropped, and so are all that are not `user.*`, above all capabilities of files.
 
 mod entry;
 mod fill;
@@ -30,23 +32,24 @@ pub(crate) use entry::{Kind, Reader};
 use fill::Layer;
 pub(crate) use stream::{Bounded, decompressed};
 
-/// Whose the unpacked files are.
+/// The owner of the unpacked files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owners {
-    /// Whoever the archive says, which only root can do. Ids beyond 65,535 become 65,534 (`nobody`).
+    /// The owner that the archive names, which only root can set. Ids beyond 65,535 become 65,534
+    /// (`nobody`).
     Kept,
     /// The caller's.
     Folded,
 }
 
 impl Owners {
-    /// Kept by root, folded by everybody else.
+    /// Returns `Kept` for root, `Folded` for everybody else.
     pub fn of_caller() -> Self {
         if rustix::process::geteuid().is_root() { Self::Kept } else { Self::Folded }
     }
 }
 
-/// What was unpacked.
+/// The result of unpacking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unpacked {
     /// Entries of any kind.
@@ -55,18 +58,18 @@ pub struct Unpacked {
     pub left_out: u64,
 }
 
-/// Unpacks a decompressed tar stream into the folder `target`, which must not be there yet, and reads the stream to its
-/// end.
+/// Unpacks a decompressed tar stream into the folder `target`, which must not exist yet, and reads
+/// the stream to its end.
 ///
 /// # Errors
-/// `InvalidData` with the end of a sentence for what is refused, which names the entry; else the kernel's. What was
-/// unpacked until then is left for the caller to remove.
+/// `InvalidData` for a refusal, which names the entry and is the end of a sentence. Otherwise
+/// errors of the kernel. The caller removes the incomplete folder.
 pub fn unpack(tar: impl Read, target: &Path, owners: Owners, limits: &UnpackLimits) -> io::Result<Unpacked> {
     fs::DirBuilder::new().mode(0o755).create(target)?;
     fill(tar, target, owners, limits)
 }
 
-/// The same into an empty folder that is there.
+/// Unpacks into an empty folder that exists.
 pub(crate) fn fill(
     tar: impl Read,
     target: &Path,
@@ -92,7 +95,7 @@ pub(crate) fn fill(
 /// Unpacks the tarball at `path`, plain or compressed by gzip or zstd, into the folder `target`.
 ///
 /// # Errors
-/// As [`unpack`].
+/// Errors of [`unpack`].
 pub fn unpack_file(
     path: &Path,
     target: &Path,

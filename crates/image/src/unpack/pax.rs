@@ -1,11 +1,11 @@
-//! Extended headers. Read by their lengths: a value may hold any byte, line ends included, and a reader that goes by
-//! lines loses what comes behind such a value, a path for example.
+//! Extended headers, read by their lengths. A value may hold any byte, line ends included; a reader
+//! that goes by lines loses everything behind such a value, a path for example.
 
 use std::io;
 
 use crate::failure::refused;
 
-/// What of an extended header counts here.
+/// The used parts of an extended header.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Pax {
     pub(super) path: Option<Vec<u8>>,
@@ -53,7 +53,7 @@ impl Pax {
     }
 }
 
-/// Neither what the kernel acts on nor what an overlay does.
+/// Tells whether an attribute is kept: neither the kernel nor an overlay acts on it.
 fn is_kept(name: &[u8]) -> bool {
     name.starts_with(b"user.") && !name.starts_with(b"user.overlay.") && !name.contains(&0)
 }
@@ -62,7 +62,7 @@ fn malformed() -> io::Error {
     refused("it has a malformed extended header")
 }
 
-/// `<length> <key>=<value>\n`, where the length is that of the whole record.
+/// Splits a record: `<length> <key>=<value> `, where the length is that of the whole record.
 fn record(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let space = bytes.iter().take(20).position(|byte| *byte == b' ')?;
     let length: usize = std::str::from_utf8(&bytes[..space]).ok()?.parse().ok()?;
@@ -76,7 +76,7 @@ fn number(value: &[u8]) -> io::Result<u64> {
     std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()).ok_or_else(malformed)
 }
 
-/// Seconds with an optional fraction.
+/// Parses seconds with an optional fraction.
 fn time(value: &[u8]) -> io::Result<(i64, u32)> {
     let text = std::str::from_utf8(value).map_err(|_| malformed())?;
     let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));

@@ -1,5 +1,5 @@
-//! Reaching a place in the folder that is being filled. Links on the way were made by the archive; the kernel resolves
-//! them with the folder as the root, so they lead nowhere else.
+//! Access to the folder that is being filled. The archive may have made links on the way; the
+//! kernel resolves them with the folder as the root, so they lead nowhere else.
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,11 +11,12 @@ use rustix::io::Errno;
 
 use crate::failure::refused;
 
-/// How often a look-up is repeated that the kernel could not be sure about.
+/// The number of times that a look-up is repeated if the kernel could not be sure about it.
 const MAX_ATTEMPTS: usize = 128;
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 
-/// The folder, and the directory that was reached last: entries come in the order of their directories.
+/// The folder, and the directory that was reached last: entries come in the order of their
+/// directories.
 pub(super) struct Root {
     root: OwnedFd,
     last: Option<(PathBuf, OwnedFd)>,
@@ -27,12 +28,12 @@ impl Root {
         Ok(Self { root: rustix::fs::open(path, flags, Mode::empty())?, last: None })
     }
 
-    /// The folder itself.
+    /// Returns the folder itself.
     pub(super) fn itself(&self) -> &OwnedFd {
         &self.root
     }
 
-    /// The directory at `path`; it and its parents are made if they are missing.
+    /// Returns the directory at `path`; it and its parents are made if they are missing.
     pub(super) fn directory(&mut self, path: &Path) -> io::Result<&OwnedFd> {
         let is_known = self.last.as_ref().is_some_and(|(known, _)| known == path);
         if !is_known {
@@ -48,19 +49,20 @@ impl Root {
         }
     }
 
-    /// The directory that holds the last name of `path`, and that name.
+    /// Returns the directory that holds the last name of `path`, and that name.
     pub(super) fn parent<'p>(&mut self, path: &'p Path) -> io::Result<(&OwnedFd, &'p OsStr)> {
         let name = path.file_name().ok_or_else(|| refused("it has an entry without a name"))?;
         Ok((self.directory(path.parent().unwrap_or(Path::new("")))?, name))
     }
 
-    /// Opens what is there, with the folder as the root.
+    /// Opens a path, with the folder as the root.
     pub(super) fn find(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         for _ in 0..MAX_ATTEMPTS {
             match rustix::fs::openat2(&self.root, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
-                // The kernel could not be sure about `..` because something was renamed; see openat2(2).
+                // The kernel could not be sure about `..` because something was renamed; see
+                // openat2(2).
                 Err(Errno::AGAIN) => std::thread::yield_now(),
                 Err(Errno::INTR) => {}
                 result => return result,
@@ -109,7 +111,7 @@ fn not_reached(path: &Path, error: Errno) -> io::Error {
     }
 }
 
-/// The path of exactly the file that is open, whatever has its name by now.
+/// Returns a path to exactly the file that is open, whatever has its name by now.
 pub(super) fn handle(open: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", open.as_raw_fd())
 }

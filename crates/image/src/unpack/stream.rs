@@ -1,11 +1,11 @@
-//! A layer's bytes as its reader gets them: decompressed, and bounded where nothing gets past, because a few bytes of
-//! gzip become gigabytes.
+//! The bytes of a layer: decompressed, and bounded at a point that no byte gets around, because a
+//! few bytes of gzip become gigabytes.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use crate::failure::refused;
 
-/// At most so many bytes of a stream.
+/// A reader of a limited number of bytes.
 pub(crate) struct Bounded<R> {
     input: R,
     left: u64,
@@ -20,7 +20,7 @@ impl<R: Read> Bounded<R> {
 impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 {
-            // Whoever is at the end exactly is not over it.
+            // A stream that ends exactly at the limit is not over it.
             return match self.input.read(&mut [0; 1])? {
                 0 => Ok(0),
                 _ => Err(refused("it unpacks to too many bytes")),
@@ -33,7 +33,7 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// The stream without its compression, which is told by its first bytes: gzip, zstd, or none.
+/// Removes the stream's compression. The first bytes tell which one it is: gzip, zstd, or none.
 pub(crate) fn decompressed<'r>(input: impl Read + Send + 'r) -> io::Result<Box<dyn Read + Send + 'r>> {
     let mut input = BufReader::with_capacity(1 << 16, input);
     let compression = Compression::of(input.fill_buf()?);
@@ -44,7 +44,7 @@ pub(crate) fn decompressed<'r>(input: impl Read + Send + 'r) -> io::Result<Box<d
     })
 }
 
-/// How a stream is compressed.
+/// The compression of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compression {
     None,
@@ -53,7 +53,7 @@ pub(crate) enum Compression {
 }
 
 impl Compression {
-    /// By the first four bytes.
+    /// Detects the compression by the first four bytes.
     pub(crate) fn of(first: &[u8]) -> Self {
         match first {
             [0x1f, 0x8b, ..] => Self::Gzip,

@@ -1,4 +1,4 @@
-//! Archives as nobody means well makes them, and what overlays need of those that are meant well.
+//! Hostile archives, and the marks that overlays need from honest ones.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
@@ -147,7 +147,7 @@ fn hard_links_share_a_file_of_the_archive_and_reach_no_other() {
     }
     let directory = Tar::default().directory("d", 0o755).link(EntryType::Link, "b", "d");
     assert!(Place::refusal(&directory).contains("to a directory"));
-    // A link to a link is one more name of that link, which nobody follows.
+    // A link to a link is one more name of that link, and is never followed.
     let linked = Place::new();
     let tar = Tar::default().link(EntryType::Symlink, "l", "../secret").link(EntryType::Link, "m", "l");
     linked.unpack(&tar).unwrap();

@@ -1,4 +1,4 @@
-//! A store of a test's own, and images to put into it.
+//! A store for a test, and images to put into it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,26 +44,26 @@ impl Ground {
         self.store.resolve(&ImageName::parse(name).unwrap()).unwrap()
     }
 
-    /// The text of a file of the topmost layer that has it.
+    /// Returns the text of a file of the topmost layer that has it.
     pub fn read(&self, name: &str, path: &str) -> String {
         let image = self.resolve(name).unwrap();
         let layers = image.layers.iter().map(|layer| image.folder.join(layer).join(path));
         fs::read_to_string(layers.into_iter().find(|path| path.exists()).unwrap()).unwrap()
     }
 
-    /// How many things are in a folder of the store.
+    /// Counts the entries in a folder of the store.
     pub fn count(&self, folder: &str) -> usize {
         fs::read_dir(self.store.root().join(folder)).map_or(0, Iterator::count)
     }
 
-    /// Nothing is half done.
+    /// Asserts that nothing is half done.
     pub fn assert_tidy(&self) {
         assert_eq!(self.count("incoming"), 0);
         assert_eq!(self.count("layers"), self.count("diffs"));
     }
 }
 
-/// Two layers: a system, and something above it.
+/// Returns an image of two layers: a system, and something above it.
 pub fn two_layers() -> TestImage {
     let system = TestLayer::default().file("bin/sh", "#!").file("etc/release", "old").file("etc/gone", "x");
     let above = TestLayer::default().file("etc/release", "new").file("etc/.wh.gone", "");

@@ -1,4 +1,4 @@
-//! The store from outside: what gets in, what is refused, what stays.
+//! Tests of the store from outside: import, refusal, removal.
 #![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
 
 mod ground;

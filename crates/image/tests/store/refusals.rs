@@ -1,4 +1,4 @@
-//! What is damaged or hostile: refused in words that name it, with nothing left behind.
+//! Damaged and hostile archives are refused in words that name the fault, with nothing left behind.
 
 use std::fs;
 
@@ -9,7 +9,8 @@ use serde_json::json;
 
 use crate::ground::{Ground, two_layers};
 
-/// The sentence of an import that is refused, of which no image, no layer that is not whole and no file is left.
+/// Returns the sentence of a refused import, and asserts that it left no image, no partial layer
+/// and no file.
 fn refusal(ground: &Ground, source: &str) -> String {
     let error = ground.import(&ground.path(source), Some("bad")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");

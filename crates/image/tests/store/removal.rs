@@ -1,4 +1,4 @@
-//! What is removed and what is not.
+//! Removal of images: what goes and what stays.
 
 use std::fs;
 
@@ -138,7 +138,7 @@ fn layers_stay_while_somebody_holds_them() {
                 nobody()
             })
         });
-        // It waits for its turn; whoever holds the layers sees them all.
+        // The remover waits for its turn; the holder of the layers sees them all.
         assert!(found.layers.iter().all(|layer| found.folder.join(layer).is_dir()));
         assert!(asked.1.try_recv().is_err());
         drop(held);

@@ -1,5 +1,5 @@
-//! Archives that come as a stream, as a Docker Engine sends them: what `docker save` has written at any time, files first and
-//! what they are last.
+//! Archives that come as a stream, as a Docker Engine sends them: every format that `docker save`
+//! has written, with the files first and their meaning last.
 
 use std::fs;
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use eyot_image::{Digest, ImageInfo, ImageName, ImportOptions, NoProgress};
 
 use crate::ground::{Ground, two_layers};
 
-/// As `docker save` wrote before it wrote OCI layouts.
+/// Returns an archive in the older format of `docker save`, before OCI layouts.
 fn old_archive(ground: &Ground, image: &TestImage) -> Vec<u8> {
     image.write_docker_archive(&ground.path("saved.tar"), &["elsewhere:1"]).unwrap();
     fs::read(ground.path("saved.tar")).unwrap()
@@ -44,7 +44,7 @@ fn assert_refused(ground: &Ground, archive: impl Read + Send, word: &str) {
     ground.assert_tidy();
 }
 
-/// The archive with one bit of this part of it changed.
+/// Returns the archive with one bit of this part of it changed.
 fn changed(archive: &[u8], within: &[u8]) -> Vec<u8> {
     let at = archive.windows(within.len()).position(|window| window == within).unwrap();
     let mut archive = archive.to_vec();
@@ -94,11 +94,11 @@ fn a_changed_layer_or_configuration_is_refused_whatever_the_archive() {
 fn an_archive_that_breaks_off_anywhere_leaves_nothing() {
     let ground = Ground::new();
     for archive in [old_archive(&ground, &two_layers()), new_archive(&ground, &two_layers())] {
-        // Not within what is behind the last document: without that all is there.
+        // Not within the bytes behind the last document: without those everything is there.
         for part in 0..=8 {
             let cut = (archive.len() - 3072) * part / 8;
             assert_refused(&ground, &archive[..cut], "");
-            // Said by whoever sends, or not.
+            // With or without an error of the sender.
             let broken = archive[..cut].chain(Broken);
             let error = import(&ground, broken, None).unwrap_err();
             assert!(matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Unavailable), "{error}");
