@@ -1,5 +1,5 @@
-//! Builds the guest as a static program where the feature `embedded` asks for it, so that whoever adds the library
-//! needs no second file.
+//! Builds the guest as a static program where the feature `embedded` asks for it, so that whoever
+//! adds the library needs no second file.
 
 fn main() {
     #[cfg(feature = "embedded")]

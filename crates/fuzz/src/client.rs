@@ -1,4 +1,4 @@
-//! What must hold for any bytes that a guest sends: every call that is under way settles, with an answer or an error
+//! The client of a guest, fed with any bytes: every open call settles, with an answer or an error
 //! that says something, and nothing waits for ever. (Threats N6 and E5.)
 
 mod calls;
@@ -16,11 +16,13 @@ use futures_util::future::join_all;
 use guest::Guest;
 
 const NONCE: [u8; 16] = [1; 16];
-/// Of the runtime's own clock, which goes on by itself as soon as nothing can happen any more: no time passes.
+/// Of the runtime's own clock, which goes on by itself as soon as nothing can happen any more: no
+/// time passes.
 const FOR_EVER: Duration = Duration::from_secs(24 * 3600);
 
-/// Makes one call of each kind, numbered from 1 in the order of `calls`, and answers with `data`. Its first byte says how
-/// much is read at a time and (its highest bit) whether a valid welcome comes before.
+/// Makes one call of each kind, numbered from 1 in the order of `calls`, and answers with `data`.
+/// Its first byte says how much is read at a time and (its highest bit) whether a valid welcome
+/// comes before.
 pub fn run(data: &[u8]) {
     let Some((how, bytes)) = data.split_first() else {
         return;
@@ -46,7 +48,8 @@ async fn answer(guest: Guest) {
             assert!(!error.to_string().is_empty());
         }
     }
-    // The stream has ended or is nonsense; either way so has the connection, when it has read that far.
+    // The stream has ended or is nonsense; either way so has the connection, when it has read that
+    // far.
     closed.await;
 }
 
@@ -63,7 +66,7 @@ fn message(kind: Kind, call: u32, message: &impl Message) -> Vec<u8> {
     frame(kind, call, 0, &encode(message))
 }
 
-/// Where the fuzzer begins: each call's proper answers, alone and all together.
+/// Returns the fuzzer's starting inputs: each call's proper answers, alone and all together.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let opened = |call| message(Kind::Event, call, &Event::Opened(None));
     let done = |call| message(Kind::Reply, call, &Reply::Done);

@@ -1,5 +1,6 @@
-//! What must hold for any bytes that come from a guest or a client: no panic, no more memory than a frame and
-//! the last piece, the same frames however the bytes are cut, and every message either read or refused.
+//! Frames from a guest or a client, as any bytes: no panic, and no more memory than a frame and the
+//! last piece. The frames are the same however the bytes are cut, and every message is either read
+//! or refused.
 
 use eyot_guest::protocol::{
     Control, Decoder, Event, Failure, FileEntry, Frame, GuestConfig, HEADER_BYTES, Header, Hello, Kind,

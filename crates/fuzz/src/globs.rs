@@ -1,6 +1,7 @@
-//! What must hold for any glob pattern: it is compiled or refused with a reason, soon; what matches without hidden names
-//! matches with them; a hidden name needs a dot that is spelt; and on the patterns that mean the same to it, the library
-//! below, given the whole path at once, is of the same opinion as the walk that gets it name by name.
+//! Glob patterns, as any text. A pattern is compiled, or refused with a reason, soon. A path that
+//! matches without hidden names matches with them. A hidden name needs a dot that is spelt out. The
+//! library below gets the whole path at once, and the walk gets it name by name: on the patterns
+//! that mean the same to both, they agree.
 
 use eyot_guest::program::fuzzing::Glob;
 use globset::GlobBuilder;
@@ -37,9 +38,9 @@ fn is_relative_and_normal(path: &str) -> bool {
     path.split('/').all(|name| !matches!(name, "" | "." | ".."))
 }
 
-/// Whether the pattern is one that the library reads as we do: cut at its slashes, and its braces spelt out, nothing
-/// changes. So no class or escape holds a slash, no brace is next to what means something together with its neighbours,
-/// and no segment is empty or a dot.
+/// Tells whether the library reads the pattern as we do: cutting it at its slashes and spelling out
+/// its braces changes nothing. So no class or escape holds a slash, no brace stands next to
+/// characters that mean something together with it, and no segment is empty or a dot.
 fn is_plain(pattern: &str) -> bool {
     let is_class_and_slash = pattern.contains('[') && pattern.contains('/');
     let is_brace_and_depth = pattern.contains('{') && pattern.contains("**");
@@ -64,7 +65,7 @@ fn library_says(pattern: &str, path: &str) -> bool {
     glob.expect("the guest accepted it").compile_matcher().is_match(path)
 }
 
-/// Where the fuzzer begins.
+/// Returns the fuzzer's starting inputs.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let seed = |parts: &[&str]| parts.join("\0").into_bytes();
     vec![

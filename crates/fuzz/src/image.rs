@@ -1,5 +1,5 @@
-//! What must hold for any tarball that is given as an image: nothing outside of the layer is touched or read, nothing in
-//! it has a set-id bit, and it ends.
+//! Tarballs that are given as images, as any bytes: nothing outside of the layer is touched or
+//! read, nothing in it has a set-id bit, and unpacking ends.
 
 use crate::place::{Links, Place};
 use crate::tarball;
@@ -23,7 +23,7 @@ pub fn run(data: &[u8]) {
     place.assert_harmless(Links::Anywhere);
 }
 
-/// Where the fuzzer begins.
+/// Returns the fuzzer's starting inputs.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let mut seeds = tarball::seeds(0);
     seeds.extend(tarball::seeds_of_layers(0));

@@ -1,10 +1,10 @@
-//! What must hold for any bytes that reach Eyot from somebody it doesn't trust: a guest, a client, an archive, a model
-//! that names paths and patterns.
+//! Promises about bytes that reach Eyot from outside its trust: from a guest, a client, an archive,
+//! a model that names paths and patterns.
 //!
-//! One module, one target: a function that takes bytes and panics when a promise is broken. The fuzzer
-//! (`cargo xtask fuzz`) looks for bytes that do that; the tests run every target over `corpus/`, which holds what the
-//! fuzzer found worth keeping. Random bytes rarely get past a checksum or a handshake, so targets whose input begins with
-//! one put it right first.
+//! Each module is one target: a function that takes bytes and panics when a promise is broken. The
+//! fuzzer (`cargo xtask fuzz`) looks for such bytes. The tests run every target over `corpus/`,
+//! which holds the inputs that the fuzzer found worth keeping. Random bytes rarely get past a
+//! checksum or a handshake, so targets whose input begins with one put it right first.
 
 pub mod client;
 pub mod frames;
@@ -19,9 +19,9 @@ mod tarball;
 /// Something that can be fuzzed.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name: of its module and of its folder in `corpus/`.
+    /// The name of the module and of its folder in `corpus/`.
     pub name: &'static str,
-    /// What it holds, in a few words.
+    /// The promise, in a few words.
     pub about: &'static str,
     /// Panics when the bytes break a promise.
     pub run: fn(&[u8]),

@@ -1,5 +1,5 @@
-//! What must hold for any text that is taken for a path or a name: what is accepted is normalised, within the limits,
-//! means itself when it is parsed again, and never leaves what it is relative to.
+//! Paths and names, as any text. An accepted one is normalised and within the limits, parses to
+//! itself, and never leaves the folder that it is relative to.
 
 use eyot::{MAX_NAME_BYTES, MAX_PATH_BYTES, Place, SandboxId, SandboxName, SandboxPath, WorkspacePath};
 
@@ -73,7 +73,7 @@ fn name(text: &str) {
     }
 }
 
-/// Where the fuzzer begins.
+/// Returns the fuzzer's starting inputs.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let seed = |text: &str| text.as_bytes().to_vec();
     vec![

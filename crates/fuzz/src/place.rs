@@ -20,7 +20,7 @@ pub struct Place {
     outer: TempDir,
 }
 
-/// Whether links that lead out may be in the folder.
+/// A rule about links that lead out of the folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
     /// They may lead anywhere; nobody follows them.
@@ -46,7 +46,7 @@ impl Place {
         place
     }
 
-    /// What is unpacked into.
+    /// Returns the folder to unpack into.
     pub fn folder(&self) -> PathBuf {
         self.outer.path().join("folder")
     }
@@ -72,8 +72,8 @@ impl Place {
         }
     }
 
-    /// Everything in the folder is a regular file, a directory or a link that may be there, and no file has a set-id
-    /// bit.
+    /// Everything in the folder is a regular file, a directory or a link that may be there, and no
+    /// file has a set-id bit.
     pub fn assert_harmless(&self, links: Links) {
         let root = self.open_root();
         if let Ok(root) = root {
@@ -125,8 +125,9 @@ fn check_directory(
     }
 }
 
-/// The kernel finds no way out of the root by this link. It is asked from the link's own directory, so a link that climbs
-/// within the root looks as if it left; then it must not climb higher than the root.
+/// The kernel finds no way out of the root by this link. It is asked from the link's own directory,
+/// so a link that climbs within the root looks as if it left; then it must not climb higher than
+/// the root.
 fn assert_stays_inside(root: &OwnedFd, directory: &OwnedFd, name: &std::ffi::CStr) {
     let path = path_below(root, directory).join(std::ffi::OsStr::new(&*name.to_string_lossy()));
     let found = rustix::fs::openat2(root, &path, OFlags::PATH, Mode::empty(), ResolveFlags::BENEATH);

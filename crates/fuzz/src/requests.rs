@@ -1,5 +1,5 @@
-//! What must hold for any bytes that a client sends to the guest: its requests are the same however the bytes are cut,
-//! no call's number is used twice, and what is refused is refused with a reason.
+//! Requests of a client to the guest, as any bytes. They are the same however the bytes are cut, no
+//! call's number is used twice, and every refusal has a reason.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ use eyot_guest::protocol::{
 
 const NONCE: [u8; 16] = [1; 16];
 
-/// Reads `data`, whose first byte says how the rest is cut and (its highest bit) whether a valid greeting comes before.
+/// Reads `data`, whose first byte says how the rest is cut and (its highest bit) whether a valid
+/// greeting comes before.
 pub fn run(data: &[u8]) {
     let Some((how, bytes)) = data.split_first() else {
         return;
@@ -66,7 +67,7 @@ fn frame(kind: Kind, call: u32, more: bool, payload: &[u8]) -> Vec<u8> {
     [&header.to_bytes(payload.len())[..], payload].concat()
 }
 
-/// Where the fuzzer begins.
+/// Returns the fuzzer's starting inputs.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let at = Location { path: "/workspace/a".into(), beneath: Some("/workspace".into()) };
     let stat = encode(&Request::Stat(at.clone()));

@@ -1,6 +1,6 @@
-//! What must hold for any archive that the guest unpacks: nothing outside of the folder is touched, no link is followed,
-//! nothing but files, directories and links is made, within the limits; and where the folder confines, no link in it
-//! leads out.
+//! Archives that the guest unpacks, as any bytes. Nothing outside of the folder is touched, no link
+//! is followed, and nothing but files, directories and links is made, within the limits. If the
+//! folder confines, no link in it leads out.
 
 use eyot_guest::program::fuzzing;
 use eyot_guest::protocol::Location;
@@ -11,9 +11,9 @@ use crate::tarball;
 const MAX_BYTES: u64 = 64 << 10;
 const MAX_ENTRIES: u64 = 40;
 
-/// Whether the folder confines, in the input's first byte.
+/// The bit of the input's first byte for a folder that confines.
 const CONFINED: u8 = 1;
-/// Whether checksums stay as they are.
+/// The bit of the input's first byte for checksums that stay as they are.
 const AS_IT_IS: u8 = 2;
 
 /// Unpacks `data`; the bits of its first byte say how.
@@ -38,7 +38,7 @@ pub fn run(data: &[u8]) {
     place.assert_harmless(if confined { Links::Inside } else { Links::Anywhere });
 }
 
-/// Where the fuzzer begins.
+/// Returns the fuzzer's starting inputs.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     tarball::seeds(0xfc | CONFINED)
 }

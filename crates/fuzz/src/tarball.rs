@@ -1,12 +1,12 @@
-//! Tar streams for the targets that unpack: checksums put right, so that a change anywhere gets past the first check,
-//! and small archives to begin with.
+//! Tar streams for the targets that unpack: checksums put right, so that a change anywhere gets
+//! past the first check, and small archives to begin with.
 
 use tar::{EntryType, Header};
 
 const BLOCK: usize = 512;
 
-/// Puts right the checksum of every header, found as a reader finds them: one after the other, each by the size that
-/// the one before tells.
+/// Puts right the checksum of every header, found as a reader finds them: one after the other, each
+/// by the size that the one before tells.
 pub fn repair(bytes: &mut [u8]) {
     let mut at = 0;
     while let Some(block) = bytes.get_mut(at..at + BLOCK) {
@@ -64,7 +64,7 @@ pub fn seeds(first: u8) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// What only layers of images have, each led by `first`.
+/// Returns inputs with entries that only layers of images have, each led by `first`.
 pub fn seeds_of_layers(first: u8) -> Vec<(&'static str, Vec<u8>)> {
     let whole = |tar: Archive| [&[first][..], &tar.0, &[0; 2 * BLOCK]].concat();
     let attribute = b"29 SCHILY.xattr.user.a=value\n";

@@ -1,4 +1,5 @@
-//! Every target over every file of its corpus: what the fuzzer has found stays found, on machines without one.
+//! Every target over every file of its corpus: what the fuzzer has found stays found, on machines
+//! without one.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,5 @@
-//! The target `frames` on random input, the same on every run: for those who have no fuzzer at hand.
+//! The target `frames` on random input, the same on every run: for those who have no fuzzer at
+//! hand.
 
 use eyot_fuzz::frames;
 

@@ -1,5 +1,6 @@
-//! The users and groups of an image, from the text of its `passwd` and `group`: read by whoever makes a sandbox of it, or by
-//! the guest inside. Which ids may be used differs by maker, and is said by [`Ids`].
+//! The users and groups of an image, from the text of its `passwd` and `group`: read by whoever
+//! makes a sandbox of it, or by the guest inside. Which ids may be used differs by maker, and is
+//! said by [`Ids`].
 
 use std::collections::HashSet;
 
@@ -11,12 +12,12 @@ pub const MAX_USERS: usize = 256;
 pub const ROOT: u32 = 0;
 
 impl Ids {
-    /// Whether somebody may be this user.
+    /// Tells whether a user may have this id.
     pub fn has_user(&self, uid: u32) -> bool {
         uid < self.users_below && self.reserved != Some(uid)
     }
 
-    /// Whether somebody may be of this group.
+    /// Tells whether a group may have this id.
     pub fn has_group(&self, gid: u32) -> bool {
         gid < self.groups_below && self.reserved != Some(gid)
     }
@@ -34,8 +35,8 @@ pub struct Users {
 }
 
 impl Users {
-    /// Those of this `passwd`, in its order, the first of each name. Lines that are none, and ids that nobody may have, are
-    /// left out.
+    /// Those of this `passwd`, in its order, the first of each name. Lines that are none, and ids
+    /// that nobody may have, are left out.
     pub fn parse(passwd: &str, ids: Ids) -> Self {
         let mut names = HashSet::new();
         let users = users_of(passwd).filter(|user| ids.have(user));
@@ -79,9 +80,10 @@ impl Users {
     }
 }
 
-/// The user that this text means, as an image's configuration has it: `name`, `uid`, `name:group`, `uid:gid`. The first of
-/// `users` with a name, or a number, is the one. A number needs no line in `passwd` or `group`; a name does. `group_file`
-/// gives the text of `group`, and is asked for a group's name only. `place` is where they were looked for, for the sentence.
+/// The user that this text means, as an image's configuration has it: `name`, `uid`, `name:group`,
+/// `uid:gid`. The first of `users` with a name, or a number, is the one. A number needs no line in
+/// `passwd` or `group`; a name does. `group_file` gives the text of `group`, and is asked for a
+/// group's name only. `place` is where they were looked for, for the sentence.
 ///
 /// # Errors
 /// A sentence about who is not there or may not be, or what `group_file` fails with.

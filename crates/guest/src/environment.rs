@@ -1,6 +1,7 @@
-//! The variables that every command has, whatever made its sandbox. `HOME`, `USER` and `LOGNAME` come from who runs it.
+//! The variables that every command has, whatever made its sandbox. `HOME`, `USER` and `LOGNAME`
+//! come from who runs it.
 
-/// Where programs are looked for where nothing else says so.
+/// The search path for programs, unless something else sets one.
 pub const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The usual variables, less those that `given` has, and `given`.

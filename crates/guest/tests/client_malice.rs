@@ -1,5 +1,5 @@
-//! Threats N6 and E5 against the client: whatever a guest sends, the connection ends with a typed error for
-//! every call, nothing hangs, nothing grows without bounds.
+//! Threats N6 and E5 against the client: whatever a guest sends, the connection ends with a typed
+//! error for every call, nothing hangs, nothing grows without bounds.
 #![cfg(feature = "client")]
 #![allow(clippy::unwrap_used)]
 
@@ -42,8 +42,8 @@ async fn run(driver: &GuestDriver) -> Result<u64> {
     Ok(events)
 }
 
-/// A guest that answers the start of a command with `attack` must end the connection, and the error is this
-/// one.
+/// A guest that answers the start of a command with `attack` must end the connection, and the error
+/// is this one.
 async fn command_met_with(attack: impl AsyncFnOnce(&mut FakeGuest, u32), expected: &str) {
     let (mut guest, driver) = driven().await;
     let serve = async {

@@ -1,5 +1,5 @@
-//! The driver against the real guest program, as an ordinary process without any isolation: every method
-//! once.
+//! The driver against the real guest program, as an ordinary process without any isolation: every
+//! method once.
 #![cfg(all(feature = "client", feature = "program"))]
 #![allow(clippy::unwrap_used)]
 
@@ -101,8 +101,8 @@ fn once(content: Bytes) -> ByteStream {
     Box::pin(stream::iter([Ok(content)]))
 }
 
-/// Starts the program with its three descriptors where it looks for them. A shell puts them there: what
-/// stands on its own standard streams.
+/// Starts the program with its three descriptors where it looks for them. A shell puts them there:
+/// what stands on its own standard streams.
 fn spawn(directory: &Path, stream: OwnedFd) -> Child {
     let listener = UnixListener::bind(directory.join("guest.sock")).unwrap();
     let (config, mut config_writer) = std::io::pipe().unwrap();

@@ -163,7 +163,8 @@ fn files_belong_to_the_user_and_what_is_not_the_users_is_refused() {
     std::fs::create_dir_all(guest.path("closed/below")).unwrap();
     let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     std::fs::set_permissions(guest.path("closed"), closed).unwrap();
-    // What serves files is the user's equal for files alone: nobody inside may signal it or change its limits.
+    // What serves files is the user's equal for files alone: nobody inside may signal it or change
+    // its limits.
     let stranger = guest.run(&format!(
         "kill -0 {0}; for t in /proc/{0}/task/*; do kill -0 ${{t##*/}} && echo may; done",
         guest.process.id()

@@ -1,4 +1,5 @@
-//! What a pattern of grep and glob knows of Unicode in the program as it is built, with the tables it was given.
+//! Unicode in patterns of grep and glob, in the program as it is built, with the tables it was
+//! given.
 #![cfg(feature = "program")]
 #![allow(clippy::unwrap_used)]
 
@@ -41,6 +42,7 @@ fn patterns_know_the_classes_categories_scripts_and_cases_of_unicode() {
     for (pattern, ignore_case, line) in cases {
         assert_eq!(grep(&mut guest, pattern, ignore_case), Ok(vec![line.to_owned()]), "{pattern}");
     }
-    // Of tables that it was not given nothing can be said here: in one build with others it has theirs.
+    // Of tables that it was not given nothing can be said here: in one build with others it has
+    // theirs.
     assert_eq!(grep(&mut guest, r"\p{Nonsense}", false).unwrap_err().kind, "invalid");
 }

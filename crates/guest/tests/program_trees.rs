@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use eyot_guest::protocol::*;
 use program_client::*;
 
-/// Leaves a child that ignores SIGTERM, one in a session of its own, and one that was forked twice; each writes its
-/// number to the file `pids`.
+/// Leaves a child that ignores SIGTERM, one in a session of its own, and one that was forked twice;
+/// each writes its number to the file `pids`.
 const SCATTER: &str = "
     spawn() { sh -c 'trap \"\" TERM HUP INT; echo $$ >>pids; while :; do sleep 1; done'; }
     spawn & setsid sh -c 'echo $$ >>pids; exec sleep 600' &
@@ -69,7 +69,8 @@ fn k13_a_background_child_that_holds_the_pipes_delays_nothing_and_survives() {
     assert!(begun.elapsed() < Duration::from_secs(5));
     assert_eq!(outcome.status, Status::Exited(5));
     let child: u32 = outcome.stdout.lines().find_map(|line| line.parse().ok()).unwrap();
-    // It writes on without a reader, and neither blocks nor dies of it: 64 KiB take it a while, so it writes more.
+    // It writes on without a reader, and neither blocks nor dies of it: 64 KiB take it a while, so
+    // it writes more.
     assert_eq!(guest.run("sleep 0.3").status, Status::Exited(0));
     assert!(is_alive(child));
     let flood = guest.run("(yes | head -c 10000000; echo done >flooded) & true");
@@ -164,8 +165,8 @@ fn k7_neither_the_guest_nor_its_reapers_can_be_read_from_a_command() {
     assert_eq!(outcome.stdout, "eyot-reaper\n1\n");
 }
 
-/// How many descriptors the guest has; `None` to anybody but root, who alone may look (it is not dumpable). What else
-/// these tests hold is held for everybody.
+/// Returns the number of descriptors of the guest; `None` to everybody but root, who alone may look
+/// (it is not dumpable). The other assertions of these tests hold for everybody.
 fn descriptors(guest: &Guest) -> Option<usize> {
     let found = std::fs::read_dir(format!("/proc/{}/fd", guest.process.id()));
     found.ok().map(Iterator::count)
@@ -190,7 +191,8 @@ fn hundreds_of_commands_leave_nothing_behind_in_the_guest() {
     wait_until("no reaper is left", || std::fs::read_to_string(&children).unwrap().is_empty().then_some(()));
 }
 
-/// Traces the process with the number in the file `victim`, tells so in the file `traced`, and never waits for it.
+/// Traces the process with the number in the file `victim`, tells so in the file `traced`, and
+/// never waits for it.
 const TRACER: &str = r#"
     use Time::HiRes "sleep";
     sub victim { open(my $file, "<", "victim") or return; my $line = <$file>; $line // "" }

@@ -25,8 +25,8 @@ cases! {
 
 const PIDS: u64 = 64;
 
-/// Takes as many of something as there are, or a `few`; says how many there were and what ended it. Holds
-/// them until it is killed, unless they were few.
+/// Takes as many of something as there are, or a `few`; says how many there were and what ended it.
+/// Holds them until it is killed, unless they were few.
 pub fn probe(arguments: &[String]) {
     let few = arguments.get(1).is_some_and(|word| word == "few");
     let most = if few { 3 } else { 1_000_000 };
@@ -136,7 +136,8 @@ async fn set_off(stage: &Stage, kind: &str) -> Check<(ProcessId, Facts)> {
 
 /// Waits until a bomb holds what it took. Returns what it said.
 pub(crate) async fn until_it_holds(stage: &Stage, process: ProcessId) -> Check<Facts> {
-    // From its log: a call for a file takes a thread, and in a container the guest may get none any more.
+    // From its log: a call for a file takes a thread, and in a container the guest may get none any
+    // more.
     let said = async || -> Check<String> {
         let chunks = stage.sandbox.logs(process, LogQuery::default()).await?.chunks;
         let chunks: Vec<LogChunk> = chunks.try_collect().await?;

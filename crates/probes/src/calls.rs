@@ -1,4 +1,5 @@
-//! K4 and K5: system calls that reach deep into the kernel, that nobody knows, or that another table numbers.
+//! K4 and K5: system calls that reach deep into the kernel, that nobody knows, or that another
+//! table numbers.
 
 use crate::check::{Check, cases, ensure, not_enforced, not_here};
 use crate::facts::{note, tried};

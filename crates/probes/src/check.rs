@@ -1,4 +1,4 @@
-//! What the cases are written with: a list of them, how one ends, and checks that say what was wrong.
+//! The vocabulary of the cases: a list of them, their outcomes, and checks that say what was wrong.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,8 +20,8 @@ pub struct Case {
 }
 
 impl Case {
-    /// Tries it in sandboxes of its own. A case that fails, or whose future is dropped, leaves them to
-    /// [`World::clear`].
+    /// Tries it in sandboxes of its own. A case that fails, or whose future is dropped, leaves them
+    /// to [`World::clear`].
     ///
     /// # Errors
     /// What did not hold, in words.
@@ -41,7 +41,7 @@ impl Case {
     }
 }
 
-/// What trying a case led to, short of a failure.
+/// The outcome of a case that did not fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The forbidden thing did not work.
@@ -63,7 +63,7 @@ pub enum Failure {
     NotEnforced(String),
 }
 
-/// What a case, or a part of one, comes to.
+/// The result of a case, or of a part of one.
 pub type Check<T = ()> = Result<T, Failure>;
 
 impl From<Error> for Failure {
@@ -78,8 +78,8 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Lists the cases of a file. Each is given a `stage` of its own (a sandbox that is destroyed afterwards,
-/// without a trace), or the `world` if it makes its own.
+/// Lists the cases of a file. Each is given a `stage` of its own (a sandbox that is destroyed
+/// afterwards, without a trace), or the `world` if it makes its own.
 macro_rules! cases {
     ($($name:ident($given:ident);)*) => {
         pub fn cases() -> Vec<crate::check::Case> {
@@ -139,8 +139,9 @@ pub fn not_enforced<T>(reason: impl Into<String>) -> Check<T> {
     Err(Failure::NotEnforced(reason.into()))
 }
 
-/// How many times slower than usual this machine may be, by `EYOT_SLOWNESS`: 1 unless it says otherwise. An emulated
-/// processor needs more; so every patience, and every deadline by which something must have begun, is that much longer.
+/// Returns how many times slower than usual this machine may be, by `EYOT_SLOWNESS`; 1 by default.
+/// An emulated processor needs more. Every patience, and every deadline by which something must
+/// have begun, is that much longer.
 pub(crate) fn slowness() -> u32 {
     static SLOWNESS: LazyLock<u32> = LazyLock::new(|| {
         let said = std::env::var("EYOT_SLOWNESS").ok().and_then(|said| said.parse().ok());
@@ -149,7 +150,7 @@ pub(crate) fn slowness() -> u32 {
     *SLOWNESS
 }
 
-/// How long anything here may take before it is a hang.
+/// Returns the time after which an unfinished call counts as a hang.
 pub(crate) fn hang() -> Duration {
     Duration::from_secs(60) * slowness()
 }
@@ -178,12 +179,12 @@ pub fn want_slow() {
     SLOW.store(true, Ordering::Relaxed);
 }
 
-/// Whether the long ones are wanted.
+/// Tells whether the long cases are to run.
 pub(crate) fn slow() -> bool {
     SLOW.load(Ordering::Relaxed)
 }
 
-/// How long one case may take: what waits for something gives up earlier.
+/// Returns the time that one case may take. Waits inside a case give up earlier.
 fn patience() -> Duration {
     Duration::from_secs(if slow() { 900 } else { 180 }) * slowness()
 }

@@ -1,5 +1,6 @@
-//! K18: what the kernel counts per user, or for the whole host. A sandbox uses it up with every user that it has; the host,
-//! the maker of the sandbox and a sandbox beside it can still have each, and the guest lives.
+//! K18: what the kernel counts per user, or for the whole host. A sandbox uses it up with every
+//! user that it has; the host, the maker of the sandbox and a sandbox beside it can still have
+//! each, and the guest lives.
 
 use std::ffi::CString;
 use std::io::Write;
@@ -29,14 +30,15 @@ cases! {
     k18_a_limit_that_was_lowered_can_not_be_raised_inside(stage);
 }
 
-/// How many users root inside takes it as, besides itself.
+/// The ids of the users that root inside becomes to take it, besides its own.
 const USERS: std::ops::Range<u64> = 2_001..2_005;
 /// A real-time signal: unlike others it is queued as often as it is sent.
 const SIGNAL: i32 = 40;
 const MIB: u64 = 1 << 20;
-/// As many processes, each with all the files that it may have, have more pipes than a user may have of full size.
+/// As many processes, each with all the files that it may have, have more pipes than a user may
+/// have of full size.
 const PIPE_HOLDERS: u64 = 4;
-/// How many everybody else must still get.
+/// The number that everybody else must still get.
 const FEW: u64 = 3;
 
 /// Takes all that there is of a kind, as every user that it can become, and holds it; or a `few`.
@@ -337,7 +339,8 @@ async fn k18_pipe_pages_that_are_used_up_leave_some_for_the_host_and_a_sibling(w
     uses_up(&world, "pipes").await
 }
 
-/// Has root inside (the user where there is none) use a kind up, and tells how much more of it the host then counts.
+/// Has root inside (the user where there is none) use a kind up, and tells how much more of it the
+/// host then counts.
 async fn counted_by_the_host(stage: &Stage, kind: &str, count: impl Fn() -> Check<u64>) -> Check<u64> {
     let before = count()?;
     let user = if stage.has_root() { "root" } else { "user" };

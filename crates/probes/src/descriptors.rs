@@ -12,7 +12,8 @@ cases! {
     k08_a_command_starts_with_an_ordinary_disposition_of_signals(stage);
 }
 
-/// Says which descriptors it has, what they are, where it is, and which signals it was told to ignore.
+/// Says which descriptors it has, what they are, where it is, and which signals it was told to
+/// ignore.
 pub fn probe(_arguments: &[String]) {
     let open = (0..65_536_u64).filter(|fd| sys::call(libc::SYS_fcntl, &[*fd, libc::F_GETFD as u64]).is_ok());
     let open: Vec<String> = open.map(|fd| fd.to_string()).collect();

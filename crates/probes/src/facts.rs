@@ -1,4 +1,4 @@
-//! What a probe found out: one `name=value` a line, written inside and read outside.
+//! The findings of a probe: one `name=value` a line, written inside and read outside.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -96,8 +96,8 @@ impl Facts {
         Ok(())
     }
 
-    /// The facts whose name begins so (what follows in their names) that have none of these values. Fails if no fact's name
-    /// begins so.
+    /// The facts whose name begins so (what follows in their names) that have none of these values.
+    /// Fails if no fact's name begins so.
     pub fn others(&self, prefix: &str, expected: &[&str]) -> Check<Vec<(String, String)>> {
         let rest =
             |(name, value): (&String, &String)| Some((name.strip_prefix(prefix)?.to_owned(), value.clone()));

@@ -1,5 +1,5 @@
-//! K16: a protection that can't be set up. Each step of the set-up is made to fail, on the host, in a process
-//! of its own whose descendants can be counted.
+//! K16: a protection that can't be set up. Each step of the set-up is made to fail, on the host, in
+//! a process of its own whose descendants can be counted.
 
 use std::path::Path;
 
@@ -32,8 +32,8 @@ fn steps_taken() -> impl Iterator<Item = &'static str> {
     eyot_native::step_names().into_iter().filter(move |step| ![LANDLOCK, PID_MAX, other_map].contains(step))
 }
 
-/// Tries to create a sandbox with a step that fails (or none) in a new folder inside the one that is given, and says
-/// what came of it and what is left.
+/// Tries to create a sandbox with a step that fails (or none) in a new folder inside the one that
+/// is given, and says what came of it and what is left.
 pub fn probe(arguments: &[String]) {
     let [parent, fail_step] = arguments else { return };
     let Ok(folder) = tempfile::tempdir_in(parent) else { return };
@@ -71,7 +71,7 @@ fn count(folder: &Path) -> usize {
     std::fs::read_dir(folder).map(Iterator::count).unwrap_or(usize::MAX)
 }
 
-/// How many living processes descend from this one, the launcher not counted.
+/// Counts the living descendants of this process, without the launcher.
 fn descendants() -> usize {
     let mut parents = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {

@@ -54,7 +54,8 @@ const WRITTEN: [&str; 15] = [
     "task/1/mem",
 ];
 
-/// Tries to open everything of pid 1 and of its own parent, to trace them, and to change what they may use.
+/// Tries to open everything of pid 1 and of its own parent, to trace them, and to change what they
+/// may use.
 pub fn probe(_arguments: &[String]) {
     let parent = std::os::unix::process::parent_id();
     for (who, pid) in [("guest", 1), ("parent", parent)] {
@@ -82,8 +83,8 @@ pub fn probe(_arguments: &[String]) {
     change_limits();
 }
 
-/// Inner root may list these folders (the numbers of descriptors are no secret); following an entry is what
-/// counts.
+/// Inner root may list these folders (the numbers of descriptors are no secret); following an entry
+/// is what counts.
 fn follow_any(folder: &str) -> std::io::Result<()> {
     let mut last = Err(std::io::ErrorKind::NotFound.into());
     for entry in std::fs::read_dir(folder)? {
@@ -190,8 +191,9 @@ async fn k07_inner_root_can_not_change_the_guest_through_proc(stage: Stage) -> C
     if stage.is_native() {
         return facts.none_worked("guest_write_");
     }
-    // A process that can't be dumped has its files in /proc from root, whom no namespace of users keeps apart here. None of
-    // these reads or ends the guest; one has the kernel prefer it when memory is short.
+    // A process that can't be dumped has its files in /proc from root, whom no namespace of users
+    // keeps apart here. None of these reads or ends the guest; one has the kernel prefer it when
+    // memory is short.
     const OWNED: [&str; 6] =
         ["autogroup", "coredump_filter", "oom_adj", "oom_score_adj", "sched", "timerslack_ns"];
     let mut worked = facts.others("guest_write_", &[])?;
@@ -221,7 +223,8 @@ async fn k07_the_guests_limits_and_scheduling_can_not_be_changed(stage: Stage) -
     for who in stage.everybody() {
         let facts = stage.probe_as(who, &["guest"]).await?;
         let mut others = facts.others("limit_", &["EPERM"])?;
-        // In a container the guest is a user whom nobody else is: what one does to one's own user is none of its.
+        // In a container the guest is a user whom nobody else is: what one does to one's own user
+        // is none of its.
         others.retain(|(name, _)| stage.is_native() || !name.ends_with("_of_user"));
         ensure!(others.is_empty(), "{who}: {others:?}");
     }

@@ -47,8 +47,8 @@ pub fn probe(arguments: &[String]) {
     note("done", true);
 }
 
-/// Tries to get out by every way that a network has: names, IPv4, IPv6, the link, the host's own addresses with this
-/// port behind them.
+/// Tries to get out by every way that a network has: names, IPv4, IPv6, the link, the host's own
+/// addresses with this port behind them.
 pub fn leave(arguments: &[String]) {
     let [port, host_addresses @ ..] = arguments else { return };
     let outside = ["1.1.1.1", "169.254.169.254", "10.0.0.1", "192.168.0.1", "172.17.0.1", "255.255.255.255"];

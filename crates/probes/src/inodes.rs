@@ -1,5 +1,6 @@
-//! K19: files that the host or a sibling uses as well. Whatever the kernel ties to an inode must not cross: sockets, FIFOs,
-//! locks, notifications, and a running program's protection from being written to.
+//! K19: files that the host or a sibling uses as well. Whatever the kernel ties to an inode must
+//! not cross: sockets, FIFOs, locks, notifications, and a running program's protection from being
+//! written to.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
@@ -28,12 +29,13 @@ cases! {
     k19_what_is_shared_is_told(world);
 }
 
-/// What everybody has.
+/// A program that every sandbox has.
 const PROGRAM: &str = "/usr/bin/env";
 /// Devices that can be locked and watched.
 // Not `/dev/null`: some hosts hold a lock on that one for good.
 const DEVICES: [&str; 2] = ["/dev/zero", "/dev/full"];
-/// What the host locks: other files, because cases run side by side and a lock of one process is in another's way.
+/// The files that the host locks. The programs inside use others, because cases run side by side
+/// and a lock of one process is in another's way.
 const OF_THE_HOST: [&str; 3] = ["/usr/bin/cat", "/dev/random", "/dev/urandom"];
 /// Tells a probe to go on.
 const GO: &str = "/workspace/go";
@@ -51,7 +53,8 @@ pub fn reach(arguments: &[String]) {
     tried_io("reached_fifo", fifo.open(folder.join("fifo")));
 }
 
-/// Watches programs and devices until it is told to go on, and says how much it noticed; then that it can notice at all.
+/// Watches programs and devices until it is told to go on, and says how much it noticed; then that
+/// it can notice at all.
 pub fn watch(_arguments: &[String]) {
     let watched = || {
         let all = inotify::init(inotify::CreateFlags::NONBLOCK)?;

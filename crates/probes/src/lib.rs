@@ -1,12 +1,12 @@
-//! The threats: a process inside a native sandbox tries the forbidden thing, and what it got is compared with
-//! what it should have got. Each row of the threat table (K: kernel and namespaces, F: files, E: commands,
-//! N: network) has at least one case that is named after it.
+//! The threats: a process inside a native sandbox tries the forbidden thing, and what it got is
+//! compared with what it should have got. Each row of the threat table (K: kernel and namespaces,
+//! F: files, E: commands, N: network) has at least one case that is named after it.
 //!
-//! The program that runs the cases is also the attacker. Every stage has it inside, read-only, and a case runs
-//! it there as `threats probe <name>`: it makes the raw system calls and prints one fact a line. So whoever runs
-//! cases hands the arguments behind the word `probe` to [`attack`]. It runs alike under root (where a sandbox
-//! has a range of ids, and a root of its own inside) and under an ordinary user (who is mapped alone); what
-//! differs is decided by who runs it.
+//! The program that runs the cases is also the attacker. Every stage has it inside, read-only, and
+//! a case runs it there as `threats probe <name>`: it makes the raw system calls and prints one
+//! fact a line. So whoever runs cases hands the arguments behind the word `probe` to [`attack`]. It
+//! runs alike under root (where a sandbox has a range of ids, and a root of its own inside) and
+//! under an ordinary user (who is mapped alone); what differs is decided by who runs it.
 //!
 //! Two run them: the test target `threats`, and `eyot verify` on the user's own host.
 

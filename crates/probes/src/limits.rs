@@ -35,7 +35,8 @@ async fn k11_a_limit_that_is_required_and_can_not_be_held_refuses_the_create(wor
     Ok(())
 }
 
-/// The bomb is in a sandbox with little memory; the stage is its sibling, and the bomb is larger than what both have.
+/// The bomb is in a sandbox with little memory; the stage is its sibling, and the bomb is larger
+/// than what both have.
 async fn k11_a_bomb_of_memory_hits_the_limit_inside(world: Arc<World>) -> Check {
     let limits = Limits { memory_mib: Some(64), ..Limits::default() };
     let bombed = Sandbox::create(world.provider(), SandboxSpec { limits, ..world.plain_spec() }).await?;
@@ -71,7 +72,8 @@ async fn k11_a_bomb_of_memory_hits_the_limit_inside(world: Arc<World>) -> Check 
     stage.end().await
 }
 
-/// Whoever fills it: root inside has no reserve either. The sibling has a disk of its own, as small.
+/// Fills the disk as each user in turn: root inside has no reserve either. The sibling has a disk
+/// of its own, as small.
 async fn k11_a_full_disk_hits_the_limit_inside(world: Arc<World>) -> Check {
     let limits = Limits { disk_mib: Some(64), ..world.spec().limits };
     let spec = SandboxSpec { limits, ..world.spec() };

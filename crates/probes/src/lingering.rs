@@ -94,7 +94,7 @@ pub fn new_marker() -> String {
     SandboxId::generate().to_string().replace("sb_", "marker")
 }
 
-/// How many processes with this word on their command line there are on the host.
+/// Counts the processes of the host that have this word on their command line.
 pub fn count_on_the_host(marker: &str) -> Check<usize> {
     let mut count = 0;
     for entry in std::fs::read_dir("/proc")? {
@@ -184,7 +184,8 @@ async fn k13_after_a_normal_return_a_background_child_lives_and_delays_nothing(s
             let work = stage.sandbox.exec(line(way, "return", &marker), stage.options_of(who));
             let result = promptly(way, work).await??;
             ensure_eq!(result.outcome, Outcome::Exited(0));
-            // Between two of its processes it can't be seen for a moment; one that is dead is never seen again.
+            // Between two of its processes it can't be seen for a moment; one that is dead is never
+            // seen again.
             until(&format!("{who}, {way}: the child"), async || is_on_the_host(&marker)).await?;
         }
         let line = "(trap '' TERM; echo served > served; exec sleep 1000) & echo started";

@@ -21,8 +21,8 @@ cases! {
     f01_loops_and_chains_of_links_end(stage);
 }
 
-/// Swaps `target` between a file (or a folder) of its own and a link to the second argument, until it is
-/// killed.
+/// Swaps `target` between a file (or a folder) of its own and a link to the second argument, until
+/// it is killed.
 pub fn swap(arguments: &[String]) {
     let [target, elsewhere] = arguments else { return };
     let (good, bad) = (format!("{target}.good"), format!("{target}.bad"));
@@ -34,8 +34,8 @@ pub fn swap(arguments: &[String]) {
         } else {
             std::fs::write(&good, "inside")
         };
-        // Any of these may meet a file that a call under test has just made or removed; the next round cleans
-        // up.
+        // Any of these may meet a file that a call under test has just made or removed; the next
+        // round cleans up.
         let linked = std::os::unix::fs::symlink(elsewhere, &bad);
         let into_place = std::fs::rename(&bad, target).or_else(|_| {
             std::fs::remove_dir_all(target).or_else(|_| std::fs::remove_file(target))?;
@@ -167,7 +167,8 @@ async fn f01_a_folder_that_is_swapped_during_calls_never_leads_out_of_the_worksp
     Ok(())
 }
 
-/// Every call that takes a path below the folder. What each comes to is chance; where it goes is not.
+/// Every call that takes a path below the folder. What each comes to is chance; where it goes is
+/// not.
 async fn one_round_in_a_swapped_folder(stage: &Stage, round: usize) -> Check {
     let workspace = stage.sandbox.workspace();
     if let Ok(text) = promptly("a read", workspace.read_file("folder/inner")).await? {

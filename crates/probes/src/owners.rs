@@ -1,5 +1,6 @@
-//! K17: what a sandbox leaves on the host's disk, in a folder that is mounted writable and in a persistent workspace:
-//! whose it is, and what it may do. The image's `passwd` and `group` are the attacker's, and so is the name of the user.
+//! K17: what a sandbox leaves on the host's disk, in a folder that is mounted writable and in a
+//! persistent workspace: whose it is, and what it may do. The image's `passwd` and `group` are the
+//! attacker's, and so is the name of the user.
 
 use std::ffi::CString;
 use std::fmt::Display;
@@ -81,7 +82,7 @@ const USERS: [Users; 6] = [
 
 /// Sandboxes in which everything was tried, and what they have left on the host.
 struct Left {
-    /// Whose files in a mounted folder are to be.
+    /// The expected owner of files in a mounted folder.
     owner: (u32, u32),
     mounted: Vec<Found>,
     workspace: Vec<Found>,
@@ -145,7 +146,8 @@ async fn left_by(world: &World, users: &Users) -> Check<Left> {
     Ok(Left { owner, mounted, workspace })
 }
 
-/// A command that becomes others, a terminal and a started process of somebody, or of the sandbox's own user.
+/// A command that becomes others, a terminal and a started process of somebody, or of the sandbox's
+/// own user.
 async fn attack_in_every_way(stage: &Stage, who: Option<&str>) -> Check {
     if !attack_as(stage, who, "all").await? {
         return Ok(());
@@ -181,7 +183,7 @@ fn attack(who: Option<&str>, how: &str, ids: &str) -> Command {
     Stage::attack(&["owners", &tag, ids])
 }
 
-/// What the guest itself writes, for whoever calls from outside.
+/// Writes from outside, as the guest does for callers.
 async fn write_from_outside(stage: &Stage) -> Check {
     for folder in ["/shared", "/workspace"] {
         let program = format!("{folder}/written");
@@ -199,7 +201,7 @@ async fn write_from_outside(stage: &Stage) -> Check {
     Ok(())
 }
 
-/// What a case has on the host.
+/// The folders of a case on the host.
 struct Folders {
     _all: TempDir,
     image: PathBuf,
@@ -207,8 +209,8 @@ struct Folders {
 }
 
 impl Folders {
-    /// An image with these users over the host's own programs; and a folder to be mounted, in which everybody may write,
-    /// with one in it that belongs to whoever runs the case, and files of his.
+    /// An image with these users over the host's own programs; and a folder to be mounted, in which
+    /// everybody may write, with one in it that belongs to whoever runs the case, and files of his.
     fn make(world: &World, users: &Users) -> Check<Self> {
         let all = tempfile::tempdir_in(world.scratch())?;
         let (image, mounted) = (all.path().join("image"), all.path().join("mounted"));
@@ -353,11 +355,11 @@ pub fn create(arguments: &[String]) {
     tried("create", sys::call(libc::SYS_open, &[sys::address(&path), flags, 0o666]));
 }
 
-/// Who the attacker becomes, as far as it may: user, group.
+/// The identities that the attacker takes, as far as it may: user, group.
 const IDENTITIES: [(u64, u64); 5] = [(0, 0), (1000, 1000), (1000, 0), (0, 1000), (33, 33)];
 
-/// Makes files in every way that there is; with `all` also as everybody whom it can become. The first argument tells its
-/// files apart.
+/// Makes files in every way that there is; with `all` also as everybody whom it can become. The
+/// first argument tells its files apart.
 pub fn probe(arguments: &[String]) {
     let [tag, ids] = arguments else { return };
     tried("umask", sys::call(libc::SYS_umask, &[0]));
@@ -396,7 +398,7 @@ const FCHMODAT2: i64 = 452;
 const SETXATTRAT: i64 = 463;
 const FILE_SETATTR: i64 = 469;
 
-/// What is tried of one file.
+/// The attempts on one file.
 struct Attempt<'a>(&'a str);
 
 impl Attempt<'_> {
@@ -517,8 +519,9 @@ impl Attempt<'_> {
     }
 }
 
-/// Capabilities of a program as the kernel has them on disk: all of them, permitted, inheritable and effective; of the
-/// second version, and of the third, which names the root of a user namespace.
+/// Capabilities of a program as the kernel has them on disk: all of them, permitted, inheritable
+/// and effective; of the second version, and of the third, which names the root of a user
+/// namespace.
 fn file_capabilities() -> Vec<(String, Vec<u8>)> {
     let sets = [u32::MAX; 4].map(u32::to_le_bytes).concat();
     let of_version = |version: u32| [&(version | 1).to_le_bytes()[..], &sets].concat();

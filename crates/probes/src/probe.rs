@@ -2,11 +2,12 @@
 
 use std::process::ExitCode;
 
-/// What a probe does with its arguments, inside.
+/// The work of a probe inside, given its arguments.
 pub type Probe = fn(&[String]);
 
-/// Runs the probe that is named first with the arguments behind it: makes raw system calls, and prints what came
-/// of them, one fact a line. Meant to run inside a sandbox; some probes take all that they can get.
+/// Runs the probe that is named first with the arguments behind it: makes raw system calls, and
+/// prints what came of them, one fact a line. Meant to run inside a sandbox; some probes take all
+/// that they can get.
 ///
 /// The exit code is a failure only if there is no such probe.
 pub fn main(arguments: &[String]) -> ExitCode {

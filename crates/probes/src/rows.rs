@@ -1,12 +1,12 @@
-//! The rows of the threat table that a host can be tried for, as `SECURITY.md` has them. What is not here (N2 to
-//! N8) is tried elsewhere: it needs a server, or a guest that lies.
+//! The rows of the threat table that a host can be tried for, as `SECURITY.md` has them. What is
+//! not here (N2 to N8) is tried elsewhere: it needs a server, or a guest that lies.
 
 /// A row of the threat table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// Its id, such as `K11`.
+    /// The id, such as `K11`.
     pub id: &'static str,
-    /// What is threatened, in the words of `SECURITY.md`.
+    /// The threat, in the words of `SECURITY.md`.
     pub title: &'static str,
 }
 

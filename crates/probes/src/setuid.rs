@@ -51,12 +51,14 @@ async fn k12_a_setuid_program_gains_nothing(stage: Stage) -> Check {
             let made =
                 stage.sh_as(who, &format!("cp /attack/threats {program} && chmod 6755 {program}")).await?;
             if made.stderr_text().contains("No space left") {
-                // A large program (of a debug build, say) does not fit into a small file system in memory.
+                // A large program (of a debug build, say) does not fit into a small file system in
+                // memory.
                 stage.sh_as(who, &format!("rm -f {program}")).await?;
                 continue;
             }
             if !stage.is_native() && made.stderr_text().contains("Permission denied") {
-                // An image's `/run` is root's, and root in a container does not get into somebody else's folder.
+                // An image's `/run` is root's, and root in a container does not get into somebody
+                // else's folder.
                 continue;
             }
             ensure!(made.success(), "{who}: {}", made.stderr_text());
@@ -110,8 +112,8 @@ async fn k12_the_user_holds_no_capability(stage: Stage) -> Check {
         let facts = stage.probe_as("root", &["privileges"]).await?;
         facts.is("euid", "0")?;
         let held = u64::from_str_radix(facts.get("CapEff")?, 16).unwrap_or(u64::MAX);
-        // SYS_ADMIN, SYS_PTRACE, SYS_MODULE, SYS_RAWIO, NET_ADMIN, NET_RAW, MKNOD, SYS_RESOURCE, SYS_BOOT,
-        // SYS_TIME.
+        // SYS_ADMIN, SYS_PTRACE, SYS_MODULE, SYS_RAWIO, NET_ADMIN, NET_RAW, MKNOD, SYS_RESOURCE,
+        // SYS_BOOT, SYS_TIME.
         let dangerous =
             [21, 19, 16, 17, 12, 13, 27, 24, 22, 25].iter().fold(0, |mask, bit| mask | 1_u64 << bit);
         ensure_eq!(held & dangerous, 0);
@@ -119,7 +121,8 @@ async fn k12_the_user_holds_no_capability(stage: Stage) -> Check {
     Ok(())
 }
 
-/// Every call that can give a file its mode, where there is a python: fchmodat2 is 452, openat2 437.
+/// Every call that can give a file its mode, where there is a python: fchmodat2 is 452, openat2
+/// 437.
 const RAW_CALLS: &str = r#"python3 - <<'END'
 import ctypes, os, struct
 call, base = ctypes.CDLL(None, use_errno=True).syscall, b'FOLDER'

@@ -81,7 +81,8 @@ async fn with_something_left(stage: &Stage) -> Check {
     for name in ["left_shm", "left_semaphore", "left_messages", "left_port", "left_abstract"] {
         facts.is(name, "ok")?;
     }
-    // Under Landlock nothing outside of `/` can be opened, and queues are: then there are none to share.
+    // Under Landlock nothing outside of `/` can be opened, and queues are: then there are none to
+    // share.
     ensure!(["ok", "EACCES"].contains(&facts.get("left_queue")?), "{facts:?}");
     Ok(())
 }

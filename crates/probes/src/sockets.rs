@@ -23,7 +23,8 @@ const CLOEXEC_AND_NONBLOCK: u64 = 0o2000000 | 0o4000;
 /// Families that have a name in the threat table, and where they stand.
 const NAMED: [(&str, u64); 7] =
     [("alg", 38), ("packet", 17), ("vsock", 40), ("key", 15), ("xdp", 44), ("rds", 21), ("bluetooth", 31)];
-/// What engines leave to the kernel, which has it or not: all but `packet`, for which one needs a capability.
+/// The families that engines leave to the kernel, which has them or not: all but `packet`, which
+/// needs a capability.
 const LEFT_TO_THE_KERNEL: [&str; 18] = [
     "alg",
     "vsock",
@@ -44,8 +45,8 @@ const LEFT_TO_THE_KERNEL: [&str; 18] = [
     "pair_rds",
     "pair_bluetooth",
 ];
-/// Protocols with a history: of streams, then of datagrams and sequenced packets. `SMC` counts as a protocol
-/// of `INET` since Linux 6.11.
+/// Protocols with a history: of streams, then of datagrams and sequenced packets. `SMC` counts as a
+/// protocol of `INET` since Linux 6.11.
 const RARE: [(&str, u64, u64); 6] = [
     ("sctp", STREAM, 132),
     ("smc", STREAM, 256),

@@ -1,15 +1,18 @@
-//! Every unsafe block of the attacker: raw system calls, which std would refuse, or do something else for.
+//! Every unsafe block of the attacker: raw system calls, which std would refuse, or do something
+//! else for.
 
 use std::ffi::CStr;
 use std::io;
 
-/// Makes a system call with these arguments, whatever they mean. Pointers are given as [`address`]es.
+/// Makes a system call with these arguments, whatever they mean. Pointers are given as
+/// [`address`]es.
 pub fn call(number: i64, arguments: &[u64]) -> Result<i64, i32> {
     let mut padded = [0_u64; 6];
     padded[..arguments.len()].copy_from_slice(arguments);
     let [a, b, c, d, e, f] = padded;
-    // SAFETY: the attacker is a process of its own that does nothing else; the calls that it tries are to be
-    // refused, and those that are carried out get addresses of live buffers of the size that they want.
+    // SAFETY: the attacker is a process of its own that does nothing else; the calls that it tries
+    // are to be refused, and those that are carried out get addresses of live buffers of the size
+    // that they want.
     let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
     match result {
         -1 => Err(last_errno()),
@@ -74,7 +77,7 @@ pub fn pause() -> ! {
     }
 }
 
-/// What this signal does from here on: nothing.
+/// Ignores this signal from here on.
 pub fn ignore(signal: i32) {
     // SAFETY: `SIG_IGN` is a disposition, no function of ours.
     unsafe { libc::signal(signal, libc::SIG_IGN) };
@@ -84,7 +87,8 @@ pub fn ignore(signal: i32) {
 #[cfg(target_arch = "x86_64")]
 pub fn call_32(number: u32) -> Result<i64, i32> {
     let result: i32;
-    // SAFETY: calls without arguments touch no memory; every register that the entry may change is named.
+    // SAFETY: calls without arguments touch no memory; every register that the entry may change is
+    // named.
     unsafe {
         std::arch::asm!(
             "int 0x80",

@@ -1,5 +1,5 @@
-//! F4: archives that were made to leave the folder that they are unpacked into. They are written here byte by
-//! byte: no library would write them.
+//! F4: archives that were made to leave the folder that they are unpacked into. They are written
+//! here byte by byte: no library would write them.
 
 use eyot::{ByteStream, Bytes, ErrorKind, TarInOptions};
 use futures_util::{StreamExt, stream};
@@ -31,7 +31,7 @@ pub struct Entry<'a> {
     kind: u8,
     link: &'a str,
     mode: u32,
-    /// What the header says, which need not be true.
+    /// The size in the header, which need not be true.
     size: u64,
 }
 
@@ -108,7 +108,7 @@ async fn unpack(stage: &Stage, tar: ByteStream) -> Check<eyot::Result<u64>> {
     promptly("an unpack", stage.sandbox.tar_in("/workspace/in", tar, TarInOptions::default())).await
 }
 
-/// Where nothing may arrive, and what must stay as it is.
+/// Makes the folder to unpack into, and the files that must stay as they are.
 async fn prepare(stage: &Stage) -> Check {
     stage.output("mkdir in out; echo kept > out/kept; echo kept > /tmp/kept").await?;
     Ok(())

@@ -31,7 +31,8 @@ async fn k06_nothing_can_be_typed_into_a_terminal(stage: Stage) -> Check {
         let options = ExecOptions { pty: Some(PtySize::default()), ..stage.options_of(who) };
         let facts = stage.probe_with(options, &["terminal"]).await?;
         facts.is("terminal", "true")?;
-        // Where no filter comes first, the kernel: EIO (it has no TIOCSTI), ENOTTY (it is no console).
+        // Where no filter comes first, the kernel: EIO (it has no TIOCSTI), ENOTTY (it is no
+        // console).
         facts.each(
             "push_",
             if stage.is_native() { &["EPERM"] } else { &["EPERM", "EIO", "errno5", "errno25"] },

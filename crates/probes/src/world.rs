@@ -1,5 +1,6 @@
-//! Where the cases play: one provider, the attacker's program, and sandboxes that have it inside. Native sandboxes live in
-//! a state folder of the world's own; those of a container engine are the engine's.
+//! The setting of the cases: one provider, the attacker's program, and sandboxes that have it
+//! inside. Native sandboxes live in a state folder of the world's own; those of a container engine
+//! are the engine's.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -16,18 +17,18 @@ use tempfile::TempDir;
 use crate::check::{Check, Failure, ensure, ensure_eq, not_enforced, not_here};
 use crate::facts::Facts;
 
-/// Where the attacker's program is inside.
+/// The path of the attacker's program inside.
 const ATTACKER: &str = "/attack/threats";
-/// What is on every sandbox of a world of containers: whose it is.
+/// The label on every sandbox of a world of containers.
 const LABEL: &str = "eyot-threats";
 
-/// What all cases share.
+/// The state that all cases share.
 pub struct World {
     provider: Arc<dyn SandboxProvider>,
     folder: TempDir,
-    /// What sandboxes are made from.
+    /// The specification of all sandboxes.
     base: SandboxSpec,
-    /// How a container is killed; `None`: sandboxes are native.
+    /// Kills a container; `None` if sandboxes are native.
     kill: Option<Kill>,
 }
 
@@ -35,8 +36,8 @@ pub struct World {
 type Kill = fn(&SandboxName) -> std::io::Result<()>;
 
 impl World {
-    /// Native sandboxes. Prepares a state folder, and a copy of this program to attack with, in a new folder inside
-    /// `parent`. It is removed when the last user drops the world.
+    /// Native sandboxes. Prepares a state folder, and a copy of this program to attack with, in a
+    /// new folder inside `parent`. It is removed when the last user drops the world.
     ///
     /// # Errors
     /// The folder can't be made or written to, or native sandboxes can't live in it.
@@ -54,8 +55,9 @@ impl World {
         Ok(Self { provider, folder, base, kill: None })
     }
 
-    /// Sandboxes of a container engine, made from this spec: its image has this program as `/attack/threats`, a shell and
-    /// the user `root`; its user is 1000. `kill` kills the container of a sandbox, as somebody on its host would.
+    /// Sandboxes of a container engine, made from this spec: its image has this program as
+    /// `/attack/threats`, a shell and the user `root`; its user is 1000. `kill` kills the container
+    /// of a sandbox, as somebody on its host would.
     ///
     /// # Errors
     /// A folder inside `parent`, for what cases put on the host, can't be made.
@@ -99,7 +101,7 @@ impl World {
         &*self.provider
     }
 
-    /// Whether sandboxes are native ones, and not containers.
+    /// Tells whether sandboxes are native ones, and not containers.
     pub(crate) fn is_native(&self) -> bool {
         self.kill.is_none()
     }
@@ -164,7 +166,7 @@ fn unprepared(error: std::io::Error) -> Error {
 /// One sandbox with an attacker in it.
 #[derive(Clone)]
 pub struct Stage {
-    /// Its handle.
+    /// The sandbox's handle.
     pub sandbox: Sandbox,
     /// `None`: a container's.
     directory: Option<PathBuf>,
@@ -172,18 +174,19 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Whether it has a root of its own: a range of ids, or a container.
+    /// Tells whether the sandbox has a root of its own: a range of ids, or a container.
     pub fn has_root(&self) -> bool {
         !self.is_native() || self.sandbox.isolation().identity == Some(IdentityMap::Range)
     }
 
-    /// Whether it is a native sandbox, and not a container.
+    /// Tells whether it is a native sandbox, and not a container.
     pub fn is_native(&self) -> bool {
         self.directory.is_some()
     }
 
-    /// The errors that a call is refused with: in a native sandbox these and no other. A container engine chooses others; what
-    /// counts is that the call was refused, and not that its arguments made no sense.
+    /// The errors that a call is refused with: in a native sandbox these and no other. A container
+    /// engine chooses others; what counts is that the call was refused, and not that its arguments
+    /// made no sense.
     pub fn refusals(&self, native: &'static [&'static str]) -> &'static [&'static str] {
         if self.is_native() {
             native
@@ -197,7 +200,7 @@ impl Stage {
         if self.has_root() { &["user", "root"] } else { &["user"] }
     }
 
-    /// Its directory in the state folder; goes no further for a container.
+    /// Returns the directory in the state folder; ends the case for a container.
     pub fn directory(&self) -> Check<&Path> {
         match &self.directory {
             Some(directory) => Ok(directory),
@@ -236,7 +239,7 @@ impl Stage {
         Ok(result.stdout_text().trim_end_matches('\n').to_owned())
     }
 
-    /// How somebody runs a command.
+    /// Returns the options for running a command as this user.
     pub fn options_of(&self, user: &str) -> ExecOptions {
         let user = (user != "user").then(|| user.to_owned());
         ExecOptions { user, ..ExecOptions::default() }
@@ -267,8 +270,9 @@ impl Stage {
         self.ensure_is(of, self.refusals(native), gaps).await
     }
 
-    /// Fails unless everybody is refused what the probe tries under this prefix, by coming to one of these. In a container what begins with one of `gaps` may get through, because engines are known to leave it open: then
-    /// that is said, and the case is not enforced.
+    /// Fails unless everybody is refused what the probe tries under this prefix, by coming to one
+    /// of these. In a container what begins with one of `gaps` may get through, because engines are
+    /// known to leave it open: then that is said, and the case is not enforced.
     pub async fn ensure_is(&self, (probe, prefix): (&str, &str), refused: &[&str], gaps: &[&str]) -> Check {
         let mut open = BTreeSet::new();
         for who in self.everybody() {

@@ -1,5 +1,5 @@
-//! libFuzzer around one target of `eyot-fuzz`, which `EYOT_FUZZ_TARGET` names: one program for all of them, so that a
-//! change is built once.
+//! libFuzzer around one target of `eyot-fuzz`, which `EYOT_FUZZ_TARGET` names: one program for all
+//! of them, so that a change is built once.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -15,7 +15,7 @@ use tokio::io::AsyncReadExt;
 pub const EXEC: u32 = 1;
 /// The number of the call that reads a file.
 pub const READ: u32 = 2;
-/// How many there are.
+/// The number of calls.
 pub const COUNT: u32 = 17;
 
 /// The calls; the first is number 1.

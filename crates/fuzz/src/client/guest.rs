@@ -51,7 +51,7 @@ impl AsyncWrite for Guest {
     }
 }
 
-/// What a driver says about such a sandbox.
+/// Returns the facts that a driver knows about such a sandbox.
 pub fn parts() -> GuestDriverParts {
     let none = Enforcement::None;
     let isolation = Isolation {

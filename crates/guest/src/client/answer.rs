@@ -1,12 +1,12 @@
-//! Which reply each call waits for, and how much of it may come: a guest that answers something else, or
-//! more, breaks the protocol.
+//! The reply that each call waits for, and how large it may be. A guest that answers something
+//! else, or more, breaks the protocol.
 
 use minicbor::Decoder;
 
 use super::fault::Violation;
 use crate::protocol::{MAX_LIVE_PROCESSES, MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, Reply, decode};
 
-/// How many started processes a guest may list.
+/// The number of started processes that a guest may list.
 const MAX_PROCESSES: u64 = 65_536;
 
 /// The reply that a call waits for.
@@ -46,8 +46,8 @@ impl Answer {
         }
     }
 
-    /// The reply in these bytes, if it is the right one. Lists are counted before anything is allocated for
-    /// them.
+    /// The reply in these bytes, if it is the right one. Lists are counted before anything is
+    /// allocated for them.
     pub(super) fn decode(self, bytes: &[u8]) -> Result<Reply, Violation> {
         self.check_count(bytes)?;
         let reply = decode::<Reply>(bytes).map_err(Violation)?;
@@ -75,7 +75,8 @@ impl Answer {
         )
     }
 
-    /// A list element of one byte can become a record of a hundred: its count is held to what was asked for.
+    /// A list element of one byte can become a record of a hundred: its count is held to what was
+    /// asked for.
     fn check_count(self, bytes: &[u8]) -> Result<(), Violation> {
         let (most, nesting) = match self {
             Self::Processes => (MAX_PROCESSES, 1),
@@ -94,8 +95,8 @@ impl Answer {
     }
 }
 
-/// The length of the list in a reply `[variant, [list]]` (one level) or `[variant, [[list, …]]]` (two
-/// levels).
+/// The length of the list in a reply `[variant, [list]]` (one level) or `[variant, [[list, …]]]`
+/// (two levels).
 fn list_length(bytes: &[u8], nesting: usize) -> Result<Option<u64>, minicbor::decode::Error> {
     let mut decoder = Decoder::new(bytes);
     decoder.array()?;

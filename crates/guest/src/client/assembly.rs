@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::fault::Violation;
 use crate::protocol::{Frame, Kind, MAX_MESSAGE_BYTES};
 
-/// How much half a message may wait in all calls of a connection together: twice what the file calls that may
-/// answer in several frames need at the same time.
+/// The most bytes of unfinished messages in all calls of a connection together. It is twice the
+/// need of the file calls that may answer in several frames at the same time.
 const MAX_WAITING_BYTES: usize = 16 * MAX_MESSAGE_BYTES;
 
 /// The beginnings of messages whose ends have not come yet.
@@ -17,7 +17,8 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    /// Takes in one frame of a message of at most `max_bytes`; gives the message when that was its last.
+    /// Takes in one frame of a message of at most `max_bytes`; gives the message when that was its
+    /// last.
     pub(super) fn add(&mut self, frame: Frame, max_bytes: usize) -> Result<Option<Vec<u8>>, Violation> {
         let Frame { header, payload } = frame;
         let key = (header.call, header.kind as u8);
@@ -45,7 +46,7 @@ impl Assembly {
         Some(message)
     }
 
-    /// Whether a call ended in the middle of another message of its own.
+    /// Tells whether a call ended in the middle of another message of its own.
     pub(super) fn is_midway(&self, call: u32) -> bool {
         [Kind::Reply, Kind::Failure, Kind::Event]
             .iter()

@@ -1,4 +1,5 @@
-//! A call as its caller holds it: sends its frames, takes what arrives, and cancels it when it is dropped.
+//! A call as its caller holds it: sends its frames, takes what arrives, and cancels it when it is
+//! dropped.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ impl Call {
         poll_fn(|context| self.line.slot.poll_end(context)).await
     }
 
-    /// Its end, after [`Self::poll_piece`] gave `None`.
+    /// Returns the call's end, after [`Self::poll_piece`] gave `None`.
     pub(super) fn poll_reply(&self, context: &Context<'_>) -> Poll<Result<Reply>> {
         self.line.slot.poll_end(context)
     }
@@ -64,7 +65,8 @@ impl Call {
         poll_fn(|context| self.line.slot.poll_ended(context)).await;
     }
 
-    /// The next piece that arrived; `None` when no more come. Grants the guest credit for what was taken.
+    /// The next piece that arrived; `None` when no more come. Grants the guest credit for what was
+    /// taken.
     pub(super) fn poll_piece(&self, context: &Context<'_>) -> Poll<Option<Piece>> {
         let Some((piece, granted)) = ready!(self.line.slot.poll_piece(context)) else {
             return Poll::Ready(None);
@@ -129,8 +131,8 @@ impl Line {
         }
     }
 
-    /// Sends the beginning of `bytes` on the main channel, as much as credit and a frame allow, and says how
-    /// much that was. `None` when nobody will read any more. One sender at a time.
+    /// Sends the beginning of `bytes` on the main channel, as much as credit and a frame allow, and
+    /// says how much that was. `None` when nobody will read any more. One sender at a time.
     pub(super) fn poll_send(&self, context: &Context<'_>, bytes: &[u8]) -> Poll<Option<usize>> {
         let Some(credit) = ready!(self.slot.poll_credit(context)) else {
             return Poll::Ready(None);
@@ -166,13 +168,15 @@ impl Line {
             if self.slot.is_open() { self.poll_push(context, &[&frame], || {}) } else { Poll::Ready(Ok(())) }
         };
         match poll_fn(send).await {
-            // The call ended while this waited or was sent; its end says so to whoever waits for it.
+            // The call ended while this waited or was sent; its end says so to whoever waits for
+            // it.
             Err(_) if !self.slot.is_open() => Ok(()),
             outcome => outcome,
         }
     }
 
-    /// Returns once the guest has read everything that was sent for the call, or the call has ended.
+    /// Returns once the guest has read everything that was sent for the call, or the call has
+    /// ended.
     pub(super) async fn acknowledged(&self) -> Result<()> {
         if self.slot.is_open() { self.connection.ping().await } else { Ok(()) }
     }

@@ -1,5 +1,5 @@
-//! A connection to a guest: many calls at once over one stream, until the stream or the guest's good conduct
-//! ends.
+//! A connection to a guest: many calls at once over one stream, until the stream or the guest's
+//! good conduct ends.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,16 +20,17 @@ use super::slot::Slot;
 use super::table::{Full, Table};
 use crate::protocol::{MAX_MESSAGE_BYTES, Protections, Reply, Request, encode};
 
-/// How long a guest may show no sign of life to a call that it answers at once.
+/// The time that a guest may show no sign of life to a call that it answers at once.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the reader may go on after writing has failed: what the guest said last may still be on its way.
+/// The time that the reader may go on after writing has failed: the guest's last words may still be
+/// on their way.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// A connection to a guest. Clones are the same connection; it ends when the last clone and the last call are
-/// dropped.
+/// A connection to a guest. Clones are the same connection; it ends when the last clone and the
+/// last call are dropped.
 ///
-/// At most 1,000 calls are open at a time, 64 of them file calls (32 that stream out, 16 that stream in, 16
-/// others); more wait. Dropping a call cancels it.
+/// At most 1,000 calls are open at a time, 64 of them file calls (32 that stream out, 16 that
+/// stream in, 16 others); more wait. Dropping a call cancels it.
 #[derive(Clone)]
 pub struct Connection {
     owner: Arc<Owner>,
@@ -46,7 +47,7 @@ impl Drop for Owner {
     }
 }
 
-/// What the tasks and the calls of a connection share.
+/// The state that the tasks and the calls of a connection share.
 pub(super) struct Shared {
     pub(super) table: Mutex<Table>,
     pub(super) outbox: Outbox,
@@ -57,11 +58,11 @@ pub(super) struct Shared {
 
 #[derive(Default)]
 struct Ending {
-    /// What the owner knows about it.
+    /// The reason that the owner gave.
     told: Option<Fault>,
-    /// What the owner says that a plain end of the stream means.
+    /// The meaning that the owner gave to a plain end of the stream.
     stopped: Option<Fault>,
-    /// What was seen on the stream.
+    /// The reason seen on the stream.
     seen: Option<Fault>,
     /// Finds out why the stream has ended, where nobody told.
     inquiry: Option<Inquiry>,
@@ -81,10 +82,10 @@ impl Ending {
 }
 
 impl Connection {
-    /// Shakes hands with the guest at the other end of `stream` and begins. Within 10 s it succeeds or fails:
-    /// `conflict` when the guest speaks another major version, `permission` when the guest does not know
-    /// `guest_nonce` or does not accept `client_nonce`, `unavailable` when it stops, keeps silent or talks
-    /// nonsense.
+    /// Shakes hands with the guest at the other end of `stream` and begins. Within 10 s it succeeds
+    /// or fails: `conflict` when the guest speaks another major version, `permission` when the
+    /// guest does not know `guest_nonce` or does not accept `client_nonce`, `unavailable` when it
+    /// stops, keeps silent or talks nonsense.
     ///
     /// # Panics
     /// Outside of a Tokio runtime with I/O and time.
@@ -128,7 +129,8 @@ impl Connection {
         Self { owner: Arc::new(Owner { shared, protections }) }
     }
 
-    /// What the guest found around itself when it started: a container's says so, one that its maker set up does not.
+    /// Returns the protections that the guest found around itself when it started. Only a guest in
+    /// a container reports them; a guest whose maker set it up does not.
     pub fn protections(&self) -> Option<&Protections> {
         self.owner.protections.as_ref()
     }
@@ -143,25 +145,27 @@ impl Connection {
         self.owner.shared.closed.is_cancelled() || self.owner.shared.outbox.is_closed()
     }
 
-    /// From now on, calls that the connection's end settles, and calls that come after it, fail with this
-    /// kind and sentence, whatever was seen on the stream. Whoever destroys a sandbox says so here first.
+    /// From now on, calls that the connection's end settles, and calls that come after it, fail
+    /// with this kind and sentence, whatever was seen on the stream. Whoever destroys a sandbox
+    /// says so here first.
     pub fn set_closed_error(&self, kind: ErrorKind, message: impl Into<String>) {
         lock(&self.owner.shared.ending).told = Some(Fault::new(kind, message));
     }
 
-    /// The same, asked for anew whenever a call fails: what became of a sandbox may change once more after the
-    /// connection's end. The verdict must not block.
+    /// The same, asked for anew whenever a call fails: what became of a sandbox may change once
+    /// more after the connection's end. The verdict must not block.
     pub fn set_verdict(&self, verdict: Verdict) {
         lock(&self.owner.shared.ending).told = Some(Fault::Asked(verdict));
     }
 
-    /// What it means when the stream ends though nobody has said why and the guest kept to the protocol.
+    /// Sets the error for a stream that ends without a reason of the owner, while the guest kept to
+    /// the protocol.
     pub fn set_stopped_error(&self, kind: ErrorKind, message: impl Into<String>) {
         lock(&self.owner.shared.ending).stopped = Some(Fault::new(kind, message));
     }
 
-    /// What finds out why the stream has ended, where nobody has said why and the guest kept to the protocol. Calls under
-    /// way are settled when it is done, so it must not take for ever.
+    /// Sets the function that finds out why the stream ended, if the owner gave no reason and the
+    /// guest kept to the protocol. Open calls settle when it is done, so it must not take for ever.
     pub fn set_inquiry(&self, inquiry: Inquiry) {
         lock(&self.owner.shared.ending).inquiry = Some(inquiry);
     }
@@ -182,8 +186,8 @@ impl Connection {
         self.ask(&Request::Ping).await.map(drop)
     }
 
-    /// Returns, with the error of it, once the guest has shown no sign of life for that long; never if it has shown one.
-    /// A guest that is stopped must hold nobody for ever.
+    /// Returns, with the error of it, once the guest has shown no sign of life for that long; never
+    /// if it has shown one. A guest that is stopped must hold nobody for ever.
     pub(super) async fn silence(&self, patience: Duration) -> Error {
         tokio::time::sleep(patience / 2).await;
         match tokio::time::timeout(patience / 2, self.ping()).await {
@@ -207,8 +211,8 @@ impl Connection {
         self.ask(&Request::Adopt).await.map(drop)
     }
 
-    /// Has the guest kill everything and end. A connection that ends meanwhile is a success: that was asked
-    /// for.
+    /// Has the guest kill everything and end. A connection that ends meanwhile is a success: that
+    /// was asked for.
     pub async fn shutdown(&self) -> Result<()> {
         match self.ask(&Request::Shutdown).await {
             Err(_) if self.is_closed() => Ok(()),
@@ -241,7 +245,7 @@ impl Connection {
         Ok(call)
     }
 
-    /// What the tasks and the calls share.
+    /// Returns the state that the tasks and the calls share.
     pub(super) fn shared(&self) -> &Shared {
         &self.owner.shared
     }
@@ -286,7 +290,7 @@ impl Shared {
         self.closed.cancel();
     }
 
-    /// Whether the reader is finding out why the stream has ended.
+    /// Tells whether the reader is finding out why the stream has ended.
     fn is_asking(&self) -> bool {
         lock(&self.ending).asking
     }

@@ -12,8 +12,8 @@ use crate::protocol::{
     UsageRecord, WriteHow,
 };
 
-/// The error that a guest's failure stands for. A guest that lies may give no reason; whoever reads it still needs a
-/// sentence.
+/// The error that a guest's failure stands for. A guest that lies may give no reason; whoever reads
+/// it still needs a sentence.
 pub(super) fn failure_error(failure: Failure) -> Error {
     let kind = ErrorKind::from_name(&failure.kind).unwrap_or(ErrorKind::Internal);
     if failure.message.trim().is_empty() {

@@ -9,11 +9,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::call::Call;
 
-/// A connection that a call has opened. Shutting it down sends the end of what is written, and what the port
-/// sends can still be read; dropping it cuts the connection.
+/// A connection that a call has opened. Shutting it down sends the end of what is written, and what
+/// the port sends can still be read; dropping it cuts the connection.
 pub(super) struct Dialled {
     call: Call,
-    /// What arrived and did not fit the reader's buffer.
+    /// Bytes that arrived and did not fit the reader's buffer.
     rest: Vec<u8>,
     taken: usize,
     read_to_end: bool,
@@ -35,7 +35,8 @@ impl Dialled {
             }
             Poll::Ready(None) => {
                 self.read_to_end = true;
-                // The port may have ended its direction alone; the call then goes on for the other one.
+                // The port may have ended its direction alone; the call then goes on for the other
+                // one.
                 match self.call.poll_reply(context) {
                     Poll::Ready(end) => Poll::Ready(end.map(drop).map_err(io_error)),
                     Poll::Pending => Poll::Ready(Ok(())),

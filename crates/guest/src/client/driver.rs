@@ -42,7 +42,8 @@ pub trait Destroyer: Send + Sync {
     }
 }
 
-/// The network `egress` of a sandbox, which its guest has no part in. See the methods of [`SandboxDriver`].
+/// The network `egress` of a sandbox, which its guest has no part in. See the methods of
+/// [`SandboxDriver`].
 #[async_trait]
 pub trait EgressControl: Send + Sync {
     /// See [`SandboxDriver::egress_rules`].
@@ -73,19 +74,19 @@ pub trait Meter: Send + Sync {
     async fn measure(&self, usage: Usage) -> Result<Usage>;
 }
 
-/// What a driver says about a sandbox and can't learn from its guest.
+/// The facts about a sandbox that a driver can't learn from its guest.
 pub struct GuestDriverParts {
     /// The provider's name.
     pub provider: String,
     /// The working directory.
     pub workdir: SandboxPath,
-    /// What the sandbox can do.
+    /// The capabilities of the sandbox.
     pub capabilities: Capabilities,
-    /// What holds around it.
+    /// The isolation of the sandbox.
     pub isolation: Isolation,
-    /// How it is destroyed.
+    /// Destroys the sandbox.
     pub destroyer: Arc<dyn Destroyer>,
-    /// What is measured from outside, if anything is.
+    /// Measures the sandbox from outside, if anything does.
     pub meter: Option<Arc<dyn Meter>>,
 }
 
@@ -122,7 +123,7 @@ impl GuestDriver {
         self.egress.as_ref().ok_or_else(refused)
     }
 
-    /// Its connection.
+    /// Returns the driver's connection.
     pub fn connection(&self) -> &Connection {
         &self.connection
     }

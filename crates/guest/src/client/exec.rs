@@ -23,7 +23,7 @@ pub(super) fn execution(call: Call, stdin: bool) -> Execution {
     }
 }
 
-/// What the command does. Dropping it cancels the call, which kills the command's tree.
+/// The events of the command. Dropping the stream cancels the call, which kills the command's tree.
 struct Events {
     call: Option<Call>,
 }

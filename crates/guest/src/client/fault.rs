@@ -1,5 +1,5 @@
-//! Why a connection ended, in a form that can be told to every call: an error that can be made again and
-//! again.
+//! Why a connection ended, in a form that can be told to every call: an error that can be made
+//! again and again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 /// The sentence of a connection whose stream ended.
 const STOPPED: &str = "the sandbox stopped while the call was in flight";
 
-/// What becomes of a connection's calls, as its owner sees it whenever one fails.
+/// Gives the error for a connection's calls, as its owner sees it whenever one fails.
 pub type Verdict = Arc<dyn Fn() -> Error + Send + Sync>;
 
 /// Finds out, when a stream has ended, what became of the sandbox. Calls under way wait for it.
@@ -23,7 +23,7 @@ pub(super) enum Fault {
     Stopped,
     /// A fault of this kind with this sentence.
     Said { kind: ErrorKind, message: String, hint: Option<&'static str> },
-    /// Whatever the owner says at the time.
+    /// The error that the owner gives at the time.
     Asked(Verdict),
 }
 
@@ -38,7 +38,7 @@ impl Fault {
         Self::Stopped
     }
 
-    /// Whether the stream just ended.
+    /// Tells whether the stream just ended.
     pub(super) fn is_stop(&self) -> bool {
         matches!(self, Self::Stopped)
     }
@@ -73,8 +73,8 @@ impl fmt::Debug for Fault {
     }
 }
 
-/// Something that the protocol does not allow; it ends the connection. The text completes "the guest broke
-/// the protocol: ".
+/// Something that the protocol does not allow; it ends the connection. The text completes "the
+/// guest broke the protocol: ".
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Violation(pub(super) String);
 

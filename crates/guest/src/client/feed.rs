@@ -1,5 +1,5 @@
-//! A stream of bytes on its way in, to a call that answers with a size: files that are written, trees that
-//! are unpacked.
+//! A stream of bytes on its way in, to a call that answers with a size: files that are written,
+//! trees that are unpacked.
 
 use eyot::{ByteStream, Bytes, Error, Result};
 use futures_util::StreamExt;
@@ -8,7 +8,7 @@ use super::call::Call;
 use super::convert::unexpected;
 use crate::protocol::Reply;
 
-/// How feeding a call went.
+/// The result of feeding a call.
 enum Fed {
     /// Everything was sent.
     All,
@@ -18,8 +18,8 @@ enum Fed {
     ContentFailed(Error),
 }
 
-/// Sends all of `content` and returns the call's size. If the content fails, the call is cancelled, and the
-/// content's error is returned once the guest has put everything back.
+/// Sends all of `content` and returns the call's size. If the content fails, the call is cancelled,
+/// and the content's error is returned once the guest has put everything back.
 pub(super) async fn feed(call: Call, mut content: ByteStream) -> Result<u64> {
     match send_all(&call, &mut content).await {
         Fed::All => call.line().send_end(),

@@ -1,5 +1,5 @@
-//! Frames as they come from a stream. Small ones come many at a time through one buffer; what a large one
-//! still lacks is read to where it stays.
+//! Frames as they come from a stream. Small ones come many at a time through one buffer; what a
+//! large one still lacks is read to where it stays.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::protocol::{Frame, FrameError, HEADER_BYTES, Header};
 
-/// How much is read before it is known what it belongs to.
+/// The number of bytes that are read before it is known which frame they belong to.
 const BUFFER_BYTES: usize = 16 * 1024;
 
 /// The bytes of a stream that are no frame yet: less than [`BUFFER_BYTES`].
@@ -41,8 +41,8 @@ impl Frames {
         Self { buffer: vec![0; BUFFER_BYTES], start: 0, end: 0 }
     }
 
-    /// The next frame. After an error there is no other. Dropping this in the middle loses the place in the
-    /// stream.
+    /// The next frame. After an error there is no other. Dropping this in the middle loses the
+    /// place in the stream.
     pub(super) async fn next(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> Result<Frame, NoFrame> {
         let (header, length) = loop {
             match self.buffer[self.start..self.end].first_chunk::<HEADER_BYTES>() {

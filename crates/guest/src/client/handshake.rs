@@ -12,13 +12,15 @@ use crate::protocol::{
     Failure, Frame, Header, Hello, Kind, MAJOR, MINOR, Protections, Welcome, decode, encode,
 };
 
-/// How long a guest that was just made may take for its first words.
+/// The time that a guest that was just made may take for its first words.
 pub(super) const SETTING_UP: Duration = Duration::from_secs(10);
-/// How long one that has been running may: one that is stopped must not hold up a call that has a deadline.
+/// The time that a running guest may take. A guest that is stopped must not hold up a call that has
+/// a deadline.
 pub(super) const RUNNING: Duration = Duration::from_secs(2);
 const GONE: &str = "the sandbox stopped before its guest answered";
 
-/// Says hello and checks the welcome. Gives what it says of the guest, and what the guest may have sent after it.
+/// Says hello and checks the welcome. Gives what it says of the guest, and what the guest may have
+/// sent after it.
 pub(super) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     client_nonce: [u8; 16],

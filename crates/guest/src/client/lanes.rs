@@ -1,9 +1,9 @@
-//! How many calls may be open at a time: fewer than the guest allows, and file calls few enough for its
-//! workers.
+//! Limits on open calls: fewer than the guest allows, and file calls few enough for its workers.
 //!
-//! Reading, writing and short file calls have lanes of their own. With one lane, as many copies inside the
-//! sandbox as there are places could each hold one for reading and wait for another one for writing, for
-//! ever. A ping has a lane of its own too: it asks for a sign of life, also when all other places are taken.
+//! Reading, writing and short file calls have lanes of their own. If all shared one lane, copies
+//! inside the sandbox could fill it: each would hold a place for reading and wait for one for
+//! writing, for ever. A ping has a lane of its own too, so that it can ask for a sign of life when
+//! all other places are taken.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::protocol::MAX_CALLS;
 
-/// Open calls of all kinds; a little below the guest's limit, so that a cancelled call that still settles is
-/// no breach.
+/// Open calls of all kinds; a little below the guest's limit, so that a cancelled call that still
+/// settles is no breach.
 const OPEN: usize = MAX_CALLS - 24;
 /// Files and trees that are read at a time.
 const OUT: usize = 32;
@@ -23,7 +23,7 @@ const SHORT: usize = 16;
 /// Pings at a time; with them the guest's limit is still not reached.
 const PINGS: usize = 8;
 
-/// Which limit a call falls under besides that of all calls.
+/// The limit that a call falls under besides that of all calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lane {
     /// None.

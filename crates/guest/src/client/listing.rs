@@ -1,5 +1,5 @@
-//! A directory's entries, which come in chunks. Names are checked: whoever copies a tree out joins them to
-//! paths of the host.
+//! A directory's entries, which come in chunks. Names are checked: whoever copies a tree out joins
+//! them to paths of the host.
 
 use std::future::poll_fn;
 

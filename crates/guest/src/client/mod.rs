@@ -1,10 +1,10 @@
-//! The host's side of the guest protocol: a [`Connection`] over any byte stream, and a [`GuestDriver`] that
-//! makes an `eyot::SandboxDriver` of it.
+//! The host's side of the guest protocol: a [`Connection`] over any byte stream, and a
+//! [`GuestDriver`] that makes an `eyot::SandboxDriver` of it.
 //!
-//! The guest is untrusted. Whatever it sends is bounded before it is kept, and the first thing that the
-//! protocol does not allow ends the connection: every call that is under way settles with an error, and
-//! nothing waits for ever because of it. How a guest is made, and whether a sandbox whose stream ended is
-//! gone for good, is its maker's business.
+//! The guest is untrusted. Whatever it sends is bounded before it is kept, and the first thing that
+//! the protocol does not allow ends the connection: every call that is under way settles with an
+//! error, and nothing waits for ever because of it. How a guest is made, and whether a sandbox
+//! whose stream ended is gone for good, is its maker's business.
 
 mod answer;
 mod assembly;
@@ -36,7 +36,8 @@ pub use connection::Connection;
 pub use driver::{Destroyer, EgressControl, GuestDriver, GuestDriverParts, LifecycleKeeper, Meter};
 pub use fault::{Inquiry, Verdict};
 
-/// Locks; a panic elsewhere left nothing half done here, since each locked section only moves plain values.
+/// Locks; a panic elsewhere left nothing half done here, since each locked section only moves plain
+/// values.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,9 @@
-//! What is on its way to the guest. Whoever sends tries the stream at once, on its own task, so that a call
-//! costs no switch to a writer; only what the stream did not take is left to the writer task.
+//! The bytes that wait to be sent to the guest. A sender tries the stream at once, on its own task,
+//! so that a call costs no switch to a writer. The writer task sends only the bytes that the stream
+//! did not take.
 //!
-//! Senders of requests and data wait while much is left. Frames that must not wait (credits, ends, cancels: a
-//! few bytes each) do not; a guest that lets even those pile up has stopped reading.
+//! Senders of requests and data wait while much is left. Urgent frames (credits, ends, cancels: a
+//! few bytes each) do not wait. A guest that lets even those pile up has stopped reading.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -18,7 +19,8 @@ use super::lock;
 const HIGH_BYTES: usize = 256 * 1024;
 /// Even frames that do not wait may not pile up beyond this.
 const MAX_BYTES: usize = 24 << 20;
-/// From here on, copying bytes into the queue costs more than preparing to write them from where they are.
+/// From here on, copying bytes into the queue costs more than preparing to write them from where
+/// they are.
 const DIRECT_BYTES: usize = 4096;
 /// A queue that has grown beyond this gives its memory back when it is empty.
 const KEPT_BYTES: usize = 512 * 1024;
@@ -58,7 +60,8 @@ impl Outbox {
         }))
     }
 
-    /// Sends these bytes, in this order and without others in between, as soon as there is room for them.
+    /// Sends these bytes, in this order and without others in between, as soon as there is room for
+    /// them.
     pub(super) fn poll_push(
         &self,
         context: &Context<'_>,
@@ -96,8 +99,8 @@ impl Outbox {
         Ok(())
     }
 
-    /// The writer task's work: brings what was left to the stream. It ends with the stream's error, or with
-    /// `None` when the outbox is closed.
+    /// The writer task's work: brings what was left to the stream. It ends with the stream's error,
+    /// or with `None` when the outbox is closed.
     pub(super) async fn write_leftovers(&self) -> Option<io::Error> {
         std::future::poll_fn(|context| self.poll_leftovers(context)).await
     }

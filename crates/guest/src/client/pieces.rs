@@ -1,5 +1,5 @@
-//! What has arrived for a call and was not taken yet. Its bytes are bounded by credits; this bounds what each
-//! byte costs, since a guest may send frames of one byte.
+//! The data of a call that has arrived and was not taken yet. Credits bound its bytes. This bounds
+//! the cost of each byte, since a guest may send frames of one byte.
 
 use std::collections::VecDeque;
 
@@ -7,14 +7,14 @@ use super::shape::Framing;
 
 /// A piece of a stream grows up to this many bytes before the next one begins.
 const JOINED_BYTES: usize = 16 * 1024;
-/// With this many pieces waiting, the order between two channels is given up: a channel's bytes then join the
-/// piece that its channel has last, however long that gets.
+/// With this many pieces waiting, the order between two channels is given up: a channel's bytes
+/// then join the piece that its channel has last, however long that gets.
 const ORDERED_PIECES: usize = 1024;
 
 /// Bytes that arrived on a channel.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// Which.
+    /// The channel.
     pub(super) channel: u8,
     /// The bytes.
     pub(super) bytes: Vec<u8>,

@@ -1,5 +1,5 @@
-//! The reader task: takes what the guest sends, checks it, and delivers it to the calls. It trusts nothing,
-//! and holds no more than one frame, one read and the beginnings of messages.
+//! The reader task: takes what the guest sends, checks it, and delivers it to the calls. It trusts
+//! nothing, and holds no more than one frame, one read and the beginnings of messages.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(super) async fn read_to_end(
     }
 }
 
-/// What a frame of the connection itself means: the guest may only end it.
+/// Interprets a frame of the connection itself: the guest may only end it.
 fn farewell(frame: &Frame) -> Fault {
     match (frame.header.kind, frame.header.more) {
         (Kind::Failure, false) => match decode::<Failure>(&frame.payload) {
@@ -95,7 +95,8 @@ fn end(
         return Err(Violation::new("a call that ended in the middle of a message"));
     }
     let slot = shared.named(call)?;
-    // A refused end leaves the call in the table, where the connection's own end finds and settles it.
+    // A refused end leaves the call in the table, where the connection's own end finds and settles
+    // it.
     finish(&slot)?;
     lock(&shared.table).ended(call).map(drop)
 }

@@ -1,14 +1,14 @@
-//! What a call's traffic may look like, derived from its request: the frames that its guest may send, and how
-//! much.
+//! The traffic that a call may have, derived from its request: the frames that its guest may send,
+//! and how much.
 
 use super::answer::Answer;
 use super::lanes::Lane;
 use crate::protocol::{CHANNEL_MAIN, CHANNEL_STDERR, CHANNEL_STDOUT, Request};
 
-/// How many channels a call has.
+/// The number of channels of a call.
 pub(super) const CHANNELS: usize = 3;
 
-/// Whether and what a guest announces before it sends data and its reply.
+/// The announcement that a guest makes before it sends data and its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Announce {
     /// Nothing.
@@ -21,7 +21,7 @@ pub(super) enum Announce {
     Log,
 }
 
-/// What one frame of data is.
+/// The meaning of one frame of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     /// Bytes of a stream; where a frame ends means nothing.
@@ -32,22 +32,22 @@ pub(super) enum Framing {
     Prefixed,
 }
 
-/// What a call's traffic may look like.
+/// The traffic that a call may have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
-    /// Its reply.
+    /// The reply.
     pub(super) answer: Answer,
-    /// What is announced first.
+    /// The announcement that comes first.
     pub(super) announce: Announce,
     /// The channels on which the guest may send.
     pub(super) channels: &'static [u8],
-    /// What a frame of data is.
+    /// The meaning of a frame of data.
     pub(super) framing: Framing,
-    /// How many bytes of data the guest may send in all; `None`: without end.
+    /// The most bytes of data that the guest may send in all; `None` for no end.
     pub(super) max_data: Option<u64>,
     /// The client sends on the main channel.
     pub(super) input: bool,
-    /// Which limit of calls at a time it falls under.
+    /// The limit on calls at a time that it falls under.
     pub(super) lane: Lane,
 }
 

@@ -8,7 +8,7 @@ use futures_util::Stream;
 
 use super::call::Call;
 
-/// What arrives, then the call's error if it has one.
+/// The data that arrives, then the call's error if it has one.
 struct CallBytes {
     call: Option<Call>,
 }

@@ -1,5 +1,5 @@
-//! What happens at a watched place, as a stream of events. Paths are checked: whoever mirrors a tree joins them to paths
-//! of the host.
+//! The changes at a watched path, as a stream of events. Paths are checked, because programs that
+//! mirror a tree join them to paths of the host.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

@@ -11,7 +11,7 @@ use super::outbox::Outbox;
 use super::poll::Token;
 use super::sys;
 
-/// How many connections there may be at once.
+/// The most connections at once.
 const MOST_CONNECTIONS: usize = 256;
 
 /// Accepts whoever waits.
@@ -24,16 +24,17 @@ pub fn accept_all(guest: &mut Guest) {
             Ok((stream, _)) => admit(guest, stream),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
             Err(error) if matches!(error.raw_os_error(), Some(libc::ECONNABORTED | libc::EINTR)) => {}
-            // No descriptor is left. The listener would be ready for ever, so it rests until something is closed.
+            // No descriptor is left. The listener would be ready for ever, so it rests until
+            // something is closed.
             Err(_) => return rest(guest),
         }
     }
 }
 
-/// Who may connect.
+/// The rule for who may connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Door {
-    /// Whoever finds the socket.
+    /// Every process that finds the socket.
     Open,
     /// Processes outside of this pid namespace, whose numbers are not known in here.
     Outsiders,

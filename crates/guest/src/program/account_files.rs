@@ -1,20 +1,22 @@
-//! The sandbox's own `passwd` and `group`, as they are now. Root inside can put anything in their place: what is not a regular
-//! file is not opened, nothing is waited for, and what is read is bounded.
+//! The sandbox's own `passwd` and `group`, as they are now. Root inside can put anything in their
+//! place: what is not a regular file is not opened, nothing is waited for, and what is read is
+//! bounded.
 
 use std::io::Read;
 
 use super::files::open_regular;
 
-/// Who there is.
+/// The list of users.
 pub const PASSWD: &str = "/etc/passwd";
-/// Which groups there are.
+/// The list of groups.
 pub const GROUP: &str = "/etc/group";
 
 /// The most that is read of either, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// The text of one of the files, empty where there is none; what is no UTF-8 in it is replaced. No more is read than the
-/// file has by its size: the files that the kernel makes up as they are read, some of which keep a reader waiting, have none.
+/// The text of one of the files, empty where there is none; what is no UTF-8 in it is replaced. No
+/// more is read than the file has by its size: the files that the kernel makes up as they are read,
+/// some of which keep a reader waiting, have none.
 ///
 /// # Errors
 /// A sentence: it is not a regular file, can't be read, or is longer than 1 MiB.

@@ -1,11 +1,12 @@
-//! When the sandbox was last used, for its idle timeout. Workers say so too, hence the atomic.
+//! The time at which the sandbox was last used, for its idle timeout. It is atomic, because workers
+//! set it too.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::sys;
 
-/// When the guest started and when something last happened, in milliseconds since boot.
+/// The times of the guest's start and of the last activity, in milliseconds since boot.
 #[derive(Debug)]
 pub struct Activity {
     started_ms: u64,

@@ -1,4 +1,5 @@
-//! Whom a call's bytes and answer go to. Used by the main thread alone; what it says leaves at the end of the turn.
+//! The destination of a call's bytes and answer. Only the main thread uses it; its frames leave at
+//! the end of the turn.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ impl CallHandle {
         Self { connection, call, outbox }
     }
 
-    /// Whether this is that call.
+    /// Tells whether this is that call.
     pub fn is(&self, connection: u32, call: u32) -> bool {
         (self.connection, self.call) == (connection, call)
     }
@@ -32,7 +33,7 @@ impl CallHandle {
         &self.outbox
     }
 
-    /// Whether data must wait; the connection is resumed when it need not any more.
+    /// Tells whether data must wait. The connection is resumed when it need not any more.
     pub fn is_full(&self) -> bool {
         self.outbox.is_full()
     }

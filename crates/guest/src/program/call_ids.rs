@@ -1,4 +1,5 @@
-//! Which call numbers a connection has used. Clients count upwards, so a few ranges hold them all.
+//! The call numbers that a connection has used. Clients count upwards, so a few ranges hold them
+//! all.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,8 @@ const MOST_RANGES: usize = 4096;
 pub struct CallIds(BTreeMap<u32, u32>);
 
 impl CallIds {
-    /// Uses a number. `false`: it is 0, it was used before, or the numbers are strewn too widely to be remembered.
+    /// Uses a number. `false`: it is 0, it was used before, or the numbers are strewn too widely to
+    /// be remembered.
     pub fn begin(&mut self, id: u32) -> bool {
         if id == 0 || self.was_used(id) || self.0.len() >= MOST_RANGES {
             return false;
@@ -23,7 +25,7 @@ impl CallIds {
         true
     }
 
-    /// Whether a call of this number began, whatever became of it.
+    /// Tells whether a call of this number began, whatever became of it.
     pub fn was_used(&self, id: u32) -> bool {
         self.0.range(..=id).next_back().is_some_and(|(_, last)| *last >= id)
     }

@@ -1,5 +1,6 @@
-//! What a file call sees of its connection: bytes out, bytes in, and whether anybody still waits. The file code knows
-//! neither frames nor threads, and a test drives it with a few vectors.
+//! The interface between a file call and its connection: bytes out, bytes in, and whether the
+//! caller still waits. The file code knows neither frames nor threads, and a test drives it with a
+//! few vectors.
 
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
@@ -10,7 +11,8 @@ use crate::protocol::Event;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stopped;
 
-/// The two streams of a call, as the code that serves it sees them. Every method may block its thread.
+/// The two streams of a call, as the code that serves it sees them. Every method may block its
+/// thread.
 pub trait CallIo {
     /// Sends bytes on the main channel; waits for credit. Splits into frames itself: up to
     /// [`MAX_PAYLOAD_BYTES`](crate::protocol::MAX_PAYLOAD_BYTES) travel as exactly one frame.
@@ -22,9 +24,10 @@ pub trait CallIo {
     /// Tells the client that something happened.
     fn event(&mut self, event: Event) -> Result<(), Stopped>;
 
-    /// Waits until a descriptor has something to read, at most until a moment; `false` when that came first.
+    /// Waits until a descriptor has something to read, at most until a moment; `false` when that
+    /// came first.
     fn wait(&mut self, fd: BorrowedFd<'_>, until: Option<Instant>) -> Result<bool, Stopped>;
 
-    /// Whether the call is over for whoever asked. Long loops look here now and then.
+    /// Tells whether the call is over for its caller. Long loops check it now and then.
     fn stopped(&self) -> bool;
 }

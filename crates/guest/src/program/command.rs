@@ -19,16 +19,16 @@ pub enum Sink {
     Call(CallHandle),
     /// The log of a started process. Until it runs, a call waits for word of that.
     Log(u32, Option<CallHandle>),
-    /// Nobody: what is left of the command may go on writing all the same.
+    /// Discarded. The rest of the command may go on writing all the same.
     Nobody,
 }
 
-/// How far a command is.
+/// The progress of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// Its own process runs, or is on its way.
+    /// The command's own process runs, or is about to.
     Running,
-    /// Its own process ended, and its output is still read.
+    /// The command's own process ended, and its output is still read.
     Ended(Status),
     /// The rest of its output was taken and is on its way to the client.
     Draining(Status),
@@ -38,11 +38,11 @@ pub enum Progress {
 
 /// A command.
 pub struct Command {
-    /// Its number.
+    /// The command's number.
     pub id: u32,
-    /// What was asked for.
+    /// The request.
     pub exec: Exec,
-    /// Its processes; `None` once its reaper is gone.
+    /// The command's processes; `None` once its reaper is gone.
     pub launched: Option<Launched>,
     /// To whom its output goes.
     pub sink: Sink,
@@ -52,21 +52,21 @@ pub struct Command {
     pub input: Option<InputWriter>,
     /// The guest's side of its terminal.
     pub terminal: Option<OwnedFd>,
-    /// How far it is.
+    /// The progress of the command.
     pub progress: Progress,
-    /// Its tree is being killed, and it is answered for when that is done.
+    /// The command's tree is being killed. The answer comes when that is done.
     pub being_killed: bool,
-    /// Who waits for its whole tree to be dead.
+    /// The calls that wait for the whole tree to be dead.
     pub killers: Vec<CallHandle>,
-    /// Its reaper was killed, and what escaped is being killed.
+    /// The command's reaper was killed, and the processes that escaped are being killed.
     pub lost_reaper: bool,
-    /// Nobody waits for what it says.
+    /// Output is discarded, because no client waits for it.
     pub muted: bool,
     /// After its end: how long its output is still read.
     pub last_words: Option<LastWords>,
     /// Something still held its output open when reading stopped.
     pub output_open: bool,
-    /// How many processes had been killed for want of memory when it was started.
+    /// The number of processes that had been killed for want of memory when the command started.
     pub kills_before: u64,
     announced: bool,
     early_signals: Vec<i32>,
@@ -104,23 +104,23 @@ impl Command {
         }
     }
 
-    /// Its own process number, once it has one.
+    /// Returns the number of the command's own process, once it has one.
     pub fn pid(&self) -> Option<i32> {
         self.pid_of_ended.or_else(|| self.launched.as_ref().and_then(Launched::pid))
     }
 
-    /// Its reaper is gone: what it was made of.
+    /// Takes the command's processes, after its reaper has gone.
     pub fn take_launched(&mut self) -> Option<Launched> {
         self.pid_of_ended = self.pid();
         self.launched.take()
     }
 
-    /// Whether it is answered for only when its whole tree is dead, and that is not so yet.
+    /// Tells whether the answer waits for the whole tree to be dead, and the tree is not dead yet.
     pub fn awaits_death(&self) -> bool {
         self.lost_reaper || (self.being_killed && self.launched.is_some())
     }
 
-    /// Nobody waits for what it says any more; it goes on saying it.
+    /// Stops sending output. The command goes on writing it.
     pub fn mute(&mut self) {
         self.muted = true;
         self.streams.iter_mut().flatten().for_each(|stream| stream.held = Vec::new());
@@ -138,7 +138,8 @@ impl Command {
         outbox.append_lazily(|out| wire::push_message(out, Kind::Event, call, &event));
     }
 
-    /// Sends what a stream has to the call, as far as the client takes it. Whether there was anything.
+    /// Sends what a stream has to the call, as far as the client takes it. Whether there was
+    /// anything.
     pub fn forward(&mut self, index: usize, buffer: &mut [u8]) -> bool {
         let Sink::Call(handle) = &self.sink else {
             return false;
@@ -190,8 +191,8 @@ impl Command {
         self.streams.iter().flatten().any(|stream| stream.credit == 0) || handle.is_full()
     }
 
-    /// Stops reading after the command's end: takes what its pipes hold right now, and no more. What the client does
-    /// not take yet is held; nothing else is read until it is gone.
+    /// Stops reading after the command's end: takes what its pipes hold right now, and no more.
+    /// What the client does not take yet is held; nothing else is read until it is gone.
     pub fn stop_reading(&mut self) {
         if !self.muted {
             self.output_open = self.is_open();
@@ -258,7 +259,8 @@ impl Command {
             handle.grant(CHANNEL_MAIN, bytes);
         }
         if input.is_finished() {
-            // With a terminal this closes one of several descriptors: its end was written as a byte.
+            // With a terminal this closes one of several descriptors: its end was written as a
+            // byte.
             self.input = None;
         }
     }
@@ -289,7 +291,7 @@ impl Command {
         }
     }
 
-    /// What a `Control` other than `Kill` asks for.
+    /// Carries out a `Control` other than `Kill`.
     pub fn control(&mut self, control: Control) {
         match control {
             Control::Kill => {}

@@ -23,7 +23,7 @@ use crate::protocol::{CHANNEL_STDERR, CHANNEL_STDOUT, Exec, Failure, Reply, Stat
 const ANNOUNCE_AFTER: Duration = Duration::from_millis(2);
 /// A full pipe takes two reads, and its end a third.
 const READS_AT_THE_END: usize = 3;
-/// How many processes that a command left behind are asked whether they have work to do.
+/// The number of processes left behind by a command that are checked for work.
 const MOST_LOOKED_AT: usize = 64;
 
 /// The guest's ends of a command's streams, and the command's own.
@@ -172,8 +172,8 @@ impl Guest {
         }
     }
 
-    /// Answers for an ended command once the client has its output. A tree that is being killed is answered for when it
-    /// is dead.
+    /// Answers for an ended command once the client has its output. A tree that is being killed is
+    /// answered for when it is dead.
     pub(super) fn settle(&mut self, id: u32) {
         let Some(command) = self.commands.get_mut(&id) else {
             return;
@@ -226,7 +226,8 @@ impl Guest {
         true
     }
 
-    /// At the first look: takes what is there. Most commands leave nobody behind, and are answered for at once.
+    /// At the first look: takes what is there. Most commands leave nobody behind, and are answered
+    /// for at once.
     fn begin_last_words(&mut self, id: u32) {
         let Some(command) = self.commands.get_mut(&id).filter(|command| command.last_words.is_none()) else {
             return;
@@ -245,9 +246,9 @@ impl Guest {
         }
     }
 
-    /// Tells whether an output that is silent, or whose time is over, may still say something: because something was written
-    /// just now, or because what holds it open had no time yet to write. The child of another command holds a copy of it
-    /// until that command runs.
+    /// Tells whether an output that is silent, or whose time is over, may still say something:
+    /// because something was written just now, or because what holds it open had no time yet to
+    /// write. The child of another command holds a copy of it until that command runs.
     fn may_still_speak(&mut self, id: u32, is_over: bool, now: Instant) -> bool {
         let is_starting = |other: &Command| other.launched.as_ref().is_some_and(Launched::is_starting);
         let any_starting = self.commands.values().any(is_starting);
@@ -267,7 +268,8 @@ impl Guest {
         if is_over { starves && words.extend(now) } else { speaks }
     }
 
-    /// Has the guest look at an ended command again when its output may have been silent for long enough.
+    /// Has the guest look at an ended command again when its output may have been silent for long
+    /// enough.
     fn set_timer(&mut self, id: u32, now: Instant) {
         let Some(words) = self.commands.get_mut(&id).and_then(|command| command.last_words.as_mut()) else {
             return;
@@ -369,7 +371,8 @@ impl Guest {
         }
     }
 
-    /// A command whose call was cancelled: it is answered for when its tree is dead, whatever it had to say.
+    /// A command whose call was cancelled: it is answered for when its tree is dead, whatever it
+    /// had to say.
     pub(super) fn cancel_command(&mut self, id: u32) {
         if let Some(command) = self.commands.get_mut(&id) {
             command.mute();

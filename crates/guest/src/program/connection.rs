@@ -15,7 +15,7 @@ use crate::protocol::{
     Protections, Request, Welcome, decode,
 };
 
-/// How many bytes of unfinished messages one connection may have under way.
+/// The most bytes of unfinished messages in one connection.
 const MOST_PARTIAL_BYTES: usize = 16 << 20;
 
 /// An open call.
@@ -39,15 +39,15 @@ pub enum Call {
 
 /// A connection.
 pub struct Connection {
-    /// Its number.
+    /// The connection's number.
     pub id: u32,
-    /// What it has still to send.
+    /// The bytes that are still to be sent.
     pub outbox: Arc<Outbox>,
     /// It is the maker's own stream.
     pub is_makers: bool,
-    /// What arrives.
+    /// The decoder of arriving bytes.
     pub decoder: Decoder,
-    /// Its open calls.
+    /// The open calls.
     pub calls: HashMap<u32, Call>,
     /// It did more than look how the sandbox is.
     pub has_used: bool,
@@ -79,7 +79,7 @@ impl Connection {
         CallHandle::new(self.id, call, Arc::clone(&self.outbox))
     }
 
-    /// Whether the client has proved itself.
+    /// Tells whether the client has proved itself.
     pub fn has_greeted(&self) -> bool {
         self.greeted
     }
@@ -154,7 +154,8 @@ impl Connection {
         Ok(())
     }
 
-    /// The open call that a frame is for; `None`: it has ended, and the frame crossed its answer on the way.
+    /// The open call that a frame is for; `None`: it has ended, and the frame crossed its answer on
+    /// the way.
     ///
     /// # Errors
     /// `invalid` for a number under which nothing ever began.
@@ -166,13 +167,13 @@ impl Connection {
         }
     }
 
-    /// How many places are being watched.
+    /// Returns the number of watched paths.
     pub fn watches(&self) -> usize {
         self.calls.values().filter(|call| matches!(call, Call::File(file) if file.is_watch())).count()
     }
 
-    /// Whether a call is being served that is an activity as long as it lasts. A log that is followed, a place that is
-    /// watched and a connection to a port are so only when bytes flow.
+    /// Tells whether a call is being served that counts as activity as long as it lasts. A followed
+    /// log, a watched path and a connection to a port count only when bytes flow.
     pub fn is_busy(&self) -> bool {
         self.calls.values().any(|call| match call {
             Call::Command(_) | Call::Starting(_) | Call::Killing(_) => true,

@@ -1,5 +1,6 @@
-//! The two timers that end a sandbox: its time to live and its idle timeout. They run in the guest, so they fire with
-//! no host process alive. An idle guest is not woken before one of them may have fired.
+//! The two timers that end a sandbox: its time to live and its idle timeout. They run in the guest,
+//! so they fire with no host process alive. An idle guest is not woken before one of them may have
+//! fired.
 
 use std::io;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use super::activity::Activity;
 use super::poll::{Poll, Token};
 use super::sys::{self, Timer};
 
-/// Which of them it was.
+/// The deadline that passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deadline {
     /// The time to live.
@@ -43,7 +44,8 @@ impl Deadlines {
         Ok(deadlines)
     }
 
-    /// Others: the sandbox is over this many milliseconds from now, and after so many without activity.
+    /// Others: the sandbox is over this many milliseconds from now, and after so many without
+    /// activity.
     pub fn change(&mut self, left_ms: Option<u64>, idle_timeout_ms: Option<u64>) -> io::Result<()> {
         self.ttl_ms = left_ms.map(|left| self.activity.uptime_ms().saturating_add(left));
         self.idle_timeout_ms = idle_timeout_ms;
@@ -51,8 +53,8 @@ impl Deadlines {
         self.next().map_or(Ok(()), |(next, _)| self.timer.set(next))
     }
 
-    /// The timer fired: why the sandbox is over, if it is. `busy`: a call is being served, which is activity. Otherwise
-    /// the timer is set anew.
+    /// The timer fired: why the sandbox is over, if it is. `busy`: a call is being served, which is
+    /// activity. Otherwise the timer is set anew.
     pub fn have_passed(&self, busy: bool) -> io::Result<Option<Deadline>> {
         if busy {
             self.activity.note();

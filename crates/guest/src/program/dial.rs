@@ -25,7 +25,7 @@ pub struct Dial {
     client_ended: bool,
 }
 
-/// What ends the call, if it ended.
+/// The end of the call, if it ended.
 pub type Ending = Option<Result<Reply, Failure>>;
 
 impl Dial {

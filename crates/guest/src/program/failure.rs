@@ -7,7 +7,7 @@ pub fn failure(kind: &str, message: impl Into<String>) -> Failure {
     Failure { kind: kind.to_owned(), message: message.into() }
 }
 
-/// Nobody waits for the call any more.
+/// The failure of a call that no client waits for any more.
 pub fn cancelled() -> Failure {
     failure("cancelled", "the call was cancelled")
 }

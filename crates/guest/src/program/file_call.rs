@@ -26,7 +26,7 @@ pub struct FileCall {
     changed: Condvar,
 }
 
-/// What a call that a worker serves means for the sandbox's idle timeout.
+/// The effect of a call that a worker serves on the sandbox's idle timeout.
 #[derive(Debug)]
 pub enum Work {
     /// It is an activity from its beginning to its end.
@@ -108,22 +108,22 @@ impl FileCall {
         self.outbox.wake_workers();
     }
 
-    /// Whether the answer was given.
+    /// Tells whether the answer was given.
     pub fn is_done(&self) -> bool {
         self.lock().done
     }
 
-    /// Whether it is being served and is an activity as long as it is.
+    /// Tells whether it is being served and counts as activity meanwhile.
     pub fn is_busy(&self) -> bool {
         matches!(self.work, Work::Active) && !self.is_done()
     }
 
-    /// Whether it is no activity at all.
+    /// Tells whether it never counts as activity.
     pub fn is_silent(&self) -> bool {
         matches!(self.work, Work::Silent)
     }
 
-    /// Whether it is a watch that has not ended.
+    /// Tells whether it is a watch that has not ended.
     pub fn is_watch(&self) -> bool {
         matches!(self.work, Work::Watch(_)) && !self.is_done()
     }
@@ -131,7 +131,8 @@ impl FileCall {
     /// Worker thread: gives the answer.
     pub fn answer(&self, result: &Result<Reply, Failure>) {
         self.outbox.wait_for_room(|| false);
-        // Done before the client can know: it may begin as many calls as it likes once it has the answer.
+        // Done before the client can know: it may begin as many calls as it likes once it has the
+        // answer.
         self.lock().done = true;
         self.outbox.send(|out| match result {
             Ok(reply) => wire::push_message(out, Kind::Reply, self.call, reply),
@@ -151,7 +152,7 @@ impl FileCall {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What rings when the call is stopped.
+    /// Returns the descriptor that becomes readable when the call is stopped.
     fn bell(&self) -> Result<Arc<OwnedFd>, Stopped> {
         let mut state = self.lock();
         if state.stopped {

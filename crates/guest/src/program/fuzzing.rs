@@ -1,5 +1,5 @@
-//! What a fuzzer may call and nobody else: the parts of the guest that read what others wrote, without a sandbox around
-//! them.
+//! Functions for the fuzzer alone: the parts of the guest that read bytes from outside, without a
+//! sandbox around them.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -15,8 +15,8 @@ use super::outbox::Outbox;
 use super::poll::{Poll, Token};
 use crate::protocol::{Decoder, Event, Failure, GuestConfig, Kind, Location, Reply, Request};
 
-/// The requests in a client's stream, which arrives in pieces of `size` bytes, and why the connection is then refused
-/// if it is. Nothing is served.
+/// The requests in a client's stream, which arrives in pieces of `size` bytes, and why the
+/// connection is then refused if it is. Nothing is served.
 ///
 /// # Panics
 /// Without descriptors for a socket.
@@ -60,7 +60,8 @@ fn serve_frames(
     Ok(())
 }
 
-/// Unpacks a tar stream, which arrives in pieces of `size` bytes, below a directory; the number of entries made.
+/// Unpacks a tar stream, which arrives in pieces of `size` bytes, below a directory; the number of
+/// entries made.
 ///
 /// # Errors
 /// Whatever the guest would answer.
@@ -90,8 +91,8 @@ impl Glob {
         Pattern::new(text, hidden).map(Self).map_err(Refusal::into_failure)
     }
 
-    /// Whether the file at the end of these names matches, as a walk finds out: it does not enter a directory below
-    /// which it knows that nothing can match.
+    /// Tells whether the file at the end of these names matches, as a walk finds out: it does not
+    /// enter a directory below which it knows that nothing can match.
     pub fn is_match(&self, directories: &[&[u8]], name: &[u8]) -> bool {
         let mut progress = self.0.start();
         for directory in directories {

@@ -1,10 +1,10 @@
-//! What the guest's own control group counts as memory: in a container its files can be read inside, and the group at the
-//! top of what is seen is the sandbox's.
+//! The memory that the guest's own control group counts. In a container its files can be read
+//! inside, and the topmost visible group is the sandbox's.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// What is in use: by cgroup v2, by v1.
+/// The files of the memory in use: by cgroup v2, by v1.
 const CURRENT: [&str; 2] = ["/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory/memory.usage_in_bytes"];
 /// The most that ever was. Linux before 5.19 has none with v2.
 const PEAK: [&str; 2] = ["/sys/fs/cgroup/memory.peak", "/sys/fs/cgroup/memory/memory.max_usage_in_bytes"];

@@ -1,6 +1,8 @@
-//! The guest's one main thread: it waits for something to happen, does a little, and never waits anywhere else.
+//! The guest's one main thread: it waits for something to happen, does a little, and never waits
+//! anywhere else.
 //!
-//! What it does stands in files of its own: `accept`, `incoming`, `requests`, `commands`, `reaping`, `streams`.
+//! What it does stands in files of its own: `accept`, `incoming`, `requests`, `commands`,
+//! `reaping`, `streams`.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::io;
@@ -27,32 +29,32 @@ use super::tree_kill::{self, TreeKill};
 use super::workers::Workers;
 use crate::protocol::{Failure, GuestConfig, Protections, Reply};
 
-/// How much is read at once, from anywhere.
+/// The most bytes of one read, from any source.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// How long the end may take before the rest is left to the kernel.
+/// The time that the end may take before the rest is left to the kernel.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
-/// What the guest was given when it was made.
+/// The descriptors and settings that the guest was given when it was made.
 pub struct Inherited {
-    /// Whoever made it.
+    /// The stream to the guest's maker.
     pub stream: OwnedFd,
     /// For later connections, if there may be any.
     pub listener: Option<UnixListener>,
-    /// What it was told.
+    /// The guest's configuration.
     pub config: GuestConfig,
     /// Readable when a child has ended.
     pub children: OwnedFd,
     /// The limit of open files that commands get.
     pub open_files: [u64; 2],
-    /// What tells of kills for want of memory.
+    /// Reports kills for want of memory.
     pub memory_events: MemoryEvents,
-    /// What its own control group counts, where it sees one.
+    /// The memory that the guest's own control group counts, if it sees one.
     pub group_memory: GroupMemory,
-    /// Who may connect.
+    /// The rule for who may connect.
     pub door: Door,
     /// Readable when whoever runs the container wants it to end.
     pub stop: Option<OwnedFd>,
-    /// What it found around itself, if that is for clients to know.
+    /// The protections that the guest found around itself, if clients are to know them.
     pub protections: Option<Protections>,
 }
 
@@ -91,11 +93,11 @@ pub struct Guest {
 pub enum Ending {
     /// A client asked for it and waits for the answer.
     Asked(CallHandle),
-    /// Whoever runs its container asked for it.
+    /// The operator of the guest's container asked for it.
     Stopped,
-    /// Its time is over.
+    /// A deadline has passed.
     Over(Deadline),
-    /// Whoever made it is gone and never adopted it.
+    /// The maker is gone and never adopted it.
     NeverAdopted,
 }
 
@@ -185,7 +187,7 @@ impl Guest {
         }
     }
 
-    /// How long nothing needs to be done unless something happens.
+    /// Returns how long the loop may sleep unless an event comes.
     fn wait_ms(&self) -> i32 {
         let announcement = self.announcements.front().map(|(at, _)| *at);
         let kill = self.kills.iter().map(TreeKill::next_step).min();

@@ -1,4 +1,4 @@
-//! What clients send: frames for the connection, for new calls, and for calls that are open.
+//! The frames that clients send: for the connection, for new calls, and for open calls.
 
 use super::connection::{self, Call};
 use super::failure::{cancelled, failure};
@@ -170,7 +170,8 @@ impl Guest {
 
     fn on_cancel(&mut self, id: u32, call: u32, open: &Call) {
         match open {
-            // These still answer for themselves: when the tree is dead, when the worker has noticed, when it runs.
+            // These still answer for themselves: when the tree is dead, when the worker has
+            // noticed, when it runs.
             Call::Command(command) => self.cancel_command(*command),
             Call::File(file) => file.stop(),
             Call::Starting(_) => {}
@@ -184,7 +185,7 @@ impl Guest {
         }
     }
 
-    /// Nobody waits for a call any more, and nobody is answered.
+    /// Abandons a call without an answer.
     pub(super) fn abandon(&mut self, id: u32, call: u32, open: &Call) {
         match open {
             Call::Command(command) => self.abandon_command(*command),

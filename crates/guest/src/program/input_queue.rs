@@ -1,5 +1,5 @@
-//! Bytes on their way from a client into a pipe, a terminal or a socket that may not take them at once. It never holds
-//! more than was granted.
+//! Bytes on their way from a client into a pipe, a terminal or a socket that may not take them at
+//! once. It never holds more than was granted.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -75,7 +75,7 @@ impl InputQueue {
         }
     }
 
-    /// How many bytes to grant now, if it is worth a frame.
+    /// Returns how many bytes to grant now, if it is worth a frame.
     pub fn take_grant(&mut self) -> Option<u32> {
         if self.ended || self.consumed < GRANT_BYTES {
             return None;
@@ -85,17 +85,17 @@ impl InputQueue {
         Some(grant)
     }
 
-    /// Whether something waits to be written.
+    /// Tells whether bytes wait to be written.
     pub fn has_pending(&self) -> bool {
         self.written < self.pending.len()
     }
 
-    /// Whether everything was written and nothing comes any more.
+    /// Tells whether everything was written and no more bytes come.
     pub fn is_finished(&self) -> bool {
         self.ended && !self.has_pending()
     }
 
-    /// Whether nobody reads any more.
+    /// Tells whether the reader is gone.
     pub fn is_broken(&self) -> bool {
         self.broken
     }

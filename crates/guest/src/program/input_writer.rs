@@ -38,19 +38,20 @@ impl InputWriter {
         self.queue.end(last);
     }
 
-    /// Writes what fits, and watches for room if something is left. How many bytes to grant, if any.
+    /// Writes what fits, and watches for room if something is left. How many bytes to grant, if
+    /// any.
     pub fn write(&mut self) -> Option<u32> {
         self.queue.write_to(self.fd.as_fd());
         self.watch(self.queue.has_pending());
         self.queue.take_grant()
     }
 
-    /// Whether everything was written and nothing comes any more.
+    /// Tells whether everything was written and no more bytes come.
     pub fn is_finished(&self) -> bool {
         self.queue.is_finished()
     }
 
-    /// Whether nobody reads any more.
+    /// Tells whether the reader is gone.
     pub fn is_broken(&self) -> bool {
         self.queue.is_broken()
     }
@@ -80,7 +81,8 @@ impl InputWriter {
 
 impl Drop for InputWriter {
     fn drop(&mut self) {
-        // A child that is just being made may hold a copy of the descriptor, and epoll would go on with that.
+        // A child that is just being made may hold a copy of the descriptor, and epoll would go on
+        // with that.
         self.watch(false);
     }
 }

@@ -1,9 +1,10 @@
-//! The time after a command's end in which what it left behind may still say something: the `tee` of `>(tee log)` is
-//! often told to end only by the shell's own end, and its last lines are part of the command's output.
+//! The time after a command's end in which what it left behind may still say something: the `tee`
+//! of `>(tee log)` is often told to end only by the shell's own end, and its last lines are part of
+//! the command's output.
 //!
-//! It is over when the output was silent for a moment while nothing that the command left behind had work to do. Time
-//! in which the client takes nothing does not count. What waits for a processor is waited for a little longer: a busy
-//! host must cost no output.
+//! It is over when the output was silent for a moment while nothing that the command left behind
+//! had work to do. Time in which the client takes nothing does not count. What waits for a
+//! processor is waited for a little longer: a busy host must cost no output.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -13,14 +14,14 @@ const SILENCE: Duration = Duration::from_millis(5);
 const LONGEST: Duration = Duration::from_millis(50);
 /// The same where what still has work to do gets no processor.
 const LONGEST_STARVED: Duration = Duration::from_millis(500);
-/// A process that has had less processor time than this since it was first seen at work, in nanoseconds, had no chance
-/// to say something.
+/// A process that has had less processor time than this since it was first seen at work, in
+/// nanoseconds, had no chance to say something.
 const LITTLE_NS: u64 = 20_000_000;
 
-/// How long to go on reading after a command's end.
+/// The time to go on reading after a command's end.
 #[derive(Debug, Clone)]
 pub struct LastWords {
-    /// When the command ended, by the calendar.
+    /// The calendar time of the command's end.
     pub ended_at: SystemTime,
     /// Tells whether the guest's timer is set for it.
     pub has_timer: bool,
@@ -63,7 +64,7 @@ impl LastWords {
         }
     }
 
-    /// When to look again; `None` while the clock is stopped.
+    /// Returns the time of the next check; `None` while the clock is stopped.
     pub fn due(&self) -> Option<Instant> {
         let silent = self.silent_since + SILENCE;
         self.stalled_since.is_none().then(|| silent.min(self.ends_at))
@@ -74,8 +75,8 @@ impl LastWords {
         self.stalled_since.is_none() && now >= self.silent_since + SILENCE
     }
 
-    /// Notes who has work to do, each with the processor time that it has had, in nanoseconds, if that is known.
-    /// Tells whether one of them has had next to none since it was first noted.
+    /// Notes who has work to do, each with the processor time that it has had, in nanoseconds, if
+    /// that is known. Tells whether one of them has had next to none since it was first noted.
     pub fn note(&mut self, at_work: Vec<(i32, Option<u64>)>) -> bool {
         let mut any = false;
         for (pid, time) in at_work {

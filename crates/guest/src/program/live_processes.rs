@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use super::{proc_table, sys};
 use crate::protocol::{LiveFound, LiveRecord, MAX_LIVE_PROCESSES};
 
-/// How much of a command line is told.
+/// The most bytes of a command line that are reported.
 const MAX_COMMAND_BYTES: usize = 512;
 
-/// The processes below the guest, by number; the guest's own reapers are none. What ends meanwhile is left out. Reads
-/// many files: for a worker thread.
+/// The processes below the guest, by number; the guest's own reapers are none. What ends meanwhile
+/// is left out. Reads many files: for a worker thread.
 pub fn list(reapers: &HashSet<i32>, names: &HashMap<u32, String>) -> LiveFound {
     let mut pids = proc_table::descendants(std::process::id() as i32);
     pids.retain(|pid| !reapers.contains(pid));
@@ -48,7 +48,8 @@ mod tests {
         let uid = std::os::unix::fs::MetadataExt::uid(&me);
         let found = loop {
             let found = list(&HashSet::new(), &HashMap::from([(uid, "me".to_owned())]));
-            // Between fork and exec it still is this program, and the kernel counts its memory a little later.
+            // Between fork and exec it still is this program, and the kernel counts its memory a
+            // little later.
             let is_it = |record: &LiveRecord| {
                 record.pid == child.id() && record.command == "sleep 86461" && record.memory_bytes > 0
             };

@@ -13,7 +13,7 @@ pub struct LogReader {
     pub handle: CallHandle,
     wanted: Wanted,
     next: Positions,
-    /// Where to stop; `None`: it follows.
+    /// The position at which to stop; `None` to follow.
     until: Option<u64>,
     credit: [u64; 2],
 }
@@ -31,7 +31,7 @@ impl LogReader {
         Self { handle, wanted, next, until, credit: [u64::from(WINDOW); 2] }
     }
 
-    /// What it will send of what is there now.
+    /// Returns the range of the present log that it will send.
     pub fn range(&self, log: &LogRing) -> LogRange {
         log.range(self.next, self.wanted)
     }
@@ -43,8 +43,8 @@ impl LogReader {
         }
     }
 
-    /// Sends what the client takes. Whether that was the last: everything was sent and, if it follows, the process
-    /// `has_ended`.
+    /// Sends what the client takes. Whether that was the last: everything was sent and, if it
+    /// follows, the process `has_ended`.
     pub fn pump(&mut self, log: &LogRing, has_ended: bool) -> bool {
         loop {
             let Some(piece) = log.piece(self.next, self.wanted, MAX_PAYLOAD_BYTES - LOG_PREFIX_BYTES) else {

@@ -1,21 +1,24 @@
-//! The last bytes that a started process wrote, by stream. Offsets count every byte ever written to either, in the
-//! order in which they arrived.
+//! The last bytes that a started process wrote, by stream. Offsets count every byte ever written to
+//! either, in the order in which they arrived.
 //!
-//! The streams share the room: one alone has all of it, and a noisy one pushes a quiet one out of none of its half.
+//! The streams share the room: one alone has all of it, and a noisy one pushes a quiet one out of
+//! none of its half.
 
 use std::collections::VecDeque;
 
 use crate::protocol::{CHANNEL_STDERR, CHANNEL_STDOUT, LogRange};
 
-/// What a record costs beyond its bytes: a process that writes single bytes to both streams in turn is bounded too.
+/// The cost of a record beyond its bytes. It bounds a process that writes single bytes to both
+/// streams in turn.
 const RECORD_COST: u64 = 56;
-/// The largest record: what is forgotten at a time. A shorter one is continued by what follows on the same stream.
+/// The largest record: what is forgotten at a time. A shorter one is continued by what follows on
+/// the same stream.
 const RECORD_BYTES: usize = 4096;
 
-/// Where to go on in each stream, standard output first.
+/// The positions from which to continue in each stream, standard output first.
 pub type Positions = [u64; 2];
 
-/// Which streams are meant, standard output first.
+/// A selection of streams, standard output first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted([bool; 2]);
 
@@ -29,9 +32,9 @@ impl Wanted {
 /// Some bytes of one stream, which arrived one right after the other.
 #[derive(Debug)]
 struct Record {
-    /// Where they begin, counted over both streams.
+    /// The offset of the first byte, counted over both streams.
     offset: u64,
-    /// Where they begin in their own stream.
+    /// The offset of the first byte in the record's own stream.
     stream_offset: u64,
     bytes: Vec<u8>,
 }
@@ -50,7 +53,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// How many of its bytes are no longer kept.
+    /// Returns the number of bytes that are no longer kept.
     fn dropped(&self) -> u64 {
         self.records.front().map_or(self.written, |first| first.stream_offset)
     }
@@ -60,7 +63,8 @@ impl Stream {
         let is_only = self.records.len() == 1;
         let Some(first) = self.records.front_mut() else { return };
         let length = first.bytes.len() as u64;
-        // A record is cut rather than dropped only when it is the last one: cutting moves its bytes.
+        // A record is cut rather than dropped only when it is the last one: cutting moves its
+        // bytes.
         if is_only && excess < length {
             first.bytes.drain(..excess as usize);
             first.offset += excess;
@@ -77,7 +81,7 @@ impl Stream {
 #[derive(Debug)]
 pub struct LogRing {
     streams: [Stream; 2],
-    /// Which stream the last byte was written to.
+    /// The stream that the last byte was written to.
     last: usize,
     end: u64,
     capacity: u64,
@@ -86,11 +90,11 @@ pub struct LogRing {
 /// A piece of a log, of one stream.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LogPiece<'a> {
-    /// Which stream.
+    /// The stream.
     pub channel: u8,
-    /// Where it begins, counted over both streams.
+    /// The offset of the first byte, counted over both streams.
     pub offset: u64,
-    /// Where it begins in its own stream.
+    /// The offset of the first byte in its own stream.
     pub stream_offset: u64,
     /// The bytes.
     pub bytes: &'a [u8],
@@ -102,7 +106,7 @@ impl LogRing {
         Self { streams: Default::default(), last: 0, end: 0, capacity }
     }
 
-    /// Where the next byte will stand.
+    /// Returns the offset of the next byte.
     pub fn end(&self) -> u64 {
         self.end
     }
@@ -126,7 +130,8 @@ impl LogRing {
         self.forget_oldest();
     }
 
-    /// How much the last record still takes of that stream; a new one is begun if it takes nothing.
+    /// Returns how many bytes of that stream the last record still takes. If it takes none, a new
+    /// one is begun.
     fn room(&mut self, index: usize) -> usize {
         let continues = self.last == index;
         let stream = &mut self.streams[index];
@@ -141,7 +146,7 @@ impl LogRing {
         }
     }
 
-    /// What is too much goes from the stream that has more, which is more than its half.
+    /// Drops excess bytes from the stream that has more, which is more than its half.
     fn forget_oldest(&mut self) {
         loop {
             let costs = self.streams.each_ref().map(|stream| stream.cost);
@@ -154,7 +159,7 @@ impl LogRing {
         }
     }
 
-    /// What an answer that begins at these positions covers.
+    /// Returns the range that an answer from these positions covers.
     pub fn range(&self, positions: Positions, wanted: Wanted) -> LogRange {
         let sum = |of: fn(&Stream) -> u64| {
             (0..2).filter(|index| wanted.0[*index]).map(|index| of(&self.streams[index])).sum()
@@ -186,7 +191,7 @@ impl LogRing {
         Some(LogPiece { channel, offset, stream_offset: record.stream_offset + skipped, bytes })
     }
 
-    /// Where the last `bytes` bytes begin.
+    /// Returns the positions of the last `bytes` bytes.
     pub fn tail_bytes(&self, bytes: u64, wanted: Wanted) -> Positions {
         let mut missing = bytes;
         let mut start = self.end;
@@ -201,8 +206,9 @@ impl LogRing {
         [start; 2]
     }
 
-    /// Where the last `lines` lines begin: those that ended last, whichever stream they are of. A line ends with its
-    /// line feed, or where its stream ends so far, and belongs together whatever the other stream wrote in between.
+    /// Returns the positions of the last `lines` lines: those that ended last, in either stream. A
+    /// line ends with its line feed, or at its stream's present end. It belongs together whatever
+    /// the other stream wrote in between.
     pub fn tail_lines(&self, lines: u64, wanted: Wanted) -> Positions {
         let mut starts = [self.end; 2];
         let mut left = lines;
@@ -276,7 +282,7 @@ mod tests {
         [offset; 2]
     }
 
-    /// What is read from these positions on.
+    /// Returns the content from these positions on.
     fn rest(ring: &LogRing, mut positions: Positions, wanted: Wanted) -> String {
         let mut text = String::new();
         while let Some(piece) = ring.piece(positions, wanted, 3) {

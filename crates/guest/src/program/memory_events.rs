@@ -1,5 +1,6 @@
-//! Whether a command was killed because the sandbox's memory was used up. The guest has no control group files inside;
-//! its maker hands it the one that counts such kills, open for reading.
+//! Detection of commands that were killed because the sandbox's memory was used up. The guest has
+//! no control group files inside. The maker hands it the file that counts such kills, open for
+//! reading.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -7,14 +8,15 @@ use std::os::unix::fs::FileExt;
 use super::sys;
 use crate::protocol::Status;
 
-/// What a shell exits with when its child was killed.
+/// The exit code of a shell whose child was killed.
 const KILLED_CHILD: i32 = 128 + libc::SIGKILL;
 
 /// The count of kills, where there is one.
 #[derive(Debug)]
 pub struct MemoryEvents {
     file: Option<File>,
-    /// Kills up to this one are accounted for: the next command that was killed needs one of its own.
+    /// Kills up to this one are accounted for: the next command that was killed needs one of its
+    /// own.
     accounted: u64,
 }
 
@@ -25,21 +27,23 @@ impl MemoryEvents {
         Ok(Self { file, accounted: 0 })
     }
 
-    /// Looks for the file in a control group file system that this process sees, where its own group is at the top.
+    /// Looks for the file in a control group file system that this process sees, where its own
+    /// group is at the top.
     pub fn find() -> Self {
         let places = ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"];
         Self { file: places.into_iter().find_map(|place| File::open(place).ok()), accounted: 0 }
     }
 
-    /// How many kills there were. The kernel counts before it kills.
+    /// Returns the number of kills. The kernel counts before it kills.
     pub fn kills(&self) -> u64 {
         let mut text = [0; 512];
         let read = self.file.as_ref().and_then(|file| file.read_at(&mut text, 0).ok());
         read.map_or(0, |count| count_in(&String::from_utf8_lossy(&text[..count])))
     }
 
-    /// How a command ended that began when there were `before` kills: one that was killed, or whose shell says that a
-    /// child was, while the count rose, was killed for want of memory. Of two commands that end so, each needs a kill.
+    /// Returns the status of a command that began when there were `before` kills. A command counts
+    /// as killed for want of memory if it was killed, or its shell reports a killed child, while
+    /// the count rose. Of two commands that end so, each needs a kill.
     pub fn explain(&mut self, status: Status, before: u64) -> Status {
         let was_killed = matches!(status, Status::Signaled(libc::SIGKILL) | Status::Exited(KILLED_CHILD));
         if !was_killed || self.file.is_none() {

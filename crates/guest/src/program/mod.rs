@@ -1,9 +1,10 @@
-//! The guest: the small static program inside every sandbox, which serves commands, files, processes and ports.
+//! The guest: the small static program inside every sandbox, which serves commands, files,
+//! processes and ports.
 //!
-//! One thread waits for everything and never blocks (`guest`). File calls run on worker threads (`workers`), commands
-//! below a small reaper process each (`spawn`), so that a command's whole tree can be found and killed without
-//! cgroups. The guest is PID 1 of a native sandbox; elsewhere, and in tests, it is an ordinary process that adopts
-//! its orphaned descendants.
+//! One thread waits for everything and never blocks (`guest`). File calls run on worker threads
+//! (`workers`), commands below a small reaper process each (`spawn`), so that a command's whole
+//! tree can be found and killed without cgroups. The guest is PID 1 of a native sandbox; elsewhere,
+//! and in tests, it is an ordinary process that adopts its orphaned descendants.
 
 mod accept;
 mod account_files;
@@ -55,8 +56,9 @@ use guest::Guest;
 
 use crate::protocol::container::{INIT, RELAY};
 
-/// Runs the guest until its sandbox ends. It finds its stream, its listener and its configuration on the descriptors
-/// that [`crate::protocol`] names; in a container, as [`crate::protocol::container`] says.
+/// Runs the guest until its sandbox ends. It finds its stream, its listener and its configuration
+/// on the descriptors that [`crate::protocol`] names; in a container, as
+/// [`crate::protocol::container`] says.
 pub fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         None => {

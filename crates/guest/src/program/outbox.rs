@@ -1,5 +1,6 @@
-//! What a connection has still to send. The main thread appends and flushes once per turn of its loop; workers append
-//! and flush at once, so that a file's bytes need no hop through the main thread.
+//! The bytes that a connection has still to send. The main thread appends and flushes once per turn
+//! of its loop. Workers append and flush at once, so that a file's bytes need no hop through the
+//! main thread.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,7 +18,7 @@ const CHOKED_BYTES: usize = 4 << 20;
 /// A buffer larger than this is given back once it is empty.
 const KEPT_BYTES: usize = 256 * 1024;
 
-/// What a connection has still to send, and its socket.
+/// The bytes that a connection has still to send, and its socket.
 #[derive(Debug)]
 pub struct Outbox {
     socket: OwnedFd,
@@ -117,7 +118,8 @@ impl Outbox {
         self.send_pending(&mut unsent);
     }
 
-    /// Worker thread: waits until there is room; `false` once the connection is gone or `stopped` says so.
+    /// Worker thread: waits until there is room; `false` once the connection is gone or `stopped`
+    /// says so.
     pub fn wait_for_room(&self, stopped: impl Fn() -> bool) -> bool {
         let mut unsent = self.lock();
         while !unsent.closed && !stopped() && unsent.len() > FULL_BYTES {
@@ -134,7 +136,8 @@ impl Outbox {
         self.room.notify_all();
     }
 
-    /// Main thread: whether too much is unsent. If so, the socket's event comes when there is room again.
+    /// Main thread: whether too much is unsent. If so, the socket's event comes when there is room
+    /// again.
     pub fn is_full(&self) -> bool {
         let mut unsent = self.lock();
         let full = unsent.len() > FULL_BYTES && !unsent.closed;
@@ -176,7 +179,8 @@ impl Outbox {
         unsent.sent = 0;
         drop(unsent);
         self.room.notify_all();
-        // The socket may be closed only when the last worker lets go of it, and must not be heard of until then.
+        // The socket may be closed only when the last worker lets go of it, and must not be heard
+        // of until then.
         if let Err(error) = self.poll.remove(self.socket.as_fd()) {
             debug_assert!(false, "unwatching one's own socket: {error}");
         }
@@ -184,7 +188,7 @@ impl Outbox {
         drop(sys::shut_down(self.socket.as_fd()));
     }
 
-    /// Whether [`Outbox::close`] was called.
+    /// Tells whether [`Outbox::close`] was called.
     pub fn is_closed(&self) -> bool {
         self.lock().closed
     }

@@ -1,4 +1,5 @@
-//! The end of a command's pipe or terminal that the guest reads, and how much of it the client takes.
+//! The end of a command's pipe or terminal that the guest reads, and how much of it the client
+//! takes.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,14 +9,14 @@ use super::poll::{Poll, Token};
 use super::sys;
 use crate::protocol::WINDOW;
 
-/// What a read brought.
+/// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
     /// So many bytes.
     Bytes(usize),
     /// Nothing now.
     Nothing,
-    /// Nobody writes any more.
+    /// The last writer is gone.
     End,
 }
 
@@ -28,9 +29,9 @@ pub struct OutputStream {
     watched: bool,
     /// The client's channel.
     pub channel: u8,
-    /// How many bytes the client still takes.
+    /// The number of bytes that the client still takes.
     pub credit: u64,
-    /// What was in the pipe at the command's end and the client does not take yet.
+    /// The bytes that were in the pipe at the command's end, and that the client does not take yet.
     pub held: Vec<u8>,
 }
 
@@ -89,7 +90,8 @@ impl OutputStream {
 
 impl Drop for OutputStream {
     fn drop(&mut self) {
-        // A child that is just being made may hold a copy of the descriptor, and epoll would go on with that.
+        // A child that is just being made may hold a copy of the descriptor, and epoll would go on
+        // with that.
         self.watch(false);
     }
 }

@@ -1,11 +1,11 @@
-//! What the main thread waits for: descriptors with a name each.
+//! The descriptors that the main thread waits for, each with a name.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
 use super::sys::{Epoll, EpollEvent};
 
-/// What an event is about.
+/// The subject of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Token {
     /// Somebody connects.
@@ -24,9 +24,9 @@ pub enum Token {
     Output(u32, u8),
     /// The input of a command.
     Input(u32),
-    /// What a dialled port sends.
+    /// A dialled port sends bytes.
     DialRead(u32),
-    /// Whether a dialled port takes more.
+    /// A dialled port takes more bytes.
     DialWrite(u32),
 }
 
@@ -66,7 +66,7 @@ impl Token {
     }
 }
 
-/// What may be done with a descriptor.
+/// The operations that a descriptor is ready for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ready {
     /// Something can be read, or the end.

@@ -1,16 +1,16 @@
-//! What `/proc` says of processes: who descends from whom, and what each uses.
+//! The processes in `/proc`: their ancestry, and their use of resources.
 
 use std::fs;
 use std::io::Read;
 
-/// What one process uses.
+/// The resources of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcStat {
-    /// Its parent.
+    /// The parent.
     pub parent: i32,
-    /// Its state's letter; `Z` has ended and waits for its parent.
+    /// The letter of the state; `Z` has ended and waits for its parent.
     pub state: u8,
-    /// Its own processor time in clock ticks.
+    /// The process's own processor time in clock ticks.
     pub own_ticks: u64,
     /// That of the children it has waited for.
     pub reaped_ticks: u64,
@@ -46,9 +46,9 @@ pub fn descendants(pid: i32) -> Vec<i32> {
     found
 }
 
-/// The processes below this one that have work to do: they run, or wait for a processor or a disk. Each with the
-/// processor time that it has had, in nanoseconds, if that is known. At most `most` are looked at, and of each only its
-/// first thread, so that this is quick whatever runs.
+/// The processes below this one that have work to do: they run, or wait for a processor or a disk.
+/// Each with the processor time that it has had, in nanoseconds, if that is known. At most `most`
+/// are looked at, and of each only its first thread, so that this is quick whatever runs.
 pub fn at_work_below(pid: i32, most: usize) -> Vec<(i32, Option<u64>)> {
     let mut found = children_of_first_thread(pid);
     let mut at_work = Vec::new();
@@ -63,13 +63,14 @@ pub fn at_work_below(pid: i32, most: usize) -> Vec<(i32, Option<u64>)> {
     at_work
 }
 
-/// What a process's first thread has had of processors, where the kernel counts that.
+/// Returns the processor time of a process's first thread, if the kernel counts that.
 fn processor_time_ns(pid: i32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
     text.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Who traces a process's threads, as far as it can be seen from here; a tracer may be a single thread of a process.
+/// Returns the tracers of a process's threads, as far as they can be seen from here. A tracer may
+/// be a single thread of a process.
 pub fn tracers(pid: i32) -> Vec<i32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
@@ -79,24 +80,25 @@ pub fn tracers(pid: i32) -> Vec<i32> {
     statuses.filter_map(|status| parse_tracer(&status)).collect()
 }
 
-/// Whether a process, or the one a thread belongs to, is below another.
+/// Tells whether a process, or the one a thread belongs to, is below another.
 pub fn descends_from(pid: i32, ancestor: i32) -> bool {
     let mut parents = std::iter::successors(Some(pid), |pid| stat(*pid).map(|stat| stat.parent)).skip(1);
     parents.find(|parent| *parent == ancestor || *parent <= 0) == Some(ancestor)
 }
 
-/// What a process uses, if it is there.
+/// Returns the resources of a process, if it is there.
 pub fn stat(pid: i32) -> Option<ProcStat> {
     parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Whose a process is: its effective user id.
+/// Returns the effective user id of a process.
 pub fn user(pid: i32) -> Option<u32> {
     // A name may hold any byte.
     parse_user(&fs::read(format!("/proc/{pid}/status")).ok()?)
 }
 
-/// A process's command line as text, at most so many bytes of it; `None` for one that has none any more.
+/// A process's command line as text, at most so many bytes of it; `None` for one that has none any
+/// more.
 pub fn command_line(pid: i32, most: usize) -> Option<String> {
     let mut line = Vec::new();
     fs::File::open(format!("/proc/{pid}/cmdline")).ok()?.take(most as u64).read_to_end(&mut line).ok()?;
@@ -145,7 +147,8 @@ fn parse_user(status: &[u8]) -> Option<u32> {
     std::str::from_utf8(numbers).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// The name stands in brackets and may hold anything, brackets included; what follows the last one is numbers.
+/// The name stands in brackets and may hold anything, brackets included; what follows the last one
+/// is numbers.
 fn parse_stat(line: &[u8]) -> Option<ProcStat> {
     let after_name = line.iter().rposition(|byte| *byte == b')')? + 1;
     let rest = std::str::from_utf8(&line[after_name..]).ok()?;

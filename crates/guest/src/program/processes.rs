@@ -9,13 +9,13 @@ use super::log_reader::LogReader;
 use super::log_ring::LogRing;
 use crate::protocol::{Event, Failure, LogRequest, ProcessRecord, Reply, Status};
 
-/// How many of those that ended are remembered.
+/// The number of ended processes that are remembered.
 const MOST_ENDED: usize = 64;
 
 /// A started process.
 #[derive(Debug)]
 pub struct Process {
-    /// What a client is told.
+    /// The record that clients get.
     pub record: ProcessRecord,
     /// The command behind it; it may be gone.
     pub command: u32,
@@ -131,7 +131,7 @@ impl Processes {
 }
 
 impl Process {
-    /// Whether it has ended.
+    /// Tells whether the process has ended.
     pub fn has_ended(&self) -> bool {
         self.record.status.is_some()
     }

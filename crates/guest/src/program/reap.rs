@@ -3,7 +3,8 @@
 use super::sys;
 use crate::protocol::Status;
 
-/// A child that has ended and was waited for. Only [`next_reaped`] makes one, so it proves that the process is gone.
+/// A child that has ended and was waited for. Only [`next_reaped`] makes one, so it proves that the
+/// process is gone.
 #[derive(Debug)]
 pub struct Reaped {
     pid: i32,
@@ -11,12 +12,12 @@ pub struct Reaped {
 }
 
 impl Reaped {
-    /// Which process it was.
+    /// Returns the number of the process.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Its exit code, or as an error the signal that killed it.
+    /// Returns the exit code, or as an error the signal that killed the process.
     pub fn status(&self) -> Result<i32, i32> {
         sys::decode_wait_status(self.wait_status)
     }

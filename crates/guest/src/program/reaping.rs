@@ -1,4 +1,4 @@
-//! What reapers report, and what becomes of commands when their reapers are gone.
+//! The reports of reapers, and the commands whose reapers are gone.
 
 use std::os::fd::AsFd;
 use std::time::Instant;
@@ -92,8 +92,8 @@ impl Guest {
         }
     }
 
-    /// Commands whose reapers were killed: nothing of them is left now. One whose own status went with its reaper was
-    /// killed with it.
+    /// Commands whose reapers were killed: nothing of them is left now. One whose own status went
+    /// with its reaper was killed with it.
     fn settle_those_without_reapers(&mut self) {
         let lost = self.commands.values_mut().filter(|command| command.lost_reaper);
         let ids: Vec<u32> = lost

@@ -1,4 +1,4 @@
-//! What begins a call.
+//! The beginning of calls.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use super::processes::Finished;
 use super::usage;
 use crate::protocol::{Failure, LogRequest, Reply, Request};
 
-/// How many places may be watched at once: a third of the inotify instances that a sandbox may have.
+/// The most paths that are watched at once: a third of the inotify instances that a sandbox may
+/// have.
 const MOST_WATCHES: usize = 16;
 
 impl Guest {
@@ -140,7 +141,8 @@ impl Guest {
         let is_silent = matches!(is, Work::Silent);
         let call = FileCall::new(Arc::clone(handle.outbox()), handle.call, is);
         let (served, activity) = (Arc::clone(&call), Arc::clone(&self.activity));
-        // What was appended for earlier calls leaves before the worker's own frames, or together with them.
+        // What was appended for earlier calls leaves before the worker's own frames, or together
+        // with them.
         let job = move |ready: Result<(), Failure>| {
             let result = ready.and_then(|()| work(&mut WorkerIo(&served)));
             if !is_silent {

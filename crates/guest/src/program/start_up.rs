@@ -12,8 +12,8 @@ use super::memory_events::MemoryEvents;
 use super::sys::{self, PerUser};
 use crate::protocol::{CONFIG_FD, GuestConfig, LISTENER_FD, MAX_MESSAGE_BYTES, STREAM_FD, decode};
 
-/// What the guest and its commands may have of what the kernel counts per user, each counted with all others of the user. By
-/// default the kernel gives a user four times as many bytes.
+/// Limits on resources that the kernel counts per user, for the guest and its commands. Each counts
+/// with all others of the user. By default the kernel gives a user four times as many bytes.
 const PER_USER: [(PerUser, u64); 3] = [
     (PerUser::PendingSignals, 1024),
     (PerUser::QueueBytes, 819_200 / 4),
@@ -45,8 +45,8 @@ pub fn start_up() -> io::Result<Inherited> {
     })
 }
 
-/// What every guest does first. Gives what is readable when a child has ended, and the limit of open files that commands
-/// get.
+/// Protects the guest: the first step of every guest. Returns the descriptor that becomes readable
+/// when a child has ended, and the limit of open files for commands.
 pub fn protect() -> io::Result<(OwnedFd, [u64; 2])> {
     sys::forbid_dumping()?;
     sys::keep_memory_small();
@@ -61,8 +61,9 @@ pub fn protect() -> io::Result<(OwnedFd, [u64; 2])> {
     Ok((children, open_files))
 }
 
-/// The limit of open files that each command gets: all that may run together leave most of the host's files to others.
-/// Where the host gives everybody as many as there is memory for, as with systemd, nothing is lowered.
+/// The limit of open files that each command gets: all that may run together leave most of the
+/// host's files to others. Where the host gives everybody as many as there is memory for, as with
+/// systemd, nothing is lowered.
 pub fn open_files_of_commands(inherited: [u64; 2], config: &GuestConfig) -> [u64; 2] {
     const PART: u64 = 4;
     const LEAST: u64 = 1024;

@@ -1,4 +1,5 @@
-//! Bytes between clients and what runs: commands' streams, dialled ports, signals to started processes.
+//! Bytes between clients and what runs: commands' streams, dialled ports, signals to started
+//! processes.
 
 use std::time::Instant;
 
@@ -27,7 +28,8 @@ impl Guest {
         }
     }
 
-    /// Reads a stream once and passes on what it has. Whether that was anything that somebody wants.
+    /// Reads a stream once and passes on what it has. Whether that was anything that somebody
+    /// wants.
     pub(super) fn take_output(&mut self, id: u32, index: usize) -> bool {
         let Some(command) = self.commands.get_mut(&id) else {
             return false;
@@ -127,7 +129,7 @@ impl Guest {
         }
     }
 
-    /// Whoever waits for this tree to be dead waits no more.
+    /// Forgets a call that waited for this tree to be dead.
     pub(super) fn drop_killer(&mut self, id: u32, connection: u32, call: u32) {
         if let Some(command) = self.commands.get_mut(&id) {
             command.killers.retain(|killer| !killer.is(connection, call));

@@ -1,5 +1,5 @@
-//! The system calls that std does not have, each as a safe function. What runs below the guest without libc is in
-//! `spawn/sys.rs`.
+//! The system calls that std does not have, each as a safe function. What runs below the guest
+//! without libc is in `spawn/sys.rs`.
 
 use std::io;
 use std::mem;
@@ -12,17 +12,20 @@ fn check(result: i32) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Takes over a descriptor that whoever made the guest left open, if it is open; closed on exec from now on.
+/// Takes over a descriptor that whoever made the guest left open, if it is open; closed on exec
+/// from now on.
 pub fn take_inherited(fd: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: fcntl on a number that may not be open fails with EBADF and does nothing else.
     check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) })?;
-    // SAFETY: it is open, and the protocol says that it is the guest's; it is taken once, at the start.
+    // SAFETY: it is open, and the protocol says that it is the guest's; it is taken once, at the
+    // start.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Makes reads and writes fail instead of waiting.
 pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: a flag of an open descriptor; these are all pipes, terminals and sockets without other status flags.
+    // SAFETY: a flag of an open descriptor; these are all pipes, terminals and sockets without
+    // other status flags.
     check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) }).map(drop)
 }
 
@@ -79,7 +82,7 @@ pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
 }
 
-/// How many bytes wait to be read.
+/// Returns how many bytes wait to be read.
 pub fn bytes_waiting(fd: BorrowedFd<'_>) -> usize {
     let mut count = 0_i32;
     // SAFETY: FIONREAD writes one int.
@@ -91,7 +94,7 @@ pub fn bytes_waiting(fd: BorrowedFd<'_>) -> usize {
 #[derive(Debug)]
 pub struct Epoll(OwnedFd);
 
-/// What epoll reports of one descriptor.
+/// An event that epoll reports of one descriptor.
 pub type EpollEvent = libc::epoll_event;
 
 impl Epoll {
@@ -125,7 +128,8 @@ impl Epoll {
             .map(drop)
     }
 
-    /// Waits for events, at most `timeout_ms` (-1: for ever), and returns how many of `events` it filled.
+    /// Waits for events, at most `timeout_ms` (-1: for ever), and returns how many of `events` it
+    /// filled.
     pub fn wait(&self, events: &mut [EpollEvent], timeout_ms: i32) -> io::Result<usize> {
         let (pointer, length) = (events.as_mut_ptr(), events.len() as i32);
         // SAFETY: the kernel writes at most `length` events to valid memory.
@@ -141,22 +145,24 @@ impl Epoll {
 const FIRST_REALTIME_SIGNAL: i32 = 32;
 const LAST_SIGNAL: i32 = 64;
 
-/// Directly, because libc keeps two signals to itself, and whoever started the guest may ignore those too. SIGKILL and
-/// SIGSTOP are refused, which changes nothing.
+/// Directly, because libc keeps two signals to itself, and whoever started the guest may ignore
+/// those too. SIGKILL and SIGSTOP are refused, which changes nothing.
 fn reset_action(signal: i32) {
     // The kernel's struct: handler, flags, restorer, mask; all zero is the default action.
     let default_action = [0_u64; 4];
     let (action, no_old, mask_bytes) =
         (&raw const default_action, std::ptr::null_mut::<u64>(), size_of::<u64>());
-    // SAFETY: `default_action` has the kernel's size and outlives the call; the default action runs no code of ours.
+    // SAFETY: `default_action` has the kernel's size and outlives the call; the default action runs
+    // no code of ours.
     unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, action, no_old, mask_bytes) };
 }
 
-/// Blocks signals in this thread and all that it starts, gives every ignored one but SIGPIPE its default action back,
-/// and returns a descriptor that is readable when a child has ended.
+/// Blocks signals in this thread and all that it starts, gives every ignored one but SIGPIPE its
+/// default action back, and returns a descriptor that is readable when a child has ended.
 ///
-/// A process that is not PID 1 blocks all of them. PID 1 leaves the realtime ones open: the kernel drops what would
-/// have its default action there, while of a blocked realtime signal it queues every one.
+/// A process that is not PID 1 blocks all of them. PID 1 leaves the realtime ones open: the kernel
+/// drops what would have its default action there, while of a blocked realtime signal it queues
+/// every one.
 pub fn take_signals() -> io::Result<OwnedFd> {
     (1..=LAST_SIGNAL).for_each(reset_action);
     // SAFETY: ignoring a signal runs no code of ours.
@@ -199,7 +205,8 @@ pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
-/// Makes this process unreadable to others of its user: no ptrace, no `/proc/<pid>/mem`, no core file.
+/// Makes this process unreadable to others of its user: no ptrace, no `/proc/<pid>/mem`, no core
+/// file.
 pub fn forbid_dumping() -> io::Result<()> {
     // SAFETY: no memory is involved.
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) }).map(drop)
@@ -237,7 +244,7 @@ pub fn raise_open_files() -> io::Result<[u64; 2]> {
     Ok([limit.rlim_cur, limit.rlim_max])
 }
 
-/// What the kernel counts per user, and a process can be limited in.
+/// A resource that the kernel counts per user, and a process can be limited in.
 #[derive(Debug, Clone, Copy)]
 pub enum PerUser {
     /// Signals that wait in queues, and POSIX timers.
@@ -248,8 +255,8 @@ pub enum PerUser {
     LockedBytes,
 }
 
-/// Lets this process and all that it starts have at most so much, soft and hard. It counts against the host's user, whose
-/// other programs need theirs.
+/// Lets this process and all that it starts have at most so much, soft and hard. It counts against
+/// the host's user, whose other programs need theirs.
 pub fn limit_per_user(what: PerUser, most: u64) -> io::Result<()> {
     let resource = match what {
         PerUser::PendingSignals => libc::RLIMIT_SIGPENDING,
@@ -274,8 +281,9 @@ pub fn owned_by<T>(uid: u32, gid: u32, make: impl FnOnce() -> io::Result<T>) -> 
     made
 }
 
-/// Changes this thread's file-system identity, if it may, and returns the one that was. Where `fs.suid_dumpable` is 1
-/// the kernel makes the whole process dumpable with it: the caller has to forbid that again.
+/// Changes this thread's file-system identity, if it may, and returns the one that was. Where
+/// `fs.suid_dumpable` is 1 the kernel makes the whole process dumpable with it: the caller has to
+/// forbid that again.
 fn set_file_identity(uid: u32, gid: u32) -> (u32, u32) {
     // SAFETY: the calls change this thread alone and always return the identity that was.
     let old_gid = unsafe { libc::setfsgid(gid) };
@@ -284,18 +292,20 @@ fn set_file_identity(uid: u32, gid: u32) -> (u32, u32) {
     (old_uid.cast_unsigned(), old_gid.cast_unsigned())
 }
 
-/// Makes this thread, and it alone, the user in everything that concerns files. It stays itself where it is a process:
-/// otherwise whatever else that user runs could signal it and change the limits of the whole guest.
+/// Makes this thread, and it alone, the user in everything that concerns files. It stays itself
+/// where it is a process: otherwise whatever else that user runs could signal it and change the
+/// limits of the whole guest.
 pub fn become_user_for_files(identity: &Identity) -> io::Result<()> {
     let (uid, gid) = (identity.uid, identity.gid);
     let done = |result: libc::c_long| check(result as i32);
-    // SAFETY: the calls change this thread alone (libc's own functions for ids change every thread); the pointers are
-    // to locals with the kernel's layout that outlive the calls.
+    // SAFETY: the calls change this thread alone (libc's own functions for ids change every
+    // thread); the pointers are to locals with the kernel's layout that outlive the calls.
     unsafe {
         done(libc::syscall(libc::SYS_setgroups, 1_usize, &raw const gid))?;
         set_file_identity(uid, gid);
         forbid_dumping()?;
-        // They report no failure but always the identity that was: -1 is nobody's and changes nothing.
+        // They report no failure but always the identity that was: -1 is nobody's and changes
+        // nothing.
         if (libc::setfsuid(u32::MAX), libc::setfsgid(u32::MAX)) != (uid.cast_signed(), gid.cast_signed()) {
             return Err(io::Error::from_raw_os_error(libc::EPERM));
         }
@@ -307,21 +317,22 @@ pub fn become_user_for_files(identity: &Identity) -> io::Result<()> {
 /// The kernel's version 3 of capability sets.
 pub const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
-/// What this thread may use, as a mask, and nothing that it would hand on.
+/// Sets the capabilities of this thread to a mask, and lets it pass none on.
 pub fn set_capabilities(mask: u64) -> io::Result<()> {
     let header = [CAPABILITY_VERSION, 0];
     let (low, high) = (mask as u32, (mask >> 32) as u32);
     let sets = [low, low, 0, high, high, 0];
-    // SAFETY: the call changes this thread alone; the pointers are to locals with the kernel's layout that outlive it.
+    // SAFETY: the call changes this thread alone; the pointers are to locals with the kernel's
+    // layout that outlive it.
     check(unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr()) } as i32).map(drop)
 }
 
-/// Who is at the other end of a unix socket.
+/// The process at the other end of a unix socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
     /// The process as seen from here; 0: it is outside of this pid namespace.
     pub pid: i32,
-    /// Its effective user when it connected.
+    /// The effective user when it connected.
     pub uid: u32,
 }
 
@@ -364,7 +375,7 @@ pub fn connect_loopback(port: u16, v6: bool) -> io::Result<OwnedFd> {
     }
 }
 
-/// What came of a connect.
+/// Returns the result of a connect.
 pub fn connect_result(fd: BorrowedFd<'_>) -> io::Result<()> {
     let (mut errno, mut length) = (0_i32, size_of::<i32>() as u32);
     let (level, option) = (libc::SOL_SOCKET, libc::SO_ERROR);
@@ -394,7 +405,8 @@ pub fn wait_for_room(fd: BorrowedFd<'_>, patience: Duration) {
     unsafe { libc::poll(&raw mut watched, 1, patience.as_millis().min(1_000_000) as i32 + 1) };
 }
 
-/// A new terminal of this size: the side that the guest keeps, which never waits, and the command's.
+/// A new terminal of this size: the side that the guest keeps, which never waits, and the
+/// command's.
 pub fn open_terminal(size: Terminal) -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
     // SAFETY: the path is a C string.
@@ -457,7 +469,7 @@ impl Timer {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Its descriptor, readable once the time has come.
+    /// Returns the timer's descriptor, readable once the time has come.
     pub fn fd(&self) -> BorrowedFd<'_> {
         std::os::fd::AsFd::as_fd(&self.0)
     }
@@ -488,7 +500,7 @@ pub fn cpu_of_reaped() -> Duration {
     of(usage.ru_utime) + of(usage.ru_stime)
 }
 
-/// What `/proc` counts time in, per second, and memory in, in bytes.
+/// Returns the units of `/proc`: clock ticks per second, and bytes per page.
 pub fn proc_units() -> (u64, u64) {
     // SAFETY: no memory is involved.
     let (ticks, page) = unsafe { (libc::sysconf(libc::_SC_CLK_TCK), libc::sysconf(libc::_SC_PAGESIZE)) };

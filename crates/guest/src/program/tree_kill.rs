@@ -1,33 +1,38 @@
-//! Kills a command with everything it left behind, `setsid` and double-forked children included, without cgroups.
+//! Kills a command with everything it left behind, `setsid` and double-forked children included,
+//! without cgroups.
 //!
-//! All descendants of its reaper are stopped, round after round until no new one appears, and then killed together:
-//! a fork bomb that is killed one by one wins. The main thread does this in small steps between its other work, and
-//! again until the reaper has ended, which it does when it has no child left.
+//! All descendants of its reaper are stopped, round after round until no new one appears, and then
+//! killed together: a fork bomb that is killed one by one wins. The main thread does this in small
+//! steps between its other work, and again until the reaper has ended, which it does when it has no
+//! child left.
 //!
-//! Who is traced ends for its parent only when its tracer says so, and the tracer may be any process in the sandbox, one
-//! of another command too. So whoever holds on to what was killed is killed as well.
+//! Who is traced ends for its parent only when its tracer says so, and the tracer may be any
+//! process in the sandbox, one of another command too. So whoever holds on to what was killed is
+//! killed as well.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::{proc_table, sys};
 
-/// How many processes are looked at in one step.
+/// The number of processes that are checked in one step.
 const STEP_PROCESSES: usize = 32;
-/// After so many rounds what was found is killed, even if new ones still appear; then it begins anew.
+/// After so many rounds what was found is killed, even if new ones still appear; then it begins
+/// anew.
 const MOST_ROUNDS: u32 = 16;
-/// Processes that are killed in so many looks and still there are taken from their tracers. Before that a debugger
-/// may let them go by itself.
+/// Processes that are killed in so many looks and still there are taken from their tracers. Before
+/// that a debugger may let them go by itself.
 const LOOKS_BEFORE_TRACERS: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(4);
 const LONGEST_PAUSE: Duration = Duration::from_millis(256);
 
-/// Whose tree.
+/// The root of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Root {
     /// Everything below this reaper, but not itself.
     Reaper(i32),
-    /// Everything below the guest, but not its reapers and what is below them: what escaped when its reaper was killed.
+    /// Everything below the guest, but not its reapers and what is below them: what escaped when
+    /// its reaper was killed.
     Escaped,
 }
 
@@ -62,12 +67,12 @@ impl TreeKill {
         }
     }
 
-    /// Whose tree it is.
+    /// Returns the root of the tree.
     pub fn root(&self) -> Root {
         self.root
     }
 
-    /// When the next step is due.
+    /// Returns the time of the next step.
     pub fn next_step(&self) -> Instant {
         self.next_step
     }
@@ -132,7 +137,8 @@ impl TreeKill {
         for survivor in self.found.intersection(&self.killed) {
             collect_tracers(*survivor, &mut tracers);
         }
-        // One outside of the sandbox, which a debugger of the whole guest is, is not the workload's.
+        // One outside of the sandbox, which a debugger of the whole guest is, is not the
+        // workload's.
         let is_inside = |pid: &&i32| proc_table::descends_from(**pid, start_of(Root::Escaped));
         tracers.iter().filter(is_inside).for_each(|pid| signal(*pid, libc::SIGKILL));
     }
@@ -147,7 +153,8 @@ fn collect_tracers(pid: i32, tracers: &mut HashSet<i32>) {
     }
 }
 
-/// Kills every descendant of the guest and waits for all of them, at most `patience`. Blocks: for the guest's end only.
+/// Kills every descendant of the guest and waits for all of them, at most `patience`. Blocks: for
+/// the guest's end only.
 pub fn kill_all(patience: Duration) {
     let give_up = Instant::now() + patience;
     let mut kill = TreeKill::new(Root::Escaped);
@@ -175,8 +182,8 @@ fn start_of(root: Root) -> i32 {
     }
 }
 
-/// A process that is gone already is as good as signalled; one that may not be signalled turns up again in the next
-/// round.
+/// A process that is gone already is as good as signalled; one that may not be signalled turns up
+/// again in the next round.
 fn signal(pid: i32, signal: i32) {
     drop(sys::kill(pid, signal));
 }

@@ -1,4 +1,4 @@
-//! What the sandbox uses: a walk over the guest's descendants.
+//! The resources that the sandbox uses, by a walk over the guest's descendants.
 
 use std::collections::HashSet;
 
@@ -7,8 +7,9 @@ use super::group_memory::GroupMemory;
 use super::{proc_table, sys};
 use crate::protocol::UsageRecord;
 
-/// What is used now. The guest's own reapers, which share its memory, are no processes of the sandbox, but the
-/// processor time of what they have waited for is. Reads many files: for a worker thread.
+/// Measures the present use. The guest's own reapers, which share its memory, do not count as
+/// processes of the sandbox. The processor time of processes that they have waited for does count.
+/// Reads many files, so it belongs on a worker thread.
 pub fn measure(reapers: &HashSet<i32>, activity: &Activity, memory: &GroupMemory) -> UsageRecord {
     let (ticks_per_second, page_bytes) = sys::proc_units();
     let (uptime_ms, idle_ms) = (activity.uptime_ms(), activity.idle_ms());

@@ -1,4 +1,5 @@
-//! The threads that serve file calls, which may wait for a disk. A few stay parked for the next call.
+//! The threads that serve file calls, which may wait for a disk. A few stay parked for the next
+//! call.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,14 +10,14 @@ use super::failure::failure;
 use super::sys;
 use crate::protocol::{Failure, Identity};
 
-/// How many calls are served at once.
+/// The most calls that are served at once.
 const MOST_WORKERS: usize = 256;
-/// How many idle threads stay for the next call.
+/// The number of idle threads that stay for the next call.
 const MOST_PARKED: usize = 4;
 const STACK_BYTES: usize = 256 * 1024;
 
-/// What a worker does. It is told if the thread could not become the workload's user, and must then do nothing else
-/// than say so.
+/// The work of a worker. The argument is an error if the thread could not become the workload's
+/// user; the job must then only report that.
 pub type Job = Box<dyn FnOnce(Result<(), Failure>) + Send>;
 
 /// The threads that serve file calls.

@@ -1,14 +1,14 @@
-//! What a guest is told when it is made, and the users that it knows.
+//! The guest's configuration, and the users that it knows.
 
 use minicbor::{Decode, Encode};
 
-/// What the guest is told when it is made.
+/// The configuration that a guest gets when it is made.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct GuestConfig {
-    /// What a client must present.
+    /// The nonce that a client must present.
     #[cbor(n(0), with = "minicbor::bytes")]
     pub client_nonce: [u8; 16],
-    /// What the guest presents.
+    /// The nonce that the guest presents.
     #[cbor(n(1), with = "minicbor::bytes")]
     pub guest_nonce: [u8; 16],
     /// The guest ends the sandbox this many milliseconds after its start.
@@ -17,42 +17,46 @@ pub struct GuestConfig {
     /// The guest ends the sandbox after this many milliseconds without activity.
     #[n(3)]
     pub idle_timeout_ms: Option<u64>,
-    /// Who runs commands and owns files unless a call says otherwise.
+    /// The user who runs commands and owns files unless a call names another.
     #[n(4)]
     pub user: Identity,
     /// Other users that a call may name. Empty where the guest can't change users.
     #[n(5)]
     pub users: Vec<Identity>,
-    /// Every command's basic variables (`PATH`, `LANG`, …). `HOME`, `USER`, `LOGNAME` come from the identity.
+    /// Every command's basic variables (`PATH`, `LANG`, …). `HOME`, `USER`, `LOGNAME` come from the
+    /// identity.
     #[n(6)]
     pub env: Vec<(String, String)>,
-    /// The guest may and must change to the user for every command and file call (it runs as another one itself).
+    /// The guest may and must change to the user for every command and file call (it runs as
+    /// another one itself).
     #[n(7)]
     pub switch_user: bool,
-    /// How many bytes of a started process's log are kept, per process.
+    /// The most bytes of a started process's log that are kept, per process.
     #[n(8)]
     pub log_bytes: u64,
     /// `RLIMIT_NPROC` of every command, if it is to be set.
     #[n(9)]
     pub max_processes: Option<u64>,
-    /// No command may give a file the setuid or setgid bit: some of what is written stays on the host.
+    /// No command may give a file the setuid or setgid bit: some of what is written stays on the
+    /// host.
     #[cbor(n(12), default)]
     pub forbid_setuid: bool,
-    /// The descriptor of a file with a line `oom_kill <number>`: how many processes of the sandbox were killed because
-    /// its memory was used up (`memory.events`, or `memory.oom_control` of cgroup v1).
+    /// The descriptor of a file with a line `oom_kill <number>`: how many processes of the sandbox
+    /// were killed because its memory was used up (`memory.events`, or `memory.oom_control` of
+    /// cgroup v1).
     #[n(10)]
     pub memory_events_fd: Option<i32>,
-    /// The numbers of started processes begin behind this one: those of earlier guests of the sandbox are not used
-    /// again.
+    /// The numbers of started processes begin behind this one: those of earlier guests of the
+    /// sandbox are not used again.
     #[cbor(n(13), default)]
     pub last_process_id: u32,
-    /// A user whom nobody knew when the guest was told is looked up in the sandbox's own files when a call names it, and may
-    /// have these ids. `None`: there is nobody else.
+    /// A user whom nobody knew when the guest was told is looked up in the sandbox's own files when
+    /// a call names it, and may have these ids. `None`: there is nobody else.
     #[cbor(n(14), default)]
     pub later_users: Option<Ids>,
 }
 
-/// Which ids users may have in a sandbox.
+/// The ids that users may have in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Ids {
     /// The first user id that is too large.

@@ -1,21 +1,23 @@
-//! What a guest in a container of another engine (Docker, say) needs beyond the frames: where it lies, how its maker's
-//! stream and later ones come to it, and what its exit code means.
+//! The contract of a guest in a container of another engine (Docker, say), beyond the frames: its
+//! location, the streams of its maker and of later clients, and the meaning of its exit code.
 //!
-//! The container's program is `<GUEST_DIR>/eyot-guest init`. It becomes a user of its own, listens in [`RUN_DIR`], and
-//! waits for its first client, which sends a [`ContainerConfig`]. A stream to it is `eyot-guest relay`, run in the
-//! container by its engine: the first byte on its standard output says what it is connected to ([`RELAY_TO_MAKER`],
-//! [`RELAY_TO_GUEST`]), everything after that is the protocol.
+//! The container's program is `<GUEST_DIR>/eyot-guest init`. It becomes a user of its own, listens
+//! in [`RUN_DIR`], and waits for its first client, which sends a [`ContainerConfig`]. A stream to
+//! it is `eyot-guest relay`, run in the container by its engine. The first byte on its standard
+//! output says what it is connected to ([`RELAY_TO_MAKER`], [`RELAY_TO_GUEST`]). Everything after
+//! that is the protocol.
 
 use minicbor::{Decode, Encode};
 
 use super::GuestConfig;
 
-/// The directory in the container with the guest's program. It must be a mount of its own, and read-only: what could be
-/// moved away from inside would be run with the guest's privileges.
+/// The directory in the container with the guest's program. It must be a mount of its own, and
+/// read-only: what could be moved away from inside would be run with the guest's privileges.
 pub const GUEST_DIR: &str = "/.eyot-guest";
 /// The program in [`GUEST_DIR`].
 pub const GUEST_FILE: &str = "eyot-guest";
-/// The directory in the container with the guest's sockets: an empty tmpfs, and for the same reason a mount.
+/// The directory in the container with the guest's sockets: an empty tmpfs, and for the same reason
+/// a mount.
 pub const RUN_DIR: &str = "/.eyot-run";
 /// The argument that makes the program a container's PID 1.
 pub const INIT: &str = "init";
@@ -24,17 +26,18 @@ pub const RELAY: &str = "relay";
 
 /// The user and the group that the guest in a container is: nobody else may be it.
 pub const CONTAINER_GUEST_ID: u32 = 65_533;
-/// The capabilities that the guest in a container needs for itself, as a mask: `CHOWN`, `DAC_OVERRIDE`, `FOWNER`, `KILL`,
-/// `SETGID`, `SETUID`, `SETPCAP`. Commands keep none of them unless [`ContainerConfig::capabilities`] says so.
+/// The capabilities that the guest in a container needs for itself, as a mask: `CHOWN`,
+/// `DAC_OVERRIDE`, `FOWNER`, `KILL`, `SETGID`, `SETUID`, `SETPCAP`. Commands keep none of them
+/// unless [`ContainerConfig::capabilities`] says so.
 pub const CONTAINER_GUEST_CAPABILITIES: u64 = 1 | 1 << 1 | 1 << 3 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8;
 
-/// The relay's first byte: the guest waits for its configuration, the length of which (four bytes, little endian) and
-/// itself come first.
+/// The relay's first byte: the guest waits for its configuration, the length of which (four bytes,
+/// little endian) and itself come first.
 pub const RELAY_TO_MAKER: u8 = b'm';
 /// The relay's first byte: the guest has its configuration.
 pub const RELAY_TO_GUEST: u8 = b'g';
 
-/// How long a guest waits for its configuration, in milliseconds.
+/// The time that a guest waits for its configuration, in milliseconds.
 pub const CONFIG_PATIENCE_MS: u64 = 120_000;
 
 /// The guest ended because it was asked to: its sandbox sleeps.
@@ -48,16 +51,17 @@ pub const EXIT_IDLE: u8 = 71;
 /// The sandbox was never complete: whoever made it was gone, or asked for what can't be.
 pub const EXIT_INCOMPLETE: u8 = 72;
 
-/// Nobody came to configure the guest.
+/// No client came to configure the guest.
 pub const EXIT_UNCONFIGURED: u8 = 73;
 
-/// What a guest in a container is told when it is made.
+/// The configuration that a guest in a container gets when it is made.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct ContainerConfig {
-    /// As for any guest; its users are not looked at, because the guest finds them in the container.
+    /// As for any guest; its users are not looked at, because the guest finds them in the
+    /// container.
     #[n(0)]
     pub guest: GuestConfig,
-    /// Who runs commands: `name`, `uid`, `name:group` or `uid:gid`, as images have it.
+    /// The user who runs commands: `name`, `uid`, `name:group` or `uid:gid`, as images have it.
     #[n(1)]
     pub user: String,
     /// The capabilities that commands of root keep, as a mask.
@@ -66,7 +70,8 @@ pub struct ContainerConfig {
     /// The home directory of whoever runs commands, where it is not to be the one in `passwd`.
     #[n(3)]
     pub home: Option<String>,
-    /// It is not the sandbox's first guest: if its maker is gone before it is adopted, the sandbox sleeps.
+    /// It is not the sandbox's first guest: if its maker is gone before it is adopted, the sandbox
+    /// sleeps.
     #[n(5)]
     pub is_woken: bool,
     /// Mount points that are given their owner and mode before anybody uses them.
@@ -77,13 +82,13 @@ pub struct ContainerConfig {
 /// A mount point that the guest prepares.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct PreparedDirectory {
-    /// Its path.
+    /// The path.
     #[n(0)]
     pub path: String,
     /// It belongs to whoever runs commands; otherwise it stays whose it is.
     #[n(1)]
     pub of_user: bool,
-    /// Its permissions, where they are to be changed.
+    /// The permissions, if they are to be changed.
     #[n(2)]
     pub mode: Option<u32>,
 }

@@ -20,7 +20,7 @@ pub const MAX_PAYLOAD_BYTES: usize = MAX_FRAME_BYTES - HEADER_BYTES;
 
 const FLAG_MORE: u8 = 1;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -38,13 +38,15 @@ pub enum Kind {
     Data = 6,
     /// Either way: no more bytes on that channel.
     End = 7,
-    /// Either way: the receiver of a channel grants this many bytes more (four bytes, little-endian).
+    /// Either way: the receiver of a channel grants this many bytes more (four bytes,
+    /// little-endian).
     Credit = 8,
     /// Guest to client: something happened to a call (`Event`).
     Event = 9,
     /// Client to guest: do something to a call (`Control`).
     Control = 10,
-    /// Client to guest: nobody waits for this call any more. It still ends with a `Reply` or a `Failure`.
+    /// Client to guest: nobody waits for this call any more. It still ends with a `Reply` or a
+    /// `Failure`.
     Cancel = 11,
 }
 
@@ -70,22 +72,22 @@ impl Kind {
 /// A frame's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
-    /// Which stream of the call; 0 where that means nothing.
+    /// The stream of the call; 0 if that means nothing.
     pub channel: u8,
     /// The message goes on in the next frame of this call and kind.
     pub more: bool,
-    /// Which call; 0 for the connection itself.
+    /// The call; 0 for the connection itself.
     pub call: u32,
 }
 
 /// A frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// Its header.
+    /// The header.
     pub header: Header,
-    /// Its payload.
+    /// The payload.
     pub payload: Vec<u8>,
 }
 
@@ -142,7 +144,8 @@ impl Header {
     }
 }
 
-/// Turns bytes, in pieces of any size, into frames. It never holds more than one frame and what was pushed last.
+/// Turns bytes, in pieces of any size, into frames. It never holds more than one frame and what was
+/// pushed last.
 #[derive(Debug, Default)]
 pub struct Decoder {
     buffer: Vec<u8>,
@@ -175,7 +178,7 @@ impl Decoder {
         Ok(Some(Frame { header, payload }))
     }
 
-    /// Whether a frame has begun and not ended.
+    /// Tells whether a frame has begun and not ended.
     pub fn is_midway(&self) -> bool {
         self.start < self.buffer.len()
     }

@@ -1,5 +1,5 @@
-//! The messages inside frames, in CBOR with numbered fields: a field that is added later is skipped by an older side,
-//! and an optional one that is missing is `None`.
+//! The messages inside frames, in CBOR with numbered fields: a field that is added later is skipped
+//! by an older side, and an optional one that is missing is `None`.
 
 use minicbor::{Decode, Encode};
 
@@ -29,7 +29,7 @@ pub struct Hello {
     /// Must be the guest's own.
     #[n(0)]
     pub major: u16,
-    /// What the client knows beyond that.
+    /// The additions to that version that the client knows.
     #[n(1)]
     pub minor: u16,
     /// Proves that the client may use this sandbox.
@@ -43,13 +43,14 @@ pub struct Welcome {
     /// The client's own.
     #[n(0)]
     pub major: u16,
-    /// What the guest knows beyond that.
+    /// The additions to that version that the guest knows.
     #[n(1)]
     pub minor: u16,
     /// Proves that this is the guest that was made for this sandbox.
     #[cbor(n(2), with = "minicbor::bytes")]
     pub nonce: [u8; 16],
-    /// What the guest found around itself, where it had to look: its maker only asked another engine for it.
+    /// The protections that the guest found around itself. Only a guest that had to look reports
+    /// them, because its maker only asked another engine for them.
     #[n(3)]
     pub protections: Option<Protections>,
 }
@@ -82,20 +83,21 @@ pub struct Location {
     pub beneath: Option<String>,
 }
 
-/// What begins a call.
+/// The request that begins a call.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Request {
     /// Answers `Done`.
     #[n(0)]
     Ping,
-    /// The maker's word that the sandbox is complete: from now on it outlives the maker's stream. Answers `Done`.
+    /// The maker's word that the sandbox is complete: from now on it outlives the maker's stream.
+    /// Answers `Done`.
     #[n(1)]
     Adopt,
     /// Kills everything, answers `Done`, and ends the guest.
     #[n(2)]
     Shutdown,
-    /// Runs a command: `Event::Started`, `Data` on stdout and stderr, `Reply::Exited`. `Data` and `End` on the main
-    /// channel are its input; `Control` and `Cancel` apply.
+    /// Runs a command: `Event::Started`, `Data` on stdout and stderr, `Reply::Exited`. `Data` and
+    /// `End` on the main channel are its input; `Control` and `Cancel` apply.
     #[n(3)]
     Exec(#[n(0)] Exec),
     /// Starts a process that outlives the call. Answers `Process`.
@@ -104,15 +106,17 @@ pub enum Request {
     /// Answers `Processes`.
     #[n(5)]
     Processes,
-    /// Answers `Process` once it has ended. With `Some(true)` waiting is no use of the sandbox, which may fall asleep
-    /// meanwhile.
+    /// Answers `Process` once it has ended. With `Some(true)` waiting is no use of the sandbox,
+    /// which may fall asleep meanwhile.
     #[n(6)]
     Wait(#[n(0)] u32, #[n(1)] Option<bool>),
-    /// `Event::Log`, then `Data` on stdout and stderr, each payload led by its offset over both streams and that in its
-    /// own (eight bytes each, little-endian, which count as credit like the rest). Answers `Done`.
+    /// `Event::Log`, then `Data` on stdout and stderr, each payload led by its offset over both
+    /// streams and that in its own (eight bytes each, little-endian, which count as credit like the
+    /// rest). Answers `Done`.
     #[n(7)]
     Logs(#[n(0)] LogRequest),
-    /// Sends a signal to a started process's group; without one, kills its tree. Answers `Done`, to a kill when nothing of the tree is left.
+    /// Sends a signal to a started process's group; without one, kills its tree. Answers `Done`, to
+    /// a kill when nothing of the tree is left.
     #[n(8)]
     Kill(#[n(0)] u32, #[n(1)] Option<i32>),
     /// `Event::Opened`, `Data` on the main channel, `Done`. Offset, and how many bytes at the most.
@@ -124,7 +128,8 @@ pub enum Request {
     /// Answers `Stat`.
     #[n(11)]
     Stat(#[n(0)] Location),
-    /// `Event::Opened`, `Data` on the main channel whose payloads are each a `Vec<FileEntry>`; answers `Done`.
+    /// `Event::Opened`, `Data` on the main channel whose payloads are each a `Vec<FileEntry>`;
+    /// answers `Done`.
     #[n(12)]
     List(#[n(0)] Location),
     /// Answers `Bool`.
@@ -145,10 +150,10 @@ pub enum Request {
     /// Answers `Grep`.
     #[n(18)]
     Grep {
-        /// Where.
+        /// The directory to search.
         #[n(0)]
         root: Location,
-        /// What.
+        /// The pattern.
         #[n(1)]
         pattern: String,
         /// The pattern is literal text.
@@ -170,30 +175,33 @@ pub enum Request {
     /// `Event::Opened`, `Data` on the main channel, `Done`.
     #[n(19)]
     TarOut(#[n(0)] Location),
-    /// Takes `Data` and `End` on the main channel; the most bytes and entries. Answers `Size`: the entries made.
+    /// Takes `Data` and `End` on the main channel; the most bytes and entries. Answers `Size`: the
+    /// entries made.
     #[n(20)]
     TarIn(#[n(0)] Location, #[n(1)] u64, #[n(2)] u64),
-    /// Connects to a port on loopback: `Event::Opened`, `Data` and `End` both ways on the main channel, `Done`.
+    /// Connects to a port on loopback: `Event::Opened`, `Data` and `End` both ways on the main
+    /// channel, `Done`.
     #[n(21)]
     Dial(#[n(0)] u16),
     /// Answers `Usage`.
     #[n(22)]
     Usage,
-    /// `Event::Opened` once everything that happens from now on is seen, then `Data` on the main channel whose payloads
-    /// are each a `Vec<WatchRecord>`; answers `Done` when what was watched is gone. The place, whether what is below
-    /// its directories is watched too, and how many directories that may be.
+    /// `Event::Opened` once everything that happens from now on is seen, then `Data` on the main
+    /// channel whose payloads are each a `Vec<WatchRecord>`; answers `Done` when what was watched
+    /// is gone. The place, whether what is below its directories is watched too, and how many
+    /// directories that may be.
     #[n(23)]
     Watch(#[n(0)] Location, #[n(1)] bool, #[n(2)] u32),
     /// Answers `LiveProcesses`.
     #[n(24)]
     LiveProcesses,
-    /// From now on the guest ends the sandbox this many milliseconds from now, and after so many without activity. Answers
-    /// `Done`.
+    /// From now on the guest ends the sandbox this many milliseconds from now, and after so many
+    /// without activity. Answers `Done`.
     #[n(25)]
     SetDeadlines(#[n(0)] Option<u64>, #[n(1)] Option<u64>),
 }
 
-/// What to run.
+/// The program to run.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum CommandSpec {
     /// Shell source, by bash, else sh.
@@ -207,16 +215,16 @@ pub enum CommandSpec {
 /// A command.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Exec {
-    /// What.
+    /// The command.
     #[n(0)]
     pub command: CommandSpec,
-    /// Where.
+    /// The working directory.
     #[n(1)]
     pub cwd: Location,
     /// Variables layered over the guest's own.
     #[n(2)]
     pub env: Vec<(String, String)>,
-    /// Who; `None`: the configured user.
+    /// The user; `None` is the configured user.
     #[n(3)]
     pub user: Option<String>,
     /// The main channel is its input; without it the command reads end of file.
@@ -238,7 +246,7 @@ pub struct Terminal {
     pub cols: u16,
 }
 
-/// What becomes of a file that is there, and what the new one is like.
+/// The treatment of an existing file, and the attributes of a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct WriteHow {
     /// 0 replace atomically, 1 append, 2 refuse.
@@ -252,7 +260,7 @@ pub struct WriteHow {
     pub max_bytes: Option<u64>,
 }
 
-/// Which part of a log.
+/// The requested part of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct LogRequest {
     /// The process.
@@ -261,7 +269,7 @@ pub struct LogRequest {
     /// `CHANNEL_STDOUT`, `CHANNEL_STDERR`, or `None` for both.
     #[n(1)]
     pub stream: Option<u8>,
-    /// Where to begin.
+    /// The offset to begin at.
     #[n(2)]
     pub offset: u64,
     /// Begin this many bytes before the end instead.
@@ -275,7 +283,7 @@ pub struct LogRequest {
     pub tail_lines: Option<u64>,
 }
 
-/// What an answer about a log covers of it.
+/// The part of a log that an answer covers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]
 pub struct LogRange {
     /// The offset of its first byte.
@@ -284,21 +292,21 @@ pub struct LogRange {
     /// The offset behind the last byte that there is now.
     #[n(1)]
     pub end: u64,
-    /// How many bytes were ever written to the streams that were asked for.
+    /// The number of bytes ever written to the requested streams.
     #[n(2)]
     pub total_bytes: u64,
-    /// How many of those are no longer kept.
+    /// The number of those bytes that are no longer kept.
     #[n(3)]
     pub dropped_bytes: u64,
 }
 
-/// What happened to a call that goes on.
+/// An event of a call that goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Event {
     /// The command runs, with this process number inside.
     #[n(0)]
     Started(#[n(0)] u32),
-    /// What was asked for is there; its size, if it has one.
+    /// The requested file is open; its size, if it has one.
     #[n(1)]
     Opened(#[n(0)] Option<u64>),
     /// The log is there, and this is what the answer covers.
@@ -306,7 +314,7 @@ pub enum Event {
     Log(#[n(0)] LogRange),
 }
 
-/// What to do to a running command.
+/// A change to a running command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum Control {
     /// Kill the whole tree.
@@ -320,14 +328,14 @@ pub enum Control {
     Resize(#[n(0)] Terminal),
 }
 
-/// What ends a call well.
+/// The success that ends a call.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub enum Reply {
     /// It is done.
     #[n(0)]
     Done,
-    /// The command ended. With `Some(true)` something that it left behind still held its output open when the guest
-    /// stopped reading.
+    /// The command ended. With `Some(true)` something that it left behind still held its output
+    /// open when the guest stopped reading.
     #[n(1)]
     Exited(#[n(0)] Status, #[n(1)] Option<bool>),
     /// A started process.
@@ -339,19 +347,19 @@ pub enum Reply {
     /// A size or a count.
     #[n(4)]
     Size(#[n(0)] u64),
-    /// What is known of a file.
+    /// The attributes of a file.
     #[n(5)]
     Stat(#[n(0)] StatRecord),
     /// Yes or no.
     #[n(6)]
     Bool(#[n(0)] bool),
-    /// What glob found.
+    /// The result of glob.
     #[n(7)]
     Glob(#[n(0)] GlobFound),
-    /// What grep found.
+    /// The result of grep.
     #[n(8)]
     Grep(#[n(0)] GrepFound),
-    /// What is used.
+    /// The resources in use.
     #[n(9)]
     Usage(#[n(0)] UsageRecord),
     /// Everything that runs.
@@ -359,13 +367,14 @@ pub enum Reply {
     LiveProcesses(#[n(0)] LiveFound),
 }
 
-/// What ends a call badly.
+/// The failure that ends a call.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Failure {
     /// One of the error kinds, such as `not_found`.
     #[n(0)]
     pub kind: String,
-    /// The reason, in lower case: "is a directory". Whoever asked knows what was to be done, to what and where.
+    /// The reason, in lower case: "is a directory". Whoever asked knows what was to be done, to
+    /// what and where.
     #[n(1)]
     pub message: String,
 }

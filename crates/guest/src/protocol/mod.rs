@@ -1,11 +1,14 @@
-//! The wire protocol between a host and a guest: [`Frame`]s over any byte stream, many calls at once, credits per
-//! stream of a call. Nothing here trusts the other side: every length is bounded before anything is allocated.
+//! The wire protocol between a host and a guest: [`Frame`]s over any byte stream, many calls at
+//! once, credits per stream of a call. Nothing here trusts the other side: every length is bounded
+//! before anything is allocated.
 //!
-//! A call begins with a `Request` under a number of the client's choosing (from 1, each used once per connection)
-//! and ends with exactly one `Reply` or `Failure`. In between go `Data`, `End`, `Credit`, `Event`, `Control`.
+//! A call begins with a `Request` under a number of the client's choosing (from 1, each used once
+//! per connection) and ends with exactly one `Reply` or `Failure`. In between go `Data`, `End`,
+//! `Credit`, `Event`, `Control`.
 //!
-//! A sender may have [`WINDOW`] bytes of `Data` under way per call, channel and direction, and more as the receiver
-//! grants them with `Credit`. So a reader who stops reading stops that one stream, and nothing else.
+//! A sender may have [`WINDOW`] bytes of `Data` under way per call, channel and direction, and more
+//! as the receiver grants them with `Credit`. So a reader who stops reading stops that one stream,
+//! and nothing else.
 
 mod config;
 pub mod container;
@@ -29,23 +32,25 @@ pub const MAJOR: u16 = 1;
 /// The protocol's minor version: what is added with it may be ignored by an older side.
 pub const MINOR: u16 = 0;
 
-/// How many bytes of `Data` may be under way per call, channel and direction before the receiver grants more.
+/// The most bytes of `Data` under way per call, channel and direction before the receiver grants
+/// more.
 pub const WINDOW: u32 = 256 * 1024;
 /// The largest message (a `Request`, `Reply`, … in one or several frames), in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 8 << 20;
-/// How many calls may be open at once on one connection.
+/// The most calls that may be open at once on one connection.
 pub const MAX_CALLS: usize = 1024;
 
-/// The channel of a call's standard input, of a file's content in either direction, of a dialled connection.
+/// The channel of a call's standard input, of a file's content in either direction, of a dialled
+/// connection.
 pub const CHANNEL_MAIN: u8 = 0;
 /// The channel of standard output.
 pub const CHANNEL_STDOUT: u8 = 1;
 /// The channel of standard error.
 pub const CHANNEL_STDERR: u8 = 2;
 
-/// What leads a payload of a log: its offset over both streams, and that in its own.
+/// The length of the prefix of a log's payload: its offset over both streams, and that in its own.
 pub const LOG_PREFIX_BYTES: usize = 16;
-/// How much of a started process's log makers have kept, in bytes.
+/// The bytes of a started process's log that makers have kept.
 pub const LOG_BYTES: u64 = 1 << 20;
 /// The most processes that are listed as running.
 pub const MAX_LIVE_PROCESSES: usize = 8192;
@@ -56,6 +61,6 @@ pub const STREAM_FD: i32 = 3;
 pub const LISTENER_FD: i32 = 4;
 /// The file descriptor from which the guest reads its [`GuestConfig`], encoded, to the end.
 pub const CONFIG_FD: i32 = 5;
-/// The file descriptor on which a native guest finds the file that counts the kills for want of memory, where
-/// [`GuestConfig::memory_events_fd`] says so.
+/// The file descriptor on which a native guest finds the file that counts the kills for want of
+/// memory, where [`GuestConfig::memory_events_fd`] says so.
 pub const MEMORY_EVENTS_FD: i32 = 6;

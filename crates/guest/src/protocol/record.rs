@@ -1,8 +1,8 @@
-//! What is told of processes, files, names and usage: parts of messages.
+//! Records of processes, files, names and usage: parts of messages.
 
 use minicbor::{Decode, Encode};
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum Status {
     /// With this code.
@@ -19,27 +19,27 @@ pub enum Status {
 /// A started process.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct ProcessRecord {
-    /// Its id.
+    /// The process's id.
     #[n(0)]
     pub id: u32,
-    /// Its process number.
+    /// The process number.
     #[n(1)]
     pub pid: u32,
-    /// What was started, as text.
+    /// The command, as text.
     #[n(2)]
     pub command: String,
-    /// How it ended, if it did.
+    /// The exit status, if the process ended.
     #[n(3)]
     pub status: Option<Status>,
-    /// When it started, in milliseconds since 1970.
+    /// The time of its start, in milliseconds since 1970.
     #[n(4)]
     pub started_ms: i64,
-    /// When it ended.
+    /// The time of its end.
     #[n(5)]
     pub ended_ms: Option<i64>,
 }
 
-/// What a path names.
+/// The type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum FileKind {
@@ -57,10 +57,10 @@ pub enum FileKind {
     Other,
 }
 
-/// What is known of a file: of a link's target, but for `symlink`.
+/// The attributes of a file: those of a link's target, except for `symlink`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct StatRecord {
-    /// What it is.
+    /// The type.
     #[n(0)]
     pub kind: FileKind,
     /// The path itself is a symbolic link.
@@ -83,7 +83,7 @@ pub struct FileEntry {
     /// The name's bytes.
     #[cbor(n(0), with = "minicbor::bytes")]
     pub name: Vec<u8>,
-    /// What it is, links not followed.
+    /// The type, links not followed.
     #[n(1)]
     pub kind: FileKind,
     /// Size in bytes.
@@ -91,14 +91,14 @@ pub struct FileEntry {
     pub size: u64,
 }
 
-/// What happened to a name.
+/// The change of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum WatchKind {
     /// It is there now.
     #[n(0)]
     Created,
-    /// Its content changed, or its permissions, owner or times.
+    /// The content changed, or the permissions, owner or times.
     #[n(1)]
     Modified,
     /// It is not there any more.
@@ -115,7 +115,7 @@ pub enum WatchKind {
 /// Something that happened at or below a watched place.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct WatchRecord {
-    /// What.
+    /// The change.
     #[n(0)]
     pub kind: WatchKind,
     /// The path's bytes, relative to the place; empty for the place itself.
@@ -129,7 +129,7 @@ pub struct WatchRecord {
     pub directory: bool,
 }
 
-/// What glob found.
+/// The result of glob.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
 pub struct GlobFound {
     /// Absolute paths, sorted.
@@ -157,7 +157,7 @@ pub struct GrepLine {
     pub line_truncated: bool,
 }
 
-/// What grep found.
+/// The result of grep.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
 pub struct GrepFound {
     /// The lines.
@@ -171,25 +171,25 @@ pub struct GrepFound {
 /// A process that runs, whoever started it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct LiveRecord {
-    /// Its process number.
+    /// The process number.
     #[n(0)]
     pub pid: u32,
-    /// Its parent's.
+    /// The parent's process number.
     #[n(1)]
     pub parent_pid: u32,
-    /// Whose it is, by name or else by number.
+    /// The owner, by name or else by number.
     #[n(2)]
     pub user: String,
-    /// Its state's letter, as the kernel has it.
+    /// The letter of its state, as the kernel has it.
     #[n(3)]
     pub state: u8,
-    /// Its processor time so far, in milliseconds.
+    /// The processor time so far, in milliseconds.
     #[n(4)]
     pub cpu_ms: u64,
-    /// Its resident memory in bytes.
+    /// The resident memory in bytes.
     #[n(5)]
     pub memory_bytes: u64,
-    /// Its command line, perhaps cut, or its name in brackets.
+    /// The command line, perhaps cut, or the process's name in brackets.
     #[n(6)]
     pub command: String,
 }
@@ -205,7 +205,7 @@ pub struct LiveFound {
     pub truncated: bool,
 }
 
-/// What is used.
+/// The resources in use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]
 pub struct UsageRecord {
     /// Live processes, the guest's own not counted.
@@ -223,7 +223,7 @@ pub struct UsageRecord {
     /// Since the last activity, in milliseconds.
     #[n(4)]
     pub idle_ms: u64,
-    /// What the sandbox's control group counts as its memory, in bytes, where the guest can see that.
+    /// The memory that the sandbox's control group counts, in bytes, if the guest can see that.
     #[n(5)]
     pub group_memory_bytes: Option<u64>,
     /// The most that it ever counted.

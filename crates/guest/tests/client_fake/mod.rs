@@ -1,5 +1,5 @@
-//! A guest that does what a test tells it, over an in-process stream: well-behaved where the test wants an
-//! answer, malicious where it wants to see that the client holds.
+//! A guest that does what a test tells it, over an in-process stream: well-behaved where the test
+//! wants an answer, malicious where it wants to see that the client holds.
 
 #![allow(dead_code)] // each test file uses a part of it
 
@@ -38,7 +38,7 @@ impl Destroyer for CountingDestroyer {
     }
 }
 
-/// What a driver says about a sandbox of these tests.
+/// Returns the facts about a sandbox of these tests.
 pub fn parts(workdir: &str) -> GuestDriverParts {
     let none = Enforcement::None;
     let isolation = Isolation {
@@ -150,8 +150,8 @@ impl FakeGuest {
         self.send_raw(&[&header.to_bytes(payload.len())[..], payload].concat()).await;
     }
 
-    /// Bytes as they are. The client may have gone away in the middle of them: that is what some tests are
-    /// about.
+    /// Bytes as they are. The client may have gone away in the middle of them: that is what some
+    /// tests are about.
     pub async fn send_raw(&mut self, bytes: &[u8]) {
         if let Err(error) = self.stream.write_all(bytes).await {
             assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);

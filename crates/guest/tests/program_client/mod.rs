@@ -159,7 +159,7 @@ fn spawn(launcher: &str, directory: &Path, stream: OwnedFd, config: &GuestConfig
         .unwrap()
 }
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub status: Status,
@@ -292,7 +292,7 @@ impl Client {
         self.try_run(exec).unwrap()
     }
 
-    /// What came of a command that was begun.
+    /// Returns the result of a command that was begun.
     pub fn collect(&mut self, call: u32) -> Result<Outcome, Failure> {
         let (mut stdout, mut stderr, mut pid) = (Vec::new(), Vec::new(), 0);
         let reply = self.finish_with(call, |frame| match (frame.header.kind, frame.header.channel) {
@@ -310,7 +310,7 @@ impl Client {
         Ok(Outcome { status, stdout: text(stdout), stderr: text(stderr), pid, output_open })
     }
 
-    /// How a command ended, credit for its input aside.
+    /// Returns the status of a command, and ignores credit for its input.
     pub fn collect_ignoring_credit(&mut self, call: u32) -> Status {
         match self.finish(call) {
             Ok(Reply::Exited(status, _)) => status,
@@ -368,7 +368,7 @@ pub fn wait_until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Whether a process is there and has not ended.
+/// Tells whether a process is there and has not ended.
 pub fn is_alive(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
         return false;

@@ -80,8 +80,8 @@ impl Slot {
         }
     }
 
-    /// A channel ended. On a command's input, whose bytes go the other way, it means that nobody reads them
-    /// any more.
+    /// A channel ended. On a command's input, whose bytes go the other way, it means that nobody
+    /// reads them any more.
     pub(in crate::client) fn deliver_end(&self, channel: u8) -> Result<(), Violation> {
         let mut state = lock(&self.state);
         if channel == CHANNEL_MAIN && self.shape.input && !self.shape.channels.contains(&channel) {

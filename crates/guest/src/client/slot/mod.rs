@@ -1,7 +1,8 @@
-//! One call as the reader and the caller share it: what arrived, what may still come, and how it ended.
+//! One call as the reader and the caller share it: what arrived, what may still come, and how it
+//! ended.
 //!
-//! The reader delivers, and every delivery is checked against the call's [`Shape`]. The caller takes. Nothing
-//! here touches the stream.
+//! The reader delivers, and every delivery is checked against the call's [`Shape`]. The caller
+//! takes. Nothing here touches the stream.
 
 mod deliver;
 mod take;
@@ -42,11 +43,11 @@ struct State {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Its request has not left yet.
+    /// The request has not left yet.
     Unsent,
     /// It is under way.
     Open,
-    /// Nobody waits for it; the guest has still to end it.
+    /// The caller is gone; the guest has still to end the call.
     Abandoned,
     /// The guest ended it, or its connection did.
     Ended,
@@ -54,9 +55,9 @@ enum Phase {
 
 #[derive(Debug, Clone, Copy)]
 struct Incoming {
-    /// What the guest may still send.
+    /// The bytes that the guest may still send.
     window: u32,
-    /// What was taken and not granted again yet.
+    /// The bytes that were taken and not granted again yet.
     taken: u32,
     /// The guest said that nothing more comes.
     over: bool,
@@ -82,7 +83,7 @@ impl Slot {
         Self { shape, state: Mutex::new(state) }
     }
 
-    /// What its traffic may look like.
+    /// Returns the traffic that the call may have.
     pub(super) fn shape(&self) -> &Shape {
         &self.shape
     }
@@ -118,7 +119,7 @@ impl State {
     }
 }
 
-/// What is left to do for a call that nobody waits for.
+/// The work left to do for a call whose caller is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leftover {
     /// The guest must be told.

@@ -10,8 +10,8 @@ use crate::client::pieces::Piece;
 use crate::protocol::{Event, Reply, WINDOW};
 
 impl Slot {
-    /// The call's event, or the error that came instead. `None`: it ended well, or has data, without an
-    /// event, as a call that announces nothing may.
+    /// The call's event, or the error that came instead. `None`: it ended well, or has data,
+    /// without an event, as a call that announces nothing may.
     pub(in crate::client) fn poll_event(&self, context: &Context<'_>) -> Poll<Result<Option<Event>>> {
         let mut state = lock(&self.state);
         if let Some(event) = state.event.take() {
@@ -27,8 +27,8 @@ impl Slot {
         }
     }
 
-    /// The next piece, and how much credit to grant for what was taken. `None` when no more come: the
-    /// channels are over or the call has ended.
+    /// The next piece, and how much credit to grant for what was taken. `None` when no more come:
+    /// the channels are over or the call has ended.
     pub(in crate::client) fn poll_piece(&self, context: &Context<'_>) -> Poll<Option<(Piece, u32)>> {
         let mut state = lock(&self.state);
         if let Some(piece) = state.pieces.pop() {
@@ -55,7 +55,7 @@ impl Slot {
         if state.phase == Phase::Ended { Poll::Ready(()) } else { state.wait_consumer(context) }
     }
 
-    /// How many bytes the guest will take; `None` when it will never take any more.
+    /// Returns how many bytes the guest will take; `None` when it will never take any more.
     pub(in crate::client) fn poll_credit(&self, context: &Context<'_>) -> Poll<Option<usize>> {
         let mut state = lock(&self.state);
         if state.phase == Phase::Ended || state.input_refused {
@@ -76,12 +76,12 @@ impl Slot {
         state.credit = state.credit.saturating_sub(u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
-    /// Whether the guest still knows the call.
+    /// Tells whether the guest still knows the call.
     pub(in crate::client) fn is_open(&self) -> bool {
         lock(&self.state).phase == Phase::Open
     }
 
-    /// Nobody waits any more. Says what is left to do.
+    /// Abandons the call. Returns the work left to do.
     pub(in crate::client) fn abandon(&self) -> Leftover {
         let mut state = lock(&self.state);
         state.pieces.clear();
@@ -107,7 +107,8 @@ impl State {
         Poll::Pending
     }
 
-    /// Counts what the caller took; says how much to grant again, in few large steps so as to save frames.
+    /// Counts what the caller took; says how much to grant again, in few large steps so as to save
+    /// frames.
     fn take_back(&mut self, piece: &Piece) -> u32 {
         let incoming = &mut self.incoming[usize::from(piece.channel)];
         incoming.taken += u32::try_from(piece.bytes.len()).unwrap_or(u32::MAX);

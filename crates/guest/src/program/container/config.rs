@@ -14,13 +14,13 @@ use crate::protocol::container::{
 };
 use crate::protocol::{Kind, MAX_MESSAGE_BYTES, decode};
 
-/// How long the first client may take for the configuration, once it is connected.
+/// The time that the first client may take for the configuration, once it is connected.
 const READ_PATIENCE: Duration = Duration::from_secs(20);
-/// How long a refusal may take on its way out.
+/// The time that a refusal may take on its way out.
 const REFUSAL_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Waits for the first client of the guest's own user. Without one, the code to exit with: nobody came, or the container
-/// is to end.
+/// Waits for the first client of the guest's own user. Without one, the code to exit with: nobody
+/// came, or the container is to end.
 pub fn first_client(listener: &UnixListener, stop: &OwnedFd) -> io::Result<Result<UnixStream, u8>> {
     let given_up = Instant::now() + Duration::from_millis(CONFIG_PATIENCE_MS);
     loop {
@@ -54,9 +54,9 @@ pub fn read_config(stream: &mut UnixStream) -> io::Result<ContainerConfig> {
     decode(&bytes).map_err(|reason| io::Error::new(io::ErrorKind::InvalidData, reason))
 }
 
-/// Tells the first client that there will be no sandbox, and why. Returns when the relay that carries it has gone: the end of
-/// this process, the container's first, is the end of every other one in it, and a reason that is still with the relay would
-/// be lost.
+/// Tells the first client that there will be no sandbox, and why. Returns when the relay that
+/// carries it has gone: the end of this process, the container's first, is the end of every other
+/// one in it, and a reason that is still with the relay would be lost.
 pub fn refuse(mut stream: UnixStream, kind: &'static str, reason: &str) -> io::Result<()> {
     let mut frames = Vec::new();
     wire::push_message(&mut frames, Kind::Failure, 0, &failure(kind, reason));

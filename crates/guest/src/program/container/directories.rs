@@ -1,5 +1,6 @@
-//! Mount points that a container's engine made as root's, given to the user whom they are for. Only the mount point
-//! itself is changed: what is in it may be another sandbox's, and a mount can't be replaced from inside.
+//! Mount points that a container's engine made as root's, given to the user whom they are for. Only
+//! the mount point itself is changed: what is in it may be another sandbox's, and a mount can't be
+//! replaced from inside.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -21,8 +22,8 @@ pub fn prepare(directories: &[PreparedDirectory], user: &Identity) -> io::Result
     Ok(())
 }
 
-/// Makes the user's home directory where the image has none. For a sandbox's first guest only: later, whatever is there is the
-/// user's own. `has_home`: it is a mount point.
+/// Makes the user's home directory where the image has none. For a sandbox's first guest only:
+/// later, whatever is there is the user's own. `has_home`: it is a mount point.
 pub fn make_home(user: &Identity, has_home: bool) -> io::Result<()> {
     if has_home || Path::new(&user.home).exists() {
         return Ok(());

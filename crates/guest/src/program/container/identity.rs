@@ -1,5 +1,5 @@
-//! The guest's own user in a container. Commands run as others, root included, so that none of them can signal the
-//! guest, read its memory, or reach its sockets: their directory is its alone.
+//! The guest's own user in a container. Commands run as others, root included, so that none of them
+//! can signal the guest, read its memory, or reach its sockets: their directory is its alone.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
@@ -9,7 +9,8 @@ use super::sys;
 use crate::program::sys::forbid_dumping;
 use crate::protocol::container::{CONTAINER_GUEST_ID, RUN_DIR};
 
-/// Takes the directory of the sockets, then becomes the user, with every capability that the container has.
+/// Takes the directory of the sockets, then becomes the user, with every capability that the
+/// container has.
 pub fn become_guest() -> io::Result<()> {
     let directory = open_directory(RUN_DIR)?;
     sys::change_owner(&directory, CONTAINER_GUEST_ID, CONTAINER_GUEST_ID)?;

@@ -1,4 +1,5 @@
-//! What really holds around a container's guest: whoever made it only asked its engine for it.
+//! The protections that really hold around a container's guest. The maker only asked its engine for
+//! them.
 
 use std::io;
 

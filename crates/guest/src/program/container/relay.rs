@@ -1,5 +1,5 @@
-//! The relay: a process that a container's engine runs in the container, and whose standard streams it hands on. It is
-//! the one way to the guest, and knows nothing of what it carries.
+//! The relay: a process that a container's engine runs in the container, and whose standard streams
+//! it hands on. It is the one way to the guest, and knows nothing of what it carries.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -13,9 +13,9 @@ use super::identity;
 use super::start_up::{GUEST_SOCKET, MAKER_SOCKET};
 use crate::protocol::container::{RELAY_TO_GUEST, RELAY_TO_MAKER, RUN_DIR};
 
-/// How much is carried at once.
+/// The most bytes that are carried at once.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// How long a guest may take until it listens, and how long between two looks.
+/// The time that a guest may take until it listens, and the pause between two attempts.
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -38,8 +38,9 @@ pub fn relay() -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// An engine may start a relay before the guest has come so far as to listen. It is looked for again and again, and not
-/// watched for: until then the directory is not ours, and the kernel counts who watches over all containers.
+/// An engine may start a relay before the guest has come so far as to listen. It is looked for
+/// again and again, and not watched for: until then the directory is not ours, and the kernel
+/// counts who watches over all containers.
 fn connect(directory: &str) -> io::Result<(UnixStream, u8)> {
     use io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
     let given_up = Instant::now() + PATIENCE;
@@ -61,7 +62,8 @@ fn connect_now(directory: &str) -> io::Result<(UnixStream, u8)> {
     let to = |socket: &str| UnixStream::connect(format!("{directory}/{socket}"));
     to(MAKER_SOCKET).map(|stream| (stream, RELAY_TO_MAKER)).or_else(|_| {
         let guest = to(GUEST_SOCKET)?;
-        // It begins with the maker's: only now does its absence say that the guest has its configuration.
+        // It begins with the maker's: only now does its absence say that the guest has its
+        // configuration.
         let maker = to(MAKER_SOCKET).map(|stream| (stream, RELAY_TO_MAKER));
         Ok(maker.unwrap_or((guest, RELAY_TO_GUEST)))
     })

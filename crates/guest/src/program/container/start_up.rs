@@ -19,7 +19,7 @@ pub const MAKER_SOCKET: &str = "maker.sock";
 /// The socket for later clients.
 pub const GUEST_SOCKET: &str = "guest.sock";
 
-/// How it goes on.
+/// The result of the start.
 pub enum Start {
     /// As a guest. `is_woken`: not the first one of its sandbox.
     Serve { inherited: Box<Inherited>, is_woken: bool },
@@ -77,7 +77,8 @@ fn inherited(
     }
 }
 
-/// Furnishes it and looks at what protects it: neither can be left out. A failure is its kind and the reason.
+/// Furnishes it and looks at what protects it: neither can be left out. A failure is its kind and
+/// the reason.
 fn protected(
     told: ContainerConfig,
 ) -> Result<(crate::protocol::GuestConfig, Protections), (&'static str, String)> {
@@ -88,8 +89,8 @@ fn protected(
     Ok((config, protections))
 }
 
-/// Makes the container what the configuration says, and completes it with what only the container knows. A failure is its
-/// kind and the reason.
+/// Makes the container what the configuration says, and completes it with what only the container
+/// knows. A failure is its kind and the reason.
 fn furnished(told: ContainerConfig) -> Result<crate::protocol::GuestConfig, (&'static str, String)> {
     let ContainerConfig { mut guest, user, capabilities, home, directories, is_woken } = told;
     let known = users::read(capabilities);

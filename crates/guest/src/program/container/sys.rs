@@ -13,8 +13,9 @@ fn check(result: i32) -> io::Result<()> {
 /// No kernel has more capabilities than bits.
 const MOST_CAPABILITIES: u32 = 64;
 
-/// Makes this process this user and group, with no other groups. Must be called before there is another thread.
-/// `keep`: the capabilities that it keeps, as a mask; those that it does not hold are left out.
+/// Makes this process this user and group, with no other groups. Must be called before there is
+/// another thread. `keep`: the capabilities that it keeps, as a mask; those that it does not hold
+/// are left out.
 pub fn become_user(id: u32, keep: u64) -> io::Result<()> {
     // SAFETY: no memory but the empty list of groups is involved.
     unsafe {
@@ -56,7 +57,8 @@ pub fn bound_capabilities(allowed: u64) -> io::Result<()> {
 
 /// A descriptor that is readable once this process is asked to end. The signal must be blocked.
 pub fn termination() -> io::Result<OwnedFd> {
-    // SAFETY: the set is initialised by sigemptyset before it is used, and the descriptor is the kernel's newest.
+    // SAFETY: the set is initialised by sigemptyset before it is used, and the descriptor is the
+    // kernel's newest.
     unsafe {
         let mut wanted: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut wanted);
@@ -81,21 +83,21 @@ pub fn wait_readable<const N: usize>(fds: [RawFd; N], patience_ms: i32) -> io::R
     }
 }
 
-/// Whether no program that this process starts can gain privileges.
+/// Tells whether programs that this process starts can't gain privileges.
 pub fn has_no_new_privileges() -> io::Result<bool> {
     // SAFETY: no memory is involved.
     let set = unsafe { libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) };
     check(set).map(|()| set == 1)
 }
 
-/// Whether a seccomp filter is in force. A kernel without them has none.
+/// Tells whether a seccomp filter is in force. A kernel without them has none.
 pub fn has_seccomp_filter() -> bool {
     // SAFETY: no memory is involved.
     let mode = unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) };
     mode == libc::SECCOMP_MODE_FILTER as i32
 }
 
-/// Whether nothing can be written where this path is mounted.
+/// Tells whether nothing can be written to the mount at this path.
 pub fn is_read_only(path: &str) -> io::Result<bool> {
     let path = CString::new(path)?;
     // SAFETY: all zeroes are a value of this plain struct; it and the path are valid for the call.
@@ -109,7 +111,8 @@ pub fn is_read_only(path: &str) -> io::Result<bool> {
 
 /// The running kernel's release.
 pub fn kernel_release() -> io::Result<String> {
-    // SAFETY: all zeroes are a value of this plain struct; it is valid for the call, which ends every text with a null byte.
+    // SAFETY: all zeroes are a value of this plain struct; it is valid for the call, which ends
+    // every text with a null byte.
     let release = unsafe {
         let mut names: libc::utsname = std::mem::zeroed();
         check(libc::uname(&raw mut names))?;

@@ -1,11 +1,12 @@
-//! Who there is in a container: the users of its `passwd` and `group`, read before anything else runs in it.
+//! The users of a container, from its `passwd` and `group`, read before anything else runs in it.
 
 use crate::accounts::Users;
 use crate::program::account_files::{self, GROUP, PASSWD};
 use crate::protocol::container::CONTAINER_GUEST_ID;
 use crate::protocol::{Identity, Ids};
 
-/// Who may be somebody in a container: all but the guest, and the last number, which means nobody to the kernel.
+/// Returns the ids that users may have in a container: all but the guest's, and the last number,
+/// which means nobody to the kernel.
 pub fn ids() -> Ids {
     Ids {
         users_below: u32::MAX,
@@ -15,8 +16,8 @@ pub fn ids() -> Ids {
     }
 }
 
-/// Those of the container's own files, with a root that keeps `capabilities`. A file that is not there, or can't be read, has
-/// nobody.
+/// Those of the container's own files, with a root that keeps `capabilities`. A file that is not
+/// there, or can't be read, has nobody.
 pub fn read(capabilities: u64) -> Users {
     // An image without users has root alone.
     let mut users = Users::parse(&account_files::read(PASSWD).unwrap_or_default(), ids());
@@ -24,7 +25,7 @@ pub fn read(capabilities: u64) -> Users {
     users
 }
 
-/// Who is meant, or a sentence.
+/// Finds the user that a text names, or returns a sentence.
 pub fn find(users: &Users, text: &str) -> Result<Identity, String> {
     users.find(text, "the image", || account_files::read(GROUP))
 }

@@ -1,6 +1,6 @@
-//! Appending: what one call adds stands together. A file that is appended to is locked (`flock`), so that
-//! appends wait for each other whichever process or sandbox they come from; up to a mebibyte is also written
-//! by one system call.
+//! Appending: what one call adds stands together. A file that is appended to is locked (`flock`),
+//! so that appends wait for each other whichever process or sandbox they come from; up to a
+//! mebibyte is also written by one system call.
 
 use std::time::{Duration, Instant};
 
@@ -15,11 +15,11 @@ use super::write::{DEFAULT_MODE, check_size, check_writable, without_set_id};
 use crate::program::call_io::{CallIo, Stopped};
 use crate::protocol::WriteHow;
 
-/// How much is collected before it is written.
+/// The number of bytes that are collected before they are written.
 const BUFFER_BYTES: usize = 1 << 20;
-/// How long another's lock is waited for.
+/// The longest wait for another's lock.
 const MAX_WAIT: Duration = Duration::from_secs(30);
-/// How often a file may be replaced between its opening and its locking.
+/// The number of times that a file may be replaced between its opening and its locking.
 const ATTEMPTS: usize = 100;
 
 /// The file that is appended to, locked until it is dropped.
@@ -27,13 +27,13 @@ struct Locked {
     name: Name,
     file: OwnedFd,
     is_new: bool,
-    /// Its size before, and what was added since.
+    /// The file's size before, and the bytes added since.
     before: u64,
     added: u64,
 }
 
-/// Adds what arrives on the main channel to the file's end, and says how large the file is then. If it fails,
-/// what was added is taken back, unless somebody else has appended after it.
+/// Adds what arrives on the main channel to the file's end, and says how large the file is then. If
+/// it fails, what was added is taken back, unless somebody else has appended after it.
 pub fn append(target: &Target, how: &WriteHow, io: &mut dyn CallIo) -> Result<u64, Problem> {
     let name = target.resolved_name()?;
     if let Some(stat) = name.stat()? {
@@ -81,7 +81,8 @@ impl Locked {
             regular::check(&rustix::fs::fstat(&file)?)?;
             lock(&file, io)?;
             let stat = rustix::fs::fstat(&file)?;
-            // Replaced or removed while the lock was waited for: what would be added now would be lost.
+            // Replaced or removed while the lock was waited for: what would be added now would be
+            // lost.
             if stat.st_nlink > 0 {
                 return Ok(Self { name, file, is_new, before: regular::size(&stat), added: 0 });
             }
@@ -100,14 +101,14 @@ impl Locked {
         Ok(())
     }
 
-    /// Takes back what was added. After an error nothing better is possible than to leave what can't be taken
-    /// back.
+    /// Takes back what was added. After an error nothing better is possible than to leave what
+    /// can't be taken back.
     fn undo(&self) {
         let Ok(stat) = rustix::fs::fstat(&self.file) else {
             return;
         };
-        // A program that takes no lock may have written after us; its bytes are worth more than an exact
-        // undo.
+        // A program that takes no lock may have written after us; its bytes are worth more than an
+        // exact undo.
         if regular::size(&stat) != self.before + self.added {
             return;
         }
@@ -118,7 +119,8 @@ impl Locked {
     }
 }
 
-/// Opens the file, or makes it; `None` when it came or went in between. The flag says that it was made.
+/// Opens the file, or makes it; `None` when it came or went in between. The flag says that it was
+/// made.
 fn open_or_create(name: &Name, permissions: Option<u32>) -> Result<Option<(OwnedFd, bool)>, Problem> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY;
     match name.open(flags, Mode::empty()) {
@@ -139,9 +141,10 @@ fn open_or_create(name: &Name, permissions: Option<u32>) -> Result<Option<(Owned
     }
 }
 
-/// Locks the file, asking again and again. A wait inside the kernel would be simpler, but it ends only with the
-/// lock: a program that holds one for ever (`flock -x file sleep inf`) would keep this thread, one of a limited
-/// number, and the caller's answer, whether the caller has given up or not.
+/// Locks the file, asking again and again. A wait inside the kernel would be simpler, but it ends
+/// only with the lock: a program that holds one for ever (`flock -x file sleep inf`) would keep
+/// this thread, one of a limited number, and the caller's answer, whether the caller has given up
+/// or not.
 fn lock(file: &OwnedFd, io: &dyn CallIo) -> Result<(), Problem> {
     let since = Instant::now();
     let mut pause = Duration::from_micros(100);

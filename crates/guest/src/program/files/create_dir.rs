@@ -10,8 +10,8 @@ use crate::protocol::{Location, Reply};
 const MODE: Mode = Mode::from_raw_mode(0o755);
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 
-/// Makes a directory (0755); with `recursive` its parents too, and then a directory that is there already is
-/// fine.
+/// Makes a directory (0755); with `recursive` its parents too, and then a directory that is there
+/// already is fine.
 pub fn create_dir(location: &Location, recursive: bool) -> Result<Reply, Problem> {
     let target = Target::new(location)?;
     if recursive {
@@ -30,7 +30,8 @@ pub fn create_dir(location: &Location, recursive: bool) -> Result<Reply, Problem
 
 fn create_all(target: &Target) -> Result<Reply, Problem> {
     let ends = target.segment_ends();
-    // Mostly nothing or only the last few are missing, so the search for what exists begins at the end.
+    // Mostly nothing or only the last few are missing, so the search for what exists begins at the
+    // end.
     let existing = ends.iter().rposition(|&end| target.open_prefix(end, DIRECTORY).is_ok());
     let missing = existing.map_or(0, |index| index + 1);
     for (index, &end) in ends.iter().enumerate().skip(missing) {

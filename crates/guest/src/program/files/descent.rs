@@ -1,7 +1,7 @@
-//! A way down a tree by directory descriptors: every directory is opened from the one above it, links not
-//! followed, so nothing that is swapped in meanwhile leads elsewhere. Only the deepest few stay open; one
-//! above them is opened again through `..` when the way leads back, and must then be the same directory. So
-//! trees may be as deep as they like.
+//! A way down a tree by directory descriptors: every directory is opened from the one above it,
+//! links not followed, so nothing that is swapped in meanwhile leads elsewhere. Only the deepest
+//! few stay open; one above them is opened again through `..` when the way leads back, and must
+//! then be the same directory. So trees may be as deep as they like.
 
 use std::ffi::CStr;
 
@@ -9,7 +9,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-/// How many directories stay open besides the first.
+/// The number of directories that stay open besides the first.
 const OPEN_LEVELS: usize = 32;
 const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -56,8 +56,8 @@ impl Descent {
         Ok(())
     }
 
-    /// Goes back up. `false`: the directory above was moved away meanwhile and is lost, so that only going up
-    /// further makes sense; the first directory is never lost.
+    /// Goes back up. `false`: the directory above was moved away meanwhile and is lost, so that
+    /// only going up further makes sense; the first directory is never lost.
     pub fn leave(&mut self) -> bool {
         let left = self.below.pop().and_then(|level| level.directory);
         let Some(above) = self.below.last_mut() else {

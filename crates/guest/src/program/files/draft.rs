@@ -1,4 +1,5 @@
-//! A file that is written beside its place and moved there when it is whole. Dropped before that, it is gone.
+//! A file that is written beside its place and moved there when it is whole. Dropped before that,
+//! it is gone.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -37,7 +38,7 @@ impl<'n> Draft<'n> {
         Err(Errno::EXIST)
     }
 
-    /// Where to write.
+    /// Returns the file to write to.
     pub fn file(&self) -> &OwnedFd {
         &self.file
     }
@@ -57,7 +58,8 @@ impl<'n> Draft<'n> {
         let (parent, name) = (&self.place.parent, &self.place.name);
         match rustix::fs::renameat_with(parent, &self.temporary, parent, name, RenameFlags::NOREPLACE) {
             Ok(()) => self.is_placed = true,
-            // Some file systems lack it. A link never replaces; the temporary name then goes with the draft.
+            // Some file systems lack it. A link never replaces; the temporary name then goes with
+            // the draft.
             Err(Errno::INVAL | Errno::NOSYS) => {
                 rustix::fs::linkat(parent, &self.temporary, parent, name, AtFlags::empty())?;
             }

@@ -1,4 +1,5 @@
-//! Why a file call failed, and the one place where the kernel's errors become the kinds of the wire.
+//! Why a file call failed, and the one place where the kernel's errors become the kinds of the
+//! wire.
 
 use std::fmt;
 
@@ -28,7 +29,7 @@ pub enum Kind {
     Quota,
     /// This kernel can't do it.
     Unsupported,
-    /// Nobody waits any more.
+    /// The caller is gone.
     Cancelled,
     /// Things changed under the operation.
     Conflict,
@@ -56,10 +57,11 @@ impl Kind {
     }
 }
 
-/// A failure: its kind, and the end of a sentence that whoever asked begins with the operation and the path.
+/// A failure: its kind, and the end of a sentence that whoever asked begins with the operation and
+/// the path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// What kind it is.
+    /// The kind of the failure.
     pub kind: Kind,
     /// The sentence's end: "is a directory".
     pub reason: String,

@@ -9,10 +9,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::program::call_io::{CallIo, Stopped};
 use crate::protocol::{Event, Location};
 
-/// What a call sent, and what it will receive.
+/// Records the frames that a call sent, and holds those that it will receive.
 #[derive(Default)]
 pub struct FakeIo {
-    /// What `receive` gives, then the end.
+    /// The bytes that `receive` gives, then the end.
     pub inbox: VecDeque<Vec<u8>>,
     /// Instead of the end, the call is over.
     pub cut_short: bool,
@@ -24,7 +24,8 @@ pub struct FakeIo {
     pub stop_after_sends: Option<usize>,
     /// The call is over.
     pub is_stopped: bool,
-    /// What is done one after the other, each when the call waits and nothing happens; after the last one it is over.
+    /// Steps that run one after the other, each when the call waits and nothing happens. After the
+    /// last one the call is over.
     pub steps: VecDeque<Box<dyn FnOnce()>>,
 }
 

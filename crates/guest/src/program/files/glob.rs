@@ -1,4 +1,5 @@
-//! Finding files by a pattern: a sorted walk that enters only directories in which something can match.
+//! Finding files by a pattern: a sorted walk that enters only directories in which something can
+//! match.
 
 use rustix::fs::FileType;
 
@@ -12,8 +13,8 @@ use crate::protocol::{GlobFound, Location, Reply};
 /// The most bytes of paths in one answer, below what one message may have.
 pub const MAX_ANSWER_BYTES: usize = 6 << 20;
 
-/// Answers `Glob`: everything but directories, links not followed, by absolute path. Directories that can't
-/// be read are passed over.
+/// Answers `Glob`: everything but directories, links not followed, by absolute path. Directories
+/// that can't be read are passed over.
 pub fn glob(
     root: &Location,
     pattern: &str,

@@ -1,5 +1,5 @@
-//! A glob pattern, cut at its slashes. So it is known of every directory whether anything below it can still
-//! match, and a name that begins with a dot can be held to a segment that spells the dot.
+//! A glob pattern, cut at its slashes. So it is known of every directory whether anything below it
+//! can still match, and a name that begins with a dot can be held to a segment that spells the dot.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +10,8 @@ use super::failure::Problem;
 
 /// The longest pattern.
 const MAX_PATTERN_BYTES: usize = 4096;
-/// The longest that all the alternatives of a pattern may be together, once those that matter are spelt out.
+/// The longest that all the alternatives of a pattern may be together, once those that matter are
+/// spelt out.
 const MAX_SPELT_BYTES: usize = 64 * 1024;
 
 /// A pattern for paths relative to a directory.
@@ -28,7 +29,8 @@ enum Segment {
     Wild { matcher: GlobMatcher, dotted: bool },
 }
 
-/// How far into each alternative a directory has come; empty: nothing below it can match.
+/// The progress of a directory in each alternative. If it is empty, nothing below the directory can
+/// match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress(Vec<(usize, usize)>);
 
@@ -40,8 +42,8 @@ impl Progress {
 }
 
 impl Pattern {
-    /// The pattern in this text. With `hidden`, names that begin with a dot match without its being spelt
-    /// out.
+    /// The pattern in this text. With `hidden`, names that begin with a dot match without its being
+    /// spelt out.
     ///
     /// # Errors
     /// `invalid`, with the reason: syntax, length, an absolute path, `..`.
@@ -62,17 +64,18 @@ impl Pattern {
         Ok(Self { alternatives, hidden })
     }
 
-    /// Where a walk begins.
+    /// Returns the progress at which a walk begins.
     pub fn start(&self) -> Progress {
         self.closure((0..self.alternatives.len()).map(|alternative| (alternative, 0)).collect())
     }
 
-    /// How far a directory's own entries have come, given how far the directory that holds it has.
+    /// Returns the progress of a directory's own entries, given that of the directory that holds
+    /// it.
     pub fn enter(&self, progress: &Progress, name: &[u8]) -> Progress {
         self.closure(self.advance(progress, name))
     }
 
-    /// Whether a file in a directory that has come this far matches.
+    /// Tells whether a file in a directory with this progress matches.
     pub fn matches(&self, progress: &Progress, name: &[u8]) -> bool {
         self.advance(progress, name).iter().any(|&(which, at)| at == self.alternatives[which].len())
     }
@@ -102,8 +105,8 @@ impl Pattern {
             match self.alternatives[which].get(at) {
                 Some(Segment::AnyDepth) => states.push((which, at + 1)),
                 Some(_) => {}
-                // The pattern's end was reached by a directory, which is no result and has nothing to match
-                // below.
+                // The pattern's end was reached by a directory, which is no result and has nothing
+                // to match below.
                 None => {
                     states.swap_remove(index);
                     continue;
@@ -157,8 +160,8 @@ fn segment(part: &str) -> Result<Segment, Problem> {
     Ok(Segment::Wild { matcher: compile(part)?.compile_matcher(), dotted })
 }
 
-/// Spells out the braces that a pattern can't be cut with: those that hold a slash, and those that begin a
-/// segment, where it matters which of their alternatives begin with a dot.
+/// Spells out the braces that a pattern can't be cut with: those that hold a slash, and those that
+/// begin a segment, where it matters which of their alternatives begin with a dot.
 fn spelt_out(text: &str) -> Result<Vec<String>, Problem> {
     let mut open = vec![text.to_owned()];
     let mut done = Vec::new();
@@ -232,8 +235,8 @@ fn split(text: &str, cut: Cut) -> Vec<&str> {
     parts
 }
 
-/// The characters with their places; what is escaped or inside a class has lost its meaning and stands as
-/// `x`.
+/// The characters with their places; what is escaped or inside a class has lost its meaning and
+/// stands as `x`.
 fn marks(text: &str) -> impl Iterator<Item = (usize, char)> + '_ {
     let mut escaped = false;
     let mut class: Option<usize> = None;

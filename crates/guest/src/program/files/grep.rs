@@ -1,8 +1,8 @@
 //! Finding lines by a regular expression, in linear time and bounded memory.
 //!
-//! Every regular file below the root is searched, hidden ones too; links are not followed, binary files are
-//! left out. A line longer than a mebibyte is searched in pieces, so that a match across two of them is
-//! missed.
+//! Every regular file below the root is searched, hidden ones too; links are not followed, binary
+//! files are left out. A line longer than a mebibyte is searched in pieces, so that a match across
+//! two of them is missed.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -23,11 +23,11 @@ use super::walk::{Walk, is_passed_over};
 use crate::program::call_io::{CallIo, Stopped};
 use crate::protocol::{GrepFound, GrepLine, Location, Reply};
 
-/// How much of a file's beginning is looked at for a NUL.
+/// The number of bytes at a file's beginning that are searched for a NUL.
 const BINARY_PROBE_BYTES: usize = 8 * 1024;
 const READ_BYTES: usize = 64 * 1024;
 
-/// What is searched for, and in which files.
+/// The pattern, and the files to search.
 pub struct Matcher {
     line: Regex,
     include: Option<Include>,
@@ -38,7 +38,7 @@ enum Include {
     Path(GlobMatcher),
 }
 
-/// How much is answered at the most.
+/// Limits on the answer.
 pub struct Bounds {
     /// Lines.
     pub max_matches: u32,
@@ -47,7 +47,7 @@ pub struct Bounds {
 }
 
 impl Matcher {
-    /// What these say, or `invalid` with the reason in one line.
+    /// Compiles the patterns, or returns `invalid` with the reason in one line.
     pub fn new(
         pattern: &str,
         literal: bool,
@@ -83,8 +83,8 @@ impl Include {
     }
 }
 
-/// Answers `Grep`, sorted by path and line. The root may be a file. Below it, what can't be read is passed
-/// over.
+/// Answers `Grep`, sorted by path and line. The root may be a file. Below it, what can't be read is
+/// passed over.
 pub fn grep(
     root: &Location,
     matcher: Matcher,
@@ -179,8 +179,8 @@ impl Search {
     }
 }
 
-/// The beginning of a line that comes in pieces, to be shown wherever in it the match is; and that it had
-/// one.
+/// The beginning of a line that comes in pieces, to be shown wherever in it the match is; and that
+/// it had one.
 #[derive(Default)]
 struct LongLine {
     beginning: String,

@@ -17,7 +17,7 @@ pub struct Lines<R> {
 pub struct Piece<'l> {
     /// The bytes without the line's end.
     pub bytes: &'l [u8],
-    /// Which line, counted from 1.
+    /// The line's number, counted from 1.
     pub number: u64,
     /// The line began in an earlier piece.
     pub goes_on: bool,
@@ -48,8 +48,8 @@ impl<R: BufRead> Lines<R> {
 
 /// A line as text of at most `most` bytes, cut at a character; and whether it was cut.
 pub fn shown(line: &[u8], most: usize) -> (String, bool) {
-    // Bytes that are no text become longer, never shorter, so these are enough; a character that is cut by
-    // this slice lies behind the end anyway.
+    // Bytes that are no text become longer, never shorter, so these are enough; a character that is
+    // cut by this slice lies behind the end anyway.
     let slice = &line[..line.len().min(most.saturating_add(4))];
     let mut text = String::from_utf8_lossy(slice).into_owned();
     let is_cut = slice.len() < line.len() || text.len() > most;

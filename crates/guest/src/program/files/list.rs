@@ -1,4 +1,5 @@
-//! Listing a directory: in its own order, sent in pieces that are each a whole message. Whoever wants it sorted sorts it.
+//! Listing a directory: in its own order, sent in pieces that are each a whole message. Whoever
+//! wants it sorted sorts it.
 
 use std::ffi::CString;
 
@@ -23,7 +24,7 @@ const ENTRY_OVERHEAD_BYTES: usize = 24;
 pub struct Named {
     /// The name.
     pub name: CString,
-    /// What it is; `Unknown` where the file system does not say.
+    /// The type; `Unknown` if the file system does not tell.
     pub kind: FileType,
 }
 
@@ -52,7 +53,8 @@ pub fn list(location: &Location, io: &mut dyn CallIo) -> Result<Reply, Problem> 
     Ok(Reply::Done)
 }
 
-/// Every name in a directory but `.` and `..`, in the directory's order; more than `most` are `too_large`.
+/// Every name in a directory but `.` and `..`, in the directory's order; more than `most` are
+/// `too_large`.
 pub fn names(directory: BorrowedFd<'_>, most: usize, io: &dyn CallIo) -> Result<Vec<Named>, Problem> {
     let mut names = Vec::new();
     for entry in Dir::read_from(directory)? {

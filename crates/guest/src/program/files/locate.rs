@@ -1,6 +1,6 @@
-//! Opening paths. Without a directory to be held beneath, as the kernel does it in the sandbox's own root;
-//! with one, every resolution is the kernel's too (`openat2` with `RESOLVE_BENEATH`), so that no link, not
-//! even one that is swapped in during the call, leads out of it.
+//! Opening paths. Without a directory to be held beneath, as the kernel does it in the sandbox's
+//! own root; with one, every resolution is the kernel's too (`openat2` with `RESOLVE_BENEATH`), so
+//! that no link, not even one that is swapped in during the call, leads out of it.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
@@ -11,7 +11,7 @@ use crate::protocol::Location;
 
 /// The kernel's own limit on links in one path.
 const MAX_LINKS: usize = 40;
-/// How often a resolution is repeated that the kernel gave up because something was renamed meanwhile.
+/// The number of times that a resolution is repeated after the kernel gave up because of a rename.
 const MAX_ATTEMPTS: usize = 1000;
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
@@ -37,7 +37,7 @@ pub struct Name {
 }
 
 impl Name {
-    /// What the name itself is, a link not followed; `None` when there is nothing.
+    /// Returns the attributes of the name itself, a link not followed; `None` if there is no file.
     pub fn stat(&self) -> Result<Option<Stat>, Errno> {
         match rustix::fs::statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
@@ -72,8 +72,8 @@ impl Target {
         self.open_raw(flags).map_err(|errno| self.problem(errno))
     }
 
-    /// The same with the kernel's own error, to tell cases apart; [`Target::problem`] then says what it
-    /// means.
+    /// The same with the kernel's own error, to tell cases apart; [`Target::problem`] then says
+    /// what it means.
     pub fn open_raw(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
         self.open_path(&self.path, flags)
     }
@@ -83,7 +83,7 @@ impl Target {
         self.open(OFlags::RDONLY | OFlags::DIRECTORY)
     }
 
-    /// What an error of this target's resolution means.
+    /// Interprets an error of this target's resolution.
     pub fn problem(&self, errno: Errno) -> Problem {
         match (&self.beneath, errno) {
             (Some(beneath), Errno::XDEV) => {
@@ -97,8 +97,8 @@ impl Target {
         }
     }
 
-    /// The path's last segment in its directory, a link there not followed. `/` and the directory that the
-    /// target is held beneath have no name: `invalid`.
+    /// The path's last segment in its directory, a link there not followed. `/` and the directory
+    /// that the target is held beneath have no name: `invalid`.
     pub fn name(&self) -> Result<Name, Problem> {
         self.name_of(&self.path).map_err(|errno| self.problem(errno))?.ok_or_else(|| {
             Problem::invalid(match self.beneath {
@@ -108,8 +108,8 @@ impl Target {
         })
     }
 
-    /// The name that a write through the path would reach: links are followed to the end, even to where
-    /// nothing is yet.
+    /// The name that a write through the path would reach: links are followed to the end, even to
+    /// where nothing is yet.
     pub fn resolved_name(&self) -> Result<Name, Problem> {
         let mut path = self.path.clone();
         for _ in 0..MAX_LINKS {
@@ -128,12 +128,13 @@ impl Target {
         Err(Errno::LOOP.into())
     }
 
-    /// The segments' prefixes, shortest first: `a`, `a/b`, … as targets of their own in the same confinement.
+    /// The segments' prefixes, shortest first: `a`, `a/b`, … as targets of their own in the same
+    /// confinement.
     pub fn open_prefix(&self, length: usize, flags: OFlags) -> Result<OwnedFd, Errno> {
         self.open_path(&self.path[..length], flags)
     }
 
-    /// Where each segment of the path ends, in bytes.
+    /// Returns the end of each segment of the path, in bytes.
     pub fn segment_ends(&self) -> Vec<usize> {
         let inner = (1..self.path.len()).filter(|&index| self.path[index] == b'/');
         inner.chain([self.path.len()]).collect()
@@ -172,7 +173,8 @@ pub fn open_beneath(
     let resolve = resolve | ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     for _ in 0..MAX_ATTEMPTS {
         match rustix::fs::openat2(directory, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
-            // The kernel could not be sure about `..` because something was renamed; see openat2(2).
+            // The kernel could not be sure about `..` because something was renamed; see
+            // openat2(2).
             Err(Errno::AGAIN) => std::thread::yield_now(),
             Err(Errno::INTR) => {}
             result => return result,
@@ -181,7 +183,7 @@ pub fn open_beneath(
     Err(Errno::AGAIN)
 }
 
-/// What a stat says that something is.
+/// Returns the file type of a stat.
 pub fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
@@ -208,7 +210,8 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Where a link at `path` points, left for the kernel to resolve: `..` after a linked directory is physical.
+/// Joins the path of a link with its target. The kernel resolves the rest, because `..` after a
+/// linked directory is physical.
 fn joined(path: &[u8], link: &[u8]) -> Vec<u8> {
     if link.starts_with(b"/") {
         return link.to_vec();

@@ -1,9 +1,10 @@
-//! The file calls: blocking code that runs on a worker thread, inside the sandbox, as the workload's user.
+//! The file calls: blocking code that runs on a worker thread, inside the sandbox, as the
+//! workload's user.
 //!
-//! One operation, one file. [`locate`] opens paths so that no symbolic link leads out of the directory a call
-//! is held beneath; [`descent`] and [`walk`] go through trees by directory descriptor, so that a link that is
-//! swapped in while they work is never followed; [`failure`] turns the kernel's errors into the kinds of the
-//! wire. What is no file call is not served here.
+//! One operation, one file. [`locate`] opens paths so that no symbolic link leads out of the
+//! directory a call is held beneath; [`descent`] and [`walk`] go through trees by directory
+//! descriptor, so that a link that is swapped in while they work is never followed; [`failure`]
+//! turns the kernel's errors into the kinds of the wire. What is no file call is not served here.
 
 mod append;
 mod create_dir;
@@ -43,8 +44,8 @@ pub use regular::of_the_sandbox as open_regular;
 /// Serves one file request to its end: events and content go over `io`, the answer comes back.
 ///
 /// # Errors
-/// The reason; whoever asked knows the operation and the path. A request that is not about files is `internal`;
-/// a caller who is gone is `cancelled`.
+/// The reason; whoever asked knows the operation and the path. A request that is not about files is
+/// `internal`; a caller who is gone is `cancelled`.
 pub fn serve(request: Request, io: &mut dyn CallIo) -> Result<Reply, Failure> {
     answer(request, io).map_err(Problem::into_failure)
 }
@@ -153,7 +154,8 @@ mod tests {
             scope.spawn(|| swap(dir.path(), outside.path(), &over));
             let mut requests =
                 (0..).flat_map(|round| every_call(dir.path()).into_iter().map(move |call| (round, call)));
-            // On a busy machine the real directory may be away for most of the time: then it takes more rounds.
+            // On a busy machine the real directory may be away for most of the time: then it takes
+            // more rounds.
             while let Some((round, request)) = requests.next()
                 && (round < 300 || succeeded <= 100)
             {

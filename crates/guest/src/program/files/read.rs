@@ -1,5 +1,5 @@
-//! Reading a file, piece by piece. Files in `/proc` claim to be empty and are not: only the end of file ends
-//! a read.
+//! Reading a file, piece by piece. Files in `/proc` claim to be empty and are not: only the end of
+//! file ends a read.
 
 use std::os::unix::fs::FileExt;
 

@@ -1,5 +1,5 @@
-//! Regular files, and only those: opening anything else could hang (a FIFO), have an effect (a device) or
-//! never end.
+//! Regular files, and only those: opening anything else could hang (a FIFO), have an effect (a
+//! device) or never end.
 
 use std::fs::File;
 
@@ -9,12 +9,13 @@ use super::failure::{Kind, Problem};
 use super::locate::{Target, file_type};
 use crate::protocol::Location;
 
-/// How content is opened: a FIFO that is swapped in does not hang, a terminal does not become ours.
+/// Flags for opening content: a FIFO that is swapped in does not hang, and a terminal does not
+/// become the guest's own.
 pub const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
-/// Opens the regular file that the target leads to, for reading. It is looked at first without being opened,
-/// since merely opening a FIFO wakes its writer; and looked at again afterwards, since it could have been
-/// swapped.
+/// Opens the regular file that the target leads to, for reading. It is looked at first without
+/// being opened, since merely opening a FIFO wakes its writer; and looked at again afterwards,
+/// since it could have been swapped.
 pub fn open(target: &Target) -> Result<(File, Stat), Problem> {
     check(&rustix::fs::fstat(target.open(OFlags::PATH)?)?)?;
     let file = target.open(READ)?;
@@ -23,8 +24,8 @@ pub fn open(target: &Target) -> Result<(File, Stat), Problem> {
     Ok((File::from(file), stat))
 }
 
-/// Opens a regular file of the sandbox itself, by its absolute path, and gives its size in bytes; `None` where there is
-/// nothing. A failure is the end of a sentence about the file.
+/// Opens a regular file of the sandbox itself, by its absolute path, and gives its size in bytes;
+/// `None` where there is nothing. A failure is the end of a sentence about the file.
 pub fn of_the_sandbox(path: &str) -> Result<Option<(File, u64)>, String> {
     let location = Location { path: path.to_owned(), beneath: None };
     match Target::new(&location).and_then(|target| open(&target)) {

@@ -9,8 +9,9 @@ use super::tree;
 use crate::program::call_io::CallIo;
 use crate::protocol::{Location, Reply};
 
-/// Removes a file, a link, or with `recursive` a directory and everything below it. `force` forgives what is
-/// missing, and nothing else. `/` and the directory that the call is held beneath are `invalid`.
+/// Removes a file, a link, or with `recursive` a directory and everything below it. `force`
+/// forgives what is missing, and nothing else. `/` and the directory that the call is held beneath
+/// are `invalid`.
 pub fn remove(
     location: &Location,
     recursive: bool,

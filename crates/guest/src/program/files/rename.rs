@@ -6,7 +6,8 @@ use super::failure::{Kind, Problem};
 use super::locate::Target;
 use crate::protocol::{Location, Reply};
 
-/// Moves `from` to `to`, replacing a file or an empty directory there. Another file system is a `conflict`.
+/// Moves `from` to `to`, replacing a file or an empty directory there. Another file system is a
+/// `conflict`.
 pub fn rename(from: &Location, to: &Location) -> Result<Reply, Problem> {
     let from = Target::new(from)?.name()?;
     let to = Target::new(to)?.name()?;

@@ -1,4 +1,4 @@
-//! What is known of a path, and whether anything is there.
+//! The attributes of a path, and whether it exists.
 
 use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;

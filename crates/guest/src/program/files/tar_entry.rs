@@ -1,4 +1,4 @@
-//! What an entry of a tar stream asks for, checked before anything is done: pure functions over names.
+//! The plan of a tar entry, checked before anything is done: pure functions over names.
 
 use std::io::Read;
 
@@ -14,7 +14,7 @@ const MAX_PATH_BYTES: usize = 4095;
 pub struct Plan {
     /// Relative to the directory, without `.` or `..`; empty for the directory itself.
     pub path: Vec<u8>,
-    /// What to make there.
+    /// The file to make there.
     pub make: Make,
     /// Permission bits without set-id and sticky ones.
     pub mode: u32,
@@ -22,7 +22,7 @@ pub struct Plan {
     pub modified: i64,
 }
 
-/// What to make.
+/// The file that an entry makes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Make {
     /// A regular file.
@@ -37,8 +37,8 @@ pub enum Make {
     Nothing,
 }
 
-/// What the entry asks for, or `invalid` naming it. Unpacking follows no link, so a symbolic one may lead anywhere,
-/// as in a Python environment; unless `confined`, which promises that what is there never leads out.
+/// Plans an entry, or returns `invalid` naming it. Unpacking follows no link, so a symbolic one may
+/// lead anywhere, as in a Python environment. With `confined` it must never lead out.
 pub fn plan<R: Read>(entry: &mut Entry<'_, R>, confined: bool) -> Result<Plan, Problem> {
     let shown = entry.path_bytes().into_owned();
     facts(entry, confined).map_err(|reason| Problem::invalid(reason).at(&shown))
@@ -101,7 +101,8 @@ fn symlink_target<R: Read>(
     }
 }
 
-/// The path without `.`, empty segments and a final slash; refused when it is not simply below the directory.
+/// The path without `.`, empty segments and a final slash; refused when it is not simply below the
+/// directory.
 fn clean(path: &[u8]) -> Result<Vec<u8>, &'static str> {
     check_bytes(path)?;
     if path.starts_with(b"/") {
@@ -125,9 +126,10 @@ fn check_bytes(path: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether a link at `path` with this target stays inside, whatever links the archive has besides. Only `..` at the
-/// beginning count as safe, because unpacking follows no link on the way to `path`: after a name, which may itself be a
-/// link that climbs, `..` leads to where only the kernel knows.
+/// Tells whether a link at `path` with this target stays inside, whatever other links the archive
+/// has. Only `..` at the beginning counts as safe, because unpacking follows no link on the way to
+/// `path`. After a name, which may itself be a link that climbs, only the kernel knows where `..`
+/// leads.
 fn stays_inside(path: &[u8], target: &[u8]) -> bool {
     if target.starts_with(b"/") {
         return false;

@@ -1,7 +1,7 @@
-//! Unpacking a tar stream below a directory. Every directory on the way to an entry is opened by the kernel
-//! without following any link, so that neither the archive's own links nor ones that were there lead
-//! anywhere; an entry replaces what has its name and never writes through it. What fails midway leaves the
-//! entries that were complete.
+//! Unpacking a tar stream below a directory. Every directory on the way to an entry is opened by
+//! the kernel without following any link, so that neither the archive's own links nor ones that
+//! were there lead anywhere; an entry replaces what has its name and never writes through it. What
+//! fails midway leaves the entries that were complete.
 
 use std::cell::Cell;
 use std::fmt;
@@ -69,11 +69,11 @@ struct Unpacking {
     max_entries: u64,
     bytes: u64,
     entries: u64,
-    /// Path, mode and time of every directory: set at the end, since what is made inside needs and changes
-    /// them.
+    /// Path, mode and time of every directory: set at the end, since what is made inside needs and
+    /// changes them.
     directories: Vec<(Vec<u8>, u32, i64)>,
     kept: usize,
-    /// What files are copied through.
+    /// The buffer through which files are copied.
     piece: Vec<u8>,
 }
 
@@ -200,8 +200,8 @@ impl Unpacking {
         Ok(Name { parent, name })
     }
 
-    /// Sets what the directories were to have. One that was replaced later in the archive is passed over, and
-    /// one that was there before and belongs to somebody else stays as it was.
+    /// Sets what the directories were to have. One that was replaced later in the archive is passed
+    /// over, and one that was there before and belongs to somebody else stays as it was.
     fn dress_directories(&mut self) -> Result<(), Problem> {
         while let Some((path, mode, modified)) = self.directories.pop() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
@@ -261,7 +261,8 @@ fn dress(file: &OwnedFd, mode: u32, modified: i64) -> Result<(), Errno> {
     rustix::fs::futimens(file, &Timestamps { last_access: time, last_modification: time })
 }
 
-/// The main channel as a reader that gives so many bytes and then refuses, for what would be kept in memory.
+/// The main channel as a reader that gives so many bytes and then refuses, for what would be kept
+/// in memory.
 struct Input<'i> {
     io: &'i mut dyn CallIo,
     piece: Vec<u8>,
@@ -309,7 +310,7 @@ impl fmt::Display for Halt {
 
 impl std::error::Error for Halt {}
 
-/// What an error of the tar reader means. It may have wrapped the one of the input.
+/// Interprets an error of the tar reader. It may have wrapped an error of the input.
 fn unreadable(error: io::Error) -> Problem {
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(&error);
     while let Some(inner) = source {

@@ -1,6 +1,6 @@
-//! A file or a tree as a tar stream (GNU format). Links below the root are packed as links; FIFOs, sockets
-//! and devices are left out; owners are always 1000 and have no names. A file that shrinks meanwhile is
-//! filled up with zeros, one that grows is cut: its size stands before its content.
+//! A file or a tree as a tar stream (GNU format). Links below the root are packed as links; FIFOs,
+//! sockets and devices are left out; owners are always 1000 and have no names. A file that shrinks
+//! meanwhile is filled up with zeros, one that grows is cut: its size stands before its content.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
@@ -16,11 +16,11 @@ use crate::protocol::{Event, Location, MAX_PAYLOAD_BYTES, Reply};
 
 const OWNER: u64 = 1000;
 const BLOCK_BYTES: usize = 512;
-/// What fits into a header without a preceding entry that holds the whole name.
+/// The longest name that fits into a header. A longer one needs an entry of its own before it.
 const SHORT_NAME_BYTES: usize = 100;
 
-/// Sends the tar stream. Entry names begin with the path's last segment; a link at the path itself is
-/// followed.
+/// Sends the tar stream. Entry names begin with the path's last segment; a link at the path itself
+/// is followed.
 pub fn tar_out(root: &Location, io: &mut dyn CallIo) -> Result<Reply, Problem> {
     let target = Target::new(root)?;
     let name = root.path.rsplit('/').next().unwrap_or_default().as_bytes();
@@ -215,8 +215,8 @@ fn header(kind: EntryType, stat: &Stat) -> Header {
     header
 }
 
-/// Copies as much of a name as fits; the rest is in the entry before. The bytes go in as they are, whatever
-/// they mean.
+/// Copies as much of a name as fits; the rest is in the entry before. The bytes go in as they are,
+/// whatever they mean.
 fn fill(field: &mut [u8; SHORT_NAME_BYTES], name: &[u8]) {
     let length = name.len().min(SHORT_NAME_BYTES);
     field[..length].copy_from_slice(&name[..length]);

@@ -1,5 +1,5 @@
-//! Removing a whole tree: one loop instead of recursion, by directory descriptors instead of paths, so that
-//! neither depth nor a link that is swapped in meanwhile matters.
+//! Removing a whole tree: one loop instead of recursion, by directory descriptors instead of paths,
+//! so that neither depth nor a link that is swapped in meanwhile matters.
 
 use std::ffi::CString;
 
@@ -12,9 +12,9 @@ use super::failure::{Kind, Problem};
 use super::locate::Name;
 use crate::program::call_io::{CallIo, Stopped};
 
-/// How many directories of one directory are remembered at a time.
+/// The number of subdirectories of one directory that are remembered at a time.
 const BATCH: usize = 1024;
-/// How often a directory may turn out to have been filled again by somebody else, over the whole removal.
+/// The number of times that another process may refill a directory, over the whole removal.
 const MAX_SETBACKS: u32 = 100;
 
 /// A directory that is being emptied: those inside it that are still to be entered.
@@ -53,7 +53,8 @@ pub fn remove(name: &Name, io: &dyn CallIo) -> Result<(), Problem> {
 }
 
 impl Removal {
-    /// Enters one directory, or empties the current one, or leaves it. `false`: the first one is empty.
+    /// Enters one directory, or empties the current one, or leaves it. `false`: the first one is
+    /// empty.
     fn step(&mut self, io: &dyn CallIo) -> Result<bool, Problem> {
         if io.stopped() {
             return Err(Stopped.into());

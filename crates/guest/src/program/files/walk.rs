@@ -1,5 +1,5 @@
-//! Walking a tree in the order of the paths' bytes, links not followed. The walker decides which directories
-//! to enter; what comes and goes meanwhile is seen or not, and never leads elsewhere.
+//! Walking a tree in the order of the paths' bytes, links not followed. The walker decides which
+//! directories to enter; what comes and goes meanwhile is seen or not, and never leads elsewhere.
 
 use std::ffi::{CStr, CString};
 
@@ -12,7 +12,7 @@ use super::list::{self, Named};
 use super::locate::file_type;
 use crate::program::call_io::{CallIo, Stopped};
 
-/// How many names may be waiting at once, over all the directories that are being walked.
+/// The most names that wait at once, over all the directories that are being walked.
 const MAX_PENDING: usize = 2_000_000;
 /// The longest path, far more than any call of the system takes.
 const MAX_PATH_BYTES: usize = 1 << 20;
@@ -27,9 +27,9 @@ pub struct Walk {
 }
 
 struct Level {
-    /// What is still to come, last first.
+    /// The names that are still to come, last first.
     names: Vec<Named>,
-    /// How much of the path is the directory, its slash included.
+    /// The length of the directory's path, its slash included.
     prefix: usize,
 }
 
@@ -79,7 +79,7 @@ impl Walk {
         self.descent.current()
     }
 
-    /// How many directories lie between the beginning and what came last.
+    /// Returns the number of directories between the beginning and the last entry.
     pub fn depth(&self) -> usize {
         self.levels.len().saturating_sub(1)
     }
@@ -87,8 +87,9 @@ impl Walk {
     /// Makes the walk go on inside the directory that came last.
     ///
     /// # Errors
-    /// Of the directory: `not_found`, `not_directory` or `invalid` when it is not what it was, `permission`.
-    /// The walk can go on beside it. `too_large` when there are too many names at once.
+    /// Of the directory: `not_found`, `not_directory` or `invalid` when it is not what it was,
+    /// `permission`. The walk can go on beside it. `too_large` when there are too many names at
+    /// once.
     pub fn enter(&mut self, io: &dyn CallIo) -> Result<(), Problem> {
         if self.path.len() > MAX_PATH_BYTES {
             return Err(Problem::too_large(MAX_PATH_BYTES, "bytes for a path"));
@@ -133,14 +134,14 @@ impl Walk {
     }
 }
 
-/// A directory sorts as if its name ended with a slash, which makes the order of the walk the order of the
-/// paths.
+/// A directory sorts as if its name ended with a slash, which makes the order of the walk the order
+/// of the paths.
 fn sort_key(named: &Named) -> impl Iterator<Item = u8> + '_ {
     let slash = (named.kind == FileType::Directory).then_some(b'/');
     named.name.to_bytes().iter().copied().chain(slash)
 }
 
-/// Whether a directory that could not be entered is just left out of a search: it vanished, was swapped, or
+/// Tells whether a search skips a directory that could not be entered: it vanished, was swapped, or
 /// is closed.
 pub fn is_passed_over(problem: &Problem) -> bool {
     matches!(

@@ -1,5 +1,6 @@
-//! Writing a file as a whole: the content is complete before the name leads to it, so a reader sees the old
-//! or the new one, and a write that fails, or that nobody waits for any more, changes nothing.
+//! Writing a file as a whole: the content is complete before the name leads to it, so a reader sees
+//! the old or the new one, and a write that fails, or that nobody waits for any more, changes
+//! nothing.
 
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, Stat};
@@ -16,8 +17,8 @@ use crate::protocol::{Location, Reply, WriteHow};
 /// The permission bits of a new file that nobody chose others for.
 pub const DEFAULT_MODE: u32 = 0o644;
 
-/// Writes what arrives on the main channel, and answers with the file's size. Replacing needs a directory
-/// that takes a new file; links are followed to the end, but for a new file.
+/// Writes what arrives on the main channel, and answers with the file's size. Replacing needs a
+/// directory that takes a new file; links are followed to the end, but for a new file.
 pub fn write(location: &Location, how: &WriteHow, io: &mut dyn CallIo) -> Result<Reply, Problem> {
     let target = Target::new(location)?;
     let size = match how.mode {
@@ -58,13 +59,14 @@ fn create_new(name: &Name, how: &WriteHow, io: &mut dyn CallIo) -> Result<u64, P
     draft.place_new()
 }
 
-/// Refuses what is no regular file, and one that the user may not write though its directory would allow
-/// replacing it.
+/// Refuses what is no regular file, and one that the user may not write though its directory would
+/// allow replacing it.
 pub fn check_writable(name: &Name, stat: &Stat) -> Result<(), Problem> {
     regular::check(stat)?;
     match name.open(OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY, Mode::empty()) {
         Err(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => Err(errno.into()),
-        // Anything else is no matter of permission: a program that runs can't be written to, only replaced.
+        // Anything else is no matter of permission: a program that runs can't be written to, only
+        // replaced.
         _ => Ok(()),
     }
 }
@@ -97,8 +99,9 @@ pub fn write_all(file: impl AsFd, mut bytes: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Gives the new file the bits it was asked to have, or the old one's, or the usual ones; and the old one's
-/// owner where the user may do that (root writes another's file), which is a courtesy and no promise.
+/// Gives the new file the bits it was asked to have, or the old one's, or the usual ones; and the
+/// old one's owner where the user may do that (root writes another's file), which is a courtesy and
+/// no promise.
 fn dress(file: &OwnedFd, permissions: Option<u32>, old: Option<&Stat>) -> Result<(), Problem> {
     let mine = rustix::fs::fstat(file)?;
     if let Some(old) = old.filter(|old| (old.st_uid, old.st_gid) != (mine.st_uid, mine.st_gid)) {
@@ -111,8 +114,8 @@ fn dress(file: &OwnedFd, permissions: Option<u32>, old: Option<&Stat>) -> Result
     Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?)
 }
 
-/// The permission bits that a file call can give. The set-id bits are none of them: no filter stands between the guest and
-/// a folder of the host.
+/// The permission bits that a file call can give. The set-id bits are none of them: no filter
+/// stands between the guest and a folder of the host.
 pub fn without_set_id(permissions: u32) -> u32 {
     permissions & 0o1777
 }

@@ -1,4 +1,4 @@
-//! What to run, as the kernel wants it: files to try in order, each with its arguments.
+//! The command line, as the kernel wants it: files to try in order, each with its arguments.
 
 use std::ffi::CString;
 

@@ -1,4 +1,5 @@
-//! A command's environment: the sandbox's basic variables, the user's, the working directory, and the call's own.
+//! A command's environment: the sandbox's basic variables, the user's, the working directory, and
+//! the call's own.
 
 use std::ffi::CString;
 

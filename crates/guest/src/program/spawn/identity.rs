@@ -1,6 +1,7 @@
-//! Who runs a command: whom the guest was told of, else whoever is in the sandbox's own files when the call is made. Those
-//! files are the workload's to write. They say which of the ids that everybody may have belongs to a name, and nothing more:
-//! an id outside the sandbox's range, or the guest's own, is refused, and no look-up gives a capability that root has not.
+//! The user of a command: one from the guest's configuration, else one from the sandbox's own files
+//! at the time of the call. The workload can write those files. They say which of the allowed ids
+//! belongs to a name, and nothing more. An id outside the sandbox's range, or the guest's own, is
+//! refused, and no look-up gives a capability that root has not.
 
 use std::borrow::Cow;
 
@@ -9,11 +10,11 @@ use crate::program::account_files::{self, GROUP, PASSWD};
 use crate::program::failure::failure;
 use crate::protocol::{Exec, Failure, GuestConfig, Identity, Ids};
 
-/// Who runs a command.
+/// Finds the user of a command.
 ///
 /// # Errors
-/// `unsupported` where the guest can't change users, `not_found` for a user who is not there, may not be, or can't be looked
-/// up because the sandbox's files are no lists of users.
+/// `unsupported` if the guest can't change users. `not_found` for a user who does not exist, is not
+/// allowed, or can't be looked up because the sandbox's files are no lists of users.
 pub fn identity_of<'a>(exec: &Exec, config: &'a GuestConfig) -> Result<Cow<'a, Identity>, Failure> {
     let Some(wanted) = exec.user.as_deref() else {
         return Ok(Cow::Borrowed(&config.user));
@@ -35,7 +36,7 @@ pub fn identity_of<'a>(exec: &Exec, config: &'a GuestConfig) -> Result<Cow<'a, I
     found.map_err(|reason| failure("not_found", reason))
 }
 
-/// Whom the guest was told of, by name or, if nobody has it as name, by number.
+/// Finds a user of the configuration, by name or, if none has that name, by number.
 fn known<'a>(wanted: &str, config: &'a GuestConfig) -> Option<&'a Identity> {
     let all = || std::iter::once(&config.user).chain(&config.users);
     let by_name = all().find(|user| user.name == wanted);
@@ -43,7 +44,7 @@ fn known<'a>(wanted: &str, config: &'a GuestConfig) -> Option<&'a Identity> {
     by_name.or_else(by_number)
 }
 
-/// Who has the name, or the number, in the sandbox's files by now.
+/// Finds the user with the name, or the number, in the sandbox's present files.
 fn looked_up(wanted: &str, config: &GuestConfig, ids: &Ids) -> Result<Identity, String> {
     let passwd = account_files::read(PASSWD)?;
     let told = std::iter::once(&config.user).chain(&config.users).cloned();

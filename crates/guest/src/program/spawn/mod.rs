@@ -31,12 +31,12 @@ use environment::Environment;
 use launch::Recipe;
 use stacks::Stacks;
 
-/// How many stacks are kept for the next commands.
+/// The number of stacks that are kept for the next commands.
 const MOST_SPARE_STACKS: usize = 16;
-/// How many records one read takes, at most.
+/// The most records that one read takes.
 pub const RECORDS_AT_ONCE: usize = 64;
 
-/// What starts commands.
+/// Starts commands.
 pub struct Spawner {
     status_reader: OwnedFd,
     status_writer: OwnedFd,
@@ -49,11 +49,11 @@ pub struct Spawner {
 
 /// A command's standard streams.
 pub struct Streams {
-    /// Its input; `None`: it reads end of file.
+    /// The input; `None` reads end of file.
     pub stdin: Option<OwnedFd>,
-    /// Its output.
+    /// The output.
     pub stdout: OwnedFd,
-    /// Its errors; `None` with a terminal, which is all three.
+    /// The error output; `None` with a terminal, which is all three.
     pub stderr: Option<OwnedFd>,
 }
 
@@ -79,7 +79,7 @@ impl Spawner {
         self.status_reader.as_fd()
     }
 
-    /// What the reapers reported since the last time, at most [`RECORDS_AT_ONCE`].
+    /// Returns the reports of the reapers since the last time, at most [`RECORDS_AT_ONCE`].
     pub fn records(&self) -> Vec<Record> {
         let mut bytes = [0_u8; RECORDS_AT_ONCE * size_of::<Record>()];
         let count = sys::read(self.status_reader.as_fd(), &mut bytes).unwrap_or(0);
@@ -87,7 +87,8 @@ impl Spawner {
         records.iter().map(Record::from_bytes).collect()
     }
 
-    /// Starts a command as this user. What goes wrong after this point comes as a record. `report_start`: so does the start.
+    /// Starts a command as this user. What goes wrong after this point comes as a record.
+    /// `report_start`: so does the start.
     pub fn start(
         &mut self,
         command: u32,
@@ -111,17 +112,18 @@ impl Spawner {
         }
     }
 
-    /// Makes a command that runs what the kernel kills first when memory is short, where it could not do so itself: in a
-    /// namespace whose files in /proc belong to a root that is not in there.
+    /// Makes a command that runs what the kernel kills first when memory is short, where it could
+    /// not do so itself: in a namespace whose files in /proc belong to a root that is not in there.
     pub fn raise_oom_score_of(&self, pid: i32) {
         if self.oom_score_is_roots() {
-            // A courtesy to the guest; a command that has ended, or that is another user's by now, goes without.
+            // A courtesy to the guest; a command that has ended, or that is another user's by now,
+            // goes without.
             drop(std::fs::write(format!("/proc/{pid}/oom_score_adj"), "500"));
         }
     }
 
-    /// Not dumpable, the guest's own files in /proc belong to root, which need not exist in here. Looked at when the first
-    /// command starts: before, the guest was more than it is.
+    /// Not dumpable, the guest's own files in /proc belong to root, which need not exist in here.
+    /// Looked at when the first command starts: before, the guest was more than it is.
     fn oom_score_is_roots(&self) -> bool {
         let open = || File::options().write(true).open("/proc/self/oom_score_adj");
         *self.oom_score_is_roots.get_or_init(|| open().is_err())

@@ -1,7 +1,8 @@
-//! The system call filter for commands of a sandbox that has a writable folder of the host or a persistent workspace: no
-//! command in it, root's included, can give a file the setuid or the setgid bit. On the host such a file would give its
-//! owner's rights to whoever runs it. The sandbox's own filter can't do this: the guest is under it too, and needs `openat2`,
-//! whose mode no filter can see. `mkdir` is not looked at, because the kernel takes these bits from its mode.
+//! The system call filter for commands of a sandbox that has a writable folder of the host or a
+//! persistent workspace: no command in it, root's included, can give a file the setuid or the
+//! setgid bit. On the host such a file would give its owner's rights to whoever runs it. The
+//! sandbox's own filter can't do this: the guest is under it too, and needs `openat2`, whose mode
+//! no filter can see. `mkdir` is not looked at, because the kernel takes these bits from its mode.
 
 use std::sync::LazyLock;
 
@@ -11,7 +12,8 @@ const SETUID_SETGID: u32 = 0o6000;
 /// `O_CREAT`, and the bit of `O_TMPFILE` that is its own: without them the mode is not looked at.
 const CREATES: u32 = 0o100 | 0o20_000_000;
 
-/// A call whose mode is looked at: its number, which argument is the mode, and which has the flags of an open.
+/// A call whose mode is looked at: its number, which argument is the mode, and which has the flags
+/// of an open.
 const CALLS: [(libc::c_long, u32, Option<u32>); 9] = [
     (libc::SYS_chmod, 1, None),
     (libc::SYS_fchmod, 1, None),
@@ -29,7 +31,8 @@ const EQUALS: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const HAS_ANY: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
-/// The filter, ready for `seccomp(2)`. Other tables of calls (ia32, x32) are the sandbox's own filter's to refuse.
+/// The filter, ready for `seccomp(2)`. Other tables of calls (ia32, x32) are the sandbox's own
+/// filter's to refuse.
 pub fn program() -> sock_fprog {
     static FILTER: LazyLock<Vec<sock_filter>> = LazyLock::new(filter);
     sock_fprog { len: FILTER.len() as u16, filter: FILTER.as_ptr().cast_mut() }
@@ -62,7 +65,7 @@ fn block(mode: u32, flags: Option<u32>) -> Vec<sock_filter> {
     block
 }
 
-/// Where the lower half of an argument lies in `seccomp_data`.
+/// Returns the offset of the lower half of an argument in `seccomp_data`.
 const fn argument(index: u32) -> u32 {
     16 + 8 * index
 }

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::super::failure::{Kind, Problem};
 
-/// What is asked of a directory.
+/// The events that a directory's mark asks for.
 const DIRECTORY: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::DELETE)
     .union(WatchFlags::MOVE)
@@ -17,7 +17,7 @@ const DIRECTORY: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::EXCL_UNLINK)
     .union(WatchFlags::ONLYDIR);
-/// What is asked of the directory above: that a name has gone.
+/// The event that the mark of the directory above asks for: a name has gone.
 const PARENT: WatchFlags = WatchFlags::DELETE.union(WatchFlags::MOVED_FROM).union(WatchFlags::ONLYDIR);
 
 /// An inotify instance.
@@ -43,7 +43,7 @@ impl Marks {
         Ok(Self { inotify })
     }
 
-    /// What can be read when something has happened.
+    /// Returns the descriptor that is readable when an event has come.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.inotify.as_fd()
     }
@@ -73,7 +73,8 @@ impl Marks {
     }
 }
 
-/// A path to what is open, whatever its names are: a thread may follow its own process's descriptors.
+/// A path to what is open, whatever its names are: a thread may follow its own process's
+/// descriptors.
 fn path_of(directory: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", directory.as_raw_fd())
 }

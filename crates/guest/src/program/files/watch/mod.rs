@@ -1,12 +1,14 @@
-//! Watching a file or a directory: what happens to names in it, and, if asked for, in every directory below it.
+//! Watching a file or a directory: what happens to names in it, and, if asked for, in every
+//! directory below it.
 //!
-//! One inotify instance for a watch, and one of its marks for a directory. `queue` pairs the halves of renames, `tree`
-//! knows the directories' paths, `place` whether the path still leads to what is watched, `report` what the client is
-//! told. The worker thread waits for the kernel or for the client; while the client takes nothing, the kernel's own
-//! queue fills, and what it loses is told as an overflow.
+//! One inotify instance for a watch, and one of its marks for a directory. `queue` pairs the halves
+//! of renames, `tree` knows the directories' paths, `place` whether the path still leads to what is
+//! watched, `report` what the client is told. The worker thread waits for the kernel or for the
+//! client; while the client takes nothing, the kernel's own queue fills, and what it loses is told
+//! as an overflow.
 //!
-//! A directory is marked before it is listed, so nothing that is made in it is missed; and it is opened name by name,
-//! so no link is followed, whatever is swapped in meanwhile.
+//! A directory is marked before it is listed, so nothing that is made in it is missed; and it is
+//! opened name by name, so no link is followed, whatever is swapped in meanwhile.
 
 mod marks;
 mod place;
@@ -54,8 +56,8 @@ struct Watch {
     queue: Queue,
     tree: Tree,
     report: Report,
-    /// A directory could not be opened under the name that it had when it was made: the tree is to be looked through
-    /// once the kernel has said everything.
+    /// A directory could not be opened under the name that it had when it was made: the tree is to
+    /// be looked through once the kernel has said everything.
     is_behind: bool,
     /// The file that is watched was not removed since it was seen last.
     is_there: bool,
@@ -70,8 +72,9 @@ impl Watch {
     ) -> Result<Self, Problem> {
         let (place, directory) = Place::find(location)?;
         let marks = Marks::new()?;
-        // The place's own directory tells at once when the place is removed from it; the place itself may tell only
-        // when nobody has it open any more. It is no more than a hint: not every place has one that may be read.
+        // The place's own directory tells at once when the place is removed from it; the place
+        // itself may tell only when nobody has it open any more. It is no more than a hint: not
+        // every place has one that may be read.
         if let (None, Some(name)) = (place.file(), place.name()) {
             marks.add_parent(&name.parent);
         }
@@ -98,7 +101,8 @@ impl Watch {
                 return Ok(true);
             }
         }
-        // What was read happened while the place was still there. Afterwards its directories may be elsewhere.
+        // What was read happened while the place was still there. Afterwards its directories may be
+        // elsewhere.
         if !self.place.holds() {
             return self.end(io);
         }

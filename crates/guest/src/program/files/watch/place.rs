@@ -1,5 +1,6 @@
-//! What is watched: a directory, or a file by its name in its directory. Nothing of it is kept open, since a directory
-//! that is open is not gone when it is removed; it is opened anew by its path, and must then be the same one.
+//! The target of a watch: a directory, or a file by its name in its directory. No descriptor of it
+//! stays open, since an open directory is not gone when it is removed. It is opened anew by its
+//! path, and must then be the same one.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, OFlags};
@@ -44,12 +45,13 @@ impl Place {
         self.file.as_deref()
     }
 
-    /// Where the place's own name stands, if it has one.
+    /// Returns the position of the target's own name, if it has one.
     pub fn name(&self) -> Option<Name> {
         Target::new(&self.location).and_then(|target| target.resolved_name()).ok()
     }
 
-    /// Whether the path still leads to the place. Where that can't be known for want of memory or descriptors, it does.
+    /// Tells whether the path still leads to the target. If want of memory or descriptors hides
+    /// that, it does.
     pub fn holds(&self) -> bool {
         match self.look() {
             Ok(holds) => holds,

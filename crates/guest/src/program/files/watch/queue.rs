@@ -1,6 +1,6 @@
-//! What the kernel said and was not looked at yet, in its order. A rename is said in two halves, one for each
-//! directory, which a cookie pairs. They need not be neighbours, nor come in one read: a first half whose second has
-//! not come yet holds up what came after it, for a moment.
+//! The kernel's events that wait to be processed, in their order. A rename has two halves, one for
+//! each directory, which a cookie pairs. They need not be neighbours, nor come in one read. A first
+//! half whose second has not come yet holds up the events after it, for a moment.
 
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
@@ -10,8 +10,8 @@ use rustix::fd::BorrowedFd;
 use rustix::fs::inotify::{ReadFlags, Reader};
 use rustix::io::Errno;
 
-/// How long the second half of a rename may take. The kernel says both within one call, whose thread may be
-/// interrupted in between.
+/// The time that the second half of a rename may take. The kernel reports both within one call,
+/// whose thread may be interrupted in between.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// With so many events waiting, no half is waited for any more.
 const MOST_WAITING: usize = 4096;
@@ -20,17 +20,17 @@ const BUFFER_BYTES: usize = 32 * 1024;
 /// One event as the kernel says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Raw {
-    /// Which watch.
+    /// The watch.
     pub watch: i32,
-    /// What.
+    /// The flags of the event.
     pub flags: ReadFlags,
-    /// What pairs the halves of a rename.
+    /// The cookie that pairs the halves of a rename.
     pub cookie: u32,
     /// The name in the directory that is watched; empty for what is watched itself.
     pub name: Vec<u8>,
 }
 
-/// What is to be looked at next.
+/// The next event to process.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
     /// This event alone.
@@ -70,12 +70,12 @@ impl Queue {
         }
     }
 
-    /// Whether nothing waits.
+    /// Tells whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether so much waits that no more should be read.
+    /// Tells whether so much waits that no more should be read.
     pub fn is_full(&self) -> bool {
         self.0.len() >= MOST_WAITING
     }

@@ -1,4 +1,4 @@
-//! What a watch tells its client, gathered into pieces that are each a whole message.
+//! The events for a client, gathered into pieces that are each a whole message.
 
 use super::super::failure::Problem;
 use crate::program::call_io::CallIo;
@@ -9,7 +9,7 @@ const MAX_PIECE_BYTES: usize = 60_000;
 /// More than what a record's encoding takes besides its paths.
 const OVERHEAD_BYTES: usize = 24;
 
-/// What is to be told.
+/// The events that are to be sent.
 #[derive(Debug, Default)]
 pub struct Report {
     records: Vec<WatchRecord>,

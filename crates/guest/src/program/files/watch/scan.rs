@@ -1,5 +1,5 @@
-//! Finding the directories that are to be watched: all of them at the beginning, one that is made or moved in later, and
-//! all again after something was missed.
+//! Finding the directories that are to be watched: all of them at the beginning, one that is made
+//! or moved in later, and all again after something was missed.
 
 use std::collections::HashSet;
 use std::ffi::CStr;
@@ -20,11 +20,12 @@ use crate::protocol::WatchKind;
 /// The longest path of a directory that is watched: no call can name what is deeper.
 const MAX_PATH_BYTES: usize = 4095;
 
-/// What is told of what a scan finds.
+/// The entries of a scan that are reported.
 pub enum Tell {
     /// Nothing: the client looks for itself.
     Nothing,
-    /// What is in directories that were not marked before: it was made before the kernel could say so.
+    /// The entries of directories that were not marked before: they were made before the kernel
+    /// could report them.
     New,
 }
 
@@ -34,10 +35,10 @@ struct Level {
     names: Vec<Named>,
 }
 
-/// What all levels of a scan share.
+/// The state that all levels of a scan share.
 struct Scan<'i> {
     tell: Tell,
-    /// What was marked before, where the tree is made anew.
+    /// The marks from before, if the tree is made anew.
     marked_before: Option<HashSet<i32>>,
     io: &'i mut dyn CallIo,
 }
@@ -146,7 +147,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Marks the current directory, enters it into the tree and lists it; one that may not be read is left out.
+    /// Marks the current directory, enters it into the tree and lists it; one that may not be read
+    /// is left out.
     fn mark(
         &mut self,
         descent: &Descent,
@@ -172,7 +174,8 @@ impl Watch {
         self.list(descent, watch, is_new, scan, levels)
     }
 
-    /// Lists the current directory, tells what is in it where that is wanted, and leaves its directories to be scanned.
+    /// Lists the current directory, tells what is in it where that is wanted, and leaves its
+    /// directories to be scanned.
     fn list(
         &mut self,
         descent: &Descent,

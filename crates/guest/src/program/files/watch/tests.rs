@@ -1,4 +1,5 @@
-//! Watches of real directories, by steps: each is done when the watch waits and the kernel has nothing to say.
+//! Watches of real directories, by steps: each is done when the watch waits and the kernel has
+//! nothing to say.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
@@ -38,7 +39,7 @@ impl Scene {
         self.directory.path()
     }
 
-    /// What happens next, in the directory.
+    /// Adds the next step, in the directory.
     fn then(mut self, step: impl FnOnce(&Path) + 'static) -> Self {
         let directory = self.path().to_owned();
         self.io.steps.push_back(Box::new(move || step(&directory)));
@@ -49,7 +50,8 @@ impl Scene {
         self.then(move |d| std::fs::rename(d.join(from), d.join(to)).unwrap())
     }
 
-    /// What a watch tells, one word and its paths a line; whether it came to its end by itself.
+    /// Returns the watch's reports, one word and its paths a line, and whether it ended without
+    /// being stopped.
     fn watch(mut self, location: &Location, recursive: bool) -> (Vec<String>, bool) {
         let end = watch(location, recursive, 1000, &mut self.io);
         assert_eq!(self.io.events, [Event::Opened(None)], "{end:?}");
@@ -57,7 +59,7 @@ impl Scene {
         (told(&self.io), end.is_ok())
     }
 
-    /// What a watch tells while something happens in the directory all the time, and then step by step.
+    /// Watches while `work` changes the directory all the time, and then step by step.
     fn while_this_goes_on(self, work: impl FnOnce(&Path) + Send + 'static) -> Vec<String> {
         let directory = self.path().to_owned();
         let work = Some(std::thread::spawn(move || work(&directory)));

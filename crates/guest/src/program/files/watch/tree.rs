@@ -1,11 +1,11 @@
-//! Which directory each of the kernel's watches is for: a tree of names that follows what the events say, so that an
-//! event's path is the one that held when it happened.
+//! The directory of each of the kernel's watches: a tree of names that follows the events, so that
+//! an event's path is the one that held when it happened.
 
 use std::collections::{HashMap, HashSet};
 
 use rustix::fs::Stat;
 
-/// What a directory is, whatever it is called.
+/// The identity of a directory, whatever its name.
 pub type Identity = (u64, u64);
 
 /// The identity in a description.
@@ -18,7 +18,8 @@ pub fn identity(stat: &Stat) -> Identity {
 pub struct Tree {
     root: i32,
     nodes: HashMap<i32, Node>,
-    /// Directories whose name another one has taken: the second half of an exchange gives them a new one.
+    /// Directories whose name another one has taken: the second half of an exchange gives them a
+    /// new one.
     displaced: HashMap<(i32, Vec<u8>), i32>,
 }
 
@@ -28,7 +29,7 @@ struct Node {
     name: Vec<u8>,
     identity: Identity,
     children: HashMap<Vec<u8>, i32>,
-    /// What was found in it and reported, though the kernel may report it, too.
+    /// Names that a scan found and reported, though the kernel may report them, too.
     found: HashSet<Vec<u8>>,
 }
 
@@ -44,12 +45,12 @@ impl Tree {
         self.root
     }
 
-    /// How many directories it has.
+    /// Returns the number of directories.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether this watch is for one of its directories.
+    /// Tells whether this watch is for one of its directories.
     pub fn contains(&self, watch: i32) -> bool {
         self.nodes.contains_key(&watch)
     }
@@ -59,7 +60,7 @@ impl Tree {
         self.nodes.keys().copied()
     }
 
-    /// What a directory is.
+    /// Returns the identity of a directory.
     pub fn identity(&self, watch: i32) -> Option<Identity> {
         self.nodes.get(&watch).map(|node| node.identity)
     }
@@ -135,7 +136,7 @@ impl Tree {
         }
     }
 
-    /// Whether a name was found and reported already. From now on it counts as not found.
+    /// Tells whether a name was found and reported already. From now on it counts as not found.
     pub fn take_found(&mut self, watch: i32, name: &[u8]) -> bool {
         self.nodes.get_mut(&watch).is_some_and(|node| node.found.remove(name))
     }

@@ -11,11 +11,11 @@ use super::super::setuid_filter;
 use super::super::stacks::Stacks;
 use crate::program::reap::Reaped;
 
-/// What a command is made from.
+/// The ingredients of a command.
 pub struct Recipe {
-    /// Which command this is, for the records.
+    /// The command's number, for the records.
     pub command: u32,
-    /// Where the records go.
+    /// The descriptor to which records are written.
     pub status_fd: RawFd,
     /// Standard input, output and error.
     pub fds: [RawFd; 3],
@@ -58,21 +58,23 @@ struct Owned {
     stacks: Stacks,
 }
 
-/// A command's two processes, from the guest's side. If it is dropped without [`Launched::release`] its memory stays.
+/// A command's two processes, from the guest's side. If it is dropped without [`Launched::release`]
+/// its memory stays.
 pub struct Launched {
     owned: NonNull<Owned>,
     reaper: i32,
 }
 
 impl Launched {
-    /// Starts the reaper, which makes the child. `report_start`: a record says when the command runs. All signals must
-    /// be blocked in this thread, but those that only end the new process.
+    /// Starts the reaper, which makes the child. `report_start`: a record says when the command
+    /// runs. All signals must be blocked in this thread, but those that only end the new process.
     pub fn start(mut recipe: Recipe, stacks: Stacks, report_start: bool) -> io::Result<Self> {
         let handed_over = std::mem::take(&mut recipe.handed_over);
         let owned = NonNull::from(Box::leak(own(recipe, &handed_over, stacks, report_start)));
         // SAFETY: the box was leaked just now, so it is valid, unmoved, and freed by `free` alone.
         let reaper_stack = unsafe { owned.as_ref() }.stacks.reaper_top();
-        // SAFETY: `owned` is freed only here, when nothing started, or by `release`, when everything has ended.
+        // SAFETY: `owned` is freed only here, when nothing started, or by `release`, when
+        // everything has ended.
         let started = unsafe { reaper::start(&raw mut (*owned.as_ptr()).plan, reaper_stack) };
         match started {
             Ok(reaper) => {
@@ -98,13 +100,13 @@ impl Launched {
         (pid > 0).then_some(pid)
     }
 
-    /// Tells whether the child is still on its way. Until it has come to the command it may hold a copy of any descriptor of
-    /// the guest.
+    /// Tells whether the child is still on its way. Until it has come to the command it may hold a
+    /// copy of any descriptor of the guest.
     pub fn is_starting(&self) -> bool {
         self.plan().state.load(Ordering::Acquire) != reaper::STATE_STARTED
     }
 
-    /// Whether the command runs; if it does not yet, a record will say so.
+    /// Tells whether the command runs. If it does not yet, a record will say so.
     pub fn has_started(&self) -> bool {
         let plan = self.plan();
         let wanted = (reaper::STATE_PENDING, reaper::STATE_WANTED);
@@ -115,8 +117,9 @@ impl Launched {
         }
     }
 
-    /// Frees what only the reaper and its child needed, now that the reaper has ended, and gives the stacks back. If it
-    /// was killed while the child was still on its way, the child may still use them: then they stay for ever.
+    /// Frees what only the reaper and its child needed, now that the reaper has ended, and gives
+    /// the stacks back. If it was killed while the child was still on its way, the child may still
+    /// use them: then they stay for ever.
     pub fn release(self, reaped: &Reaped) -> Option<Stacks> {
         assert_eq!(reaped.pid(), self.reaper, "another process's end");
         let plan = self.plan();
@@ -124,14 +127,16 @@ impl Launched {
         for slot in &plan.owned_fds {
             let fd = slot.swap(-1, Ordering::AcqRel);
             if fd >= 0 {
-                // SAFETY: the reaper takes out each that it closes; this one it did not, and it has ended.
+                // SAFETY: the reaper takes out each that it closes; this one it did not, and it has
+                // ended.
                 drop(unsafe { OwnedFd::from_raw_fd(fd) });
             }
         }
         if !is_done && reaped.status().is_err() {
             return None;
         }
-        // SAFETY: the reaper has ended, and it came back from making the child, which therefore has its own memory.
+        // SAFETY: the reaper has ended, and it came back from making the child, which therefore has
+        // its own memory.
         let owned = unsafe { Box::from_raw(self.owned.as_ptr()) };
         Some(owned.stacks)
     }

@@ -1,11 +1,12 @@
 //! The two processes below the guest that a command needs, made without copying its memory.
 //!
-//! The *reaper* is a process of its own that shares the guest's memory and file descriptors. It is a subreaper, so
-//! whatever the command leaves behind becomes its child, and the command's whole tree can be found, waited for and
-//! killed without cgroups. The *child* is cloned by the reaper as `vfork` does and becomes the command.
+//! The *reaper* is a process of its own that shares the guest's memory and file descriptors. It is
+//! a subreaper, so whatever the command leaves behind becomes its child, and the command's whole
+//! tree can be found, waited for and killed without cgroups. The *child* is cloned by the reaper as
+//! `vfork` does and becomes the command.
 //!
-//! Both run on the guest's memory, thread-local storage included. So nothing here may call libc, allocate, panic, or
-//! touch `errno`: only the system calls below, on what [`Plan`] prepared.
+//! Both run on the guest's memory, thread-local storage included. So nothing here may call libc,
+//! allocate, panic, or touch `errno`: only the system calls below, on what [`Plan`] prepared.
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("the guest speaks to the kernel directly and knows x86_64 Linux only");
@@ -20,7 +21,8 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 pub const STATE_PENDING: u32 = 0;
 /// The same, and the guest wants a record as soon as it has.
 pub const STATE_WANTED: u32 = 1;
-/// The child is the command, or has failed; the descriptors in [`Plan::fds`] belong to the reaper no more.
+/// The child is the command, or has failed; the descriptors in [`Plan::fds`] belong to the reaper
+/// no more.
 pub const STATE_STARTED: u32 = 2;
 
 /// A record says that the command runs.
@@ -43,11 +45,11 @@ pub const STEP_CWD: u32 = 5;
 /// Running the program.
 pub const STEP_EXEC: u32 = 6;
 
-/// What the reaper tells the guest, in one write of 16 bytes.
+/// A report of the reaper to the guest, in one write of 16 bytes.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// Which command.
+    /// The command's number.
     pub command: u32,
     /// One of `RECORD_…`.
     pub kind: u32,
@@ -57,7 +59,8 @@ pub struct Record {
     pub value: i32,
 }
 
-/// One way to run the command: a file and the arguments that go with it. The last one has a null path.
+/// One way to run the command: a file and the arguments that go with it. The last one has a null
+/// path.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate {
@@ -77,15 +80,17 @@ pub struct Plan {
     pub state: AtomicU32,
     /// The step that failed, or 0.
     pub failed_step: AtomicU32,
-    /// Its error number.
+    /// The error number.
     pub failed_errno: AtomicI32,
-    /// Which command this is, for the records.
+    /// The command's number, for the records.
     pub command: u32,
-    /// Where the records go.
+    /// The descriptor to which records are written.
     pub status_fd: i32,
-    /// The command's standard input, output and error; the reaper closes those that `owned_fds` names.
+    /// The command's standard input, output and error; the reaper closes those that `owned_fds`
+    /// names.
     pub fds: [i32; 3],
-    /// The descriptors that the reaper closes once the child has its own, or -1. Whoever takes a number out closes it.
+    /// The descriptors that the reaper closes once the child has its own, or -1. Whoever takes a
+    /// number out closes it.
     pub owned_fds: [AtomicI32; 3],
     /// Standard input is a terminal that becomes the controlling one.
     pub terminal: bool,
@@ -97,7 +102,7 @@ pub struct Plan {
     pub gid: u32,
     /// The capabilities that are kept.
     pub capabilities: u64,
-    /// Where the child writes its own higher out-of-memory score.
+    /// The file to which the child writes its own higher out-of-memory score.
     pub oom_path: *const c_char,
     /// Only root may write there. A child that becomes a user can do so as root first.
     pub oom_path_is_roots: bool,
@@ -109,7 +114,7 @@ pub struct Plan {
     pub open_files: [u64; 2],
     /// `RLIMIT_NPROC`, soft and hard; `u64::MAX` twice: left as it is.
     pub processes: [u64; 2],
-    /// What to try, in order.
+    /// The files to try, in order.
     pub candidates: *const Candidate,
     /// The shell and its arguments for a file that is no program; its second place takes the file.
     pub script_argv: *mut *const c_char,
@@ -136,17 +141,19 @@ const CHILD_FLAGS: i32 = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PARENT
 /// Starts the reaper and says its process number.
 ///
 /// # Safety
-/// `plan` and everything it points to, and the two stacks, must stay valid and unmoved until the reaper has been
-/// waited for *and* its state is [`STATE_STARTED`] or it exited by itself. All signals must be blocked, but those that
-/// only end the new process.
+/// `plan` and everything it points to, and the two stacks, must stay valid and unmoved until the
+/// reaper has been waited for *and* its state is [`STATE_STARTED`] or it exited by itself. All
+/// signals must be blocked, but those that only end the new process.
 pub unsafe fn start(plan: *mut Plan, reaper_stack: *mut c_void) -> io::Result<i32> {
-    // SAFETY: the new process runs `reaper` on a stack of its own and never returns here; the caller keeps both alive.
+    // SAFETY: the new process runs `reaper` on a stack of its own and never returns here; the
+    // caller keeps both alive.
     let pid = unsafe { clone(REAPER_FLAGS, reaper_stack, ptr::null_mut(), reaper, plan) };
     if pid < 0 { Err(io::Error::from_raw_os_error(-pid as i32)) } else { Ok(pid as i32) }
 }
 
 /// # Safety
-/// `stack` is the 16-byte-aligned top of an unused stack, `entry` never returns, `plan` outlives the new process.
+/// `stack` is the 16-byte-aligned top of an unused stack, `entry` never returns, `plan` outlives
+/// the new process.
 unsafe fn clone(
     flags: i32,
     stack: *mut c_void,
@@ -155,8 +162,9 @@ unsafe fn clone(
     plan: *mut Plan,
 ) -> isize {
     let result: isize;
-    // SAFETY: in the parent this is an ordinary system call. The new process starts after it with rax = 0 on its own
-    // stack, calls `entry`, which never returns, and so never sees this function's frame.
+    // SAFETY: in the parent this is an ordinary system call. The new process starts after it with
+    // rax = 0 on its own stack, calls `entry`, which never returns, and so never sees this
+    // function's frame.
     unsafe {
         asm!(
             "syscall",
@@ -188,7 +196,8 @@ unsafe fn clone(
 unsafe fn call(number: libc::c_long, arguments: [usize; 4]) -> isize {
     let result: isize;
     let [a, b, c, d] = arguments;
-    // SAFETY: the kernel's calling convention; it changes rax, rcx and r11 alone, and memory as the caller vouched.
+    // SAFETY: the kernel's calling convention; it changes rax, rcx and r11 alone, and memory as the
+    // caller vouched.
     unsafe {
         asm!(
             "syscall",
@@ -210,10 +219,12 @@ unsafe fn call(number: libc::c_long, arguments: [usize; 4]) -> isize {
 /// # Safety
 /// Runs as a process of its own on a `Plan` that outlives it.
 unsafe extern "C" fn reaper(plan: *mut Plan) -> ! {
-    // SAFETY: see `start`: the plan outlives this process, and it is only read, or changed through atomics.
+    // SAFETY: see `start`: the plan outlives this process, and it is only read, or changed through
+    // atomics.
     unsafe {
         let shared = &*plan;
-        // The guest has some of them open where it is PID 1, whom they can't hurt; the child opens all.
+        // The guest has some of them open where it is PID 1, whom they can't hurt; the child opens
+        // all.
         set_signal_mask(u64::MAX);
         call(libc::SYS_prctl, [libc::PR_SET_CHILD_SUBREAPER as usize, 1, 0, 0]);
         call(libc::SYS_prctl, [libc::PR_SET_NAME as usize, c"eyot-reaper".as_ptr() as usize, 0, 0]);
@@ -272,7 +283,8 @@ unsafe fn reap_all(plan: &Plan, child_pid: isize) {
 /// As `reaper`.
 unsafe fn report(plan: &Plan, kind: u32, step: u32, value: i32) {
     let record = Record { command: plan.command, kind, step, value };
-    // SAFETY: `record` lives through the call; 16 bytes into a pipe are written whole or not at all.
+    // SAFETY: `record` lives through the call; 16 bytes into a pipe are written whole or not at
+    // all.
     unsafe {
         call(libc::SYS_write, [plan.status_fd as usize, &raw const record as usize, size_of::<Record>(), 0])
     };
@@ -307,9 +319,11 @@ unsafe fn set_signal_mask(blocked: u64) {
 /// # Safety
 /// As `child`.
 unsafe fn set_up(plan: &Plan) {
-    // The guest ignores SIGPIPE alone, and what is ignored stays so across exec. The kernel's struct: four words.
+    // The guest ignores SIGPIPE alone, and what is ignored stays so across exec. The kernel's
+    // struct: four words.
     let default_action = [0_u64; 4];
-    // SAFETY: `default_action` is as large as the kernel's sigaction; descriptors are plain numbers.
+    // SAFETY: `default_action` is as large as the kernel's sigaction; descriptors are plain
+    // numbers.
     unsafe {
         let action = &raw const default_action as usize;
         call(libc::SYS_rt_sigaction, [libc::SIGPIPE as usize, action, 0, size_of::<u64>()]);
@@ -344,7 +358,8 @@ unsafe fn set_limits(plan: &Plan) {
     }
 }
 
-/// Makes the command, not the guest, what the kernel kills first. A courtesy: without it the command still runs.
+/// Makes the command, not the guest, what the kernel kills first. A courtesy: without it the
+/// command still runs.
 ///
 /// # Safety
 /// As `child`.
@@ -365,11 +380,13 @@ unsafe fn raise_oom_score(plan: &Plan) {
 unsafe fn become_user(plan: &Plan) {
     let (uid, gid) = (plan.uid as usize, plan.gid as usize);
     let (low, high) = (plan.capabilities as u32, (plan.capabilities >> 32) as u32);
-    // Version 3, this process; then effective, permitted, inheritable for the lower and the upper half.
+    // Version 3, this process; then effective, permitted, inheritable for the lower and the upper
+    // half.
     let header = [0x2008_0522_u32, 0];
     let sets = [low, low, 0, high, high, 0];
     let ambient_clear = [libc::PR_CAP_AMBIENT as usize, libc::PR_CAP_AMBIENT_CLEAR_ALL as usize, 0, 0];
-    // Where `fs.suid_dumpable` is 1 a change of ids makes the memory dumpable, and it is the guest's too until the exec.
+    // Where `fs.suid_dumpable` is 1 a change of ids makes the memory dumpable, and it is the
+    // guest's too until the exec.
     let forbid_dumping = [libc::PR_SET_DUMPABLE as usize, 0, 0, 0];
     // SAFETY: every pointer is to a local that outlives the call and has the kernel's layout.
     unsafe {
@@ -436,14 +453,16 @@ unsafe fn install_filter(plan: &Plan) {
     }
 }
 
-/// As `execvp`: the next candidate where this one is not there or may not be run, a shell where it is no program.
+/// As `execvp`: the next candidate where this one is not there or may not be run, a shell where it
+/// is no program.
 ///
 /// # Safety
 /// As `child`.
 unsafe fn exec(plan: &Plan) -> ! {
     let mut verdict = -(libc::ENOENT as isize);
     let mut candidate = plan.candidates;
-    // SAFETY: the candidates end with a null path, the vectors with a null pointer; all belong to the plan.
+    // SAFETY: the candidates end with a null path, the vectors with a null pointer; all belong to
+    // the plan.
     unsafe {
         while !(*candidate).path.is_null() {
             let Candidate { path, argv } = *candidate;

@@ -1,5 +1,5 @@
-//! The stacks of a reaper and its child. They are kept for the next command: mapping them and touching their pages
-//! costs more than a small command's bookkeeping.
+//! The stacks of a reaper and its child. They are kept for the next command: mapping them and
+//! touching their pages costs more than a small command's bookkeeping.
 
 use std::ffi::c_void;
 use std::io;
