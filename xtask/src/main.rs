@@ -1,4 +1,4 @@
-//! What is done to this repository: test it, check it. `cargo xtask` explains.
+//! Tasks of this repository: test it, check it. `cargo xtask` explains.
 
 mod architecture;
 mod check;

@@ -1,4 +1,5 @@
-//! What the tests need of the machine. Whatever is missing and can't be installed makes its tests show as ignored.
+//! Packages that the tests need. If one is missing and can't be installed, its tests show as
+//! ignored.
 
 use std::process::Command;
 
@@ -21,11 +22,11 @@ const NEEDED: [(&str, &str); 13] = [
     ("mmdebstrap", "mmdebstrap"),
 ];
 
-/// What the virtual machine is made with.
+/// The packages for the virtual machine.
 const NEEDED_FOR_MACHINE: [(&str, &str); 3] =
     [("qemu-system-x86_64", "qemu-system-x86"), ("busybox", "busybox-static"), ("mkfs.ext4", "e2fsprogs")];
 
-/// What a Docker Engine for the tests takes, and its images.
+/// The packages for a Docker Engine of the tests, and its images.
 const NEEDED_FOR_ENGINE: [(&str, &str); 5] = [
     ("dockerd", "docker.io"),
     ("iptables", "iptables"),
@@ -34,7 +35,8 @@ const NEEDED_FOR_ENGINE: [(&str, &str); 5] = [
     ("npm", "npm"),
 ];
 
-/// What the clients' tests take, by where it is: inside their sandboxes `python` is that of `/usr/bin`.
+/// The packages for the clients' tests, each with its path: inside their sandboxes `python` is that
+/// of `/usr/bin`.
 const NEEDED_FOR_SDKS: [(&str, &str); 4] = [
     ("/usr/bin/python3", "python3"),
     ("/usr/bin/python", "python-is-python3"),
@@ -42,7 +44,8 @@ const NEEDED_FOR_SDKS: [(&str, &str); 4] = [
     ("/usr/bin/chromium", "chromium"),
 ];
 
-/// Installs what the clients' tests need and is missing. What can't be had is an error: they are never left out.
+/// Installs what the clients' tests need and is missing. What can't be had is an error: they are
+/// never left out.
 pub fn install_for_sdks() -> Result<(), String> {
     let needed = || {
         let missing =
@@ -56,7 +59,8 @@ pub fn install_for_sdks() -> Result<(), String> {
     }
 }
 
-/// Whether the Python that is found first can make virtual environments, which Debian has in a package of its own.
+/// Tells whether the first Python on the path can make virtual environments, which Debian has in a
+/// package of its own.
 fn makes_environments() -> bool {
     Command::new("python3")
         .args(["-c", "import ensurepip, venv"])

@@ -41,7 +41,7 @@ pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().map(PathBuf::from).unwrap_or_default()
 }
 
-/// Where cargo builds.
+/// Returns the directory in which cargo builds.
 pub fn target_directory() -> Result<PathBuf, String> {
     let metadata = output(cargo().args(["metadata", "--no-deps", "--format-version=1"]))?;
     let metadata: serde_json::Value = serde_json::from_str(&metadata).map_err(|error| error.to_string())?;
@@ -51,13 +51,13 @@ pub fn target_directory() -> Result<PathBuf, String> {
         .ok_or("cargo names no target directory".to_owned())
 }
 
-/// Whether this process is root.
+/// Tells whether this process is root.
 pub fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|output| output.stdout.starts_with(b"0\n"))
 }
 
-/// Whether a program is on the path.
+/// Tells whether a program is on the path.
 pub fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())

@@ -17,13 +17,13 @@ pub const ARGUMENTS: [&str; 4] = [
 /// A program.
 #[derive(Debug)]
 pub struct Built {
-    /// Its target's name.
+    /// The target's name.
     pub name: String,
-    /// Where it is.
+    /// The program's path.
     pub path: PathBuf,
     /// The folder of its package, where cargo runs it.
     pub package: PathBuf,
-    /// Whether it is a test.
+    /// Tells whether it is a test.
     pub is_test: bool,
 }
 

@@ -1,4 +1,5 @@
-//! `docs/rules.md`: every row names tests that are there, as `file::test`, or the issue that it waits for.
+//! `docs/rules.md`: every row names tests that are there, as `file::test`, or the issue that it
+//! waits for.
 
 use std::fs;
 

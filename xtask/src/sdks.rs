@@ -1,5 +1,6 @@
-//! The clients for Python and TypeScript with the frameworks that they are for, the API's document, and the page, tried against
-//! the server as it is built here. Whatever can't be tried is an error: nothing of this is ever skipped.
+//! The clients for Python and TypeScript with the frameworks that they are for, the API's document,
+//! and the page, tried against the server as it is built here. Whatever can't be tried is an error:
+//! nothing of this is ever skipped.
 
 mod document;
 mod python;
@@ -14,7 +15,7 @@ use std::time::Instant;
 use crate::process::{all_of, run as run_program, target_directory};
 use crate::{packages, programs};
 
-/// What can be named on the command line, in the order in which it is tried.
+/// The parts that can be named on the command line, in the order in which they run.
 const PARTS: [(&str, Part); 4] = [
     ("python", python::run),
     ("typescript", typescript::run),
@@ -25,11 +26,11 @@ const PARTS: [(&str, Part); 4] = [
 /// Tries one part.
 type Part = fn(&Ground) -> Result<(), String>;
 
-/// What every part needs.
+/// The needs of every part.
 struct Ground {
     /// The program `eyot`.
     eyot: PathBuf,
-    /// Where what is installed stays for the next time.
+    /// The folder in which installed packages stay for the next time.
     folder: PathBuf,
 }
 

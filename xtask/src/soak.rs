@@ -1,5 +1,6 @@
-//! The tests that take too long for every change: floods at full size, all variants of Docker's conformance, the load
-//! test, the fuzzer and the virtual machine. They run before an issue is closed and before a release.
+//! The tests that take too long for every change: floods at full size, all variants of Docker's
+//! conformance, the load test, the fuzzer and the virtual machine. They run before an issue is
+//! closed and before a release.
 
 use crate::engine::Engine;
 use crate::phases::Phases;

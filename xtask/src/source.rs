@@ -1,4 +1,5 @@
-//! The Rust sources of the workspace, as the guards read them: files, tokens, and what of them is a test.
+//! The Rust sources of the workspace, as the guards read them: files, tokens, and what of them is a
+//! test.
 
 mod lexer;
 
@@ -105,7 +106,8 @@ fn is_for_tests(attribute: &[Token]) -> bool {
     is_cfg || words == ["#", "[", "test", "]"] || words.starts_with(&["#", "[", "tokio", ":", ":", "test"])
 }
 
-/// Returns the index behind the item that begins at `at`: behind its `;`, or behind the block that ends it.
+/// Returns the index behind the item that begins at `at`: behind its `;`, or behind the block that
+/// ends it.
 fn item_end(tokens: &[Token], at: usize) -> usize {
     let mut at = at;
     while at < tokens.len() {

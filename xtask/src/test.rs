@@ -1,5 +1,5 @@
-//! Every test, in one build; and as root those of the sandbox once more as an ordinary user, because half of the
-//! provider (the single map, the masks) only exists there.
+//! Every test, in one build; and as root those of the sandbox once more as an ordinary user,
+//! because half of the provider (the single map, the masks) only exists there.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,7 @@ const USER: &str = "eyot-test";
 const OF_SANDBOXES: [&str; 10] =
     ["conformance", "threats", "real_programs", "lifecycle", "pool", "cli", "host", "images", "tasks", "api"];
 
-/// What is never tried again: a protection that failed once has failed.
+/// The tests that never run a second time: a protection that failed once has failed.
 const OF_PROTECTIONS: &str = "threats";
 
 /// Runs the tests.
@@ -46,7 +46,8 @@ fn run_all(run: &mut Run, phases: &mut Phases) -> Result<(), String> {
     }
 }
 
-/// The Engine and its images, made while the tests are built: the one waits for downloads, the other for processors.
+/// The Engine and its images, made while the tests are built: the one waits for downloads, the
+/// other for processors.
 fn engine_and_build() -> Result<Option<Engine>, String> {
     thread::scope(|scope| {
         let build = scope.spawn(|| run_program(cargo().args(ARGUMENTS).arg("--no-run")));
@@ -99,7 +100,8 @@ fn as_ordinary_user(run: &mut Run) -> Result<(), String> {
     Ok(())
 }
 
-/// Where the ordinary user can reach the programs, wherever the repository lies.
+/// A place for copies of the programs that the ordinary user can reach, wherever the repository
+/// lies.
 struct Copies {
     path: PathBuf,
 }

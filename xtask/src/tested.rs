@@ -1,5 +1,6 @@
-//! Running test programs: all they say is shown as they say it, and the tests that failed are kept, to be tried once more
-//! each by itself and to be named where the whole run ends. A run is longer than what a terminal or a log keeps of it.
+//! Running test programs: all they say is shown as they say it, and the tests that failed are kept,
+//! to be tried once more each by itself and to be named where the whole run ends. A run is longer
+//! than what a terminal or a log keeps of it.
 
 mod said;
 
@@ -12,23 +13,25 @@ use std::time::{Duration, Instant};
 
 use said::{Failure, Said};
 
-/// How many tests of a run may pass only the second time.
+/// The number of tests in a run that may pass only the second time.
 const MAX_UNSTEADY: usize = 3;
-/// How long a line may be on its way after its program's end: what a test left running may hold the pipe for ever.
+/// The time that a line may be on its way after its program's end. A process that a test left
+/// running may hold the pipe for ever.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// What a run comes to.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct Run {
     /// Tests that failed once, and then passed by themselves.
     unsteady: Vec<String>,
-    /// What failed.
+    /// The failures.
     failed: Vec<String>,
 }
 
 impl Run {
-    /// Runs what tests, `cargo test` or one of its programs, which `what` names. A test that fails is tried a second time, by itself, by what
-    /// `again` makes of its program's path: with all of them at once some wait too short.
+    /// Runs what tests, `cargo test` or one of its programs, which `what` names. A test that fails
+    /// is tried a second time, by itself, by what `again` makes of its program's path: with all of
+    /// them at once some wait too short.
     pub fn try_all(
         &mut self,
         what: &str,
@@ -61,7 +64,8 @@ impl Run {
         }
     }
 
-    /// Names what failed, and what passed only the second time; the latter is a failure when it is many.
+    /// Names what failed, and what passed only the second time; the latter is a failure when it is
+    /// many.
     pub fn end(self) -> Result<(), String> {
         if !self.unsteady.is_empty() {
             println!("\nUNSTEADY: these failed once and passed when they were tried again:");
@@ -84,7 +88,8 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-/// Runs a program to its end and shows what it says on both streams, in the order in which it says it.
+/// Runs a program to its end and shows what it says on both streams, in the order in which it says
+/// it.
 fn watch(command: &mut Command) -> Result<(ExitStatus, Said), String> {
     let (reader, writer) = std::io::pipe().map_err(|error| error.to_string())?;
     let second = writer.try_clone().map_err(|error| error.to_string())?;

@@ -1,7 +1,8 @@
-//! The threats of SECURITY.md and the tests that prove them: `docs/threats.md` is generated, and compared by the check.
+//! The threats of SECURITY.md and the tests that prove them: `docs/threats.md` is generated, and
+//! compared by the check.
 //!
-//! A test of a threat begins with its id: `k07_the_guest_survives_every_signal` proves K7. Tests that have another name and
-//! prove a threat too are listed in [`ALSO`].
+//! A test of a threat begins with its id: `k07_the_guest_survives_every_signal` proves K7. Tests
+//! that have another name and prove a threat too are listed in [`ALSO`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -124,7 +125,8 @@ pub fn run() -> Result<(), String> {
     fs::write(root().join(TABLE), table(&proofs)).map_err(|error| format!("write {TABLE}: {error}"))
 }
 
-/// Says which threats have no test, which tests have no threat, and whether the table is that of the sources.
+/// Says which threats have no test, which tests have no threat, and whether the table is that of
+/// the sources.
 pub fn check(sources: &[Source]) -> Result<Vec<String>, String> {
     let read = |page| fs::read_to_string(root().join(page)).map_err(|error| format!("read {page}: {error}"));
     let (proofs, wrong) = proofs(sources);

@@ -1,5 +1,6 @@
-//! The page at `/`, built from `web/` into the files that the server embeds. Those are kept in the repository, so that
-//! building the server takes no npm; whoever changes `web/` builds them, and the check says when somebody has not.
+//! The page at `/`, built from `web/` into the files that the server embeds. Those are kept in the
+//! repository, so that building the server takes no npm; whoever changes `web/` builds them, and
+//! the check says when somebody has not.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,12 +19,12 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     }
 }
 
-/// Where it is written.
+/// Returns the folder of the page's source.
 pub fn folder() -> PathBuf {
     root().join("web")
 }
 
-/// Where the server finds what is built of it.
+/// Returns the folder in which the server finds the built page.
 fn built() -> PathBuf {
     root().join("crates/server/web-dist")
 }
@@ -35,7 +36,7 @@ fn build(to: &Path) -> Result<(), String> {
     step("npm run build (the page)", &mut npm)
 }
 
-/// Whether what is there is what is built.
+/// Checks that the committed page is the built one.
 pub fn check() -> Result<(), String> {
     let fresh = target_directory()?.join("web-check");
     build(&fresh)?;

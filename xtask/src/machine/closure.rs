@@ -1,16 +1,18 @@
-//! The installed packages that a list of packages needs, by what dpkg knows of them. (apt answers for the versions that it
-//! could install, which may need others.)
+//! The installed packages that a list of packages needs, by what dpkg knows of them. (apt answers
+//! for the versions that it could install, which may need others.)
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use crate::process::output;
 
-/// What is asked of dpkg for each package: name, version and state, what it needs, what else it stands for.
+/// The fields that dpkg prints for each package: name, version and state, the packages it needs,
+/// and those it stands for.
 const FORMAT: &str =
     "${Package}\t${binary:Package} ${Version} ${db:Status-Status}\t${Pre-Depends}, ${Depends}\t${Provides}\n";
 
-/// `name version installed` of every package of the list that is installed, and of all that these need.
+/// `name version installed` of every package of the list that is installed, and of all that these
+/// need.
 ///
 /// # Errors
 /// When dpkg can't be asked.
@@ -46,7 +48,8 @@ fn closure(told: &str, wanted: &[&str]) -> BTreeSet<String> {
     found
 }
 
-/// The names in a field like `libc6 (>= 2.36), mawk | awk`: every alternative, since what is not installed is not found.
+/// The names in a field like `libc6 (>= 2.36), mawk | awk`: every alternative, since what is not
+/// installed is not found.
 fn names(field: &str) -> Vec<&str> {
     let name = |text: &'_ str| text.trim().find([' ', '(', ':']);
     field

@@ -1,5 +1,6 @@
-//! The archive that a kernel unpacks before it starts its first program: cpio in the format `newc`, which is an ASCII
-//! header, a name and the content for each file, each padded to four bytes. See `Documentation/driver-api/early-userspace/buffer-format.rst`.
+//! The archive that a kernel unpacks before it starts its first program: cpio in the format `newc`,
+//! which is an ASCII header, a name and the content for each file, each padded to four bytes. See
+//! `Documentation/driver-api/early-userspace/buffer-format.rst`.
 
 const DIRECTORY: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
@@ -38,7 +39,8 @@ impl Archive {
         self.entries += 1;
         let size = u32::try_from(content.len()).expect("a file of less than 4 GiB");
         let name_size = u32::try_from(path.len() + 1).expect("a path of less than 4 GiB");
-        // Inode, mode, uid, gid, links, time, size, device (2), device of the node (2), size of the name, checksum.
+        // Inode, mode, uid, gid, links, time, size, device (2), device of the node (2), size of the
+        // name, checksum.
         let fields = [self.entries, mode, 0, 0, 1, 0, size, 0, 0, major, minor, name_size, 0];
         self.bytes.extend_from_slice(b"070701");
         for field in fields {

@@ -1,6 +1,6 @@
-//! The machine's two disks. The one with the system is made of the host's own packages, copied file by file, so that the
-//! tests find the libraries that they were built with; it is kept until one of the packages changes. The other has the test
-//! programs.
+//! The machine's two disks. The one with the system is made of the host's own packages, copied file
+//! by file, so that the tests find the libraries that they were built with; it is kept until one of
+//! the packages changes. The other has the test programs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -41,7 +41,7 @@ const PACKAGES: [&str; 24] = [
     "tar",
     "util-linux",
 ];
-/// Nobody reads there.
+/// Folders that nothing reads.
 const UNREAD: [&str; 6] = [
     "/usr/share/doc/",
     "/usr/share/man/",
@@ -68,7 +68,7 @@ const USERS: [(&str, &str); 3] = [
 pub struct Tests {
     /// The image.
     pub disk: PathBuf,
-    /// What the machine's own lines on the console begin with.
+    /// The mark at the beginning of the machine's own lines on the console.
     pub mark: String,
 }
 
@@ -148,7 +148,8 @@ fn files(packages: &BTreeSet<String>) -> Result<Vec<String>, String> {
     Ok(files.into_iter().collect())
 }
 
-/// Copies with owners, permissions and links. tar(1) does that, of the names that it is told and no others.
+/// Copies with owners, permissions and links. tar(1) does that, of the names that it is told and no
+/// others.
 fn copy(files: &[String], tree: &Path) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("copy the system: {error}");
     let mut pack = Command::new("tar");
@@ -166,7 +167,7 @@ fn copy(files: &[String], tree: &Path) -> Result<(), String> {
     }
 }
 
-/// What a system has beside its packages' files.
+/// Adds the files that a system has beside its packages' files.
 fn furnish(tree: &Path) -> std::io::Result<()> {
     for name in ["bin", "sbin", "lib", "lib64"].into_iter().filter(|name| !tree.join(name).is_symlink()) {
         symlink(format!("usr/{name}"), tree.join(name))?;

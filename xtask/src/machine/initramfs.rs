@@ -1,4 +1,5 @@
-//! What the kernel starts with: busybox, the modules, and a script that finds the real disks.
+//! The initial file system of the kernel: busybox, the modules, and a script that finds the real
+//! disks.
 
 use std::fs;
 use std::path::{Path, PathBuf};

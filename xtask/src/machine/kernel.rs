@@ -1,5 +1,5 @@
-//! Debian's cloud kernel: downloaded by apt and unpacked into a folder of ours. It is never installed; the host keeps its
-//! own.
+//! Debian's cloud kernel: downloaded by apt and unpacked into a folder of ours. It is never
+//! installed; the host keeps its own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ const PACKAGE: &str = "linux-image-cloud-amd64";
 /// An unpacked kernel.
 #[derive(Debug)]
 pub struct Kernel {
-    /// What QEMU boots.
+    /// The image that QEMU boots.
     pub image: PathBuf,
-    /// Where its modules lie.
+    /// The folder of its modules.
     pub modules: PathBuf,
 }
 

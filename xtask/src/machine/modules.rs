@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is loaded: disks, the file systems of sandboxes, loop devices, and networks of tests.
+/// The modules to load: disks, the file systems of sandboxes, loop devices, and networks of tests.
 const NEEDED: [&str; 6] = ["virtio_mmio", "virtio_blk", "overlay", "loop", "veth", "dummy"];
 
 /// The modules' names and files, each after those that it depends on.
@@ -52,7 +52,8 @@ fn add(
     Ok(())
 }
 
-/// What a module says that it depends on: `depends=a,b` among the NUL-terminated texts in it.
+/// Returns the dependencies that a module names: `depends=a,b` among the NUL-terminated texts in
+/// it.
 fn depends(module: &[u8]) -> Vec<String> {
     const MARK: &[u8] = b"\0depends=";
     let Some(at) = module.windows(MARK.len()).position(|window| window == MARK) else {

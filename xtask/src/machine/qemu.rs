@@ -10,24 +10,24 @@ use super::disk::Tests;
 use super::report::{News, Report};
 use super::sys;
 
-/// What is run.
+/// The machine to run.
 #[derive(Debug)]
 pub struct Machine {
     /// The kernel.
     pub kernel: PathBuf,
-    /// What it starts with.
+    /// The initial file system.
     pub initramfs: PathBuf,
     /// The disk with the system. It is not changed: writes go to a temporary file.
     pub root: PathBuf,
     /// The disk with the tests.
     pub tests: Tests,
-    /// When it is stopped, done or not.
+    /// The time at which it is stopped, done or not.
     pub deadline: Duration,
 }
 
-/// Only what matters on the console, a reboot (which ends QEMU) after a panic, and no watchdogs: an emulated processor is
-/// late for everything. The machine has no other clock than the time stamp counter, which QEMU takes from the host's, and
-/// nothing to find out its rate by.
+/// Only what matters on the console, a reboot (which ends QEMU) after a panic, and no watchdogs: an
+/// emulated processor is late for everything. The machine has no other clock than the time stamp
+/// counter, which QEMU takes from the host's, and nothing to find out its rate by.
 fn command_line() -> String {
     format!(
         "console=ttyS0 quiet loglevel=3 panic=-1 reboot=t nowatchdog rcupdate.rcu_cpu_stall_suppress=1 \

@@ -1,5 +1,5 @@
-//! What the machine's console says: lines of the run's own begin with its mark, which no test can know; the rest is what
-//! the test programs print, and the kernel when it is in trouble.
+//! The output of the machine's console. Lines of the run's own begin with its mark, which no test
+//! can know. The rest comes from the test programs, and from the kernel when it is in trouble.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::COMMANDS;
 /// The console's last lines that are shown when the machine did not come to its end.
 const LAST_LINES: usize = 60;
 
-/// What is known of a run so far.
+/// The state of a run so far.
 #[derive(Debug)]
 pub struct Report {
     mark: String,
@@ -113,10 +113,10 @@ impl Report {
         }
     }
 
-    /// Whether everything was run to its end and nothing failed.
+    /// Returns an error unless everything was run to its end and nothing failed.
     ///
     /// # Errors
-    /// What went wrong; with the console's last lines when the machine did not come to its end.
+    /// The reason; with the console's last lines when the machine did not come to its end.
     pub fn result(&self) -> Result<(), String> {
         let ended = self.end.as_deref();
         if self.trouble.is_some() || ended != Some("done") {

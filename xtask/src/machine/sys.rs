@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-/// How long the two clocks are compared. A few parts in a million are good enough.
+/// The time for which the two clocks are compared. A few parts in a million are good enough.
 const COMPARED: Duration = Duration::from_millis(200);
 
-/// How many thousand times a second the processor's time stamp counter goes on.
+/// Returns the frequency of the processor's time stamp counter, in kHz.
 pub fn time_stamp_khz() -> u128 {
     // SAFETY: every x86_64 processor has the instruction, and it touches nothing.
     let ticks = || unsafe { std::arch::x86_64::_rdtsc() };

@@ -1,5 +1,5 @@
-//! schemathesis asks a server everything that the API's document has, rightly and wrongly: no answer is a 500 or has a
-//! status that the document lacks.
+//! schemathesis asks a server everything that the API's document has, rightly and wrongly: no
+//! answer is a 500 or has a status that the document lacks.
 
 mod server;
 
@@ -7,7 +7,7 @@ use super::{Ground, step, virtual_environment};
 use crate::process::root;
 use server::Server;
 
-/// What schemathesis is told. Afterwards the sandbox and the pool of the first are gone.
+/// The configurations of schemathesis. After the first, its sandbox and its pool are gone.
 const CONFIGURATIONS: [&str; 2] = ["there.toml", "anything.toml"];
 
 /// Installs schemathesis and runs it.
@@ -20,7 +20,8 @@ pub(super) fn run(ground: &Ground) -> Result<(), String> {
         let mut schemathesis = ground.program(folder.join("bin/schemathesis"));
         schemathesis.arg("--config-file").arg(configurations.join(name)).arg("run");
         schemathesis.arg(root().join("crates/server/openapi.json"));
-        // Where it finds the program for tar streams; what it notes for the next time goes elsewhere.
+        // Where it finds the program for tar streams; what it notes for the next time goes
+        // elsewhere.
         schemathesis.env("PYTHONPATH", &configurations).env("PYTHONDONTWRITEBYTECODE", "1");
         schemathesis.current_dir(&server.folder);
         schemathesis.env("EYOT_SERVER", &server.url).env("EYOT_API_KEY", &server.key);

@@ -1,4 +1,5 @@
-//! The Python client: its tests, LangChain's and Inspect's own, its types, and the package as it would be published.
+//! The Python client: its tests, LangChain's and Inspect's own, its types, and the package as it
+//! would be published.
 
 use std::process::Command;
 

@@ -1,5 +1,6 @@
-//! The TypeScript client: its types against the API's document, its tests on the oldest and the newest Node, the drop-in for
-//! Anvia on Docker and natively, and the adapter for Flue on the real runtimes, with an agent on the newest.
+//! The TypeScript client: its types against the API's document, its tests on the oldest and the
+//! newest Node, the drop-in for Anvia on Docker and natively, and the adapter for Flue on the real
+//! runtimes, with an agent on the newest.
 
 use std::env;
 use std::fs;
@@ -10,12 +11,13 @@ use super::{Ground, step};
 use crate::engine::Engine;
 use crate::process::root;
 
-/// What npm installs: the client's own packages, then the old runtime with the newer Node, then the older Node.
+/// The folders in which npm installs: the client's own packages, then the old runtime with the
+/// newer Node, then the older Node.
 const FOLDERS: [&str; 3] = ["", "test/flue-v1", "test/node-20"];
 
-/// Where the newer Node is.
+/// The folder of the newer Node.
 const NEWER: &str = "test/flue-v1/node_modules/node/bin";
-/// Where the older one is.
+/// The folder of the older Node.
 const OLDER: &str = "test/node-20/node_modules/node/bin";
 
 /// Scripts of `package.json`, and which Node they run on.
@@ -55,7 +57,7 @@ pub(super) fn run(ground: &Ground) -> Result<(), String> {
     SCRIPTS.iter().try_for_each(|(script, node)| run(script, client.join(node)))
 }
 
-/// What a Node calls itself.
+/// Returns the version that a Node reports.
 fn version(node: &Path) -> Result<String, String> {
     let said = crate::process::output(Command::new(node.join("node")).arg("--version"))?;
     Ok(format!("Node {}", said.trim()))

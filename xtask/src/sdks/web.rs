@@ -1,5 +1,5 @@
-//! The page: what is built of it is what is there, and it does in a browser what it is for. Pictures of each view are in
-//! `target/web-screenshots` afterwards.
+//! The page: what is built of it is what is there, and it does in a browser what it is for.
+//! Pictures of each view are in `target/web-screenshots` afterwards.
 
 use super::{Ground, step};
 use crate::process::target_directory;

@@ -1,4 +1,5 @@
-//! Rust as tokens, as far as the guards need them: comments are gone, literals are one token each, doc comments are kept.
+//! Rust as tokens, as far as the guards need them: comments are gone, literals are one token each,
+//! doc comments are kept.
 
 /// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +32,8 @@ impl Token {
     }
 }
 
-/// Splits a text into tokens. It never fails: a text that is not Rust gives tokens that mean nothing.
+/// Splits a text into tokens. It never fails: a text that is not Rust gives tokens that mean
+/// nothing.
 pub fn tokens(text: &str) -> Vec<Token> {
     let mut lexer = Lexer { rest: text, line: 1, found: Vec::new() };
     while !lexer.rest.is_empty() {

@@ -1,9 +1,10 @@
-//! What test programs say: which of them runs, and which tests failed, as Rust's own harness and `libtest-mimic` write it.
+//! The output of test programs: which of them runs, and which tests failed, as Rust's own harness
+//! and `libtest-mimic` write it.
 
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-/// What a program ends with of which tests failed.
+/// The exit code of a program of which tests failed.
 const TESTS_FAILED: i32 = 101;
 
 /// A test that failed.
@@ -11,13 +12,13 @@ const TESTS_FAILED: i32 = 101;
 pub struct Failure {
     /// The program it is in, as cargo names it; none for an example of the documentation.
     pub program: Option<PathBuf>,
-    /// Its name in there.
+    /// The test's name in its program.
     pub name: String,
-    /// What is said of it.
+    /// The output about the test.
     pub text: String,
 }
 
-/// What was said of one program.
+/// The output of one program.
 #[derive(Debug, Default)]
 struct Part {
     program: Option<PathBuf>,
@@ -32,7 +33,7 @@ struct Part {
 #[derive(Debug, Default)]
 pub struct Said {
     parts: Vec<Part>,
-    /// How many programs cargo says failed, at its end.
+    /// The number of failed programs that cargo reports at its end.
     failed_programs: Option<usize>,
     /// A program ended otherwise than one does whose tests failed.
     has_crashed: bool,
@@ -62,8 +63,9 @@ impl Said {
         self.parts.iter().flat_map(Part::failures).collect()
     }
 
-    /// Whether the tests that are named as failed are all that was wrong, going by how the whole ended: every program said how
-    /// it ended and named as many failures as it counted, none died, and there is none that was not heard of.
+    /// Tells whether the tests that are named as failed explain the whole result. Every program
+    /// said how it ended and named as many failures as it counted, none died, and none is unheard
+    /// of.
     pub fn explains(&self, status: ExitStatus) -> bool {
         let is_whole = |part: &Part| part.has_ended && part.failures().len() == part.failed;
         let with_failures = self.parts.iter().filter(|part| part.failed > 0).count();
@@ -75,7 +77,7 @@ impl Said {
         with_failures > 0 && is_all && !self.has_crashed && self.parts.iter().all(is_whole)
     }
 
-    /// How many tests passed.
+    /// Returns how many tests passed.
     pub fn passed(&self) -> usize {
         self.parts.iter().map(|part| part.passed).sum()
     }
@@ -111,7 +113,7 @@ impl Part {
     }
 }
 
-/// How many programs failed, where this is the line of cargo's that says so.
+/// Returns the number of failed programs, if this is the line of cargo that tells it.
 fn closing(line: &str) -> Option<usize> {
     let count = line.strip_prefix("error: ")?;
     let count = count.strip_suffix(" target failed:").or(count.strip_suffix(" targets failed:"))?;

@@ -12,7 +12,7 @@ use crate::process::output;
 pub(super) struct Server {
     process: Child,
     eyot: PathBuf,
-    /// Whatever is made on the way can lie here.
+    /// A folder for files of the run.
     pub(super) folder: PathBuf,
     /// `http://127.0.0.1:PORT`
     pub(super) url: String,
@@ -49,7 +49,7 @@ impl Server {
         output(command.args(["--quiet", "create", "--name", "fuzzed", "--ttl", "1h"])).map(drop)
     }
 
-    /// Whether it still runs.
+    /// Returns an error if the server has ended.
     pub(super) fn still_runs(&mut self) -> Result<(), String> {
         match self.process.try_wait() {
             Ok(None) => Ok(()),
