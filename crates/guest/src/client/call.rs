@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use eyot::{Error, ErrorKind, Result};
 
-use super::connection::Connection;
+use super::connection_state::ConnectionOwner;
 use super::lock;
 use super::pieces::Piece;
 use super::slot::{Leftover, Slot};
@@ -23,14 +23,14 @@ pub(super) struct Call {
 /// The way to send something for a call, for those who don't own it.
 #[derive(Clone)]
 pub(super) struct Line {
-    connection: Connection,
+    connection: Arc<ConnectionOwner>,
     number: u32,
     slot: Arc<Slot>,
 }
 
 impl Call {
     /// A call that was entered into its connection's table.
-    pub(super) fn new(connection: Connection, number: u32, slot: Arc<Slot>) -> Self {
+    pub(super) fn new(connection: Arc<ConnectionOwner>, number: u32, slot: Arc<Slot>) -> Self {
         Self { line: Line { connection, number, slot } }
     }
 
@@ -87,7 +87,7 @@ impl Drop for Call {
     fn drop(&mut self) {
         match self.line.slot.abandon() {
             Leftover::Cancel => self.line.push_now(Kind::Cancel, 0, &[]),
-            Leftover::Forget => lock(&self.line.connection.shared().table).forget(self.line.number),
+            Leftover::Forget => lock(&self.line.connection.state.table).forget(self.line.number),
             Leftover::Nothing => {}
         }
     }
@@ -115,19 +115,19 @@ impl Line {
     }
 
     fn poll_push(&self, context: &Context<'_>, parts: &[&[u8]], pushed: impl FnOnce()) -> Poll<Result<()>> {
-        match ready!(self.connection.shared().outbox.poll_push(context, parts)) {
+        match ready!(self.connection.state.outbox.poll_push(context, parts)) {
             Ok(()) => {
                 pushed();
                 Poll::Ready(Ok(()))
             }
-            Err(_) => Poll::Ready(Err(self.connection.error())),
+            Err(_) => Poll::Ready(Err(self.connection.state.error())),
         }
     }
 
     fn push_now(&self, kind: Kind, channel: u8, payload: &[u8]) {
-        let shared = self.connection.shared();
-        if let Err(why) = shared.outbox.push_now(&[&self.header(kind, channel, payload.len()), payload]) {
-            shared.end_undeliverable(why);
+        let state = &self.connection.state;
+        if let Err(why) = state.outbox.push_now(&[&self.header(kind, channel, payload.len()), payload]) {
+            state.end_undeliverable(why);
         }
     }
 
@@ -175,16 +175,15 @@ impl Line {
         }
     }
 
-    /// Returns once the guest has read everything that was sent for the call, or the call has
-    /// ended.
-    pub(super) async fn acknowledged(&self) -> Result<()> {
-        if self.slot.is_open() { self.connection.ping().await } else { Ok(()) }
+    /// Tells whether the call has not ended yet.
+    pub(super) fn is_open(&self) -> bool {
+        self.slot.is_open()
     }
 
     /// The error of whoever writes to a call that reads no more.
     pub(super) fn not_read(&self) -> Error {
-        if self.connection.is_closed() {
-            self.connection.error()
+        if self.connection.state.is_closed() {
+            self.connection.state.error()
         } else {
             Error::new(ErrorKind::Conflict, "the command does not read its input any more")
         }

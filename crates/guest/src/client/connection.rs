@@ -1,23 +1,22 @@
 //! A connection to a guest: many calls at once over one stream, until the stream or the guest's
 //! good conduct ends.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use eyot::{CancellationToken, Error, ErrorKind, Result};
+use eyot::{Error, ErrorKind, Result};
 use tokio::io::{AsyncRead, AsyncWrite, ReadHalf};
 
 use super::call::Call;
-use super::fault::{Fault, Inquiry, Verdict, Violation};
+use super::connection_state::{ConnectionOwner, ConnectionState};
+use super::fault::{Fault, Inquiry, Verdict};
 use super::frames::Frames;
 use super::handshake::{RUNNING, SETTING_UP, shake_hands};
-use super::lanes::Lanes;
 use super::lock;
-use super::outbox::{Outbox, Undeliverable};
 use super::reader::read_to_end;
 use super::shape::Shape;
 use super::slot::Slot;
-use super::table::{Full, Table};
+use super::table::Full;
 use crate::protocol::{MAX_MESSAGE_BYTES, Protections, Reply, Request, encode};
 
 /// The time that a guest may show no sign of life to a call that it answers at once.
@@ -33,52 +32,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// stream in, 16 others); more wait. Dropping a call cancels it.
 #[derive(Clone)]
 pub struct Connection {
-    owner: Arc<Owner>,
-}
-
-struct Owner {
-    shared: Arc<Shared>,
-    protections: Option<Protections>,
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        self.shared.end(Fault::stopped());
-    }
-}
-
-/// The state that the tasks and the calls of a connection share.
-pub(super) struct Shared {
-    pub(super) table: Mutex<Table>,
-    pub(super) outbox: Outbox,
-    lanes: Lanes,
-    closed: CancellationToken,
-    ending: Mutex<Ending>,
-}
-
-#[derive(Default)]
-struct Ending {
-    /// The reason that the owner gave.
-    told: Option<Fault>,
-    /// The meaning that the owner gave to a plain end of the stream.
-    stopped: Option<Fault>,
-    /// The reason seen on the stream.
-    seen: Option<Fault>,
-    /// Finds out why the stream has ended, where nobody told.
-    inquiry: Option<Inquiry>,
-    /// It is being found out.
-    asking: bool,
-}
-
-impl Ending {
-    /// The reason that calls are told, if there is one yet.
-    fn reason(&self) -> Option<&Fault> {
-        let seen = match &self.seen {
-            Some(seen) if seen.is_stop() => self.stopped.as_ref().or(self.seen.as_ref()),
-            other => other.as_ref(),
-        };
-        self.told.as_ref().or(seen)
-    }
+    owner: Arc<ConnectionOwner>,
 }
 
 impl Connection {
@@ -117,16 +71,10 @@ impl Connection {
         protections: Option<Protections>,
     ) -> Self {
         let (read, write) = tokio::io::split(stream);
-        let shared = Arc::new(Shared {
-            table: Mutex::new(Table::new()),
-            outbox: Outbox::new(write),
-            lanes: Lanes::new(),
-            closed: CancellationToken::new(),
-            ending: Mutex::new(Ending::default()),
-        });
-        tokio::spawn(read_task(Arc::clone(&shared), read, frames));
-        tokio::spawn(write_task(Arc::clone(&shared)));
-        Self { owner: Arc::new(Owner { shared, protections }) }
+        let state = Arc::new(ConnectionState::new(write));
+        tokio::spawn(read_task(Arc::clone(&state), read, frames));
+        tokio::spawn(write_task(Arc::clone(&state)));
+        Self { owner: Arc::new(ConnectionOwner { state, protections }) }
     }
 
     /// Returns the protections that the guest found around itself when it started. Only a guest in
@@ -137,47 +85,47 @@ impl Connection {
 
     /// Returns once the connection has ended, whatever the reason.
     pub fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
-        self.owner.shared.closed.clone().cancelled_owned()
+        self.owner.state.closed.clone().cancelled_owned()
     }
 
     /// Tells whether the connection has ended, or can't be written to any more.
     pub fn is_closed(&self) -> bool {
-        self.owner.shared.closed.is_cancelled() || self.owner.shared.outbox.is_closed()
+        self.owner.state.is_closed()
     }
 
     /// From now on, calls that the connection's end settles, and calls that come after it, fail
     /// with this kind and sentence, whatever was seen on the stream. Whoever destroys a sandbox
     /// says so here first.
     pub fn set_closed_error(&self, kind: ErrorKind, message: impl Into<String>) {
-        lock(&self.owner.shared.ending).told = Some(Fault::new(kind, message));
+        self.owner.state.set_told(Fault::new(kind, message));
     }
 
     /// The same, asked for anew whenever a call fails: what became of a sandbox may change once
     /// more after the connection's end. The verdict must not block.
     pub fn set_verdict(&self, verdict: Verdict) {
-        lock(&self.owner.shared.ending).told = Some(Fault::Asked(verdict));
+        self.owner.state.set_told(Fault::Asked(verdict));
     }
 
     /// Sets the error for a stream that ends without a reason of the owner, while the guest kept to
     /// the protocol.
     pub fn set_stopped_error(&self, kind: ErrorKind, message: impl Into<String>) {
-        lock(&self.owner.shared.ending).stopped = Some(Fault::new(kind, message));
+        self.owner.state.set_stopped(Fault::new(kind, message));
     }
 
     /// Sets the function that finds out why the stream ended, if the owner gave no reason and the
     /// guest kept to the protocol. Open calls settle when it is done, so it must not take for ever.
     pub fn set_inquiry(&self, inquiry: Inquiry) {
-        lock(&self.owner.shared.ending).inquiry = Some(inquiry);
+        self.owner.state.set_inquiry(inquiry);
     }
 
     /// Ends the connection; calls under way settle.
     pub fn close(&self) {
-        self.owner.shared.end(Fault::stopped());
+        self.owner.state.end(Fault::stopped());
     }
 
     /// Ends the connection; unless its owner has told another reason, it ended for this one.
     pub(super) fn close_for_good(&self, kind: ErrorKind, message: &str) {
-        lock(&self.owner.shared.ending).told.get_or_insert_with(|| Fault::new(kind, message));
+        self.owner.state.set_told_if_none(|| Fault::new(kind, message));
         self.close();
     }
 
@@ -234,27 +182,25 @@ impl Connection {
             return Err(Error::new(ErrorKind::TooLarge, sentence));
         }
         let shape = Shape::of(request);
-        let Some(permits) = self.shared().lanes.enter(shape.lane).await else {
+        let Some(permits) = self.state().lanes.enter(shape.lane).await else {
             return Err(self.error().with_nothing_begun());
         };
         let slot = Arc::new(Slot::new(shape, permits));
-        let number = lock(&self.shared().table).enter(&slot);
+        let number = lock(&self.state().table).enter(&slot);
         let refused = |full| self.refusal(full).with_nothing_begun();
-        let call = Call::new(self.clone(), number.map_err(refused)?, slot);
+        let call = Call::new(Arc::clone(&self.owner), number.map_err(refused)?, slot);
         call.send_request(&message).await.map_err(Error::with_nothing_begun)?;
         Ok(call)
     }
 
     /// Returns the state that the tasks and the calls share.
-    pub(super) fn shared(&self) -> &Shared {
-        &self.owner.shared
+    pub(super) fn state(&self) -> &ConnectionState {
+        &self.owner.state
     }
 
     /// Why no call can succeed any more.
     pub(super) fn error(&self) -> Error {
-        // Without a reason yet, writing has failed and the reader is about to see the end.
-        let reason = lock(&self.shared().ending).reason().cloned();
-        reason.unwrap_or(Fault::Stopped).error()
+        self.owner.state.error()
     }
 
     fn refusal(&self, full: Full) -> Error {
@@ -268,80 +214,24 @@ impl Connection {
     }
 }
 
-impl Shared {
-    /// The call that a frame of the guest names.
-    pub(super) fn named(&self, call: u32) -> Result<Arc<Slot>, Violation> {
-        lock(&self.table).named(call)
-    }
-
-    /// Ends the connection and settles every call; the first reason counts.
-    pub(super) fn end(&self, fault: Fault) {
-        let fault = {
-            let mut ending = lock(&self.ending);
-            let seen = ending.seen.get_or_insert(fault).clone();
-            ending.reason().cloned().unwrap_or(seen)
-        };
-        self.lanes.close();
-        let slots = lock(&self.table).close();
-        for slot in slots {
-            slot.fail(fault.error());
-        }
-        self.outbox.close();
-        self.closed.cancel();
-    }
-
-    /// Tells whether the reader is finding out why the stream has ended.
-    fn is_asking(&self) -> bool {
-        lock(&self.ending).asking
-    }
-
-    /// The same, once it is known what the end of the stream means.
-    async fn end_asking(&self, fault: Fault) {
-        let inquiry = match &mut *lock(&self.ending) {
-            Ending { told: None, inquiry, asking, .. } if fault.is_stop() => {
-                *asking = inquiry.is_some();
-                inquiry.take()
-            }
-            _ => None,
-        };
-        if let Some(inquiry) = inquiry {
-            let verdict = inquiry().await;
-            lock(&self.ending).stopped = Some(Fault::Asked(verdict));
-        }
-        self.end(fault);
-    }
-
-    /// Ends the connection because of what can't be delivered.
-    pub(super) fn end_undeliverable(&self, why: Undeliverable) {
-        match why {
-            Undeliverable::Closed => {}
-            Undeliverable::NotRead => self.end(Fault::broken("it does not read what it is sent")),
-        }
-    }
-}
-
-async fn read_task<S: AsyncRead>(shared: Arc<Shared>, stream: ReadHalf<S>, frames: Frames) {
-    let closed = shared.closed.clone();
+async fn read_task<S: AsyncRead>(state: Arc<ConnectionState>, stream: ReadHalf<S>, frames: Frames) {
+    let closed = state.closed.clone();
     tokio::select! {
-        fault = read_to_end(&shared, stream, frames) => {
+        fault = read_to_end(&state, stream, frames) => {
             tracing::debug!(?fault, "a connection to a guest ended");
-            shared.end_asking(fault).await;
+            state.end_asking(fault).await;
         }
         () = closed.cancelled() => {}
     }
 }
 
-async fn write_task(shared: Arc<Shared>) {
-    let Some(error) = shared.outbox.write_leftovers().await else {
+async fn write_task(state: Arc<ConnectionState>) {
+    let Some(error) = state.outbox.write_leftovers().await else {
         return;
     };
     tracing::debug!(%error, "a guest can't be written to any more");
-    if tokio::time::timeout(LAST_WORDS, shared.closed.cancelled()).await.is_ok() {
+    if tokio::time::timeout(LAST_WORDS, state.closed.cancelled()).await.is_ok() {
         return;
     }
-    if shared.is_asking() {
-        shared.closed.cancelled().await
-    } else {
-        shared.end_asking(Fault::stopped()).await
-    }
+    if state.is_asking() { state.closed.cancelled().await } else { state.end_asking(Fault::stopped()).await }
 }

@@ -207,7 +207,7 @@ impl SandboxDriver for GuestDriver {
             Ok(entries) => Ok(entries),
             Err(Unlisted::Failed(error)) => Err(error),
             Err(Unlisted::Broken(what)) => {
-                self.connection.shared().end(Fault::broken(&what));
+                self.connection.state().end(Fault::broken(&what));
                 Err(self.connection.error())
             }
         }
@@ -235,7 +235,7 @@ impl SandboxDriver for GuestDriver {
     async fn exec(&self, request: ExecRequest) -> Result<Execution> {
         let stdin = request.stdin;
         let call = self.open(Request::Exec(exec(request))).await?;
-        Ok(execution(call, stdin))
+        Ok(execution(self.connection.clone(), call, stdin))
     }
 
     async fn destroy(&self) -> Result<()> {

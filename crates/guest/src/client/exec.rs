@@ -9,17 +9,18 @@ use eyot::{Bytes, Execution, ExecutionControl, ExecutionEvent, ExecutionInput, P
 use futures_util::Stream;
 
 use super::call::{Call, Line};
+use super::connection::Connection;
 use super::convert::{exit_status, terminal, unexpected};
 use crate::protocol::{CHANNEL_STDOUT, Control, Reply};
 
 /// The command of a call that has started.
-pub(super) fn execution(call: Call, stdin: bool) -> Execution {
+pub(super) fn execution(connection: Connection, call: Call, stdin: bool) -> Execution {
     let line = call.line().clone();
     let input = stdin.then(|| Box::new(Input(line.clone())) as Box<dyn ExecutionInput>);
     Execution {
         events: Box::pin(Events { call: Some(call) }),
         input,
-        control: Arc::new(CommandControl(line)),
+        control: Arc::new(CommandControl { line, connection }),
     }
 }
 
@@ -74,20 +75,24 @@ impl Drop for Input {
 }
 
 /// The command's control.
-struct CommandControl(Line);
+struct CommandControl {
+    line: Line,
+    connection: Connection,
+}
 
 #[async_trait]
 impl ExecutionControl for CommandControl {
     async fn kill(&self) -> Result<()> {
-        self.0.control(Control::Kill).await?;
-        self.0.acknowledged().await
+        self.line.control(Control::Kill).await?;
+        // Returns once the guest has read the request, or the call has ended.
+        if self.line.is_open() { self.connection.ping().await } else { Ok(()) }
     }
 
     async fn signal(&self, signal: Signal) -> Result<()> {
-        self.0.control(Control::Signal(signal.0)).await
+        self.line.control(Control::Signal(signal.0)).await
     }
 
     async fn resize(&self, size: PtySize) -> Result<()> {
-        self.0.control(Control::Resize(terminal(size))).await
+        self.line.control(Control::Resize(terminal(size))).await
     }
 }

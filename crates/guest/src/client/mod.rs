@@ -10,6 +10,7 @@ mod answer;
 mod assembly;
 mod call;
 mod connection;
+mod connection_state;
 mod convert;
 mod dial;
 mod driver;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::io::AsyncRead;
 
 use super::assembly::Assembly;
-use super::connection::Shared;
+use super::connection_state::ConnectionState;
 use super::convert::failure_error;
 use super::fault::{Fault, Violation};
 use super::frames::{Frames, NoFrame};
@@ -16,7 +16,7 @@ use crate::protocol::{Event, Failure, Frame, Header, Kind, MAX_PAYLOAD_BYTES, de
 
 /// Delivers until the stream ends or the guest breaks the protocol; says why it ended.
 pub(super) async fn read_to_end(
-    shared: &Arc<Shared>,
+    state: &Arc<ConnectionState>,
     mut stream: impl AsyncRead + Unpin,
     mut frames: Frames,
 ) -> Fault {
@@ -30,7 +30,7 @@ pub(super) async fn read_to_end(
         if frame.header.call == 0 {
             return farewell(&frame);
         }
-        if let Err(Violation(what)) = deliver(shared, frame, &mut assembly) {
+        if let Err(Violation(what)) = deliver(state, frame, &mut assembly) {
             return Fault::broken(&what);
         }
     }
@@ -50,24 +50,24 @@ fn farewell(frame: &Frame) -> Fault {
     }
 }
 
-fn deliver(shared: &Shared, frame: Frame, assembly: &mut Assembly) -> Result<(), Violation> {
+fn deliver(state: &ConnectionState, frame: Frame, assembly: &mut Assembly) -> Result<(), Violation> {
     let Header { kind, channel, more, call } = frame.header;
     match kind {
-        Kind::Reply | Kind::Failure | Kind::Event => deliver_message(shared, frame, assembly),
+        Kind::Reply | Kind::Failure | Kind::Event => deliver_message(state, frame, assembly),
         Kind::Data | Kind::End | Kind::Credit if more => Err(Violation::new(format!("{kind:?} in parts"))),
-        Kind::Data => shared.named(call)?.deliver_data(channel, frame.payload),
-        Kind::End if frame.payload.is_empty() => shared.named(call)?.deliver_end(channel),
+        Kind::Data => state.named(call)?.deliver_data(channel, frame.payload),
+        Kind::End if frame.payload.is_empty() => state.named(call)?.deliver_end(channel),
         Kind::End => Err(Violation::new("End with a payload")),
-        Kind::Credit => shared.named(call)?.deliver_credit(channel, &frame.payload),
+        Kind::Credit => state.named(call)?.deliver_credit(channel, &frame.payload),
         Kind::Hello | Kind::Welcome | Kind::Request | Kind::Control | Kind::Cancel => {
             Err(Violation::new(format!("{kind:?} from a guest in the middle of a connection")))
         }
     }
 }
 
-fn deliver_message(shared: &Shared, frame: Frame, assembly: &mut Assembly) -> Result<(), Violation> {
+fn deliver_message(state: &ConnectionState, frame: Frame, assembly: &mut Assembly) -> Result<(), Violation> {
     let Header { kind, call, .. } = frame.header;
-    let slot = shared.named(call)?;
+    let slot = state.named(call)?;
     let max_bytes = if kind == Kind::Reply { slot.shape().answer.max_bytes() } else { MAX_PAYLOAD_BYTES };
     let Some(message) = assembly.add(frame, max_bytes)? else {
         return Ok(());
@@ -76,17 +76,17 @@ fn deliver_message(shared: &Shared, frame: Frame, assembly: &mut Assembly) -> Re
         Kind::Event => slot.deliver_event(decode::<Event>(&message).map_err(Violation)?),
         Kind::Failure => {
             let failure = decode::<Failure>(&message).map_err(Violation)?;
-            end(shared, call, assembly, |slot| slot.finish(Err(failure_error(failure))))
+            end(state, call, assembly, |slot| slot.finish(Err(failure_error(failure))))
         }
         _ => {
             let reply = slot.shape().answer.decode(&message)?;
-            end(shared, call, assembly, |slot| slot.finish(Ok(reply)))
+            end(state, call, assembly, |slot| slot.finish(Ok(reply)))
         }
     }
 }
 
 fn end(
-    shared: &Shared,
+    state: &ConnectionState,
     call: u32,
     assembly: &Assembly,
     finish: impl FnOnce(&Slot) -> Result<(), Violation>,
@@ -94,9 +94,9 @@ fn end(
     if assembly.is_midway(call) {
         return Err(Violation::new("a call that ended in the middle of a message"));
     }
-    let slot = shared.named(call)?;
+    let slot = state.named(call)?;
     // A refused end leaves the call in the table, where the connection's own end finds and settles
     // it.
     finish(&slot)?;
-    lock(&shared.table).ended(call).map(drop)
+    lock(&state.table).ended(call).map(drop)
 }

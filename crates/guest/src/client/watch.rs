@@ -48,7 +48,7 @@ impl Stream for Events {
             match decode::<Vec<WatchRecord>>(&piece.bytes).and_then(events) {
                 Ok(events) => self.ready = events,
                 Err(what) => {
-                    self.connection.shared().end(Fault::broken(&what));
+                    self.connection.state().end(Fault::broken(&what));
                     self.call = None;
                     return Poll::Ready(Some(Err(self.connection.error())));
                 }

@@ -9,48 +9,9 @@ use super::connection::Connection;
 use super::guest::{Ending, Guest};
 use super::outbox::Outbox;
 use super::poll::Token;
-use super::sys;
 
 /// The most connections at once.
 const MOST_CONNECTIONS: usize = 256;
-
-/// Accepts whoever waits.
-pub fn accept_all(guest: &mut Guest) {
-    loop {
-        let Some(accepted) = guest.listener.as_ref().map(|listener| listener.accept()) else {
-            return;
-        };
-        match accepted {
-            Ok((stream, _)) => admit(guest, stream),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-            Err(error) if matches!(error.raw_os_error(), Some(libc::ECONNABORTED | libc::EINTR)) => {}
-            // No descriptor is left. The listener would be ready for ever, so it rests until
-            // something is closed.
-            Err(_) => return rest(guest),
-        }
-    }
-}
-
-/// The rule for who may connect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
-    /// Every process that finds the socket.
-    Open,
-    /// Processes outside of this pid namespace, whose numbers are not known in here.
-    Outsiders,
-    /// Processes of this user, who is nobody else than the guest.
-    User(u32),
-}
-
-impl Door {
-    fn lets_in(self, stream: &UnixStream) -> bool {
-        match self {
-            Self::Open => true,
-            Self::Outsiders => sys::peer(stream.as_fd()).is_ok_and(|peer| peer.pid == 0),
-            Self::User(uid) => sys::peer(stream.as_fd()).is_ok_and(|peer| peer.uid == uid),
-        }
-    }
-}
 
 fn admit(guest: &mut Guest, stream: UnixStream) {
     if !guest.door.lets_in(&stream) || guest.connections.len() >= MOST_CONNECTIONS {
@@ -67,6 +28,23 @@ fn rest(guest: &mut Guest) {
 }
 
 impl Guest {
+    /// Accepts whoever waits.
+    pub(super) fn on_listener(&mut self) {
+        loop {
+            let Some(accepted) = self.listener.as_ref().map(|listener| listener.accept()) else {
+                return;
+            };
+            match accepted {
+                Ok((stream, _)) => admit(self, stream),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if matches!(error.raw_os_error(), Some(libc::ECONNABORTED | libc::EINTR)) => {}
+                // No descriptor is left. The listener would be ready for ever, so it rests until
+                // something is closed.
+                Err(_) => return rest(self),
+            }
+        }
+    }
+
     /// Serves a stream from now on.
     pub(super) fn add_connection(&mut self, stream: OwnedFd, is_makers: bool) -> io::Result<()> {
         let id = self.next_id();

@@ -11,19 +11,19 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::accept::{self, Door};
 use super::activity::Activity;
 use super::call_handle::CallHandle;
 use super::command::Command;
 use super::connection::{Call, Connection};
 use super::deadlines::{Deadline, Deadlines};
 use super::dial::Dial;
+use super::door::Door;
 use super::group_memory::GroupMemory;
 use super::memory_events::MemoryEvents;
+use super::open_files::open_files_of_commands;
 use super::poll::{Poll, Ready, Token};
 use super::processes::Processes;
 use super::spawn::Spawner;
-use super::start_up::open_files_of_commands;
 use super::sys;
 use super::tree_kill::{self, TreeKill};
 use super::workers::Workers;
@@ -174,7 +174,7 @@ impl Guest {
 
     fn on_event(&mut self, token: Token, ready: Ready) {
         match token {
-            Token::Listener => accept::accept_all(self),
+            Token::Listener => self.on_listener(),
             Token::Status => self.on_records(),
             Token::Children => self.on_children(),
             Token::Deadline => self.on_deadline(),

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 
-use super::accept::Door;
+use super::door::Door;
 use super::group_memory::GroupMemory;
 use super::guest::Inherited;
 use super::memory_events::MemoryEvents;
@@ -59,19 +59,6 @@ pub fn protect() -> io::Result<(OwnedFd, [u64; 2])> {
     let open_files = sys::raise_open_files()?;
     PER_USER.into_iter().try_for_each(|(what, most)| sys::limit_per_user(what, most))?;
     Ok((children, open_files))
-}
-
-/// The limit of open files that each command gets: all that may run together leave most of the
-/// host's files to others. Where the host gives everybody as many as there is memory for, as with
-/// systemd, nothing is lowered.
-pub fn open_files_of_commands(inherited: [u64; 2], config: &GuestConfig) -> [u64; 2] {
-    const PART: u64 = 4;
-    const LEAST: u64 = 1024;
-    let Some(processes) = config.max_processes else { return inherited };
-    let of_the_host = std::fs::read_to_string("/proc/sys/fs/file-max").unwrap_or_default();
-    let of_the_host = of_the_host.trim().parse().unwrap_or(0);
-    let most = (of_the_host / PART / processes.max(1)).max(LEAST);
-    inherited.map(|limit| limit.min(most))
 }
 
 fn take_listener() -> io::Result<Option<UnixListener>> {

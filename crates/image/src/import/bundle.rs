@@ -12,6 +12,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use tar::{Archive, EntryType};
 
+use super::names::{MAX_FILES, beside, missing};
 use super::received::Received;
 use crate::blob::MAX_DOCUMENT_BYTES;
 use crate::config::BlobRef;
@@ -20,10 +21,6 @@ use crate::failure::refused;
 use crate::progress::Progress;
 use crate::store::ImageStore;
 use crate::unpack::decompressed;
-
-/// A limit above the number of files in any archive of images. A tarball of a root file system has
-/// many more.
-pub(super) const MAX_FILES: usize = 10_000;
 
 /// An archive of images, by the place of its files.
 pub(super) enum Bundle {
@@ -91,9 +88,9 @@ impl Bundle {
     /// Returns a file's digest and length.
     pub(super) fn measure(&self, name: &str) -> io::Result<BlobRef> {
         if let Self::Received(received) = self {
-            return received.blob(name).ok_or_else(|| super::missing(name));
+            return received.blob(name).ok_or_else(|| missing(name));
         }
-        let mut hashing = Hashing::new(self.open_file(name)?.ok_or_else(|| super::missing(name))?);
+        let mut hashing = Hashing::new(self.open_file(name)?.ok_or_else(|| missing(name))?);
         io::copy(&mut hashing, &mut io::sink())?;
         let (digest, bytes) = hashing.finish();
         Ok(BlobRef { digest, bytes })
@@ -113,7 +110,7 @@ impl Bundle {
                 received.give(name, store)
             }
             _ => {
-                let input = self.open_file(name)?.ok_or_else(|| super::missing(name))?;
+                let input = self.open_file(name)?.ok_or_else(|| missing(name))?;
                 store.put_blob(input, Some((&blob.digest, blob.bytes)), progress).map(drop)
             }
         }
@@ -121,7 +118,7 @@ impl Bundle {
 
     /// Reads a document, of 4 MiB at most.
     pub(super) fn document(&self, name: &str) -> io::Result<Vec<u8>> {
-        let file = self.open_file(name)?.ok_or_else(|| super::missing(name))?;
+        let file = self.open_file(name)?.ok_or_else(|| missing(name))?;
         let mut bytes = Vec::new();
         file.take(MAX_DOCUMENT_BYTES + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > MAX_DOCUMENT_BYTES {
@@ -189,20 +186,6 @@ fn open_below(folder: &OwnedFd, name: &str) -> io::Result<Option<File>> {
     }
     let path = format!("/proc/self/fd/{}", found.as_raw_fd());
     Ok(Some(rustix::fs::openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?.into()))
-}
-
-/// Resolves a link in an archive: beside the link itself, and never outside of the archive.
-pub(super) fn beside(name: &str, target: &str) -> String {
-    let mut parts: Vec<&str> = name.split('/').collect();
-    parts.pop();
-    for part in target.split('/') {
-        match part {
-            ".." => drop(parts.pop()),
-            "" | "." => {}
-            part => parts.push(part),
-        }
-    }
-    parts.join("/")
 }
 
 /// A reader of one file of the tarball.

@@ -4,6 +4,7 @@
 
 mod bundle;
 mod docker;
+mod names;
 mod oci;
 mod received;
 mod rootfs;
@@ -156,10 +157,6 @@ impl ImageStore {
         self.name_manifest(name, &digest, manifest.len() as u64)?;
         Ok(self.describe(name, &digest))
     }
-}
-
-fn missing(file: &str) -> io::Error {
-    refused(format!("it lacks `{file}`"))
 }
 
 fn check_digest(found: &Found, options: &ImportOptions) -> io::Result<()> {

@@ -10,7 +10,7 @@ use std::path::Path;
 use tar::Archive;
 use tempfile::{NamedTempFile, TempPath};
 
-use super::bundle::{MAX_FILES, beside};
+use super::names::{MAX_FILES, beside, missing};
 use crate::config::BlobRef;
 use crate::digest::Hashing;
 use crate::failure::refused;
@@ -68,7 +68,7 @@ impl Received {
 
     /// Links a file into the store as a blob.
     pub(super) fn give(&self, name: &str, store: &ImageStore) -> io::Result<()> {
-        let kept = self.find(name).ok_or_else(|| super::missing(name))?;
+        let kept = self.find(name).ok_or_else(|| missing(name))?;
         match fs::hard_link(&kept.path, store.blob(&kept.blob.digest)) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
             _ => Ok(()),

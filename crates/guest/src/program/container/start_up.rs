@@ -6,7 +6,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use super::{config, directories, identity, protections, sys, users};
 use crate::environment::put_own_programs_first;
-use crate::program::accept::Door;
+use crate::program::door::Door;
 use crate::program::group_memory::GroupMemory;
 use crate::program::guest::Inherited;
 use crate::program::memory_events::MemoryEvents;

@@ -10,8 +10,8 @@ use rustix::io::Errno;
 
 use super::failure::{Kind, Problem};
 use super::locate::{Name, Target};
-use super::regular;
-use super::write::{DEFAULT_MODE, check_size, check_writable, without_set_id};
+use super::regular::{self, DEFAULT_MODE, check_size, check_writable, without_set_id};
+
 use crate::program::call_io::{CallIo, Stopped};
 use crate::protocol::WriteHow;
 

@@ -3,15 +3,19 @@
 
 use std::fs::File;
 
-use rustix::fs::{FileType, OFlags, Stat};
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
 
 use super::failure::{Kind, Problem};
-use super::locate::{Target, file_type};
+use super::locate::{Name, Target, file_type};
 use crate::protocol::Location;
 
 /// Flags for opening content: a FIFO that is swapped in does not hang, and a terminal does not
 /// become the guest's own.
 pub const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+/// The permission bits of a new file that nobody chose others for.
+pub const DEFAULT_MODE: u32 = 0o644;
 
 /// Opens the regular file that the target leads to, for reading. It is looked at first without
 /// being opened, since merely opening a FIFO wakes its writer; and looked at again afterwards,
@@ -52,4 +56,30 @@ pub fn check(stat: &Stat) -> Result<(), Problem> {
 /// A stat's size; never negative in fact.
 pub fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+/// Refuses what is no regular file, and one that the user may not write though its directory would
+/// allow replacing it.
+pub fn check_writable(name: &Name, stat: &Stat) -> Result<(), Problem> {
+    check(stat)?;
+    match name.open(OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY, Mode::empty()) {
+        Err(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => Err(errno.into()),
+        // Anything else is no matter of permission: a program that runs can't be written to, only
+        // replaced.
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a file of `size` bytes when that is more than `most`.
+pub fn check_size(size: u64, most: Option<u64>) -> Result<(), Problem> {
+    match most {
+        Some(most) if size > most => Err(Problem::too_large(most, "bytes")),
+        _ => Ok(()),
+    }
+}
+
+/// The permission bits that a file call can give. The set-id bits are none of them: no filter
+/// stands between the guest and a folder of the host.
+pub fn without_set_id(permissions: u32) -> u32 {
+    permissions & 0o1777
 }

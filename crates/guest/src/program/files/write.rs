@@ -10,12 +10,9 @@ use super::append;
 use super::draft::Draft;
 use super::failure::{Kind, Problem};
 use super::locate::{Name, Target};
-use super::regular;
+use super::regular::{DEFAULT_MODE, check_size, check_writable, without_set_id};
 use crate::program::call_io::CallIo;
 use crate::protocol::{Location, Reply, WriteHow};
-
-/// The permission bits of a new file that nobody chose others for.
-pub const DEFAULT_MODE: u32 = 0o644;
 
 /// Writes what arrives on the main channel, and answers with the file's size. Replacing needs a
 /// directory that takes a new file; links are followed to the end, but for a new file.
@@ -59,18 +56,6 @@ fn create_new(name: &Name, how: &WriteHow, io: &mut dyn CallIo) -> Result<u64, P
     draft.place_new()
 }
 
-/// Refuses what is no regular file, and one that the user may not write though its directory would
-/// allow replacing it.
-pub fn check_writable(name: &Name, stat: &Stat) -> Result<(), Problem> {
-    regular::check(stat)?;
-    match name.open(OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY, Mode::empty()) {
-        Err(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => Err(errno.into()),
-        // Anything else is no matter of permission: a program that runs can't be written to, only
-        // replaced.
-        _ => Ok(()),
-    }
-}
-
 /// Writes all that arrives; more than `most` bytes are `too_large`.
 fn pour(io: &mut dyn CallIo, file: &OwnedFd, most: Option<u64>) -> Result<(), Problem> {
     let mut total = 0;
@@ -80,14 +65,6 @@ fn pour(io: &mut dyn CallIo, file: &OwnedFd, most: Option<u64>) -> Result<(), Pr
         write_all(file, &piece)?;
     }
     Ok(())
-}
-
-/// Refuses a file of `size` bytes when that is more than `most`.
-pub fn check_size(size: u64, most: Option<u64>) -> Result<(), Problem> {
-    match most {
-        Some(most) if size > most => Err(Problem::too_large(most, "bytes")),
-        _ => Ok(()),
-    }
 }
 
 /// Writes all of it.
@@ -112,12 +89,6 @@ fn dress(file: &OwnedFd, permissions: Option<u32>, old: Option<&Stat>) -> Result
     let kept = old.map(|old| old.st_mode & 0o777);
     let mode = permissions.map(without_set_id).or(kept).unwrap_or(DEFAULT_MODE);
     Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?)
-}
-
-/// The permission bits that a file call can give. The set-id bits are none of them: no filter
-/// stands between the guest and a folder of the host.
-pub fn without_set_id(permissions: u32) -> u32 {
-    permissions & 0o1777
 }
 
 #[cfg(test)]

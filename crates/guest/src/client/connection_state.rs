@@ -1,0 +1,156 @@
+//! The state of a connection, below its handle, its calls and its reader: the table of calls, the
+//! bytes to send, and the reason for the end.
+
+use std::sync::{Arc, Mutex};
+
+use eyot::{CancellationToken, Error, Result};
+use tokio::io::AsyncWrite;
+
+use super::fault::{Fault, Inquiry, Violation};
+use super::lanes::Lanes;
+use super::lock;
+use super::outbox::{Outbox, Undeliverable};
+use super::slot::Slot;
+use super::table::Table;
+use crate::protocol::Protections;
+
+/// Ends the connection when the last clone of its handle and the last call are dropped.
+pub(super) struct ConnectionOwner {
+    pub(super) state: Arc<ConnectionState>,
+    pub(super) protections: Option<Protections>,
+}
+
+impl Drop for ConnectionOwner {
+    fn drop(&mut self) {
+        self.state.end(Fault::stopped());
+    }
+}
+
+/// The state that the tasks and the calls of a connection share.
+pub(super) struct ConnectionState {
+    pub(super) table: Mutex<Table>,
+    pub(super) outbox: Outbox,
+    pub(super) lanes: Lanes,
+    pub(super) closed: CancellationToken,
+    ending: Mutex<CloseReasons>,
+}
+
+#[derive(Default)]
+struct CloseReasons {
+    /// The reason that the owner gave.
+    told: Option<Fault>,
+    /// The meaning that the owner gave to a plain end of the stream.
+    stopped: Option<Fault>,
+    /// The reason seen on the stream.
+    seen: Option<Fault>,
+    /// Finds out why the stream has ended, where nobody told.
+    inquiry: Option<Inquiry>,
+    /// It is being found out.
+    asking: bool,
+}
+
+impl CloseReasons {
+    /// The reason that calls are told, if there is one yet.
+    fn reason(&self) -> Option<&Fault> {
+        let seen = match &self.seen {
+            Some(seen) if seen.is_stop() => self.stopped.as_ref().or(self.seen.as_ref()),
+            other => other.as_ref(),
+        };
+        self.told.as_ref().or(seen)
+    }
+}
+
+impl ConnectionState {
+    /// Returns the state of a connection that begins.
+    pub(super) fn new(stream: impl AsyncWrite + Send + Unpin + 'static) -> Self {
+        Self {
+            table: Mutex::new(Table::new()),
+            outbox: Outbox::new(stream),
+            lanes: Lanes::new(),
+            closed: CancellationToken::new(),
+            ending: Mutex::new(CloseReasons::default()),
+        }
+    }
+
+    /// Tells whether the connection has ended, or can't be written to any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.is_cancelled() || self.outbox.is_closed()
+    }
+
+    /// Sets the owner's reason for the end.
+    pub(super) fn set_told(&self, fault: Fault) {
+        lock(&self.ending).told = Some(fault);
+    }
+
+    /// Sets the owner's reason for the end, unless it has one.
+    pub(super) fn set_told_if_none(&self, fault: impl FnOnce() -> Fault) {
+        lock(&self.ending).told.get_or_insert_with(fault);
+    }
+
+    /// Sets the meaning of a plain end of the stream.
+    pub(super) fn set_stopped(&self, fault: Fault) {
+        lock(&self.ending).stopped = Some(fault);
+    }
+
+    /// Sets the function that finds out why the stream ended.
+    pub(super) fn set_inquiry(&self, inquiry: Inquiry) {
+        lock(&self.ending).inquiry = Some(inquiry);
+    }
+
+    /// Returns the reason why no call can succeed any more.
+    pub(super) fn error(&self) -> Error {
+        // Without a reason yet, writing has failed and the reader is about to see the end.
+        let reason = lock(&self.ending).reason().cloned();
+        reason.unwrap_or(Fault::Stopped).error()
+    }
+
+    /// The call that a frame of the guest names.
+    pub(super) fn named(&self, call: u32) -> Result<Arc<Slot>, Violation> {
+        lock(&self.table).named(call)
+    }
+
+    /// Ends the connection and settles every call; the first reason counts.
+    pub(super) fn end(&self, fault: Fault) {
+        let fault = {
+            let mut ending = lock(&self.ending);
+            let seen = ending.seen.get_or_insert(fault).clone();
+            ending.reason().cloned().unwrap_or(seen)
+        };
+        self.lanes.close();
+        let slots = lock(&self.table).close();
+        for slot in slots {
+            slot.fail(fault.error());
+        }
+        self.outbox.close();
+        self.closed.cancel();
+    }
+
+    /// Tells whether the reader is finding out why the stream has ended.
+    pub(super) fn is_asking(&self) -> bool {
+        lock(&self.ending).asking
+    }
+
+    /// The same, once it is known what the end of the stream means.
+    pub(super) async fn end_asking(&self, fault: Fault) {
+        let inquiry = match &mut *lock(&self.ending) {
+            CloseReasons { told: None, inquiry, asking, .. } if fault.is_stop() => {
+                *asking = inquiry.is_some();
+                inquiry.take()
+            }
+            _ => None,
+        };
+        if let Some(inquiry) = inquiry {
+            let verdict = inquiry().await;
+            lock(&self.ending).stopped = Some(Fault::Asked(verdict));
+        }
+        self.end(fault);
+    }
+
+    /// Ends the connection because of what can't be delivered.
+    pub(super) fn end_undeliverable(&self, why: Undeliverable) {
+        match why {
+            Undeliverable::Closed => {}
+            Undeliverable::NotRead => self.end(Fault::broken("it does not read what it is sent")),
+        }
+    }
+}

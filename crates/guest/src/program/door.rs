@@ -1,0 +1,27 @@
+//! The rule for who may connect to the guest.
+
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+
+use super::sys;
+
+/// The rule for who may connect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// Every process that finds the socket.
+    Open,
+    /// Processes outside of this pid namespace, whose numbers are not known in here.
+    Outsiders,
+    /// Processes of this user, who is nobody else than the guest.
+    User(u32),
+}
+
+impl Door {
+    pub fn lets_in(self, stream: &UnixStream) -> bool {
+        match self {
+            Self::Open => true,
+            Self::Outsiders => sys::peer(stream.as_fd()).is_ok_and(|peer| peer.pid == 0),
+            Self::User(uid) => sys::peer(stream.as_fd()).is_ok_and(|peer| peer.uid == uid),
+        }
+    }
+}
