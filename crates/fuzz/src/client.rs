@@ -16,7 +16,7 @@ use futures_util::future::join_all;
 use guest::Guest;
 
 const NONCE: [u8; 16] = [1; 16];
-/// Of the runtime's own clock, which goes on by itself as soon as nothing can happen any more: no
+/// A time by the runtime's own clock, which moves on as soon as no task can run any more: no real
 /// time passes.
 const FOR_EVER: Duration = Duration::from_secs(24 * 3600);
 
@@ -48,7 +48,7 @@ async fn answer(guest: Guest) {
             assert!(!error.to_string().is_empty());
         }
     }
-    // The stream has ended or is nonsense; either way so has the connection, when it has read that
+    // The stream has ended or is nonsense. Either way the connection ends when it has read that
     // far.
     closed.await;
 }

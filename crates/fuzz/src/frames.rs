@@ -74,7 +74,7 @@ fn try_message<M: Message + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
 /// Frames as both sides really send them, each led by the byte that says how it is cut.
 #[allow(clippy::too_many_lines)] // a list: one entry a kind of frame
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
-    use eyot_guest::protocol::{CommandSpec, Exec, FileKind, GlobFound, Location, Status};
+    use eyot_guest::protocol::{CommandSpec, Exec, FileKind, GlobMatches, Location, Status};
     let at = Location { path: "/workspace/a".into(), beneath: Some("/workspace".into()) };
     let command = CommandSpec::Shell("true".into());
     let exec = Exec {
@@ -85,7 +85,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         stdin: true,
         terminal: None,
     };
-    let glob = Reply::Glob(GlobFound { paths: vec!["/a".into(), "/b".into()], truncated: true });
+    let glob = Reply::Glob(GlobMatches { paths: vec!["/a".into(), "/b".into()], truncated: true });
     let failure = Failure { kind: "not_found".into(), message: "no such file".into() };
     let entries = vec![FileEntry { name: b"a\xff".to_vec(), kind: FileKind::Symlink, size: 3 }];
     vec![

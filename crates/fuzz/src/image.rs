@@ -1,7 +1,7 @@
 //! Tarballs that are given as images, as any bytes: nothing outside of the layer is touched or
 //! read, nothing in it has a set-id bit, and unpacking ends.
 
-use crate::place::{Links, Place};
+use crate::fuzz_folder::{FuzzFolder, Links};
 use crate::tarball;
 
 /// Unpacks `data` as an image. With an even first byte its checksums are put right before.
@@ -13,14 +13,14 @@ pub fn run(data: &[u8]) {
     if how % 2 == 0 {
         tarball::repair(&mut archive);
     }
-    let place = Place::new(false);
-    std::fs::write(place.input(), &archive).expect("the input");
-    match eyot_native::unpack_for_fuzzing(&place.input(), &place.folder()) {
+    let fuzz_folder = FuzzFolder::new(false);
+    std::fs::write(fuzz_folder.input(), &archive).expect("the input");
+    match eyot_native::unpack_for_fuzzing(&fuzz_folder.input(), &fuzz_folder.folder()) {
         Ok(passwd) => assert!(!passwd.contains("alive"), "a link led to the canary"),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
-    place.assert_untouched();
-    place.assert_harmless(Links::Anywhere);
+    fuzz_folder.assert_untouched();
+    fuzz_folder.assert_harmless(Links::Anywhere);
 }
 
 /// Returns the fuzzer's starting inputs.

@@ -8,17 +8,17 @@
 
 pub mod client;
 pub mod frames;
+mod fuzz_folder;
 pub mod globs;
 pub mod image;
 pub mod paths;
-mod place;
 pub mod requests;
 pub mod tar_in;
 mod tarball;
 
 /// Something that can be fuzzed.
 #[derive(Debug, Clone, Copy)]
-pub struct Target {
+pub struct FuzzTarget {
     /// The name of the module and of its folder in `corpus/`.
     pub name: &'static str,
     /// The promise, in a few words.
@@ -30,39 +30,44 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 7] = [
-    Target {
+pub const TARGETS: [FuzzTarget; 7] = [
+    FuzzTarget {
         name: "frames",
         about: "the decoder of frames and messages, of both ends",
         run: frames::run,
         seeds: frames::seeds,
     },
-    Target {
+    FuzzTarget {
         name: "client",
         about: "calls of the host's side, answered by a guest that sends anything",
         run: client::run,
         seeds: client::seeds,
     },
-    Target {
+    FuzzTarget {
         name: "requests",
         about: "the guest's handshake and the putting together of requests",
         run: requests::run,
         seeds: requests::seeds,
     },
-    Target {
+    FuzzTarget {
         name: "tar_in",
         about: "the guest's unpacking of a tar stream",
         run: tar_in::run,
         seeds: tar_in::seeds,
     },
-    Target {
+    FuzzTarget {
         name: "image",
         about: "the host's unpacking of an image's tarball",
         run: image::run,
         seeds: image::seeds,
     },
-    Target { name: "paths", about: "the parsing of paths and names", run: paths::run, seeds: paths::seeds },
-    Target {
+    FuzzTarget {
+        name: "paths",
+        about: "the parsing of paths and names",
+        run: paths::run,
+        seeds: paths::seeds,
+    },
+    FuzzTarget {
         name: "globs",
         about: "the guest's glob patterns, against a second opinion",
         run: globs::run,
@@ -71,6 +76,6 @@ pub const TARGETS: [Target; 7] = [
 ];
 
 /// The target with that name.
-pub fn target(name: &str) -> Option<Target> {
+pub fn target(name: &str) -> Option<FuzzTarget> {
     TARGETS.into_iter().find(|target| target.name == name)
 }

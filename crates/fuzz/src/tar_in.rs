@@ -5,7 +5,7 @@
 use eyot_guest::program::fuzzing;
 use eyot_guest::protocol::Location;
 
-use crate::place::{Links, Place};
+use crate::fuzz_folder::{FuzzFolder, Links};
 use crate::tarball;
 
 const MAX_BYTES: u64 = 64 << 10;
@@ -25,8 +25,8 @@ pub fn run(data: &[u8]) {
     if how & AS_IT_IS == 0 {
         tarball::repair(&mut archive);
     }
-    let place = Place::new(true);
-    let folder = place.folder().to_str().expect("a path in UTF-8").to_owned();
+    let fuzz_folder = FuzzFolder::new(true);
+    let folder = fuzz_folder.folder().to_str().expect("a path in UTF-8").to_owned();
     let confined = how & CONFINED != 0;
     let location = Location { path: folder.clone(), beneath: confined.then_some(folder) };
     let size = usize::from(how >> 2) * 16 + 1;
@@ -34,8 +34,8 @@ pub fn run(data: &[u8]) {
         Ok(entries) => assert!(entries <= MAX_ENTRIES, "{entries} entries were made"),
         Err(refusal) => assert!(!refusal.message.is_empty() && refusal.kind != "internal", "{refusal:?}"),
     }
-    place.assert_untouched();
-    place.assert_harmless(if confined { Links::Inside } else { Links::Anywhere });
+    fuzz_folder.assert_untouched();
+    fuzz_folder.assert_harmless(if confined { Links::Inside } else { Links::Anywhere });
 }
 
 /// Returns the fuzzer's starting inputs.

@@ -28,59 +28,59 @@ pub fn repair(bytes: &mut [u8]) {
 
 /// Small archives, each led by `first`.
 pub fn seeds(first: u8) -> Vec<(&'static str, Vec<u8>)> {
-    let whole = |tar: Archive| [&[first][..], &tar.0, &[0; 2 * BLOCK]].concat();
+    let whole = |tar: TarSeed| [&[first][..], &tar.0, &[0; 2 * BLOCK]].concat();
     let file = EntryType::Regular;
     vec![
-        ("tree", whole(Archive::default().add(EntryType::Directory, "d", "").file("d/f", b"content"))),
-        ("link", whole(Archive::default().add(EntryType::Symlink, "d/l", "../x").file("x", b"x"))),
-        ("hard", whole(Archive::default().file("x", b"x").add(EntryType::Link, "d/h", "x"))),
-        ("climb", whole(Archive::default().file("a/../../x", b"x").add(EntryType::Symlink, "l", "/etc"))),
-        ("through", whole(Archive::default().add(EntryType::Symlink, "l", ".").file("l/f", b"x"))),
-        ("trap", whole(Archive::default().file("there/canary", b"dead"))),
+        ("tree", whole(TarSeed::default().add(EntryType::Directory, "d", "").file("d/f", b"content"))),
+        ("link", whole(TarSeed::default().add(EntryType::Symlink, "d/l", "../x").file("x", b"x"))),
+        ("hard", whole(TarSeed::default().file("x", b"x").add(EntryType::Link, "d/h", "x"))),
+        ("climb", whole(TarSeed::default().file("a/../../x", b"x").add(EntryType::Symlink, "l", "/etc"))),
+        ("through", whole(TarSeed::default().add(EntryType::Symlink, "l", ".").file("l/f", b"x"))),
+        ("trap", whole(TarSeed::default().file("there/canary", b"dead"))),
         (
             "turn",
-            whole(Archive::default().add(EntryType::Directory, "x/s", "").add(EntryType::Symlink, "x", "..")),
+            whole(TarSeed::default().add(EntryType::Directory, "x/s", "").add(EntryType::Symlink, "x", "..")),
         ),
         (
             "climb_by_links",
-            whole(Archive::default().add(EntryType::Symlink, "d/x", "..").add(
+            whole(TarSeed::default().add(EntryType::Symlink, "d/x", "..").add(
                 EntryType::Symlink,
                 "d/y",
                 "x/..",
             )),
         ),
-        ("special", whole(Archive::default().add(EntryType::Fifo, "p", "").add(EntryType::Char, "c", ""))),
-        ("pax", whole(Archive::default().data(EntryType::XHeader, "p", b"12 path=d/y\n").add(file, "x", ""))),
-        ("long", whole(Archive::default().data(EntryType::GNULongName, "n", b"d/long\0").add(file, "x", ""))),
+        ("special", whole(TarSeed::default().add(EntryType::Fifo, "p", "").add(EntryType::Char, "c", ""))),
+        ("pax", whole(TarSeed::default().data(EntryType::XHeader, "p", b"12 path=d/y\n").add(file, "x", ""))),
+        ("long", whole(TarSeed::default().data(EntryType::GNULongName, "n", b"d/long\0").add(file, "x", ""))),
         (
             "long_link",
-            whole(Archive::default().data(EntryType::GNULongLink, "n", b"x\0").add(
+            whole(TarSeed::default().data(EntryType::GNULongLink, "n", b"x\0").add(
                 EntryType::Symlink,
                 "l",
                 "",
             )),
         ),
-        ("passwd", whole(Archive::default().add(EntryType::Symlink, "etc/passwd", "../../canary"))),
+        ("passwd", whole(TarSeed::default().add(EntryType::Symlink, "etc/passwd", "../../canary"))),
     ]
 }
 
 /// Returns inputs with entries that only layers of images have, each led by `first`.
 pub fn seeds_of_layers(first: u8) -> Vec<(&'static str, Vec<u8>)> {
-    let whole = |tar: Archive| [&[first][..], &tar.0, &[0; 2 * BLOCK]].concat();
+    let whole = |tar: TarSeed| [&[first][..], &tar.0, &[0; 2 * BLOCK]].concat();
     let attribute = b"29 SCHILY.xattr.user.a=value\n";
     vec![
-        ("removed", whole(Archive::default().file("d/.wh.x", b"").file("d/.wh.y", b"").file("d/y", b"y"))),
+        ("removed", whole(TarSeed::default().file("d/.wh.x", b"").file("d/.wh.y", b"").file("d/y", b"y"))),
         (
             "opaque",
-            whole(Archive::default().file("d/.wh..wh..opq", b"").file(".wh.d", b"").file("d/f", b"f")),
+            whole(TarSeed::default().file("d/.wh..wh..opq", b"").file(".wh.d", b"").file("d/f", b"f")),
         ),
         (
             "removed_above",
-            whole(Archive::default().file(".wh...", b"").file("d/.wh..", b"").file(".wh.", b"")),
+            whole(TarSeed::default().file(".wh...", b"").file("d/.wh..", b"").file(".wh.", b"")),
         ),
         (
             "attribute",
-            whole(Archive::default().data(EntryType::XHeader, "p", attribute).add(
+            whole(TarSeed::default().data(EntryType::XHeader, "p", attribute).add(
                 EntryType::Directory,
                 "d",
                 "",
@@ -90,9 +90,9 @@ pub fn seeds_of_layers(first: u8) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[derive(Default)]
-struct Archive(Vec<u8>);
+struct TarSeed(Vec<u8>);
 
-impl Archive {
+impl TarSeed {
     fn add(self, kind: EntryType, path: &str, link: &str) -> Self {
         self.entry(kind, path, link, b"")
     }

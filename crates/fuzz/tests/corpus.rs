@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use eyot_fuzz::{TARGETS, Target};
+use eyot_fuzz::{FuzzTarget, TARGETS};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 fn main() {
@@ -20,11 +20,11 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), replay.chain(seeds).collect()).exit();
 }
 
-fn corpus(target: Target) -> PathBuf {
+fn corpus(target: FuzzTarget) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name)
 }
 
-fn replay(target: Target) -> Result<(), Failed> {
+fn replay(target: FuzzTarget) -> Result<(), Failed> {
     let mut files: Vec<PathBuf> = fs::read_dir(corpus(target))?
         .map(|entry| entry.map(|entry| entry.path()))
         .collect::<Result<_, _>>()?;
@@ -39,7 +39,7 @@ fn replay(target: Target) -> Result<(), Failed> {
     Ok(())
 }
 
-fn seeds_are_there(target: Target) -> Result<(), Failed> {
+fn seeds_are_there(target: FuzzTarget) -> Result<(), Failed> {
     for (name, bytes) in (target.seeds)() {
         let path = corpus(target).join(format!("seed-{name}"));
         if std::env::var_os("EYOT_WRITE_CORPUS").is_some() {

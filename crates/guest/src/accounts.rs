@@ -1,6 +1,5 @@
-//! The users and groups of an image, from the text of its `passwd` and `group`: read by whoever
-//! makes a sandbox of it, or by the guest inside. Which ids may be used differs by maker, and is
-//! said by [`Ids`].
+//! The users and groups of an image, from the text of its `passwd` and `group`. The maker of a
+//! sandbox reads them, or the guest inside. [`Ids`] says which ids a maker allows.
 
 use std::collections::HashSet;
 
@@ -35,8 +34,8 @@ pub struct Users {
 }
 
 impl Users {
-    /// Those of this `passwd`, in its order, the first of each name. Lines that are none, and ids
-    /// that nobody may have, are left out.
+    /// Parses the users of this `passwd`, in its order, the first of each name. Malformed lines,
+    /// and ids that are not allowed, are left out.
     pub fn parse(passwd: &str, ids: Ids) -> Self {
         let mut names = HashSet::new();
         let users = users_of(passwd).filter(|user| ids.have(user));
@@ -53,7 +52,7 @@ impl Users {
         self.all.iter().find(|user| user.uid == uid)
     }
 
-    /// Puts this user before all others, unless somebody has the id.
+    /// Puts this user before all others, unless one of them has the id.
     pub fn complete_with(&mut self, user: Identity) {
         if self.by_id(user.uid).is_none() {
             self.all.insert(0, user);

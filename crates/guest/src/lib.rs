@@ -1,9 +1,9 @@
 //! The guest: one protocol, served inside every sandbox that has a real Linux.
 //!
-//! [`protocol`] is the wire, [`accounts`] and [`environment`] what makers and guests agree on
-//! beside it; `client` (a feature) is the host's side as a [`SandboxDriver`]; `program` (a feature)
-//! is what runs inside. A backend differs only in how it places the program and opens a byte stream
-//! to it.
+//! [`protocol`] is the wire. [`accounts`] and [`environment`] are agreements between makers and
+//! guests beside it. The feature `client` adds the host's side as a [`SandboxDriver`], and the
+//! feature `program` the program that runs inside. A backend differs only in how it places the
+//! program and opens a byte stream to it.
 //!
 //! [`SandboxDriver`]: https://docs.rs/eyot
 

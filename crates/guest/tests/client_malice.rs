@@ -17,7 +17,7 @@ use eyot::{
 };
 use eyot_guest::client::GuestDriver;
 use eyot_guest::protocol::{
-    CHANNEL_MAIN, CHANNEL_STDERR, CHANNEL_STDOUT, Event, FileEntry, FileKind, GlobFound, Header, Kind,
+    CHANNEL_MAIN, CHANNEL_STDERR, CHANNEL_STDOUT, Event, FileEntry, FileKind, GlobMatches, Header, Kind,
     LogRange, MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, Reply, Request, WINDOW, encode,
 };
 use futures_util::{StreamExt, TryStreamExt, future::BoxFuture, stream};
@@ -176,7 +176,7 @@ async fn n6_a_list_is_held_to_eight_mebibytes_and_to_what_was_asked_for() {
                     guest.send_frame(header(Kind::Reply, 0, true, call), &[0; MAX_PAYLOAD_BYTES]).await;
                 }
             } else {
-                let found = GlobFound { paths: vec![String::new(); 3], truncated: false };
+                let found = GlobMatches { paths: vec![String::new(); 3], truncated: false };
                 guest.reply(call, Reply::Glob(found)).await;
             }
         };

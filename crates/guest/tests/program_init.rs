@@ -155,7 +155,7 @@ fn another_user_keeps_the_capabilities_that_it_was_given_and_no_more() {
 fn files_belong_to_the_user_and_what_is_not_the_users_is_refused() {
     let mut guest = guest_that_switches_users();
     let file = Location { path: guest.path("mine"), beneath: None };
-    let how = WriteHow { mode: 0, permissions: None, max_bytes: None };
+    let how = WriteParameters { mode: 0, permissions: None, max_bytes: None };
     let call = guest.client.begin(&Request::Write(file, how));
     guest.client.send(Kind::End, call, CHANNEL_MAIN, &[]);
     assert_eq!(guest.client.finish(call), Ok(Reply::Size(0)));

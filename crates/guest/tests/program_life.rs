@@ -284,7 +284,7 @@ fn f7_many_files_are_read_and_written_at_once_over_one_connection() {
         |guest: &Guest, index: usize| Location { path: guest.path(&format!("f{index}")), beneath: None };
     let writes: Vec<u32> = (0..100)
         .map(|index| {
-            let how = WriteHow { mode: 0, permissions: None, max_bytes: None };
+            let how = WriteParameters { mode: 0, permissions: None, max_bytes: None };
             let call = guest.client.begin(&Request::Write(location(&guest, index), how));
             for piece in content.chunks(MAX_PAYLOAD_BYTES) {
                 guest.client.send(Kind::Data, call, CHANNEL_MAIN, piece);

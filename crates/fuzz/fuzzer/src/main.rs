@@ -4,9 +4,9 @@
 
 use std::sync::LazyLock;
 
-use eyot_fuzz::Target;
+use eyot_fuzz::FuzzTarget;
 
-static TARGET: LazyLock<Target> = LazyLock::new(|| {
+static TARGET: LazyLock<FuzzTarget> = LazyLock::new(|| {
     let name = std::env::var("EYOT_FUZZ_TARGET").unwrap_or_default();
     eyot_fuzz::target(&name).unwrap_or_else(|| panic!("EYOT_FUZZ_TARGET names no target: `{name}`"))
 });

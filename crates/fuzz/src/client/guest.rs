@@ -77,15 +77,15 @@ pub fn parts() -> GuestDriverParts {
         workdir: SandboxPath::root(),
         capabilities: Capabilities::new([]),
         isolation,
-        destroyer: Arc::new(Nothing),
+        destroyer: Arc::new(NoDestroyer),
         meter: None,
     }
 }
 
-struct Nothing;
+struct NoDestroyer;
 
 #[async_trait]
-impl Destroyer for Nothing {
+impl Destroyer for NoDestroyer {
     async fn destroy(&self) -> eyot::Result<()> {
         Ok(())
     }

@@ -11,7 +11,7 @@ const MAX_PROCESSES: u64 = 65_536;
 
 /// The reply that a call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum ReplyKind {
     /// `Reply::Done`.
     Done,
     /// `Reply::Exited`.
@@ -36,7 +36,7 @@ pub(super) enum Answer {
     LiveProcesses,
 }
 
-impl Answer {
+impl ReplyKind {
     /// The largest encoded reply that is accepted. Only lists may take more than one frame.
     pub(super) fn max_bytes(self) -> usize {
         match self {
@@ -110,26 +110,26 @@ fn list_length(bytes: &[u8], nesting: usize) -> Result<Option<u64>, minicbor::de
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{GlobFound, GrepFound, GrepLine, ProcessRecord, encode};
+    use crate::protocol::{GlobMatches, GrepLine, GrepMatches, ProcessRecord, encode};
 
     #[test]
     fn lists_are_counted_before_they_are_decoded() {
-        let found = Reply::Glob(GlobFound { paths: vec![String::new(); 3], truncated: false });
-        assert!(Answer::Glob(3).decode(&encode(&found)).is_ok());
-        assert!(Answer::Glob(2).decode(&encode(&found)).unwrap_err().0.contains("a list of 3"));
+        let found = Reply::Glob(GlobMatches { paths: vec![String::new(); 3], truncated: false });
+        assert!(ReplyKind::Glob(3).decode(&encode(&found)).is_ok());
+        assert!(ReplyKind::Glob(2).decode(&encode(&found)).unwrap_err().0.contains("a list of 3"));
         let line = GrepLine { path: "/a".into(), line_number: 1, line: String::new(), line_truncated: false };
-        let found = Reply::Grep(GrepFound { matches: vec![line; 2], truncated: true });
-        assert!(Answer::Grep(2).decode(&encode(&found)).is_ok());
-        assert!(Answer::Grep(1).decode(&encode(&found)).is_err());
+        let found = Reply::Grep(GrepMatches { matches: vec![line; 2], truncated: true });
+        assert!(ReplyKind::Grep(2).decode(&encode(&found)).is_ok());
+        assert!(ReplyKind::Grep(1).decode(&encode(&found)).is_err());
         let process =
             ProcessRecord { id: 1, pid: 2, command: "x".into(), status: None, started_ms: 0, ended_ms: None };
-        assert!(Answer::Processes.decode(&encode(&Reply::Processes(vec![process; 2]))).is_ok());
+        assert!(ReplyKind::Processes.decode(&encode(&Reply::Processes(vec![process; 2]))).is_ok());
     }
 
     #[test]
     fn another_reply_than_the_one_that_is_waited_for_is_refused() {
-        let wrong = Answer::Size.decode(&encode(&Reply::Done)).unwrap_err();
+        let wrong = ReplyKind::Size.decode(&encode(&Reply::Done)).unwrap_err();
         assert_eq!(wrong.0, "a reply of the wrong kind to a call that waits for Size");
-        assert!(Answer::Glob(9).decode(&encode(&Reply::Done)).is_err());
+        assert!(ReplyKind::Glob(9).decode(&encode(&Reply::Done)).is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! A call as its caller holds it: sends its frames, takes what arrives, and cancels it when it is
-//! dropped.
+//! A call on the side of its caller. It sends frames, takes those that arrive, and cancels the call
+//! when it is dropped.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use eyot::{Error, ErrorKind, Result};
 
 use super::connection_state::ConnectionOwner;
 use super::lock;
-use super::pieces::Piece;
-use super::slot::{Leftover, Slot};
+use super::pieces::DataPiece;
+use super::slot::{AbandonAction, Slot};
 use crate::protocol::{
     CHANNEL_MAIN, Control, Event, HEADER_BYTES, Header, Kind, MAX_PAYLOAD_BYTES, Reply, encode,
 };
 
 /// A call that is under way or has ended. Dropping it cancels it unless it has ended.
 pub(super) struct Call {
-    line: Line,
+    sender: CallSender,
 }
 
 /// The way to send something for a call, for those who don't own it.
 #[derive(Clone)]
-pub(super) struct Line {
+pub(super) struct CallSender {
     connection: Arc<ConnectionOwner>,
     number: u32,
     slot: Arc<Slot>,
@@ -31,69 +31,69 @@ pub(super) struct Line {
 impl Call {
     /// A call that was entered into its connection's table.
     pub(super) fn new(connection: Arc<ConnectionOwner>, number: u32, slot: Arc<Slot>) -> Self {
-        Self { line: Line { connection, number, slot } }
+        Self { sender: CallSender { connection, number, slot } }
     }
 
     /// The way to send something for it.
-    pub(super) fn line(&self) -> &Line {
-        &self.line
+    pub(super) fn sender(&self) -> &CallSender {
+        &self.sender
     }
 
     /// Sends what begins it.
     pub(super) async fn send_request(&self, message: &[u8]) -> Result<()> {
-        let frames = self.line.message(Kind::Request, message);
-        poll_fn(|context| self.line.poll_push(context, &[&frames], || self.line.slot.mark_sent())).await
+        let frames = self.sender.message(Kind::Request, message);
+        poll_fn(|context| self.sender.poll_push(context, &[&frames], || self.sender.slot.mark_sent())).await
     }
 
     /// Waits for its event; `None` when it does without.
     pub(super) async fn event(&self) -> Result<Option<Event>> {
-        poll_fn(|context| self.line.slot.poll_event(context)).await
+        poll_fn(|context| self.sender.slot.poll_event(context)).await
     }
 
     /// Waits for its end.
     pub(super) async fn reply(&self) -> Result<Reply> {
-        poll_fn(|context| self.line.slot.poll_end(context)).await
+        poll_fn(|context| self.sender.slot.poll_end(context)).await
     }
 
     /// Returns the call's end, after [`Self::poll_piece`] gave `None`.
     pub(super) fn poll_reply(&self, context: &Context<'_>) -> Poll<Result<Reply>> {
-        self.line.slot.poll_end(context)
+        self.sender.slot.poll_end(context)
     }
 
     /// Returns when it has ended; the end can still be had.
-    pub(super) async fn ended(&self) {
-        poll_fn(|context| self.line.slot.poll_ended(context)).await;
+    pub(super) async fn wait_ended(&self) {
+        poll_fn(|context| self.sender.slot.poll_ended(context)).await;
     }
 
     /// The next piece that arrived; `None` when no more come. Grants the guest credit for what was
     /// taken.
-    pub(super) fn poll_piece(&self, context: &Context<'_>) -> Poll<Option<Piece>> {
-        let Some((piece, granted)) = ready!(self.line.slot.poll_piece(context)) else {
+    pub(super) fn poll_piece(&self, context: &Context<'_>) -> Poll<Option<DataPiece>> {
+        let Some((piece, granted)) = ready!(self.sender.slot.poll_piece(context)) else {
             return Poll::Ready(None);
         };
         if granted > 0 {
-            self.line.push_now(Kind::Credit, piece.channel, &granted.to_le_bytes());
+            self.sender.push_now(Kind::Credit, piece.channel, &granted.to_le_bytes());
         }
         Poll::Ready(Some(piece))
     }
 
-    /// Tells the guest that nobody waits for it, and goes on waiting for its end.
+    /// Tells the guest that the caller is gone, and goes on waiting for the end.
     pub(super) fn cancel(&self) {
-        self.line.push_now(Kind::Cancel, 0, &[]);
+        self.sender.push_now(Kind::Cancel, 0, &[]);
     }
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
-        match self.line.slot.abandon() {
-            Leftover::Cancel => self.line.push_now(Kind::Cancel, 0, &[]),
-            Leftover::Forget => lock(&self.line.connection.state.table).forget(self.line.number),
-            Leftover::Nothing => {}
+        match self.sender.slot.abandon() {
+            AbandonAction::Cancel => self.sender.push_now(Kind::Cancel, 0, &[]),
+            AbandonAction::Forget => lock(&self.sender.connection.state.table).forget(self.sender.number),
+            AbandonAction::Nothing => {}
         }
     }
 }
 
-impl Line {
+impl CallSender {
     fn header(&self, kind: Kind, channel: u8, length: usize) -> [u8; HEADER_BYTES] {
         Header { kind, channel, more: false, call: self.number }.to_bytes(length)
     }
@@ -115,7 +115,7 @@ impl Line {
     }
 
     fn poll_push(&self, context: &Context<'_>, parts: &[&[u8]], pushed: impl FnOnce()) -> Poll<Result<()>> {
-        match ready!(self.connection.state.outbox.poll_push(context, parts)) {
+        match ready!(self.connection.state.send_queue.poll_push(context, parts)) {
             Ok(()) => {
                 pushed();
                 Poll::Ready(Ok(()))
@@ -126,13 +126,13 @@ impl Line {
 
     fn push_now(&self, kind: Kind, channel: u8, payload: &[u8]) {
         let state = &self.connection.state;
-        if let Err(why) = state.outbox.push_now(&[&self.header(kind, channel, payload.len()), payload]) {
+        if let Err(why) = state.send_queue.push_now(&[&self.header(kind, channel, payload.len()), payload]) {
             state.end_undeliverable(why);
         }
     }
 
-    /// Sends the beginning of `bytes` on the main channel, as much as credit and a frame allow, and
-    /// says how much that was. `None` when nobody will read any more. One sender at a time.
+    /// Sends the beginning of `bytes` on the main channel, as much as credit and a frame allow.
+    /// Returns how much that was, or `None` when no reader is left. One sender at a time.
     pub(super) fn poll_send(&self, context: &Context<'_>, bytes: &[u8]) -> Poll<Option<usize>> {
         let Some(credit) = ready!(self.slot.poll_credit(context)) else {
             return Poll::Ready(None);
@@ -143,7 +143,7 @@ impl Line {
         Poll::Ready(sent.ok().map(|()| part.len()))
     }
 
-    /// Sends all of `bytes` on the main channel; `false` when nobody will read any more.
+    /// Sends all of `bytes` on the main channel. Returns `false` when no reader is left.
     pub(super) async fn send(&self, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             match poll_fn(|context| self.poll_send(context, bytes)).await {
@@ -168,8 +168,8 @@ impl Line {
             if self.slot.is_open() { self.poll_push(context, &[&frame], || {}) } else { Poll::Ready(Ok(())) }
         };
         match poll_fn(send).await {
-            // The call ended while this waited or was sent; its end says so to whoever waits for
-            // it.
+            // The call ended while this waited or was sent. The caller learns that from the call's
+            // end.
             Err(_) if !self.slot.is_open() => Ok(()),
             outcome => outcome,
         }
@@ -180,7 +180,7 @@ impl Line {
         self.slot.is_open()
     }
 
-    /// The error of whoever writes to a call that reads no more.
+    /// Returns the error of writing to a call that reads no more.
     pub(super) fn not_read(&self) -> Error {
         if self.connection.state.is_closed() {
             self.connection.state.error()

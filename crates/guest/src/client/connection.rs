@@ -10,13 +10,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadHalf};
 use super::call::Call;
 use super::connection_state::{ConnectionOwner, ConnectionState};
 use super::fault::{Fault, Inquiry, Verdict};
-use super::frames::Frames;
+use super::frames::FrameReader;
 use super::handshake::{RUNNING, SETTING_UP, shake_hands};
 use super::lock;
 use super::reader::read_to_end;
-use super::shape::Shape;
+use super::shape::CallShape;
 use super::slot::Slot;
-use super::table::Full;
+use super::table::TableFull;
 use crate::protocol::{MAX_MESSAGE_BYTES, Protections, Reply, Request, encode};
 
 /// The time that a guest may show no sign of life to a call that it answers at once.
@@ -25,11 +25,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// on their way.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// A connection to a guest. Clones are the same connection; it ends when the last clone and the
-/// last call are dropped.
+/// A connection to a guest. Clones share it. It ends when the last clone and the last call are
+/// dropped.
 ///
 /// At most 1,000 calls are open at a time, 64 of them file calls (32 that stream out, 16 that
-/// stream in, 16 others); more wait. Dropping a call cancels it.
+/// stream in, 16 others). More calls wait. Dropping a call cancels it.
 #[derive(Clone)]
 pub struct Connection {
     owner: Arc<ConnectionOwner>,
@@ -67,7 +67,7 @@ impl Connection {
 
     fn begin(
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-        frames: Frames,
+        frames: FrameReader,
         protections: Option<Protections>,
     ) -> Self {
         let (read, write) = tokio::io::split(stream);
@@ -93,17 +93,17 @@ impl Connection {
         self.owner.state.is_closed()
     }
 
-    /// From now on, calls that the connection's end settles, and calls that come after it, fail
-    /// with this kind and sentence, whatever was seen on the stream. Whoever destroys a sandbox
-    /// says so here first.
+    /// Sets the kind and the sentence of the error for every call from now on that the connection's
+    /// end settles, or that comes after it, whatever was seen on the stream. A destroyer of the
+    /// sandbox calls this first.
     pub fn set_closed_error(&self, kind: ErrorKind, message: impl Into<String>) {
-        self.owner.state.set_told(Fault::new(kind, message));
+        self.owner.state.set_owner_reason(Fault::new(kind, message));
     }
 
     /// The same, asked for anew whenever a call fails: what became of a sandbox may change once
     /// more after the connection's end. The verdict must not block.
     pub fn set_verdict(&self, verdict: Verdict) {
-        self.owner.state.set_told(Fault::Asked(verdict));
+        self.owner.state.set_owner_reason(Fault::Asked(verdict));
     }
 
     /// Sets the error for a stream that ends without a reason of the owner, while the guest kept to
@@ -125,7 +125,7 @@ impl Connection {
 
     /// Ends the connection; unless its owner has told another reason, it ended for this one.
     pub(super) fn close_for_good(&self, kind: ErrorKind, message: &str) {
-        self.owner.state.set_told_if_none(|| Fault::new(kind, message));
+        self.owner.state.set_default_owner_reason(|| Fault::new(kind, message));
         self.close();
     }
 
@@ -134,8 +134,8 @@ impl Connection {
         self.ask(&Request::Ping).await.map(drop)
     }
 
-    /// Returns, with the error of it, once the guest has shown no sign of life for that long; never
-    /// if it has shown one. A guest that is stopped must hold nobody for ever.
+    /// Returns an error once the guest has shown no sign of life for that long, and never if it has
+    /// shown one. A guest that is stopped must not hold up a caller for ever.
     pub(super) async fn silence(&self, patience: Duration) -> Error {
         tokio::time::sleep(patience / 2).await;
         match tokio::time::timeout(patience / 2, self.ping()).await {
@@ -181,7 +181,7 @@ impl Connection {
                 format!("the request has {} bytes; the limit is {MAX_MESSAGE_BYTES}", message.len());
             return Err(Error::new(ErrorKind::TooLarge, sentence));
         }
-        let shape = Shape::of(request);
+        let shape = CallShape::of(request);
         let Some(permits) = self.state().lanes.enter(shape.lane).await else {
             return Err(self.error().with_nothing_begun());
         };
@@ -203,10 +203,10 @@ impl Connection {
         self.owner.state.error()
     }
 
-    fn refusal(&self, full: Full) -> Error {
+    fn refusal(&self, full: TableFull) -> Error {
         match full {
-            Full::Closed => self.error(),
-            Full::Numbers => Error::new(
+            TableFull::Closed => self.error(),
+            TableFull::Numbers => Error::new(
                 ErrorKind::Unavailable,
                 "the connection to the sandbox has used up its call numbers",
             ),
@@ -214,7 +214,7 @@ impl Connection {
     }
 }
 
-async fn read_task<S: AsyncRead>(state: Arc<ConnectionState>, stream: ReadHalf<S>, frames: Frames) {
+async fn read_task<S: AsyncRead>(state: Arc<ConnectionState>, stream: ReadHalf<S>, frames: FrameReader) {
     let closed = state.closed.clone();
     tokio::select! {
         fault = read_to_end(&state, stream, frames) => {
@@ -226,7 +226,7 @@ async fn read_task<S: AsyncRead>(state: Arc<ConnectionState>, stream: ReadHalf<S
 }
 
 async fn write_task(state: Arc<ConnectionState>) {
-    let Some(error) = state.outbox.write_leftovers().await else {
+    let Some(error) = state.send_queue.write_leftovers().await else {
         return;
     };
     tracing::debug!(%error, "a guest can't be written to any more");

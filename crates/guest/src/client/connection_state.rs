@@ -9,9 +9,9 @@ use tokio::io::AsyncWrite;
 use super::fault::{Fault, Inquiry, Violation};
 use super::lanes::Lanes;
 use super::lock;
-use super::outbox::{Outbox, Undeliverable};
+use super::send_queue::{SendError, SendQueue};
 use super::slot::Slot;
-use super::table::Table;
+use super::table::CallTable;
 use crate::protocol::Protections;
 
 /// Ends the connection when the last clone of its handle and the last call are dropped.
@@ -28,8 +28,8 @@ impl Drop for ConnectionOwner {
 
 /// The state that the tasks and the calls of a connection share.
 pub(super) struct ConnectionState {
-    pub(super) table: Mutex<Table>,
-    pub(super) outbox: Outbox,
+    pub(super) table: Mutex<CallTable>,
+    pub(super) send_queue: SendQueue,
     pub(super) lanes: Lanes,
     pub(super) closed: CancellationToken,
     ending: Mutex<CloseReasons>,
@@ -38,12 +38,12 @@ pub(super) struct ConnectionState {
 #[derive(Default)]
 struct CloseReasons {
     /// The reason that the owner gave.
-    told: Option<Fault>,
+    owner_reason: Option<Fault>,
     /// The meaning that the owner gave to a plain end of the stream.
     stopped: Option<Fault>,
     /// The reason seen on the stream.
     seen: Option<Fault>,
-    /// Finds out why the stream has ended, where nobody told.
+    /// Finds out why the stream has ended, if the owner gave no reason.
     inquiry: Option<Inquiry>,
     /// It is being found out.
     asking: bool,
@@ -56,7 +56,7 @@ impl CloseReasons {
             Some(seen) if seen.is_stop() => self.stopped.as_ref().or(self.seen.as_ref()),
             other => other.as_ref(),
         };
-        self.told.as_ref().or(seen)
+        self.owner_reason.as_ref().or(seen)
     }
 }
 
@@ -64,8 +64,8 @@ impl ConnectionState {
     /// Returns the state of a connection that begins.
     pub(super) fn new(stream: impl AsyncWrite + Send + Unpin + 'static) -> Self {
         Self {
-            table: Mutex::new(Table::new()),
-            outbox: Outbox::new(stream),
+            table: Mutex::new(CallTable::new()),
+            send_queue: SendQueue::new(stream),
             lanes: Lanes::new(),
             closed: CancellationToken::new(),
             ending: Mutex::new(CloseReasons::default()),
@@ -74,17 +74,17 @@ impl ConnectionState {
 
     /// Tells whether the connection has ended, or can't be written to any more.
     pub(super) fn is_closed(&self) -> bool {
-        self.closed.is_cancelled() || self.outbox.is_closed()
+        self.closed.is_cancelled() || self.send_queue.is_closed()
     }
 
     /// Sets the owner's reason for the end.
-    pub(super) fn set_told(&self, fault: Fault) {
-        lock(&self.ending).told = Some(fault);
+    pub(super) fn set_owner_reason(&self, fault: Fault) {
+        lock(&self.ending).owner_reason = Some(fault);
     }
 
     /// Sets the owner's reason for the end, unless it has one.
-    pub(super) fn set_told_if_none(&self, fault: impl FnOnce() -> Fault) {
-        lock(&self.ending).told.get_or_insert_with(fault);
+    pub(super) fn set_default_owner_reason(&self, fault: impl FnOnce() -> Fault) {
+        lock(&self.ending).owner_reason.get_or_insert_with(fault);
     }
 
     /// Sets the meaning of a plain end of the stream.
@@ -105,8 +105,8 @@ impl ConnectionState {
     }
 
     /// The call that a frame of the guest names.
-    pub(super) fn named(&self, call: u32) -> Result<Arc<Slot>, Violation> {
-        lock(&self.table).named(call)
+    pub(super) fn find_slot(&self, call: u32) -> Result<Arc<Slot>, Violation> {
+        lock(&self.table).find_slot(call)
     }
 
     /// Ends the connection and settles every call; the first reason counts.
@@ -121,7 +121,7 @@ impl ConnectionState {
         for slot in slots {
             slot.fail(fault.error());
         }
-        self.outbox.close();
+        self.send_queue.close();
         self.closed.cancel();
     }
 
@@ -133,7 +133,7 @@ impl ConnectionState {
     /// The same, once it is known what the end of the stream means.
     pub(super) async fn end_asking(&self, fault: Fault) {
         let inquiry = match &mut *lock(&self.ending) {
-            CloseReasons { told: None, inquiry, asking, .. } if fault.is_stop() => {
+            CloseReasons { owner_reason: None, inquiry, asking, .. } if fault.is_stop() => {
                 *asking = inquiry.is_some();
                 inquiry.take()
             }
@@ -147,10 +147,10 @@ impl ConnectionState {
     }
 
     /// Ends the connection because of what can't be delivered.
-    pub(super) fn end_undeliverable(&self, why: Undeliverable) {
+    pub(super) fn end_undeliverable(&self, why: SendError) {
         match why {
-            Undeliverable::Closed => {}
-            Undeliverable::NotRead => self.end(Fault::broken("it does not read what it is sent")),
+            SendError::Closed => {}
+            SendError::NotRead => self.end(Fault::broken("it does not read what it is sent")),
         }
     }
 }

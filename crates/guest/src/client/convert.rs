@@ -7,13 +7,13 @@ use eyot::{
 };
 
 use crate::protocol::{
-    CHANNEL_STDERR, CHANNEL_STDOUT, CommandSpec, Exec, Failure, FileEntry, FileKind, GlobFound, GrepFound,
-    LiveFound, LiveRecord, Location, LogRequest, ProcessRecord, Reply, StatRecord, Status, Terminal,
-    UsageRecord, WriteHow,
+    CHANNEL_STDERR, CHANNEL_STDOUT, CommandSpec, Exec, Failure, FileEntry, FileKind, GlobMatches,
+    GrepMatches, LiveProcessList, LiveRecord, Location, LogRequest, ProcessRecord, Reply, StatRecord, Status,
+    Terminal, UsageRecord, WriteParameters,
 };
 
-/// The error that a guest's failure stands for. A guest that lies may give no reason; whoever reads
-/// it still needs a sentence.
+/// Returns the error that a guest's failure stands for. A guest that lies may give no reason, but a
+/// reader still needs a sentence.
 pub(super) fn failure_error(failure: Failure) -> Error {
     let kind = ErrorKind::from_name(&failure.kind).unwrap_or(ErrorKind::Internal);
     if failure.message.trim().is_empty() {
@@ -75,7 +75,7 @@ pub(super) fn log_range(range: crate::protocol::LogRange) -> LogRange {
     LogRange { start, end, total_bytes, dropped_bytes }
 }
 
-pub(super) fn live_processes(found: LiveFound) -> LiveProcesses {
+pub(super) fn live_processes(found: LiveProcessList) -> LiveProcesses {
     let process = |record: LiveRecord| LiveProcess {
         pid: record.pid,
         parent_pid: record.parent_pid,
@@ -91,13 +91,13 @@ pub(super) fn live_processes(found: LiveFound) -> LiveProcesses {
     }
 }
 
-pub(super) fn write_how(options: WriteOptions) -> WriteHow {
+pub(super) fn write_how(options: WriteOptions) -> WriteParameters {
     let mode = match options.mode {
         WriteMode::Replace => 0,
         WriteMode::Append => 1,
         WriteMode::CreateNew => 2,
     };
-    WriteHow { mode, permissions: options.permissions, max_bytes: options.max_file_bytes }
+    WriteParameters { mode, permissions: options.permissions, max_bytes: options.max_file_bytes }
 }
 
 pub(super) fn file_stat(record: StatRecord) -> FileStat {
@@ -130,11 +130,11 @@ pub(super) fn text_and_bytes(bytes: Vec<u8>) -> (String, Option<Vec<u8>>) {
     }
 }
 
-pub(super) fn glob_result(found: GlobFound) -> GlobResult {
+pub(super) fn glob_result(found: GlobMatches) -> GlobResult {
     GlobResult { paths: found.paths, truncated: found.truncated }
 }
 
-pub(super) fn grep_result(found: GrepFound) -> GrepResult {
+pub(super) fn grep_result(found: GrepMatches) -> GrepResult {
     let matches = found.matches.into_iter().map(|line| GrepMatch {
         path: line.path,
         line_number: line.line_number,

@@ -11,7 +11,7 @@ use super::call::Call;
 
 /// A connection that a call has opened. Shutting it down sends the end of what is written, and what
 /// the port sends can still be read; dropping it cuts the connection.
-pub(super) struct Dialled {
+pub(super) struct PortStream {
     call: Call,
     /// Bytes that arrived and did not fit the reader's buffer.
     rest: Vec<u8>,
@@ -20,7 +20,7 @@ pub(super) struct Dialled {
     finished: bool,
 }
 
-impl Dialled {
+impl PortStream {
     /// The connection of a call that has been opened.
     pub(super) fn new(call: Call) -> Self {
         Self { call, rest: Vec::new(), taken: 0, read_to_end: false, finished: false }
@@ -47,7 +47,7 @@ impl Dialled {
     }
 }
 
-impl AsyncRead for Dialled {
+impl AsyncRead for PortStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -63,7 +63,7 @@ impl AsyncRead for Dialled {
     }
 }
 
-impl AsyncWrite for Dialled {
+impl AsyncWrite for PortStream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if bytes.is_empty() {
             return Poll::Ready(Ok(0));
@@ -71,7 +71,7 @@ impl AsyncWrite for Dialled {
         if self.finished {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
-        match ready!(self.call.line().poll_send(context, bytes)) {
+        match ready!(self.call.sender().poll_send(context, bytes)) {
             Some(sent) => Poll::Ready(Ok(sent)),
             None => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
         }
@@ -83,7 +83,7 @@ impl AsyncWrite for Dialled {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !std::mem::replace(&mut self.finished, true) {
-            self.call.line().send_end();
+            self.call.sender().send_end();
         }
         Poll::Ready(Ok(()))
     }

@@ -20,11 +20,11 @@ use super::convert::{
     exec, file_stat, glob_result, grep_result, live_processes, location, log_range, log_request,
     process_info, unexpected, usage, write_how,
 };
-use super::dial::Dialled;
+use super::dial::PortStream;
 use super::exec::execution;
 use super::fault::Fault;
 use super::feed::feed;
-use super::listing::{Unlisted, collect};
+use super::listing::{ListingError, collect};
 use super::logs::chunks_of;
 use super::stream::bytes_of;
 use super::watch::events_of;
@@ -205,8 +205,8 @@ impl SandboxDriver for GuestDriver {
         let call = self.open(Request::List(location(directory))).await?;
         match collect(&call).await {
             Ok(entries) => Ok(entries),
-            Err(Unlisted::Failed(error)) => Err(error),
-            Err(Unlisted::Broken(what)) => {
+            Err(ListingError::Failed(error)) => Err(error),
+            Err(ListingError::Broken(what)) => {
                 self.connection.state().end(Fault::broken(&what));
                 Err(self.connection.error())
             }
@@ -296,7 +296,7 @@ impl SandboxDriver for GuestDriver {
 
     async fn dial(&self, port: u16) -> Result<Box<dyn TcpStream>> {
         let call = self.open(Request::Dial(port)).await?;
-        Ok(Box::new(Dialled::new(call)))
+        Ok(Box::new(PortStream::new(call)))
     }
 
     fn is_connected(&self) -> bool {

@@ -8,28 +8,28 @@ use async_trait::async_trait;
 use eyot::{Bytes, Execution, ExecutionControl, ExecutionEvent, ExecutionInput, PtySize, Result, Signal};
 use futures_util::Stream;
 
-use super::call::{Call, Line};
+use super::call::{Call, CallSender};
 use super::connection::Connection;
 use super::convert::{exit_status, terminal, unexpected};
 use crate::protocol::{CHANNEL_STDOUT, Control, Reply};
 
 /// The command of a call that has started.
 pub(super) fn execution(connection: Connection, call: Call, stdin: bool) -> Execution {
-    let line = call.line().clone();
-    let input = stdin.then(|| Box::new(Input(line.clone())) as Box<dyn ExecutionInput>);
+    let sender = call.sender().clone();
+    let input = stdin.then(|| Box::new(CommandInput(sender.clone())) as Box<dyn ExecutionInput>);
     Execution {
-        events: Box::pin(Events { call: Some(call) }),
+        events: Box::pin(CommandEvents { call: Some(call) }),
         input,
-        control: Arc::new(CommandControl { line, connection }),
+        control: Arc::new(CommandControl { sender, connection }),
     }
 }
 
 /// The events of the command. Dropping the stream cancels the call, which kills the command's tree.
-struct Events {
+struct CommandEvents {
     call: Option<Call>,
 }
 
-impl Stream for Events {
+impl Stream for CommandEvents {
     type Item = Result<ExecutionEvent>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -58,17 +58,17 @@ fn exit(reply: Reply) -> Result<ExecutionEvent> {
     }
 }
 
-/// The command's standard input; its end is sent when it is dropped.
-struct Input(Line);
+/// The command's standard input. Dropping it sends the end.
+struct CommandInput(CallSender);
 
 #[async_trait]
-impl ExecutionInput for Input {
+impl ExecutionInput for CommandInput {
     async fn write(&mut self, bytes: Bytes) -> Result<()> {
         if self.0.send(&bytes).await { Ok(()) } else { Err(self.0.not_read()) }
     }
 }
 
-impl Drop for Input {
+impl Drop for CommandInput {
     fn drop(&mut self) {
         self.0.send_end();
     }
@@ -76,23 +76,23 @@ impl Drop for Input {
 
 /// The command's control.
 struct CommandControl {
-    line: Line,
+    sender: CallSender,
     connection: Connection,
 }
 
 #[async_trait]
 impl ExecutionControl for CommandControl {
     async fn kill(&self) -> Result<()> {
-        self.line.control(Control::Kill).await?;
+        self.sender.control(Control::Kill).await?;
         // Returns once the guest has read the request, or the call has ended.
-        if self.line.is_open() { self.connection.ping().await } else { Ok(()) }
+        if self.sender.is_open() { self.connection.ping().await } else { Ok(()) }
     }
 
     async fn signal(&self, signal: Signal) -> Result<()> {
-        self.line.control(Control::Signal(signal.0)).await
+        self.sender.control(Control::Signal(signal.0)).await
     }
 
     async fn resize(&self, size: PtySize) -> Result<()> {
-        self.line.control(Control::Resize(terminal(size))).await
+        self.sender.control(Control::Resize(terminal(size))).await
     }
 }

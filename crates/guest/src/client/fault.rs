@@ -19,7 +19,7 @@ pub type Inquiry = Arc<dyn Fn() -> BoxFuture<'static, Verdict> + Send + Sync>;
 /// Why no call can succeed any more.
 #[derive(Clone)]
 pub(super) enum Fault {
-    /// The stream ended, and nobody broke the protocol.
+    /// The stream ended, and neither side broke the protocol.
     Stopped,
     /// A fault of this kind with this sentence.
     Said { kind: ErrorKind, message: String, hint: Option<&'static str> },
@@ -73,8 +73,8 @@ impl fmt::Debug for Fault {
     }
 }
 
-/// Something that the protocol does not allow; it ends the connection. The text completes "the
-/// guest broke the protocol: ".
+/// A breach of the protocol, which ends the connection. The text completes "the guest broke the
+/// protocol: ".
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Violation(pub(super) String);
 

@@ -9,7 +9,7 @@ use super::convert::unexpected;
 use crate::protocol::Reply;
 
 /// The result of feeding a call.
-enum Fed {
+enum FeedOutcome {
     /// Everything was sent.
     All,
     /// The call ended before.
@@ -22,12 +22,12 @@ enum Fed {
 /// and the content's error is returned once the guest has put everything back.
 pub(super) async fn feed(call: Call, mut content: ByteStream) -> Result<u64> {
     match send_all(&call, &mut content).await {
-        Fed::All => call.line().send_end(),
-        Fed::CallEnded => {}
-        Fed::ContentFailed(error) => {
+        FeedOutcome::All => call.sender().send_end(),
+        FeedOutcome::CallEnded => {}
+        FeedOutcome::ContentFailed(error) => {
             drop(content);
             call.cancel();
-            call.ended().await;
+            call.wait_ended().await;
             return Err(error);
         }
     }
@@ -37,18 +37,18 @@ pub(super) async fn feed(call: Call, mut content: ByteStream) -> Result<u64> {
     }
 }
 
-async fn send_all(call: &Call, content: &mut ByteStream) -> Fed {
+async fn send_all(call: &Call, content: &mut ByteStream) -> FeedOutcome {
     loop {
         let next: Option<Result<Bytes>> = tokio::select! {
             biased;
-            () = call.ended() => return Fed::CallEnded,
+            () = call.wait_ended() => return FeedOutcome::CallEnded,
             next = content.next() => next,
         };
         match next {
-            None => return Fed::All,
-            Some(Err(error)) => return Fed::ContentFailed(error),
-            Some(Ok(bytes)) if call.line().send(&bytes).await => {}
-            Some(Ok(_)) => return Fed::CallEnded,
+            None => return FeedOutcome::All,
+            Some(Err(error)) => return FeedOutcome::ContentFailed(error),
+            Some(Ok(bytes)) if call.sender().send(&bytes).await => {}
+            Some(Ok(_)) => return FeedOutcome::CallEnded,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Frames as they come from a stream. Small ones come many at a time through one buffer; what a
-//! large one still lacks is read to where it stays.
+//! A reader of frames. Small ones come many at a time through one buffer. The missing part of a
+//! large one is read straight into its payload.
 
 use std::io;
 
@@ -12,7 +12,7 @@ const BUFFER_BYTES: usize = 16 * 1024;
 
 /// The bytes of a stream that are no frame yet: less than [`BUFFER_BYTES`].
 #[derive(Debug)]
-pub(super) struct Frames {
+pub(super) struct FrameReader {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -20,7 +20,7 @@ pub(super) struct Frames {
 
 /// Why there is no frame.
 #[derive(Debug)]
-pub(super) enum NoFrame {
+pub(super) enum FrameReadError {
     /// The stream ended, perhaps in the middle of one.
     Ended,
     /// The stream failed.
@@ -29,13 +29,13 @@ pub(super) enum NoFrame {
     Malformed(FrameError),
 }
 
-impl From<io::Error> for NoFrame {
+impl From<io::Error> for FrameReadError {
     fn from(error: io::Error) -> Self {
         Self::Failed(error)
     }
 }
 
-impl Frames {
+impl FrameReader {
     /// Nothing was read yet.
     pub(super) fn new() -> Self {
         Self { buffer: vec![0; BUFFER_BYTES], start: 0, end: 0 }
@@ -43,10 +43,13 @@ impl Frames {
 
     /// The next frame. After an error there is no other. Dropping this in the middle loses the
     /// place in the stream.
-    pub(super) async fn next(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> Result<Frame, NoFrame> {
+    pub(super) async fn next(
+        &mut self,
+        stream: &mut (impl AsyncRead + Unpin),
+    ) -> Result<Frame, FrameReadError> {
         let (header, length) = loop {
             match self.buffer[self.start..self.end].first_chunk::<HEADER_BYTES>() {
-                Some(header) => break Header::from_bytes(header).map_err(NoFrame::Malformed)?,
+                Some(header) => break Header::from_bytes(header).map_err(FrameReadError::Malformed)?,
                 None => self.fill(stream).await?,
             }
         };
@@ -58,18 +61,18 @@ impl Frames {
         let mut rest = stream.take((length - buffered) as u64);
         while payload.len() < length {
             if rest.read_buf(&mut payload).await? == 0 {
-                return Err(NoFrame::Ended);
+                return Err(FrameReadError::Ended);
             }
         }
         Ok(Frame { header, payload })
     }
 
-    /// Reads behind what is there, which is less than a header.
-    async fn fill(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> Result<(), NoFrame> {
+    /// Reads more bytes behind those in the buffer, which are fewer than a header.
+    async fn fill(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> Result<(), FrameReadError> {
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         match stream.read(&mut self.buffer[self.end..]).await? {
-            0 => Err(NoFrame::Ended),
+            0 => Err(FrameReadError::Ended),
             count => {
                 self.end += count;
                 Ok(())
@@ -89,8 +92,8 @@ mod tests {
         Frame { header: Header { kind: Kind::Data, channel: 1, more: false, call }, payload }
     }
 
-    async fn read_all(mut stream: impl AsyncRead + Unpin) -> (Vec<Frame>, NoFrame) {
-        let (mut frames, mut all) = (Frames::new(), Vec::new());
+    async fn read_all(mut stream: impl AsyncRead + Unpin) -> (Vec<Frame>, FrameReadError) {
+        let (mut frames, mut all) = (FrameReader::new(), Vec::new());
         loop {
             match frames.next(&mut stream).await {
                 Ok(frame) => all.push(frame),
@@ -115,15 +118,15 @@ mod tests {
                 drop(writer);
             };
             let ((received, end), ()) = tokio::join!(read_all(reader), write);
-            assert!(received == sent && matches!(end, NoFrame::Ended), "{capacity}");
+            assert!(received == sent && matches!(end, FrameReadError::Ended), "{capacity}");
         }
     }
 
     #[tokio::test]
     async fn a_stream_that_ends_in_a_frame_and_one_of_other_bytes_are_told_apart() {
         let header = frame(9, 1).header.to_bytes(9);
-        assert!(matches!(read_all(&header[..5]).await.1, NoFrame::Ended));
-        assert!(matches!(read_all(&[&header[..], b"1234"].concat()[..]).await.1, NoFrame::Ended));
-        assert!(matches!(read_all(&[0xff; 12][..]).await.1, NoFrame::Malformed(_)));
+        assert!(matches!(read_all(&header[..5]).await.1, FrameReadError::Ended));
+        assert!(matches!(read_all(&[&header[..], b"1234"].concat()[..]).await.1, FrameReadError::Ended));
+        assert!(matches!(read_all(&[0xff; 12][..]).await.1, FrameReadError::Malformed(_)));
     }
 }

@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use super::convert::failure_error;
 use super::fault::Fault;
-use super::frames::{Frames, NoFrame};
+use super::frames::{FrameReadError, FrameReader};
 use crate::protocol::{
     Failure, Frame, Header, Hello, Kind, MAJOR, MINOR, Protections, Welcome, decode, encode,
 };
@@ -17,7 +17,7 @@ pub(super) const SETTING_UP: Duration = Duration::from_secs(10);
 /// The time that a running guest may take. A guest that is stopped must not hold up a call that has
 /// a deadline.
 pub(super) const RUNNING: Duration = Duration::from_secs(2);
-const GONE: &str = "the sandbox stopped before its guest answered";
+const CONNECTION_LOST: &str = "the sandbox stopped before its guest answered";
 
 /// Says hello and checks the welcome. Gives what it says of the guest, and what the guest may have
 /// sent after it.
@@ -26,7 +26,7 @@ pub(super) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
     client_nonce: [u8; 16],
     guest_nonce: [u8; 16],
     patience: Duration,
-) -> Result<(Frames, Option<Protections>)> {
+) -> Result<(FrameReader, Option<Protections>)> {
     let late = |_| {
         let message = format!("the sandbox's guest did not answer within {} s", patience.as_secs());
         Error::new(ErrorKind::Unavailable, message)
@@ -38,26 +38,26 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     client_nonce: [u8; 16],
     guest_nonce: [u8; 16],
-) -> Result<(Frames, Option<Protections>)> {
+) -> Result<(FrameReader, Option<Protections>)> {
     let hello = encode(&Hello { major: MAJOR, minor: MINOR, nonce: client_nonce });
     let header = Header { kind: Kind::Hello, channel: 0, more: false, call: 0 }.to_bytes(hello.len());
-    stream.write_all(&[&header[..], &hello].concat()).await.map_err(gone)?;
-    stream.flush().await.map_err(gone)?;
-    let mut frames = Frames::new();
+    stream.write_all(&[&header[..], &hello].concat()).await.map_err(connection_lost)?;
+    stream.flush().await.map_err(connection_lost)?;
+    let mut frames = FrameReader::new();
     let protections = check(&first_frame(stream, &mut frames).await?, guest_nonce)?;
     Ok((frames, protections))
 }
 
-async fn first_frame<S: AsyncRead + Unpin>(stream: &mut S, frames: &mut Frames) -> Result<Frame> {
+async fn first_frame<S: AsyncRead + Unpin>(stream: &mut S, frames: &mut FrameReader) -> Result<Frame> {
     frames.next(stream).await.map_err(|none| match none {
-        NoFrame::Ended => Error::new(ErrorKind::Unavailable, GONE),
-        NoFrame::Failed(error) => gone(error),
-        NoFrame::Malformed(error) => Fault::broken(&error.to_string()).error(),
+        FrameReadError::Ended => Error::new(ErrorKind::Unavailable, CONNECTION_LOST),
+        FrameReadError::Failed(error) => connection_lost(error),
+        FrameReadError::Malformed(error) => Fault::broken(&error.to_string()).error(),
     })
 }
 
-fn gone(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Unavailable, GONE).with_source(error)
+fn connection_lost(error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Unavailable, CONNECTION_LOST).with_source(error)
 }
 
 fn check(frame: &Frame, guest_nonce: [u8; 16]) -> Result<Option<Protections>> {
@@ -86,14 +86,14 @@ fn check_welcome(welcome: &Welcome, guest_nonce: [u8; 16]) -> Result<()> {
         let hint = "use the version of Eyot that made the sandbox, or create it anew";
         return Err(Error::new(ErrorKind::Conflict, message).with_hint(hint));
     }
-    if same(&welcome.nonce, &guest_nonce) {
+    if equal_in_constant_time(&welcome.nonce, &guest_nonce) {
         Ok(())
     } else {
         Err(Error::new(ErrorKind::Permission, "whoever answered is not this sandbox's guest"))
     }
 }
 
-/// Compares without telling by its duration where the difference is.
-fn same(one: &[u8; 16], other: &[u8; 16]) -> bool {
+/// Compares in a time that does not depend on the first difference.
+fn equal_in_constant_time(one: &[u8; 16], other: &[u8; 16]) -> bool {
     one.iter().zip(other).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }

@@ -11,8 +11,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::protocol::MAX_CALLS;
 
-/// Open calls of all kinds; a little below the guest's limit, so that a cancelled call that still
-/// settles is no breach.
+/// The most open calls of all kinds. It is a little below the guest's limit, so that a cancelled
+/// call that still settles is no breach.
 const OPEN: usize = MAX_CALLS - 24;
 /// Files and trees that are read at a time.
 const OUT: usize = 32;
@@ -20,7 +20,7 @@ const OUT: usize = 32;
 const IN: usize = 16;
 /// Other file calls at a time.
 const SHORT: usize = 16;
-/// Pings at a time; with them the guest's limit is still not reached.
+/// The most pings at a time. Together with them the guest's limit is still not reached.
 const PINGS: usize = 8;
 
 /// The limit that a call falls under besides that of all calls.

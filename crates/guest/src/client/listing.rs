@@ -1,5 +1,5 @@
-//! A directory's entries, which come in chunks. Names are checked: whoever copies a tree out joins
-//! them to paths of the host.
+//! The entries of a directory, which come in chunks. Names are checked, because programs that copy
+//! a tree out join them to paths of the host.
 
 use std::future::poll_fn;
 
@@ -13,7 +13,7 @@ use crate::protocol::{FileEntry, decode};
 const MAX_ENTRIES: usize = 1_000_000;
 
 /// Why a listing can't be had.
-pub(super) enum Unlisted {
+pub(super) enum ListingError {
     /// As the error says.
     Failed(Error),
     /// The guest sent what no directory can hold.
@@ -21,26 +21,26 @@ pub(super) enum Unlisted {
 }
 
 /// The entries of a call that has been opened, in the order in which they come.
-pub(super) async fn collect(call: &Call) -> Result<Vec<DirEntry>, Unlisted> {
+pub(super) async fn collect(call: &Call) -> Result<Vec<DirEntry>, ListingError> {
     let mut entries = Vec::new();
     while let Some(piece) = poll_fn(|context| call.poll_piece(context)).await {
-        let chunk: Vec<FileEntry> = decode(&piece.bytes).map_err(Unlisted::Broken)?;
+        let chunk: Vec<FileEntry> = decode(&piece.bytes).map_err(ListingError::Broken)?;
         if entries.len() + chunk.len() > MAX_ENTRIES {
             let message = format!("the directory has more than {MAX_ENTRIES} entries");
-            return Err(Unlisted::Failed(Error::new(ErrorKind::TooLarge, message)));
+            return Err(ListingError::Failed(Error::new(ErrorKind::TooLarge, message)));
         }
         chunk.iter().try_for_each(check_name)?;
         entries.extend(chunk.into_iter().map(dir_entry));
     }
-    call.reply().await.map_err(Unlisted::Failed)?;
+    call.reply().await.map_err(ListingError::Failed)?;
     Ok(entries)
 }
 
-fn check_name(entry: &FileEntry) -> Result<(), Unlisted> {
+fn check_name(entry: &FileEntry) -> Result<(), ListingError> {
     let name = entry.name.as_slice();
     let special = matches!(name, b"" | b"." | b"..") || name.iter().any(|byte| matches!(byte, b'/' | 0));
     if special || name.len() > MAX_NAME_BYTES {
-        Err(Unlisted::Broken("a listing with a name that no file can have".to_owned()))
+        Err(ListingError::Broken("a listing with a name that no file can have".to_owned()))
     } else {
         Ok(())
     }

@@ -7,20 +7,20 @@ use eyot::{Bytes, LogChunk, LogStream, Result};
 use futures_util::{Stream, stream::BoxStream};
 
 use super::call::Call;
-use super::pieces::Piece;
+use super::pieces::DataPiece;
 use crate::protocol::CHANNEL_STDOUT;
 
 /// The chunks, then the call's error if it has one.
-struct Chunks {
+struct LogChunks {
     call: Option<Call>,
 }
 
 /// The chunks of a log call. Dropping the stream cancels the call.
 pub(super) fn chunks_of(call: Call) -> BoxStream<'static, Result<LogChunk>> {
-    Box::pin(Chunks { call: Some(call) })
+    Box::pin(LogChunks { call: Some(call) })
 }
 
-impl Stream for Chunks {
+impl Stream for LogChunks {
     type Item = Result<LogChunk>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -37,7 +37,7 @@ impl Stream for Chunks {
 }
 
 /// The chunk in a frame of data: its offsets lead. The reader has checked that they are there.
-fn chunk(piece: Piece) -> LogChunk {
+fn chunk(piece: DataPiece) -> LogChunk {
     let mut data = Bytes::from(piece.bytes);
     let (offset, stream_offset) = (take_offset(&mut data), take_offset(&mut data));
     let stream = if piece.channel == CHANNEL_STDOUT { LogStream::Stdout } else { LogStream::Stderr };

@@ -13,7 +13,7 @@ const ORDERED_PIECES: usize = 1024;
 
 /// Bytes that arrived on a channel.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct DataPiece {
     /// The channel.
     pub(super) channel: u8,
     /// The bytes.
@@ -22,22 +22,22 @@ pub(super) struct Piece {
 
 /// The pieces that wait, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Pieces(VecDeque<Piece>);
+pub(super) struct PieceQueue(VecDeque<DataPiece>);
 
-impl Pieces {
+impl PieceQueue {
     /// Takes in what arrived. Small frames of a stream become one piece.
     pub(super) fn push(&mut self, channel: u8, bytes: Vec<u8>, framing: Framing) {
         let joined = match framing {
-            Framing::Stream => self.joinable(channel, bytes.len()),
+            Framing::Stream => self.can_join(channel, bytes.len()),
             Framing::Whole | Framing::Prefixed => None,
         };
         match joined {
             Some(piece) => piece.bytes.extend_from_slice(&bytes),
-            None => self.0.push_back(Piece { channel, bytes }),
+            None => self.0.push_back(DataPiece { channel, bytes }),
         }
     }
 
-    fn joinable(&mut self, channel: u8, length: usize) -> Option<&mut Piece> {
+    fn can_join(&mut self, channel: u8, length: usize) -> Option<&mut DataPiece> {
         if self.0.len() >= ORDERED_PIECES {
             return self.0.iter_mut().rev().find(|piece| piece.channel == channel);
         }
@@ -47,7 +47,7 @@ impl Pieces {
     }
 
     /// Takes the oldest.
-    pub(super) fn pop(&mut self) -> Option<Piece> {
+    pub(super) fn pop(&mut self) -> Option<DataPiece> {
         self.0.pop_front()
     }
 
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn frames_of_one_byte_become_one_piece_and_keep_their_order() {
-        let mut pieces = Pieces::default();
+        let mut pieces = PieceQueue::default();
         for (channel, byte) in [(1, b'a'), (1, b'b'), (2, b'c'), (1, b'd')] {
             pieces.push(channel, vec![byte], Framing::Stream);
         }
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn alternating_channels_of_single_bytes_do_not_pile_up_pieces() {
-        let mut pieces = Pieces::default();
+        let mut pieces = PieceQueue::default();
         for index in 0..200_000_u32 {
             pieces.push(1 + (index % 2) as u8, vec![(index % 251) as u8], Framing::Stream);
         }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn messages_are_never_joined() {
-        let mut pieces = Pieces::default();
+        let mut pieces = PieceQueue::default();
         pieces.push(0, vec![1], Framing::Whole);
         pieces.push(0, vec![2], Framing::Whole);
         assert_eq!(pieces.pop().map(|piece| piece.bytes), Some(vec![1]));

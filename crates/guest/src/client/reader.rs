@@ -9,7 +9,7 @@ use super::assembly::Assembly;
 use super::connection_state::ConnectionState;
 use super::convert::failure_error;
 use super::fault::{Fault, Violation};
-use super::frames::{Frames, NoFrame};
+use super::frames::{FrameReadError, FrameReader};
 use super::lock;
 use super::slot::Slot;
 use crate::protocol::{Event, Failure, Frame, Header, Kind, MAX_PAYLOAD_BYTES, decode};
@@ -18,14 +18,14 @@ use crate::protocol::{Event, Failure, Frame, Header, Kind, MAX_PAYLOAD_BYTES, de
 pub(super) async fn read_to_end(
     state: &Arc<ConnectionState>,
     mut stream: impl AsyncRead + Unpin,
-    mut frames: Frames,
+    mut frames: FrameReader,
 ) -> Fault {
     let mut assembly = Assembly::default();
     loop {
         let frame = match frames.next(&mut stream).await {
             Ok(frame) => frame,
-            Err(NoFrame::Ended | NoFrame::Failed(_)) => return Fault::stopped(),
-            Err(NoFrame::Malformed(error)) => return Fault::broken(&error.to_string()),
+            Err(FrameReadError::Ended | FrameReadError::Failed(_)) => return Fault::stopped(),
+            Err(FrameReadError::Malformed(error)) => return Fault::broken(&error.to_string()),
         };
         if frame.header.call == 0 {
             return farewell(&frame);
@@ -55,10 +55,10 @@ fn deliver(state: &ConnectionState, frame: Frame, assembly: &mut Assembly) -> Re
     match kind {
         Kind::Reply | Kind::Failure | Kind::Event => deliver_message(state, frame, assembly),
         Kind::Data | Kind::End | Kind::Credit if more => Err(Violation::new(format!("{kind:?} in parts"))),
-        Kind::Data => state.named(call)?.deliver_data(channel, frame.payload),
-        Kind::End if frame.payload.is_empty() => state.named(call)?.deliver_end(channel),
+        Kind::Data => state.find_slot(call)?.deliver_data(channel, frame.payload),
+        Kind::End if frame.payload.is_empty() => state.find_slot(call)?.deliver_end(channel),
         Kind::End => Err(Violation::new("End with a payload")),
-        Kind::Credit => state.named(call)?.deliver_credit(channel, &frame.payload),
+        Kind::Credit => state.find_slot(call)?.deliver_credit(channel, &frame.payload),
         Kind::Hello | Kind::Welcome | Kind::Request | Kind::Control | Kind::Cancel => {
             Err(Violation::new(format!("{kind:?} from a guest in the middle of a connection")))
         }
@@ -67,7 +67,7 @@ fn deliver(state: &ConnectionState, frame: Frame, assembly: &mut Assembly) -> Re
 
 fn deliver_message(state: &ConnectionState, frame: Frame, assembly: &mut Assembly) -> Result<(), Violation> {
     let Header { kind, call, .. } = frame.header;
-    let slot = state.named(call)?;
+    let slot = state.find_slot(call)?;
     let max_bytes = if kind == Kind::Reply { slot.shape().answer.max_bytes() } else { MAX_PAYLOAD_BYTES };
     let Some(message) = assembly.add(frame, max_bytes)? else {
         return Ok(());
@@ -94,9 +94,9 @@ fn end(
     if assembly.is_midway(call) {
         return Err(Violation::new("a call that ended in the middle of a message"));
     }
-    let slot = state.named(call)?;
+    let slot = state.find_slot(call)?;
     // A refused end leaves the call in the table, where the connection's own end finds and settles
     // it.
     finish(&slot)?;
-    lock(&state.table).ended(call).map(drop)
+    lock(&state.table).remove_ended(call).map(drop)
 }

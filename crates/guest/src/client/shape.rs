@@ -1,7 +1,7 @@
 //! The traffic that a call may have, derived from its request: the frames that its guest may send,
 //! and how much.
 
-use super::answer::Answer;
+use super::answer::ReplyKind;
 use super::lanes::Lane;
 use crate::protocol::{CHANNEL_MAIN, CHANNEL_STDERR, CHANNEL_STDOUT, Request};
 
@@ -10,7 +10,7 @@ pub(super) const CHANNELS: usize = 3;
 
 /// The announcement that a guest makes before it sends data and its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Announce {
+pub(super) enum Announcement {
     /// Nothing.
     Never,
     /// `Event::Started`, always.
@@ -34,11 +34,11 @@ pub(super) enum Framing {
 
 /// The traffic that a call may have.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct CallShape {
     /// The reply.
-    pub(super) answer: Answer,
+    pub(super) answer: ReplyKind,
     /// The announcement that comes first.
-    pub(super) announce: Announce,
+    pub(super) announce: Announcement,
     /// The channels on which the guest may send.
     pub(super) channels: &'static [u8],
     /// The meaning of a frame of data.
@@ -51,11 +51,11 @@ pub(super) struct Shape {
     pub(super) lane: Lane,
 }
 
-impl Shape {
-    const fn new(answer: Answer) -> Self {
+impl CallShape {
+    const fn new(answer: ReplyKind) -> Self {
         Self {
             answer,
-            announce: Announce::Never,
+            announce: Announcement::Never,
             channels: &[],
             framing: Framing::Stream,
             max_data: None,
@@ -68,7 +68,7 @@ impl Shape {
         Self { lane, ..self }
     }
 
-    const fn receives(self, announce: Announce, channels: &'static [u8], framing: Framing) -> Self {
+    const fn receives(self, announce: Announcement, channels: &'static [u8], framing: Framing) -> Self {
         Self { announce, channels, framing, ..self }
     }
 
@@ -76,39 +76,40 @@ impl Shape {
     pub(super) fn of(request: &Request) -> Self {
         const MAIN: &[u8] = &[CHANNEL_MAIN];
         const OUTPUTS: &[u8] = &[CHANNEL_STDOUT, CHANNEL_STDERR];
-        let done = Self::new(Answer::Done);
+        let done = Self::new(ReplyKind::Done);
         match request {
             Request::Ping => done.lane(Lane::Ping),
             Request::Adopt | Request::Shutdown | Request::Kill(..) | Request::SetDeadlines(..) => done,
             Request::Exec(exec) => {
                 let channels = if exec.terminal.is_some() { &OUTPUTS[..1] } else { OUTPUTS };
-                let shape = Self::new(Answer::Exited).receives(Announce::Started, channels, Framing::Stream);
+                let shape =
+                    Self::new(ReplyKind::Exited).receives(Announcement::Started, channels, Framing::Stream);
                 Self { input: exec.stdin, ..shape }
             }
-            Request::Start(_) | Request::Wait(..) => Self::new(Answer::Process),
-            Request::Processes => Self::new(Answer::Processes),
-            Request::Logs(_) => done.receives(Announce::Log, OUTPUTS, Framing::Prefixed),
+            Request::Start(_) | Request::Wait(..) => Self::new(ReplyKind::Process),
+            Request::Processes => Self::new(ReplyKind::Processes),
+            Request::Logs(_) => done.receives(Announcement::Log, OUTPUTS, Framing::Prefixed),
             Request::Read(_, _, limit) => {
-                let shape = done.receives(Announce::Opened, MAIN, Framing::Stream).lane(Lane::Out);
+                let shape = done.receives(Announcement::Opened, MAIN, Framing::Stream).lane(Lane::Out);
                 Self { max_data: *limit, ..shape }
             }
-            Request::TarOut(_) => done.receives(Announce::Opened, MAIN, Framing::Stream).lane(Lane::Out),
+            Request::TarOut(_) => done.receives(Announcement::Opened, MAIN, Framing::Stream).lane(Lane::Out),
             Request::Write(..) | Request::TarIn(..) => {
-                Self { input: true, ..Self::new(Answer::Size) }.lane(Lane::In)
+                Self { input: true, ..Self::new(ReplyKind::Size) }.lane(Lane::In)
             }
-            Request::Stat(_) => Self::new(Answer::Stat).lane(Lane::Short),
-            Request::List(_) => done.receives(Announce::Opened, MAIN, Framing::Whole).lane(Lane::Short),
-            Request::Exists(_) => Self::new(Answer::Bool).lane(Lane::Short),
+            Request::Stat(_) => Self::new(ReplyKind::Stat).lane(Lane::Short),
+            Request::List(_) => done.receives(Announcement::Opened, MAIN, Framing::Whole).lane(Lane::Short),
+            Request::Exists(_) => Self::new(ReplyKind::Bool).lane(Lane::Short),
             Request::CreateDir(..) | Request::Remove(..) | Request::Rename(..) => done.lane(Lane::Short),
-            Request::Glob(_, _, _, most) => Self::new(Answer::Glob(*most)).lane(Lane::Short),
-            Request::Grep { max_matches, .. } => Self::new(Answer::Grep(*max_matches)).lane(Lane::Short),
+            Request::Glob(_, _, _, most) => Self::new(ReplyKind::Glob(*most)).lane(Lane::Short),
+            Request::Grep { max_matches, .. } => Self::new(ReplyKind::Grep(*max_matches)).lane(Lane::Short),
             Request::Dial(_) => {
-                Self { input: true, ..done.receives(Announce::Opened, MAIN, Framing::Stream) }
+                Self { input: true, ..done.receives(Announcement::Opened, MAIN, Framing::Stream) }
             }
-            Request::Usage => Self::new(Answer::Usage),
-            Request::LiveProcesses => Self::new(Answer::LiveProcesses),
+            Request::Usage => Self::new(ReplyKind::Usage),
+            Request::LiveProcesses => Self::new(ReplyKind::LiveProcesses),
             // It may wait as long as it likes, and the guest bounds how many there are.
-            Request::Watch(..) => done.receives(Announce::Opened, MAIN, Framing::Whole),
+            Request::Watch(..) => done.receives(Announcement::Opened, MAIN, Framing::Whole),
         }
     }
 }

@@ -8,7 +8,7 @@ use super::slot::Slot;
 
 /// Why no call can be entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Full {
+pub(super) enum TableFull {
     /// The connection has ended.
     Closed,
     /// Every number was used.
@@ -17,27 +17,27 @@ pub(super) enum Full {
 
 /// The calls that the guest has not ended.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct CallTable {
     /// 0 when every number was used.
     next: u32,
     calls: HashMap<u32, Arc<Slot>>,
     closed: bool,
 }
 
-impl Table {
+impl CallTable {
     /// No calls yet.
     pub(super) fn new() -> Self {
         Self { next: 1, calls: HashMap::new(), closed: false }
     }
 
     /// Enters a call and gives it its number.
-    pub(super) fn enter(&mut self, slot: &Arc<Slot>) -> Result<u32, Full> {
+    pub(super) fn enter(&mut self, slot: &Arc<Slot>) -> Result<u32, TableFull> {
         let call = self.next;
         if self.closed {
-            return Err(Full::Closed);
+            return Err(TableFull::Closed);
         }
         if call == 0 {
-            return Err(Full::Numbers);
+            return Err(TableFull::Numbers);
         }
         self.next = call.checked_add(1).unwrap_or(0);
         self.calls.insert(call, Arc::clone(slot));
@@ -45,12 +45,12 @@ impl Table {
     }
 
     /// The call that a frame of the guest names.
-    pub(super) fn named(&self, call: u32) -> Result<Arc<Slot>, Violation> {
+    pub(super) fn find_slot(&self, call: u32) -> Result<Arc<Slot>, Violation> {
         self.calls.get(&call).cloned().ok_or_else(|| self.unknown(call))
     }
 
     /// Takes out the call that the guest ends.
-    pub(super) fn ended(&mut self, call: u32) -> Result<Arc<Slot>, Violation> {
+    pub(super) fn remove_ended(&mut self, call: u32) -> Result<Arc<Slot>, Violation> {
         self.calls.remove(&call).ok_or_else(|| self.unknown(call))
     }
 

@@ -18,7 +18,7 @@ use crate::protocol::{WatchKind, WatchRecord, decode};
 const MAX_PATH_BYTES: usize = eyot::MAX_PATH_BYTES + 1 + MAX_NAME_BYTES;
 
 /// The events of one piece after the other, then the call's error if it has one.
-struct Events {
+struct WatchEvents {
     call: Option<Call>,
     connection: Connection,
     ready: VecDeque<WatchEvent>,
@@ -26,10 +26,10 @@ struct Events {
 
 /// The events of a call that has been opened. Dropping the stream cancels the call.
 pub(super) fn events_of(call: Call, connection: Connection) -> BoxStream<'static, Result<WatchEvent>> {
-    Box::pin(Events { call: Some(call), connection, ready: VecDeque::new() })
+    Box::pin(WatchEvents { call: Some(call), connection, ready: VecDeque::new() })
 }
 
-impl Stream for Events {
+impl Stream for WatchEvents {
     type Item = Result<WatchEvent>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {

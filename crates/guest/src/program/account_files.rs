@@ -1,6 +1,5 @@
-//! The sandbox's own `passwd` and `group`, as they are now. Root inside can put anything in their
-//! place: what is not a regular file is not opened, nothing is waited for, and what is read is
-//! bounded.
+//! The sandbox's own `passwd` and `group`, as they are now. Root inside can replace them with
+//! anything. So only a regular file is opened, nothing is waited for, and the length is bounded.
 
 use std::io::Read;
 
@@ -14,9 +13,9 @@ pub const GROUP: &str = "/etc/group";
 /// The most that is read of either, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// The text of one of the files, empty where there is none; what is no UTF-8 in it is replaced. No
-/// more is read than the file has by its size: the files that the kernel makes up as they are read,
-/// some of which keep a reader waiting, have none.
+/// Reads one of the files. The text is empty if there is no file, and bytes that are not UTF-8 are
+/// replaced. It reads no more than the file's size. Files that the kernel makes up while they are
+/// read, some of which keep a reader waiting, have size 0.
 ///
 /// # Errors
 /// A sentence: it is not a regular file, can't be read, or is longer than 1 MiB.

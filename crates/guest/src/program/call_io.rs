@@ -7,18 +7,18 @@ use std::time::Instant;
 
 use crate::protocol::Event;
 
-/// The call is over for whoever asked: cancelled, or its connection is gone.
+/// The call is over for its caller: cancelled, or its connection is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stopped;
 
 /// The two streams of a call, as the code that serves it sees them. Every method may block its
 /// thread.
 pub trait CallIo {
-    /// Sends bytes on the main channel; waits for credit. Splits into frames itself: up to
+    /// Sends bytes on the main channel, and waits for credit. It splits them into frames: up to
     /// [`MAX_PAYLOAD_BYTES`](crate::protocol::MAX_PAYLOAD_BYTES) travel as exactly one frame.
     fn send(&mut self, bytes: &[u8]) -> Result<(), Stopped>;
 
-    /// The next piece that arrived on the main channel; `None` at its end. Grants credit.
+    /// Receives the next piece of the main channel, and grants credit. Returns `None` at the end.
     fn receive(&mut self) -> Result<Option<Vec<u8>>, Stopped>;
 
     /// Tells the client that something happened.

@@ -3,8 +3,8 @@
 use super::call_handle::CallHandle;
 use super::input_writer::InputWriter;
 use super::last_words::LastWords;
-use super::output_stream::{OutputStream, Taken};
-use super::spawn::Launched;
+use super::output_stream::{OutputStream, ReadOutcome};
+use super::spawn::LaunchedCommand;
 use super::sys;
 use super::wire;
 use crate::protocol::{
@@ -14,18 +14,18 @@ use std::os::fd::{AsFd, OwnedFd};
 
 /// To whom a command's output goes.
 #[derive(Debug)]
-pub enum Sink {
+pub enum OutputSink {
     /// A call, which ends with the command.
     Call(CallHandle),
     /// The log of a started process. Until it runs, a call waits for word of that.
     Log(u32, Option<CallHandle>),
     /// Discarded. The rest of the command may go on writing all the same.
-    Nobody,
+    Discard,
 }
 
 /// The progress of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum CommandProgress {
     /// The command's own process runs, or is about to.
     Running,
     /// The command's own process ended, and its output is still read.
@@ -43,9 +43,9 @@ pub struct Command {
     /// The request.
     pub exec: Exec,
     /// The command's processes; `None` once its reaper is gone.
-    pub launched: Option<Launched>,
+    pub launched: Option<LaunchedCommand>,
     /// To whom its output goes.
-    pub sink: Sink,
+    pub sink: OutputSink,
     /// Standard output and standard error; with a terminal only the first.
     pub streams: [Option<OutputStream>; 2],
     /// Standard input, if it is open.
@@ -53,7 +53,7 @@ pub struct Command {
     /// The guest's side of its terminal.
     pub terminal: Option<OwnedFd>,
     /// The progress of the command.
-    pub progress: Progress,
+    pub progress: CommandProgress,
     /// The command's tree is being killed. The answer comes when that is done.
     pub being_killed: bool,
     /// The calls that wait for the whole tree to be dead.
@@ -78,8 +78,8 @@ impl Command {
     pub fn new(
         id: u32,
         exec: Exec,
-        launched: Launched,
-        sink: Sink,
+        launched: LaunchedCommand,
+        sink: OutputSink,
         streams: [Option<OutputStream>; 2],
     ) -> Self {
         Self {
@@ -90,7 +90,7 @@ impl Command {
             streams,
             input: None,
             terminal: None,
-            progress: Progress::Running,
+            progress: CommandProgress::Running,
             being_killed: false,
             killers: Vec::new(),
             lost_reaper: false,
@@ -106,11 +106,11 @@ impl Command {
 
     /// Returns the number of the command's own process, once it has one.
     pub fn pid(&self) -> Option<i32> {
-        self.pid_of_ended.or_else(|| self.launched.as_ref().and_then(Launched::pid))
+        self.pid_of_ended.or_else(|| self.launched.as_ref().and_then(LaunchedCommand::pid))
     }
 
     /// Takes the command's processes, after its reaper has gone.
-    pub fn take_launched(&mut self) -> Option<Launched> {
+    pub fn take_launched(&mut self) -> Option<LaunchedCommand> {
         self.pid_of_ended = self.pid();
         self.launched.take()
     }
@@ -129,7 +129,7 @@ impl Command {
 
     /// Tells the client that it runs, if it does not know. Lazily: it leaves with what follows.
     pub fn announce(&mut self) {
-        let (Sink::Call(handle), Some(pid), false) = (&self.sink, self.pid(), self.announced) else {
+        let (OutputSink::Call(handle), Some(pid), false) = (&self.sink, self.pid(), self.announced) else {
             return;
         };
         self.announced = true;
@@ -141,7 +141,7 @@ impl Command {
     /// Sends what a stream has to the call, as far as the client takes it. Whether there was
     /// anything.
     pub fn forward(&mut self, index: usize, buffer: &mut [u8]) -> bool {
-        let Sink::Call(handle) = &self.sink else {
+        let OutputSink::Call(handle) = &self.sink else {
             return false;
         };
         let handle = handle.clone();
@@ -154,45 +154,46 @@ impl Command {
             return false;
         }
         match stream.take(&mut buffer[..limit]) {
-            Taken::Bytes(count) => {
+            ReadOutcome::Bytes(count) => {
                 stream.credit -= count as u64;
                 let channel = stream.channel;
                 self.announce();
                 handle.data(channel, &[&buffer[..count]]);
                 true
             }
-            Taken::Nothing => false,
-            Taken::End => {
+            ReadOutcome::Nothing => false,
+            ReadOutcome::End => {
                 self.streams[index] = None;
                 false
             }
         }
     }
 
-    /// Reads what nobody wants, so that whoever writes it can go on.
+    /// Reads and drops output, so that its writer can go on.
     pub fn discard(&mut self, index: usize, buffer: &mut [u8]) {
         if let Some(stream) = &self.streams[index]
-            && stream.take(buffer) == Taken::End
+            && stream.take(buffer) == ReadOutcome::End
         {
             self.streams[index] = None;
         }
     }
 
-    /// Tells whether anybody may still write to its output.
+    /// Tells whether a process may still write to the output.
     pub fn is_open(&self) -> bool {
         self.streams.iter().any(Option::is_some)
     }
 
     /// Tells whether its output waits for the client.
     pub fn is_stalled(&self) -> bool {
-        let Sink::Call(handle) = &self.sink else {
+        let OutputSink::Call(handle) = &self.sink else {
             return false;
         };
         self.streams.iter().flatten().any(|stream| stream.credit == 0) || handle.is_full()
     }
 
-    /// Stops reading after the command's end: takes what its pipes hold right now, and no more.
-    /// What the client does not take yet is held; nothing else is read until it is gone.
+    /// Stops reading after the command's end: takes the present content of the pipes, and no more.
+    /// Bytes that the client does not take yet are held, and nothing else is read until they are
+    /// gone.
     pub fn stop_reading(&mut self) {
         if !self.muted {
             self.output_open = self.is_open();
@@ -200,9 +201,9 @@ impl Command {
         }
     }
 
-    /// Sends what is held, as far as the client takes it. Whether nothing is left.
+    /// Sends the held bytes, as far as the client takes them. Returns whether none are left.
     pub fn send_held(&mut self) -> bool {
-        let Sink::Call(handle) = &self.sink else {
+        let OutputSink::Call(handle) = &self.sink else {
             return true;
         };
         let mut all = true;
@@ -220,11 +221,11 @@ impl Command {
 
     /// Answers the call and lets go of it.
     pub fn settle(&mut self, result: &Result<Reply, Failure>) -> Option<CallHandle> {
-        self.progress = Progress::Settled;
+        self.progress = CommandProgress::Settled;
         self.input = None;
-        let sink = std::mem::replace(&mut self.sink, Sink::Nobody);
+        let sink = std::mem::replace(&mut self.sink, OutputSink::Discard);
         self.watch_outputs();
-        let (Sink::Call(handle) | Sink::Log(_, Some(handle))) = sink else {
+        let (OutputSink::Call(handle) | OutputSink::Log(_, Some(handle))) = sink else {
             return None;
         };
         handle.answer(result);
@@ -255,7 +256,7 @@ impl Command {
     /// Writes what its standard input takes now.
     pub fn write_input(&mut self) {
         let Some(input) = self.input.as_mut() else { return };
-        if let (Some(bytes), Sink::Call(handle)) = (input.write(), &self.sink) {
+        if let (Some(bytes), OutputSink::Call(handle)) = (input.write(), &self.sink) {
             handle.grant(CHANNEL_MAIN, bytes);
         }
         if input.is_finished() {
@@ -268,10 +269,12 @@ impl Command {
     /// Sends a signal to its process group, or its terminal's foreground group.
     pub fn signal(&mut self, signal: i32) {
         let group = self.terminal.as_ref().and_then(|master| sys::foreground_group(master.as_fd()));
-        let has_started = self.launched.as_ref().is_some_and(Launched::has_started);
+        let has_started = self.launched.as_ref().is_some_and(LaunchedCommand::has_started);
         match group.or_else(|| self.pid()) {
-            Some(group) if has_started && self.progress == Progress::Running => send_to_group(group, signal),
-            _ if self.progress == Progress::Running => self.early_signals.push(signal),
+            Some(group) if has_started && self.progress == CommandProgress::Running => {
+                send_to_group(group, signal)
+            }
+            _ if self.progress == CommandProgress::Running => self.early_signals.push(signal),
             _ => {}
         }
     }

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::call_handle::CallHandle;
-use super::command::{Command, Progress, Sink};
+use super::command::{Command, CommandProgress, OutputSink};
 use super::connection::Call;
 use super::failure::{failure, internal};
 use super::guest::Guest;
 use super::input_writer::InputWriter;
 use super::last_words::LastWords;
 use super::output_stream::OutputStream;
-use super::poll::Token;
+use super::poll::PollToken;
 use super::proc_table;
-use super::spawn::{Launched, Streams, identity_of, text_of};
+use super::spawn::{LaunchedCommand, Streams, find_identity, text_of};
 use super::sys;
 use super::tree_kill::{Root, TreeKill};
 use crate::protocol::{CHANNEL_STDERR, CHANNEL_STDOUT, Exec, Failure, Reply, Status};
@@ -27,7 +27,7 @@ const READS_AT_THE_END: usize = 3;
 const MOST_LOOKED_AT: usize = 64;
 
 /// The guest's ends of a command's streams, and the command's own.
-struct Plumbing {
+struct CommandPipes {
     theirs: Streams,
     input: Option<OwnedFd>,
     outputs: [Option<OwnedFd>; 2],
@@ -38,7 +38,7 @@ impl Guest {
     /// Runs a command for a call.
     pub(super) fn begin_exec(&mut self, handle: CallHandle, exec: Exec) {
         let id = self.next_id();
-        match self.start_command(id, exec, Sink::Call(handle.clone())) {
+        match self.start_command(id, exec, OutputSink::Call(handle.clone())) {
             Ok(()) => {
                 self.open_call(&handle, Call::Command(id));
                 self.announcements.push_back((Instant::now() + ANNOUNCE_AFTER, id));
@@ -52,7 +52,7 @@ impl Guest {
         let id = self.next_id();
         exec.stdin = false;
         let process = self.processes.add(id, text_of(&exec.command));
-        match self.start_command(id, exec, Sink::Log(process, Some(handle.clone()))) {
+        match self.start_command(id, exec, OutputSink::Log(process, Some(handle.clone()))) {
             Ok(()) => self.open_call(&handle, Call::Starting(id)),
             Err(failure) => {
                 self.processes.forget(process);
@@ -61,21 +61,21 @@ impl Guest {
         }
     }
 
-    fn start_command(&mut self, id: u32, exec: Exec, sink: Sink) -> Result<(), Failure> {
-        let identity = identity_of(&exec, &self.config)?;
+    fn start_command(&mut self, id: u32, exec: Exec, sink: OutputSink) -> Result<(), Failure> {
+        let identity = find_identity(&exec, &self.config)?;
         let (uid, gid) = (identity.uid, identity.gid);
         let plumbing = if self.config.switch_user {
-            sys::owned_by(uid, gid, || Plumbing::new(&exec))
+            sys::owned_by(uid, gid, || CommandPipes::new(&exec))
         } else {
-            Plumbing::new(&exec)
+            CommandPipes::new(&exec)
         };
-        let Plumbing { theirs, input, outputs, terminal } =
+        let CommandPipes { theirs, input, outputs, terminal } =
             plumbing.map_err(|error| internal("make a command's pipes", &error))?;
         let streams = self.watch_outputs(id, outputs).map_err(|error| internal("watch a command", &error))?;
-        let report_start = matches!(sink, Sink::Log(..));
+        let report_start = matches!(sink, OutputSink::Log(..));
         let kills_before = self.memory_events.kills();
         let launched = self.spawner.start(id, &exec, &self.config, &identity, theirs, report_start)?;
-        let input = input.map(|fd| InputWriter::new(fd, Arc::clone(&self.poll), Token::Input(id)));
+        let input = input.map(|fd| InputWriter::new(fd, Arc::clone(&self.poll), PollToken::Input(id)));
         self.reapers.insert(launched.reaper(), id);
         // A terminal has no end of input but the one that is typed.
         let ends_at_once = terminal.is_some() && !exec.stdin;
@@ -95,7 +95,7 @@ impl Guest {
     ) -> std::io::Result<[Option<OutputStream>; 2]> {
         let [stdout, stderr] = outputs;
         let watch = |fd: Option<OwnedFd>, index: u8, channel: u8| {
-            let token = Token::Output(id, index);
+            let token = PollToken::Output(id, index);
             fd.map(|fd| OutputStream::new(fd, Arc::clone(&self.poll), token, channel)).transpose()
         };
         Ok([watch(stdout, 0, CHANNEL_STDOUT)?, watch(stderr, 1, CHANNEL_STDERR)?])
@@ -112,7 +112,7 @@ impl Guest {
                 .commands
                 .get(&id)
                 .and_then(|command| command.launched.as_ref())
-                .is_some_and(Launched::has_started)
+                .is_some_and(LaunchedCommand::has_started)
             {
                 self.on_started(id);
             }
@@ -125,25 +125,25 @@ impl Guest {
             return;
         };
         let Some(pid) = command.pid() else { return };
-        if command.progress == Progress::Running {
+        if command.progress == CommandProgress::Running {
             self.spawner.raise_oom_score_of(pid);
         }
         command.send_early_signals();
         match &mut command.sink {
-            Sink::Call(handle) => {
+            OutputSink::Call(handle) => {
                 let handle = handle.clone();
                 command.announce();
                 // Nothing else may follow for long.
                 handle.outbox().append(|_| ());
             }
-            Sink::Log(process, starter) => {
+            OutputSink::Log(process, starter) => {
                 let (process, starter) = (*process, starter.take());
                 let record = self.processes.set_pid(process, pid);
                 if let (Some(handle), Some(record)) = (starter, record) {
                     self.finish(&handle, &Ok(Reply::Process(record)));
                 }
             }
-            Sink::Nobody => {}
+            OutputSink::Discard => {}
         }
     }
 
@@ -152,7 +152,7 @@ impl Guest {
         let Some(command) = self.commands.get_mut(&id) else {
             return;
         };
-        if let Sink::Log(process, _) = command.sink {
+        if let OutputSink::Log(process, _) = command.sink {
             self.processes.forget(process);
         }
         command.streams = [None, None];
@@ -166,8 +166,8 @@ impl Guest {
         let Some(command) = self.commands.get_mut(&id) else {
             return;
         };
-        if command.progress == Progress::Running {
-            command.progress = Progress::Ended(status);
+        if command.progress == CommandProgress::Running {
+            command.progress = CommandProgress::Ended(status);
             self.settle(id);
         }
     }
@@ -190,22 +190,22 @@ impl Guest {
         let Some(command) = self.commands.get_mut(&id) else {
             return;
         };
-        if let Progress::Ended(status) = command.progress {
-            command.progress = Progress::Draining(status);
+        if let CommandProgress::Ended(status) = command.progress {
+            command.progress = CommandProgress::Draining(status);
             command.stop_reading();
         }
-        if let Progress::Draining(status) = command.progress {
+        if let CommandProgress::Draining(status) = command.progress {
             match command.sink {
-                Sink::Call(_) => self.settle_call(id, status),
-                Sink::Log(process, _) => self.settle_process(id, process, status),
-                Sink::Nobody => command.progress = Progress::Settled,
+                OutputSink::Call(_) => self.settle_call(id, status),
+                OutputSink::Log(process, _) => self.settle_process(id, process, status),
+                OutputSink::Discard => command.progress = CommandProgress::Settled,
             }
         }
     }
 
     /// Tells whether an ended command's output may still say something.
     fn has_last_words(&mut self, id: u32) -> bool {
-        let Some(Progress::Ended(_)) = self.commands.get(&id).map(|command| command.progress) else {
+        let Some(CommandProgress::Ended(_)) = self.commands.get(&id).map(|command| command.progress) else {
             return false;
         };
         self.begin_last_words(id);
@@ -219,23 +219,24 @@ impl Guest {
         };
         words.set_stalled(is_stalled, now);
         let (is_over, is_silent) = (words.is_over(now), words.is_silent(now));
-        if (is_over || is_silent) && !self.may_still_speak(id, is_over, now) {
+        if (is_over || is_silent) && !self.may_still_write(id, is_over, now) {
             return false;
         }
         self.set_timer(id, now);
         true
     }
 
-    /// At the first look: takes what is there. Most commands leave nobody behind, and are answered
-    /// for at once.
+    /// Takes the present output, at the first check. Most commands leave no process behind, and are
+    /// answered at once.
     fn begin_last_words(&mut self, id: u32) {
         let Some(command) = self.commands.get_mut(&id).filter(|command| command.last_words.is_none()) else {
             return;
         };
         command.last_words = Some(LastWords::begin());
-        if let (Progress::Ended(status), false) = (command.progress, command.being_killed) {
+        if let (CommandProgress::Ended(status), false) = (command.progress, command.being_killed) {
             // One that the guest kills needs no other explanation.
-            command.progress = Progress::Ended(self.memory_events.explain(status, command.kills_before));
+            command.progress =
+                CommandProgress::Ended(self.memory_events.explain(status, command.kills_before));
         }
         for index in 0..2 {
             for _ in 0..READS_AT_THE_END {
@@ -246,16 +247,16 @@ impl Guest {
         }
     }
 
-    /// Tells whether an output that is silent, or whose time is over, may still say something:
-    /// because something was written just now, or because what holds it open had no time yet to
+    /// Tells whether an output that is silent, or whose time is over, may still bring something. It
+    /// may if something was written just now, or if a process that holds it open had no time yet to
     /// write. The child of another command holds a copy of it until that command runs.
-    fn may_still_speak(&mut self, id: u32, is_over: bool, now: Instant) -> bool {
-        let is_starting = |other: &Command| other.launched.as_ref().is_some_and(Launched::is_starting);
+    fn may_still_write(&mut self, id: u32, is_over: bool, now: Instant) -> bool {
+        let is_starting = |other: &Command| other.launched.as_ref().is_some_and(LaunchedCommand::is_starting);
         let any_starting = self.commands.values().any(is_starting);
         let Some(command) = self.commands.get_mut(&id) else {
             return false;
         };
-        let reaper = command.launched.as_ref().map(Launched::reaper);
+        let reaper = command.launched.as_ref().map(LaunchedCommand::reaper);
         let at_work =
             reaper.map(|reaper| proc_table::at_work_below(reaper, MOST_LOOKED_AT)).unwrap_or_default();
         let speaks = any_starting
@@ -275,7 +276,7 @@ impl Guest {
             return;
         };
         if words.is_silent(now) {
-            words.heard(now);
+            words.note_output(now);
         }
         if let (Some(due), false) = (words.due(), words.has_timer) {
             words.has_timer = true;
@@ -284,7 +285,7 @@ impl Guest {
     }
 
     /// Looks at the commands whose output may have been silent for long enough.
-    pub(super) fn look_at_last_words(&mut self) {
+    pub(super) fn check_last_words(&mut self) {
         while let Some((at, id)) = self.last_words.first().copied() {
             if at > Instant::now() {
                 return;
@@ -326,7 +327,7 @@ impl Guest {
                 self.processes.append(process, stream.channel, &bytes);
             }
         }
-        command.progress = Progress::Settled;
+        command.progress = CommandProgress::Settled;
         // What it left behind goes on writing to the log.
         command.watch_outputs();
         let ended_at = command.last_words.as_ref().map_or_else(SystemTime::now, |words| words.ended_at);
@@ -338,7 +339,9 @@ impl Guest {
     /// Forgets a command of which nothing is left.
     pub(super) fn forget_if_gone(&mut self, id: u32) {
         let is_gone = |command: &Command| {
-            command.launched.is_none() && command.progress == Progress::Settled && !command.awaits_death()
+            command.launched.is_none()
+                && command.progress == CommandProgress::Settled
+                && !command.awaits_death()
         };
         if self.commands.get(&id).is_some_and(is_gone) {
             self.commands.remove(&id);
@@ -362,8 +365,8 @@ impl Guest {
     /// A command whose call is gone: it dies.
     pub(super) fn abandon_command(&mut self, id: u32) {
         if let Some(command) = self.commands.get_mut(&id) {
-            command.sink = Sink::Nobody;
-            command.progress = Progress::Settled;
+            command.sink = OutputSink::Discard;
+            command.progress = CommandProgress::Settled;
             command.input = None;
             command.watch_outputs();
             self.kill_tree(id);
@@ -381,15 +384,15 @@ impl Guest {
         }
     }
 
-    /// A process whose start nobody waits for any more: it lives.
+    /// Lets a process live whose start no call waits for any more.
     pub(super) fn abandon_start(&mut self, id: u32) {
-        if let Some(Command { sink: Sink::Log(_, starter), .. }) = self.commands.get_mut(&id) {
+        if let Some(Command { sink: OutputSink::Log(_, starter), .. }) = self.commands.get_mut(&id) {
             *starter = None;
         }
     }
 }
 
-impl Plumbing {
+impl CommandPipes {
     fn new(exec: &Exec) -> std::io::Result<Self> {
         if let Some(size) = exec.terminal {
             let (master, theirs) = sys::open_terminal(size)?;

@@ -25,7 +25,7 @@ pub enum Call {
     Command(u32),
     /// A process that is being started, by its command's number.
     Starting(u32),
-    /// Waits for a process. `is_look`: that is no use of the sandbox.
+    /// Waits for a process. With `is_look` it does not count as use of the sandbox.
     Wait { process: u32, is_look: bool },
     /// Waits for a tree to be dead, by its command's number.
     Killing(u32),

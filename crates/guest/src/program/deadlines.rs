@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::activity::Activity;
-use super::poll::{Poll, Token};
+use super::poll::{Poll, PollToken};
 use super::sys::{self, Timer};
 
 /// The deadline that passed.
@@ -37,7 +37,7 @@ impl Deadlines {
         idle_timeout_ms: Option<u64>,
     ) -> io::Result<Self> {
         let deadlines = Self { timer: Timer::new()?, activity, ttl_ms, idle_timeout_ms };
-        poll.add_reader(deadlines.timer.fd(), Token::Deadline)?;
+        poll.add_reader(deadlines.timer.fd(), PollToken::Deadline)?;
         if let Some((next, _)) = deadlines.next() {
             deadlines.timer.set(next)?;
         }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::call_handle::CallHandle;
 use super::failure::failure;
 use super::input_writer::InputWriter;
-use super::output_stream::{OutputStream, Taken};
-use super::poll::{Poll, Token};
+use super::output_stream::{OutputStream, ReadOutcome};
+use super::poll::{Poll, PollToken};
 use super::sys;
 use crate::protocol::{CHANNEL_MAIN, Event, Failure, MAX_PAYLOAD_BYTES, Reply};
 
@@ -26,7 +26,7 @@ pub struct Dial {
 }
 
 /// The end of the call, if it ended.
-pub type Ending = Option<Result<Reply, Failure>>;
+pub type DialEnd = Option<Result<Reply, Failure>>;
 
 impl Dial {
     /// Begins to connect, to IPv4 first.
@@ -48,11 +48,11 @@ impl Dial {
     }
 
     /// The socket takes bytes, or the connect settled.
-    pub fn on_writable(&mut self) -> Ending {
+    pub fn on_writable(&mut self) -> DialEnd {
         if self.connected { self.write() } else { self.settle_connect() }
     }
 
-    fn settle_connect(&mut self) -> Ending {
+    fn settle_connect(&mut self) -> DialEnd {
         let result = sys::connect_result(self.writer.fd().as_fd());
         match result.and_then(|()| self.open()) {
             Ok(()) => self.write(),
@@ -61,7 +61,7 @@ impl Dial {
         }
     }
 
-    fn try_v6(&mut self) -> Ending {
+    fn try_v6(&mut self) -> DialEnd {
         self.tried_v6 = true;
         match connect(self.id, self.port, true, &self.poll) {
             Ok(mut writer) => {
@@ -76,7 +76,7 @@ impl Dial {
 
     fn open(&mut self) -> io::Result<()> {
         let reading_end = self.writer.fd().try_clone()?;
-        let token = Token::DialRead(self.id);
+        let token = PollToken::DialRead(self.id);
         self.reader = Some(OutputStream::new(reading_end, Arc::clone(&self.poll), token, CHANNEL_MAIN)?);
         self.connected = true;
         self.handle.event(&Event::Opened(None));
@@ -84,7 +84,7 @@ impl Dial {
     }
 
     /// The other side sent bytes, or its end.
-    pub fn on_readable(&mut self, buffer: &mut [u8]) -> Ending {
+    pub fn on_readable(&mut self, buffer: &mut [u8]) -> DialEnd {
         let reader = self.reader.as_mut()?;
         let limit = reader.credit.min(MAX_PAYLOAD_BYTES as u64) as usize;
         if limit == 0 || self.handle.is_full() {
@@ -92,12 +92,12 @@ impl Dial {
             return None;
         }
         match reader.take(&mut buffer[..limit]) {
-            Taken::Bytes(count) => {
+            ReadOutcome::Bytes(count) => {
                 reader.credit -= count as u64;
                 self.handle.data(CHANNEL_MAIN, &[&buffer[..count]]);
             }
-            Taken::Nothing => {}
-            Taken::End => {
+            ReadOutcome::Nothing => {}
+            ReadOutcome::End => {
                 self.reader = None;
                 self.handle.end(CHANNEL_MAIN);
             }
@@ -114,21 +114,21 @@ impl Dial {
     }
 
     /// Takes what the client sent. `None`: more than was granted.
-    pub fn accept(&mut self, bytes: &[u8]) -> Option<Ending> {
+    pub fn accept(&mut self, bytes: &[u8]) -> Option<DialEnd> {
         self.writer.accept(bytes).then(|| self.write_if_connected())
     }
 
     /// The client sends no more.
-    pub fn end(&mut self) -> Ending {
+    pub fn end(&mut self) -> DialEnd {
         self.writer.end(&[]);
         self.write_if_connected()
     }
 
-    fn write_if_connected(&mut self) -> Ending {
+    fn write_if_connected(&mut self) -> DialEnd {
         if self.connected { self.write() } else { None }
     }
 
-    fn write(&mut self) -> Ending {
+    fn write(&mut self) -> DialEnd {
         if let Some(bytes) = self.writer.write() {
             self.handle.grant(CHANNEL_MAIN, bytes);
         }
@@ -141,7 +141,7 @@ impl Dial {
     }
 
     /// Over when both sides have ended, or one has and the other can't be reached any more.
-    fn ending(&self) -> Ending {
+    fn ending(&self) -> DialEnd {
         let over = self.connected && self.reader.is_none() && (self.client_ended || self.writer.is_broken());
         over.then_some(Ok(Reply::Done))
     }
@@ -149,7 +149,7 @@ impl Dial {
 
 fn connect(id: u32, port: u16, v6: bool, poll: &Arc<Poll>) -> io::Result<InputWriter> {
     let socket = sys::connect_loopback(port, v6)?;
-    let mut writer = InputWriter::new(socket, Arc::clone(poll), Token::DialWrite(id));
+    let mut writer = InputWriter::new(socket, Arc::clone(poll), PollToken::DialWrite(id));
     writer.watch_for_connect()?;
     Ok(writer)
 }

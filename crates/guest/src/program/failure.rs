@@ -1,4 +1,4 @@
-//! Failures: a kind that code matches and one sentence for whoever reads it.
+//! Failures: a kind for code, and one sentence for the reader.
 
 use crate::protocol::Failure;
 

@@ -21,17 +21,17 @@ const GRANT_BYTES: u32 = WINDOW / 4;
 pub struct FileCall {
     outbox: Arc<Outbox>,
     call: u32,
-    work: Work,
+    work: ActivityKind,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 /// The effect of a call that a worker serves on the sandbox's idle timeout.
 #[derive(Debug)]
-pub enum Work {
+pub enum ActivityKind {
     /// It is an activity from its beginning to its end.
     Active,
-    /// It waits for others: only what it sends is an activity.
+    /// The call waits for changes. Only the events that it sends count as activity.
     Watch(Arc<Activity>),
     /// It asks how the sandbox is, and is no activity at all.
     Silent,
@@ -52,7 +52,7 @@ struct State {
 
 impl FileCall {
     /// A call of that number, answered through that connection.
-    pub fn new(outbox: Arc<Outbox>, call: u32, work: Work) -> Arc<Self> {
+    pub fn new(outbox: Arc<Outbox>, call: u32, work: ActivityKind) -> Arc<Self> {
         let state = State {
             credit: u64::from(WINDOW),
             inbox: VecDeque::new(),
@@ -93,7 +93,7 @@ impl FileCall {
         self.changed.notify_all();
     }
 
-    /// Main thread: nobody waits for the call any more.
+    /// Stops the call for a caller that is gone. For the main thread.
     pub fn stop(&self) {
         let mut state = self.lock();
         state.stopped = true;
@@ -115,17 +115,17 @@ impl FileCall {
 
     /// Tells whether it is being served and counts as activity meanwhile.
     pub fn is_busy(&self) -> bool {
-        matches!(self.work, Work::Active) && !self.is_done()
+        matches!(self.work, ActivityKind::Active) && !self.is_done()
     }
 
     /// Tells whether it never counts as activity.
     pub fn is_silent(&self) -> bool {
-        matches!(self.work, Work::Silent)
+        matches!(self.work, ActivityKind::Silent)
     }
 
     /// Tells whether it is a watch that has not ended.
     pub fn is_watch(&self) -> bool {
-        matches!(self.work, Work::Watch(_)) && !self.is_done()
+        matches!(self.work, ActivityKind::Watch(_)) && !self.is_done()
     }
 
     /// Worker thread: gives the answer.
@@ -161,7 +161,8 @@ impl FileCall {
         if let Some(bell) = &state.bell {
             return Ok(Arc::clone(bell));
         }
-        // Without a descriptor to spare nobody could be told that the call is over, so it is.
+        // Without a free descriptor the worker could not learn that the call is over, so the call
+        // ends now.
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|_| Stopped)?);
         state.bell = Some(Arc::clone(&bell));
         Ok(bell)
@@ -212,7 +213,7 @@ impl CallIo for WorkerIo<'_> {
             }
             let header = wire::data_header(self.0.call, CHANNEL_MAIN, piece.len());
             self.0.outbox.send_frame(&header, piece);
-            if let Work::Watch(activity) = &self.0.work {
+            if let ActivityKind::Watch(activity) = &self.0.work {
                 activity.note();
             }
         }
@@ -240,12 +241,12 @@ impl CallIo for WorkerIo<'_> {
         let mut fds =
             [PollFd::new(&fd, PollFlags::IN), PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN)];
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        // What can't be said in a timespec is for ever.
+        // A time that does not fit a timespec is for ever.
         let left = left.and_then(|left| Timespec::try_from(left).ok());
         match poll(&mut fds, left.as_ref()) {
             Ok(_) if self.stopped() => Err(Stopped),
             Ok(_) => Ok(!fds[0].revents().is_empty()),
-            // An interruption is no event; whoever waits looks again.
+            // An interruption is not an event. The caller checks again.
             Err(_) => Ok(false),
         }
     }

@@ -12,7 +12,7 @@ use super::connection::Connection;
 use super::failure::{failure, internal};
 use super::files::{self, Pattern, Refusal};
 use super::outbox::Outbox;
-use super::poll::{Poll, Token};
+use super::poll::{Poll, PollToken};
 use crate::protocol::{Decoder, Event, Failure, GuestConfig, Kind, Location, Reply, Request};
 
 /// The requests in a client's stream, which arrives in pieces of `size` bytes, and why the
@@ -27,7 +27,7 @@ pub fn requests(
 ) -> (Vec<(u32, Request)>, Result<(), Failure>) {
     let (ours, _theirs) = UnixStream::pair().expect("a pair of sockets");
     let poll = Arc::new(Poll::new().expect("an epoll"));
-    let outbox = Outbox::new(ours.into(), poll, Token::Connection(1)).expect("a socket that is watched");
+    let outbox = Outbox::new(ours.into(), poll, PollToken::Connection(1)).expect("a socket that is watched");
     let mut connection = Connection::new(1, Arc::new(outbox), true);
     let mut requests = Vec::new();
     let mut decoder = Decoder::new();

@@ -1,8 +1,8 @@
-//! The guest's one main thread: it waits for something to happen, does a little, and never waits
+//! The guest's main thread: a loop that waits for events, does a little work, and never waits
 //! anywhere else.
 //!
-//! What it does stands in files of its own: `accept`, `incoming`, `requests`, `commands`,
-//! `reaping`, `streams`.
+//! The work lies in other files: `accept`, `incoming`, `requests`, `commands`, `reaping`,
+//! `streams`.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::io;
@@ -11,17 +11,17 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::access::AccessRule;
 use super::activity::Activity;
 use super::call_handle::CallHandle;
 use super::command::Command;
 use super::connection::{Call, Connection};
 use super::deadlines::{Deadline, Deadlines};
 use super::dial::Dial;
-use super::door::Door;
 use super::group_memory::GroupMemory;
 use super::memory_events::MemoryEvents;
 use super::open_files::open_files_of_commands;
-use super::poll::{Poll, Ready, Token};
+use super::poll::{Poll, PollToken, Readiness};
 use super::processes::Processes;
 use super::spawn::Spawner;
 use super::sys;
@@ -35,7 +35,7 @@ const BUFFER_BYTES: usize = 64 * 1024;
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The descriptors and settings that the guest was given when it was made.
-pub struct Inherited {
+pub struct GuestSetup {
     /// The stream to the guest's maker.
     pub stream: OwnedFd,
     /// For later connections, if there may be any.
@@ -51,8 +51,8 @@ pub struct Inherited {
     /// The memory that the guest's own control group counts, if it sees one.
     pub group_memory: GroupMemory,
     /// The rule for who may connect.
-    pub door: Door,
-    /// Readable when whoever runs the container wants it to end.
+    pub access: AccessRule,
+    /// Readable when the container's operator wants it to end.
     pub stop: Option<OwnedFd>,
     /// The protections that the guest found around itself, if clients are to know them.
     pub protections: Option<Protections>,
@@ -65,7 +65,7 @@ pub struct Guest {
     pub(super) children: OwnedFd,
     pub(super) listener: Option<UnixListener>,
     pub(super) listener_rests: bool,
-    pub(super) door: Door,
+    pub(super) access: AccessRule,
     _stop: Option<OwnedFd>,
     pub(super) protections: Option<Protections>,
     pub(super) connections: HashMap<u32, Connection>,
@@ -85,12 +85,12 @@ pub struct Guest {
     pub(super) buffer: Vec<u8>,
     pub(super) adopted: bool,
     pub(super) is_init: bool,
-    pub(super) ending: Option<Ending>,
+    pub(super) ending: Option<GuestEnd>,
     last_id: u32,
 }
 
 /// Why the guest ends.
-pub enum Ending {
+pub enum GuestEnd {
     /// A client asked for it and waits for the answer.
     Asked(CallHandle),
     /// The operator of the guest's container asked for it.
@@ -103,25 +103,25 @@ pub enum Ending {
 
 impl Guest {
     /// Ready to serve.
-    pub fn new(inherited: Inherited) -> io::Result<Self> {
-        let Inherited { stream, listener, config, children, open_files, door, stop, .. } = inherited;
+    pub fn new(inherited: GuestSetup) -> io::Result<Self> {
+        let GuestSetup { stream, listener, config, children, open_files, access, stop, .. } = inherited;
         let poll = Arc::new(Poll::new()?);
         let activity = Arc::new(Activity::new());
         let deadlines = Deadlines::new(&poll, Arc::clone(&activity), config.ttl_ms, config.idle_timeout_ms)?;
         let spawner = Spawner::new(open_files_of_commands(open_files, &config))?;
-        poll.add_reader(spawner.status_fd(), Token::Status)?;
-        poll.add_reader(children.as_fd(), Token::Children)?;
+        poll.add_reader(spawner.status_fd(), PollToken::Status)?;
+        poll.add_reader(children.as_fd(), PollToken::Children)?;
         if let Some(listener) = &listener {
-            poll.add_reader(listener.as_fd(), Token::Listener)?;
+            poll.add_reader(listener.as_fd(), PollToken::Listener)?;
         }
         if let Some(stop) = &stop {
-            poll.add_reader(stop.as_fd(), Token::Stop)?;
+            poll.add_reader(stop.as_fd(), PollToken::Stop)?;
         }
         let mut guest = Self {
             children,
             listener,
             listener_rests: false,
-            door,
+            access,
             _stop: stop,
             protections: inherited.protections,
             connections: HashMap::new(),
@@ -151,7 +151,7 @@ impl Guest {
     }
 
     /// Serves until the sandbox ends, leaves nothing running, and says why it ended.
-    pub fn run(mut self) -> io::Result<Ending> {
+    pub fn run(mut self) -> io::Result<GuestEnd> {
         let ending = loop {
             if let Some(ending) = self.ending.take() {
                 break ending;
@@ -172,18 +172,18 @@ impl Guest {
         self.last_id
     }
 
-    fn on_event(&mut self, token: Token, ready: Ready) {
+    fn on_event(&mut self, token: PollToken, ready: Readiness) {
         match token {
-            Token::Listener => self.on_listener(),
-            Token::Status => self.on_records(),
-            Token::Children => self.on_children(),
-            Token::Deadline => self.on_deadline(),
-            Token::Stop => self.ending = Some(Ending::Stopped),
-            Token::Connection(id) => self.on_connection(id, ready),
-            Token::Output(id, index) => self.on_output(id, usize::from(index)),
-            Token::Input(id) => self.on_input(id),
-            Token::DialRead(id) => self.on_dial_readable(id),
-            Token::DialWrite(id) => self.on_dial_writable(id),
+            PollToken::Listener => self.on_listener(),
+            PollToken::Status => self.on_records(),
+            PollToken::Children => self.on_children(),
+            PollToken::Deadline => self.on_deadline(),
+            PollToken::Stop => self.ending = Some(GuestEnd::Stopped),
+            PollToken::Connection(id) => self.on_connection(id, ready),
+            PollToken::Output(id, index) => self.on_output(id, usize::from(index)),
+            PollToken::Input(id) => self.on_input(id),
+            PollToken::DialRead(id) => self.on_dial_readable(id),
+            PollToken::DialWrite(id) => self.on_dial_writable(id),
         }
     }
 
@@ -202,16 +202,16 @@ impl Guest {
     fn on_time(&mut self) {
         self.announce_due();
         self.step_kills();
-        self.look_at_last_words();
+        self.check_last_words();
     }
 
     fn on_deadline(&mut self) {
         let busy = self.connections.values().any(Connection::is_busy);
         match self.deadlines.have_passed(busy) {
             Ok(None) => {}
-            Ok(Some(deadline)) => self.ending = Some(Ending::Over(deadline)),
+            Ok(Some(deadline)) => self.ending = Some(GuestEnd::Over(deadline)),
             // A timer that can't be set any more must not let the sandbox live for ever.
-            Err(_) => self.ending = Some(Ending::Over(Deadline::Ttl)),
+            Err(_) => self.ending = Some(GuestEnd::Over(Deadline::Ttl)),
         }
     }
 
@@ -245,13 +245,13 @@ impl Guest {
         self.reapers.keys().copied().collect()
     }
 
-    fn end(&mut self, ending: &Ending) {
+    fn end(&mut self, ending: &GuestEnd) {
         if self.is_init {
-            // Everything but this process; it may find nobody.
+            // Kills every process but this one. There may be none.
             drop(sys::kill(-1, libc::SIGKILL));
         }
         tree_kill::kill_all(LAST_PATIENCE);
-        if let Ending::Asked(handle) = ending {
+        if let GuestEnd::Asked(handle) = ending {
             self.finish(handle, &Ok(Reply::Done));
             handle.outbox().flush_finally(LAST_PATIENCE);
         }

@@ -3,13 +3,13 @@
 use super::connection::{self, Call};
 use super::failure::{cancelled, failure};
 use super::guest::Guest;
-use super::poll::Ready;
+use super::poll::Readiness;
 use super::wire;
 use crate::protocol::{CHANNEL_MAIN, Control, Failure, Frame, Kind, Request};
 
 impl Guest {
     /// A connection has sent something, takes something, or is gone.
-    pub(super) fn on_connection(&mut self, id: u32, ready: Ready) {
+    pub(super) fn on_connection(&mut self, id: u32, ready: Readiness) {
         let Some(connection) = self.connections.get(&id) else {
             return;
         };
@@ -74,7 +74,7 @@ impl Guest {
                     Request::Ping | Request::Usage | Request::LiveProcesses | Request::Wait(_, Some(true))
                 );
                 connection.has_used |= is_use;
-                // Whoever only looks how the sandbox is must not keep it from being idle.
+                // A client that only reads the sandbox's state must not keep it from being idle.
                 if is_use {
                     self.activity.note();
                 }

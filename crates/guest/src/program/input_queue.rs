@@ -51,7 +51,7 @@ impl InputQueue {
         self.ended = true;
     }
 
-    /// Writes what the descriptor takes now. When nobody reads any more, the rest is swallowed.
+    /// Writes as much as the descriptor takes now. Without a reader, the rest is dropped.
     pub fn write_to(&mut self, fd: BorrowedFd<'_>) {
         while self.has_pending() {
             match sys::write(fd, &self.pending[self.written..]) {

@@ -5,21 +5,21 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use super::input_queue::InputQueue;
-use super::poll::{Poll, Token};
+use super::poll::{Poll, PollToken};
 
 /// The writing end and its queue.
 #[derive(Debug)]
 pub struct InputWriter {
     fd: OwnedFd,
     poll: Arc<Poll>,
-    token: Token,
+    token: PollToken,
     watched: bool,
     queue: InputQueue,
 }
 
 impl InputWriter {
     /// For a descriptor that never waits and that `poll` does not watch yet.
-    pub fn new(fd: OwnedFd, poll: Arc<Poll>, token: Token) -> Self {
+    pub fn new(fd: OwnedFd, poll: Arc<Poll>, token: PollToken) -> Self {
         Self { fd, poll, token, watched: false, queue: InputQueue::new() }
     }
 
@@ -38,8 +38,8 @@ impl InputWriter {
         self.queue.end(last);
     }
 
-    /// Writes what fits, and watches for room if something is left. How many bytes to grant, if
-    /// any.
+    /// Writes as much as fits, and watches for room if bytes are left. Returns how many bytes to
+    /// grant, if any.
     pub fn write(&mut self) -> Option<u32> {
         self.queue.write_to(self.fd.as_fd());
         self.watch(self.queue.has_pending());

@@ -48,7 +48,7 @@ impl LastWords {
     }
 
     /// Begins the silence anew: something was said, or is about to be.
-    pub fn heard(&mut self, now: Instant) {
+    pub fn note_output(&mut self, now: Instant) {
         self.silent_since = now;
     }
 
@@ -117,7 +117,7 @@ mod tests {
         let start = words.silent_since;
         assert_eq!(words.due(), Some(start + ms(5)));
         for said in [4, 8, 47] {
-            words.heard(start + ms(said));
+            words.note_output(start + ms(said));
         }
         assert_eq!(words.due(), Some(start + ms(50)));
         assert!(!words.is_over(start + ms(49)) && words.is_over(start + ms(50)));

@@ -1,16 +1,16 @@
-//! Everything that runs in the sandbox, whoever started it, as `top` shows it.
+//! All processes of the sandbox, as `top` shows them.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{proc_table, sys};
-use crate::protocol::{LiveFound, LiveRecord, MAX_LIVE_PROCESSES};
+use crate::protocol::{LiveProcessList, LiveRecord, MAX_LIVE_PROCESSES};
 
 /// The most bytes of a command line that are reported.
 const MAX_COMMAND_BYTES: usize = 512;
 
-/// The processes below the guest, by number; the guest's own reapers are none. What ends meanwhile
-/// is left out. Reads many files: for a worker thread.
-pub fn list(reapers: &HashSet<i32>, names: &HashMap<u32, String>) -> LiveFound {
+/// Lists the processes below the guest, by number, without the guest's own reapers. A process that
+/// ends meanwhile is left out. Reads many files, so it belongs on a worker thread.
+pub fn list(reapers: &HashSet<i32>, names: &HashMap<u32, String>) -> LiveProcessList {
     let mut pids = proc_table::descendants(std::process::id() as i32);
     pids.retain(|pid| !reapers.contains(pid));
     pids.sort_unstable();
@@ -18,7 +18,7 @@ pub fn list(reapers: &HashSet<i32>, names: &HashMap<u32, String>) -> LiveFound {
     pids.truncate(MAX_LIVE_PROCESSES);
     let units = sys::proc_units();
     let processes = pids.into_iter().filter_map(|pid| describe(pid, names, units)).collect();
-    LiveFound { processes, truncated }
+    LiveProcessList { processes, truncated }
 }
 
 fn describe(pid: i32, names: &HashMap<u32, String>, units: (u64, u64)) -> Option<LiveRecord> {

@@ -1,7 +1,7 @@
 //! A call that reads a started process's log, piece by piece as its client takes them.
 
 use super::call_handle::CallHandle;
-use super::log_ring::{LogRing, Positions, Wanted};
+use super::log_ring::{LogRing, Positions, StreamSelection};
 use crate::protocol::{
     CHANNEL_STDERR, CHANNEL_STDOUT, LOG_PREFIX_BYTES, LogRange, LogRequest, MAX_PAYLOAD_BYTES, WINDOW,
 };
@@ -11,7 +11,7 @@ use crate::protocol::{
 pub struct LogReader {
     /// The call.
     pub handle: CallHandle,
-    wanted: Wanted,
+    wanted: StreamSelection,
     next: Positions,
     /// The position at which to stop; `None` to follow.
     until: Option<u64>,
@@ -21,7 +21,7 @@ pub struct LogReader {
 impl LogReader {
     /// Begins where the request says.
     pub fn new(handle: CallHandle, request: &LogRequest, log: &LogRing) -> Self {
-        let wanted = Wanted::new(request.stream);
+        let wanted = StreamSelection::new(request.stream);
         let next = match (request.tail, request.tail_lines) {
             (Some(bytes), _) => log.tail_bytes(bytes, wanted),
             (None, Some(lines)) => log.tail_lines(lines, wanted),

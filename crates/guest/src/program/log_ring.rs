@@ -11,8 +11,8 @@ use crate::protocol::{CHANNEL_STDERR, CHANNEL_STDOUT, LogRange};
 /// The cost of a record beyond its bytes. It bounds a process that writes single bytes to both
 /// streams in turn.
 const RECORD_COST: u64 = 56;
-/// The largest record: what is forgotten at a time. A shorter one is continued by what follows on
-/// the same stream.
+/// The size of the largest record. Whole records are forgotten at a time. A shorter record is
+/// continued by the next bytes of the same stream.
 const RECORD_BYTES: usize = 4096;
 
 /// The positions from which to continue in each stream, standard output first.
@@ -20,9 +20,9 @@ pub type Positions = [u64; 2];
 
 /// A selection of streams, standard output first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted([bool; 2]);
+pub struct StreamSelection([bool; 2]);
 
-impl Wanted {
+impl StreamSelection {
     /// The stream of a channel, or both.
     pub fn new(channel: Option<u8>) -> Self {
         Self([CHANNEL_STDOUT, CHANNEL_STDERR].map(|of| channel.is_none_or(|channel| channel == of)))
@@ -31,7 +31,7 @@ impl Wanted {
 
 /// Some bytes of one stream, which arrived one right after the other.
 #[derive(Debug)]
-struct Record {
+struct LogRecord {
     /// The offset of the first byte, counted over both streams.
     offset: u64,
     /// The offset of the first byte in the record's own stream.
@@ -39,20 +39,20 @@ struct Record {
     bytes: Vec<u8>,
 }
 
-impl Record {
+impl LogRecord {
     fn end(&self) -> u64 {
         self.offset + self.bytes.len() as u64
     }
 }
 
 #[derive(Debug, Default)]
-struct Stream {
-    records: VecDeque<Record>,
+struct LogStream {
+    records: VecDeque<LogRecord>,
     written: u64,
     cost: u64,
 }
 
-impl Stream {
+impl LogStream {
     /// Returns the number of bytes that are no longer kept.
     fn dropped(&self) -> u64 {
         self.records.front().map_or(self.written, |first| first.stream_offset)
@@ -80,7 +80,7 @@ impl Stream {
 /// The last bytes of a log.
 #[derive(Debug)]
 pub struct LogRing {
-    streams: [Stream; 2],
+    streams: [LogStream; 2],
     /// The stream that the last byte was written to.
     last: usize,
     end: u64,
@@ -138,7 +138,7 @@ impl LogRing {
         match stream.records.back() {
             Some(last) if continues && last.bytes.len() < RECORD_BYTES => RECORD_BYTES - last.bytes.len(),
             _ => {
-                let record = Record { offset: self.end, stream_offset: stream.written, bytes: Vec::new() };
+                let record = LogRecord { offset: self.end, stream_offset: stream.written, bytes: Vec::new() };
                 stream.records.push_back(record);
                 stream.cost += RECORD_COST;
                 RECORD_BYTES
@@ -160,20 +160,20 @@ impl LogRing {
     }
 
     /// Returns the range that an answer from these positions covers.
-    pub fn range(&self, positions: Positions, wanted: Wanted) -> LogRange {
-        let sum = |of: fn(&Stream) -> u64| {
+    pub fn range(&self, positions: Positions, wanted: StreamSelection) -> LogRange {
+        let sum = |of: fn(&LogStream) -> u64| {
             (0..2).filter(|index| wanted.0[*index]).map(|index| of(&self.streams[index])).sum()
         };
         LogRange {
             start: self.piece(positions, wanted, 1).map_or(self.end, |piece| piece.offset),
             end: self.end,
             total_bytes: sum(|stream| stream.written),
-            dropped_bytes: sum(Stream::dropped),
+            dropped_bytes: sum(LogStream::dropped),
         }
     }
 
     /// The first piece at or after its stream's position, at most `limit` bytes.
-    pub fn piece(&self, positions: Positions, wanted: Wanted, limit: usize) -> Option<LogPiece<'_>> {
+    pub fn piece(&self, positions: Positions, wanted: StreamSelection, limit: usize) -> Option<LogPiece<'_>> {
         let first = |index: usize| {
             let records = &self.streams[index].records;
             let at = records.partition_point(|record| record.end() <= positions[index]);
@@ -192,7 +192,7 @@ impl LogRing {
     }
 
     /// Returns the positions of the last `bytes` bytes.
-    pub fn tail_bytes(&self, bytes: u64, wanted: Wanted) -> Positions {
+    pub fn tail_bytes(&self, bytes: u64, wanted: StreamSelection) -> Positions {
         let mut missing = bytes;
         let mut start = self.end;
         for (_, record) in self.backwards(wanted).take_while(|_| bytes > 0) {
@@ -209,10 +209,11 @@ impl LogRing {
     /// Returns the positions of the last `lines` lines: those that ended last, in either stream. A
     /// line ends with its line feed, or at its stream's present end. It belongs together whatever
     /// the other stream wrote in between.
-    pub fn tail_lines(&self, lines: u64, wanted: Wanted) -> Positions {
+    pub fn tail_lines(&self, lines: u64, wanted: StreamSelection) -> Positions {
         let mut starts = [self.end; 2];
         let mut left = lines;
-        // Whether a line was begun to be taken, and whether it was taken whole and no other one is.
+        // Whether a part of a line was taken, and whether the whole line was and no other one is
+        // needed.
         let (mut begun, mut done) = ([false; 2], [false; 2]);
         for (index, record) in self.backwards(wanted) {
             if done[index] {
@@ -240,12 +241,12 @@ impl LogRing {
     }
 
     /// The records, the last first.
-    fn backwards(&self, wanted: Wanted) -> impl Iterator<Item = (usize, &Record)> {
+    fn backwards(&self, wanted: StreamSelection) -> impl Iterator<Item = (usize, &LogRecord)> {
         let mut streams = self.streams.each_ref().map(|stream| stream.records.iter().rev().peekable());
         std::iter::from_fn(move || {
             let [out, err] = &mut streams;
             let next = |records: &mut std::iter::Peekable<_>, index: usize| {
-                records.peek().filter(|_| wanted.0[index]).map(|record: &&Record| record.offset)
+                records.peek().filter(|_| wanted.0[index]).map(|record: &&LogRecord| record.offset)
             };
             match (next(out, 0), next(err, 1)) {
                 (None, None) => None,
@@ -265,9 +266,9 @@ mod tests {
     use super::*;
     use crate::protocol::{CHANNEL_STDERR as ERR, CHANNEL_STDOUT as OUT};
 
-    const BOTH: Wanted = Wanted([true; 2]);
-    const ONLY_OUT: Wanted = Wanted([true, false]);
-    const ONLY_ERR: Wanted = Wanted([false, true]);
+    const BOTH: StreamSelection = StreamSelection([true; 2]);
+    const ONLY_OUT: StreamSelection = StreamSelection([true, false]);
+    const ONLY_ERR: StreamSelection = StreamSelection([false, true]);
 
     fn ring() -> LogRing {
         let mut ring = LogRing::new(1000);
@@ -283,7 +284,7 @@ mod tests {
     }
 
     /// Returns the content from these positions on.
-    fn rest(ring: &LogRing, mut positions: Positions, wanted: Wanted) -> String {
+    fn rest(ring: &LogRing, mut positions: Positions, wanted: StreamSelection) -> String {
         let mut text = String::new();
         while let Some(piece) = ring.piece(positions, wanted, 3) {
             positions[index_of(piece.channel)] = piece.offset + piece.bytes.len() as u64;

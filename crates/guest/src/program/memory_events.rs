@@ -15,8 +15,8 @@ const KILLED_CHILD: i32 = 128 + libc::SIGKILL;
 #[derive(Debug)]
 pub struct MemoryEvents {
     file: Option<File>,
-    /// Kills up to this one are accounted for: the next command that was killed needs one of its
-    /// own.
+    /// The number of kills that are accounted for. Each further command that was killed needs a
+    /// kill beyond it.
     accounted: u64,
 }
 

@@ -7,6 +7,7 @@
 //! and in tests, it is an ordinary process that adopts its orphaned descendants.
 
 mod accept;
+mod access;
 mod account_files;
 mod activity;
 mod call_handle;
@@ -18,7 +19,7 @@ mod connection;
 mod container;
 mod deadlines;
 mod dial;
-mod door;
+
 mod failure;
 mod file_call;
 mod files;
@@ -63,18 +64,18 @@ use crate::protocol::container::{INIT, RELAY};
 /// [`crate::protocol::container`] says.
 pub fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
-        None => {
-            told(start_up::start_up().and_then(Guest::new).and_then(Guest::run).map(|_| ExitCode::SUCCESS))
-        }
-        Some(INIT) => told(container::init()),
-        Some(RELAY) => told(container::relay()),
+        None => exit_code(
+            start_up::start_up().and_then(Guest::new).and_then(Guest::run).map(|_| ExitCode::SUCCESS),
+        ),
+        Some(INIT) => exit_code(container::init()),
+        Some(RELAY) => exit_code(container::relay()),
         Some(other) => {
-            told(Err(std::io::Error::other(format!("there is no way to run it called `{other}`"))))
+            exit_code(Err(std::io::Error::other(format!("there is no way to run it called `{other}`"))))
         }
     }
 }
 
-fn told(ended: std::io::Result<ExitCode>) -> ExitCode {
+fn exit_code(ended: std::io::Result<ExitCode>) -> ExitCode {
     ended.unwrap_or_else(|error| {
         eprintln!("eyot-guest: {error}");
         ExitCode::FAILURE

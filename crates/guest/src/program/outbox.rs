@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::poll::{Poll, Token};
+use super::poll::{Poll, PollToken};
 use super::sys;
 
 /// With so much unsent, commands' pipes are not read and workers wait.
@@ -23,14 +23,14 @@ const KEPT_BYTES: usize = 256 * 1024;
 pub struct Outbox {
     socket: OwnedFd,
     poll: Arc<Poll>,
-    token: Token,
-    unsent: Mutex<Unsent>,
+    token: PollToken,
+    unsent: Mutex<PendingBytes>,
     room: Condvar,
     dirty: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Unsent {
+struct PendingBytes {
     bytes: Vec<u8>,
     sent: usize,
     closed: bool,
@@ -40,7 +40,7 @@ struct Unsent {
     waiting_workers: usize,
 }
 
-impl Unsent {
+impl PendingBytes {
     fn len(&self) -> usize {
         self.bytes.len() - self.sent
     }
@@ -60,7 +60,7 @@ impl Unsent {
 
 impl Outbox {
     /// For a socket that `poll` does not watch yet; from now on it watches it for reading.
-    pub fn new(socket: OwnedFd, poll: Arc<Poll>, token: Token) -> io::Result<Self> {
+    pub fn new(socket: OwnedFd, poll: Arc<Poll>, token: PollToken) -> io::Result<Self> {
         poll.add_reader(socket.as_fd(), token)?;
         let (unsent, room, dirty) = (Mutex::default(), Condvar::new(), AtomicBool::new(false));
         Ok(Self { socket, poll, token, unsent, room, dirty })
@@ -101,7 +101,8 @@ impl Outbox {
         }
     }
 
-    /// Worker thread: sends a large frame at once; only what the socket does not take is copied.
+    /// Sends a large frame at once, and copies only the part that the socket does not take. For
+    /// worker threads.
     pub fn send_frame(&self, header: &[u8], payload: &[u8]) {
         let mut unsent = self.lock();
         if unsent.closed {
@@ -171,7 +172,8 @@ impl Outbox {
         }
     }
 
-    /// The connection is gone: nothing is sent any more and nobody waits.
+    /// Closes the outbox of a connection that is gone: nothing is sent any more, and no worker
+    /// waits.
     pub fn close(&self) {
         let mut unsent = self.lock();
         unsent.closed = true;
@@ -193,11 +195,11 @@ impl Outbox {
         self.lock().closed
     }
 
-    fn lock(&self) -> MutexGuard<'_, Unsent> {
+    fn lock(&self) -> MutexGuard<'_, PendingBytes> {
         self.unsent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn send_pending(&self, unsent: &mut Unsent) {
+    fn send_pending(&self, unsent: &mut PendingBytes) {
         while unsent.len() > 0 && !unsent.closed {
             match sys::send(self.socket.as_fd(), &unsent.bytes[unsent.sent..]) {
                 Ok(count) => unsent.take_sent(count),
@@ -207,14 +209,14 @@ impl Outbox {
                 Err(_) => unsent.take_sent(unsent.len()),
             }
         }
-        // Waking nobody would still be a system call.
+        // Waking without a waiter would still be a system call.
         if unsent.len() <= FULL_BYTES && unsent.waiting_workers > 0 {
             self.room.notify_all();
         }
         self.watch(unsent);
     }
 
-    fn watch(&self, unsent: &mut Unsent) {
+    fn watch(&self, unsent: &mut PendingBytes) {
         let wants_room = unsent.len() > 0 || unsent.main_waits;
         let choked = unsent.len() > if unsent.choked { FULL_BYTES } else { CHOKED_BYTES };
         if (wants_room, choked) == (unsent.watched_for_room, unsent.choked) || unsent.closed {

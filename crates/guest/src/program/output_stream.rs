@@ -5,13 +5,13 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use super::poll::{Poll, Token};
+use super::poll::{Poll, PollToken};
 use super::sys;
 use crate::protocol::WINDOW;
 
 /// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum ReadOutcome {
     /// So many bytes.
     Bytes(usize),
     /// Nothing now.
@@ -25,7 +25,7 @@ pub enum Taken {
 pub struct OutputStream {
     fd: OwnedFd,
     poll: Arc<Poll>,
-    token: Token,
+    token: PollToken,
     watched: bool,
     /// The client's channel.
     pub channel: u8,
@@ -37,7 +37,7 @@ pub struct OutputStream {
 
 impl OutputStream {
     /// For a pipe or terminal that never waits, watched from now on.
-    pub fn new(fd: OwnedFd, poll: Arc<Poll>, token: Token, channel: u8) -> io::Result<Self> {
+    pub fn new(fd: OwnedFd, poll: Arc<Poll>, token: PollToken, channel: u8) -> io::Result<Self> {
         poll.add_reader(fd.as_fd(), token)?;
         let credit = u64::from(WINDOW);
         Ok(Self { fd, poll, token, watched: true, channel, credit, held: Vec::new() })
@@ -58,12 +58,14 @@ impl OutputStream {
     }
 
     /// Reads once. A terminal whose other side is closed says EIO.
-    pub fn take(&self, buffer: &mut [u8]) -> Taken {
+    pub fn take(&self, buffer: &mut [u8]) -> ReadOutcome {
         match sys::read(self.fd.as_fd(), buffer) {
-            Ok(0) => Taken::End,
-            Ok(count) => Taken::Bytes(count),
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => Taken::Nothing,
-            Err(_) => Taken::End,
+            Ok(0) => ReadOutcome::End,
+            Ok(count) => ReadOutcome::Bytes(count),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => {
+                ReadOutcome::Nothing
+            }
+            Err(_) => ReadOutcome::End,
         }
     }
 
@@ -72,7 +74,8 @@ impl OutputStream {
         sys::bytes_waiting(self.fd.as_fd()) > 0
     }
 
-    /// Takes what can be read right now, and no more, into what is held, and watches no longer.
+    /// Moves the bytes that can be read right now, and no more, into the held bytes, and stops
+    /// watching.
     pub fn hold_what_waits(&mut self) {
         self.watch(false);
         let mut end = self.held.len();

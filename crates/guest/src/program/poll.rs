@@ -7,8 +7,8 @@ use super::sys::{Epoll, EpollEvent};
 
 /// The subject of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Token {
-    /// Somebody connects.
+pub enum PollToken {
+    /// A client connects.
     Listener,
     /// A reaper has something to say.
     Status,
@@ -30,7 +30,7 @@ pub enum Token {
     DialWrite(u32),
 }
 
-impl Token {
+impl PollToken {
     fn to_number(self) -> u64 {
         let (kind, id) = match self {
             Self::Listener => (0, 0),
@@ -68,7 +68,7 @@ impl Token {
 
 /// The operations that a descriptor is ready for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ready {
+pub struct Readiness {
     /// Something can be read, or the end.
     pub readable: bool,
     /// Something can be written.
@@ -90,17 +90,17 @@ impl Poll {
     }
 
     /// Begins to watch for something to read. A failure means that the kernel has no room for it.
-    pub fn add_reader(&self, fd: BorrowedFd<'_>, token: Token) -> io::Result<()> {
+    pub fn add_reader(&self, fd: BorrowedFd<'_>, token: PollToken) -> io::Result<()> {
         self.0.add(fd, token.to_number(), libc::EPOLLIN)
     }
 
     /// Begins to watch for room to write.
-    pub fn add_writer(&self, fd: BorrowedFd<'_>, token: Token) -> io::Result<()> {
+    pub fn add_writer(&self, fd: BorrowedFd<'_>, token: PollToken) -> io::Result<()> {
         self.0.add(fd, token.to_number(), libc::EPOLLOUT)
     }
 
-    /// Changes what a descriptor is watched for.
-    pub fn modify(&self, fd: BorrowedFd<'_>, token: Token, read: bool, write: bool) -> io::Result<()> {
+    /// Changes the events that a descriptor is watched for.
+    pub fn modify(&self, fd: BorrowedFd<'_>, token: PollToken, read: bool, write: bool) -> io::Result<()> {
         let events = if read { libc::EPOLLIN } else { 0 } | if write { libc::EPOLLOUT } else { 0 };
         self.0.modify(fd, token.to_number(), events)
     }
@@ -111,14 +111,14 @@ impl Poll {
     }
 
     /// Waits for events, at most `timeout_ms` (-1: for ever).
-    pub fn wait(&self, timeout_ms: i32) -> io::Result<Vec<(Token, Ready)>> {
+    pub fn wait(&self, timeout_ms: i32) -> io::Result<Vec<(PollToken, Readiness)>> {
         let mut events = [EpollEvent { events: 0, u64: 0 }; EVENTS_AT_ONCE];
         let count = self.0.wait(&mut events, timeout_ms)?;
         let decoded = events[..count].iter().map(|event| {
             let has = |flags: i32| event.events & flags as u32 != 0;
             let hung_up = has(libc::EPOLLHUP | libc::EPOLLERR);
-            let ready = Ready { readable: has(libc::EPOLLIN), writable: has(libc::EPOLLOUT), hung_up };
-            (Token::from_number(event.u64), ready)
+            let ready = Readiness { readable: has(libc::EPOLLIN), writable: has(libc::EPOLLOUT), hung_up };
+            (PollToken::from_number(event.u64), ready)
         });
         Ok(decoded.collect())
     }
@@ -130,10 +130,21 @@ mod tests {
 
     #[test]
     fn every_token_survives_the_kernel() {
-        let some = [Token::Listener, Token::Status, Token::Children, Token::Deadline, Token::Connection(7)];
-        let more = [Token::Output(7, 0), Token::Output(u32::MAX, 1), Token::Input(1), Token::DialRead(2)];
-        for token in some.into_iter().chain(more).chain([Token::DialWrite(3), Token::Stop]) {
-            assert_eq!(Token::from_number(token.to_number()), token);
+        let some = [
+            PollToken::Listener,
+            PollToken::Status,
+            PollToken::Children,
+            PollToken::Deadline,
+            PollToken::Connection(7),
+        ];
+        let more = [
+            PollToken::Output(7, 0),
+            PollToken::Output(u32::MAX, 1),
+            PollToken::Input(1),
+            PollToken::DialRead(2),
+        ];
+        for token in some.into_iter().chain(more).chain([PollToken::DialWrite(3), PollToken::Stop]) {
+            assert_eq!(PollToken::from_number(token.to_number()), token);
         }
     }
 }

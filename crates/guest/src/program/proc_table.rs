@@ -135,7 +135,7 @@ fn children_by_scan(pid: i32) -> Vec<i32> {
 }
 
 fn parse_tracer(status: &[u8]) -> Option<i32> {
-    // The kernel writes line breaks in the name as `\n`, so no name looks like a line of its own.
+    // The kernel writes line breaks in the name as `\n`, so no name looks like a separate line.
     let mut lines = status.split(|byte| *byte == b'\n');
     let number = lines.find_map(|line| line.strip_prefix(b"TracerPid:"))?;
     std::str::from_utf8(number).ok()?.trim().parse().ok().filter(|pid| *pid > 0)
@@ -147,8 +147,8 @@ fn parse_user(status: &[u8]) -> Option<u32> {
     std::str::from_utf8(numbers).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// The name stands in brackets and may hold anything, brackets included; what follows the last one
-/// is numbers.
+/// Parses a line of `stat`. The name stands in brackets and may hold anything, brackets included.
+/// After the last bracket there are only numbers.
 fn parse_stat(line: &[u8]) -> Option<ProcStat> {
     let after_name = line.iter().rposition(|byte| *byte == b')')? + 1;
     let rest = std::str::from_utf8(&line[after_name..]).ok()?;

@@ -6,12 +6,12 @@ use crate::protocol::Status;
 /// A child that has ended and was waited for. Only [`next_reaped`] makes one, so it proves that the
 /// process is gone.
 #[derive(Debug)]
-pub struct Reaped {
+pub struct ChildExit {
     pid: i32,
     wait_status: i32,
 }
 
-impl Reaped {
+impl ChildExit {
     /// Returns the number of the process.
     pub fn pid(&self) -> i32 {
         self.pid
@@ -24,9 +24,9 @@ impl Reaped {
 }
 
 /// The next child that has ended, if there is one.
-pub fn next_reaped() -> Option<Reaped> {
+pub fn next_reaped() -> Option<ChildExit> {
     let (pid, wait_status) = sys::reap().ok()??;
-    Some(Reaped { pid, wait_status })
+    Some(ChildExit { pid, wait_status })
 }
 
 /// A wait status as the protocol has it.

@@ -3,9 +3,9 @@
 use std::os::fd::AsFd;
 use std::time::Instant;
 
-use super::command::Progress;
+use super::command::CommandProgress;
 use super::guest::Guest;
-use super::reap::{Reaped, next_reaped, status_of};
+use super::reap::{ChildExit, next_reaped, status_of};
 use super::spawn::{RECORD_ENDED, RECORD_FAILED, RECORD_STARTED, RECORDS_AT_ONCE, refusal};
 use super::sys;
 use super::tree_kill::{Root, TreeKill};
@@ -38,10 +38,10 @@ impl Guest {
 
     /// Children of the guest have ended: reapers, or what escaped from one.
     pub(super) fn on_children(&mut self) {
-        // One signal may stand for many; what it says is found out below.
+        // One signal may stand for many children. They are found below.
         let mut signals = [0; 1024];
         drop(sys::read(self.children.as_fd(), &mut signals));
-        // What a reaper had to say is older than its end.
+        // The reports of a reaper come before its end.
         self.on_records();
         while let Some(reaped) = next_reaped() {
             match self.reapers.remove(&reaped.pid()) {
@@ -51,7 +51,7 @@ impl Guest {
         }
     }
 
-    fn on_reaper_gone(&mut self, id: u32, reaped: &Reaped) {
+    fn on_reaper_gone(&mut self, id: u32, reaped: &ChildExit) {
         self.kills.retain(|kill| kill.root() != Root::Reaper(reaped.pid()));
         let was_killed = reaped.status().is_err();
         if was_killed && !self.kills.iter().any(|kill| kill.root() == Root::Escaped) {
@@ -70,11 +70,11 @@ impl Guest {
     }
 
     /// A process that outlived its reaper ended.
-    fn on_orphan_gone(&mut self, reaped: &Reaped) {
+    fn on_orphan_gone(&mut self, reaped: &ChildExit) {
         let found = self.commands.values_mut().find(|command| command.pid() == Some(reaped.pid()));
-        if let Some(command) = found.filter(|command| command.progress == Progress::Running) {
+        if let Some(command) = found.filter(|command| command.progress == CommandProgress::Running) {
             let status = reaped.status().map_or_else(Status::Signaled, Status::Exited);
-            command.progress = Progress::Ended(status);
+            command.progress = CommandProgress::Ended(status);
         }
     }
 
@@ -99,8 +99,8 @@ impl Guest {
         let ids: Vec<u32> = lost
             .map(|command| {
                 command.lost_reaper = false;
-                if command.progress == Progress::Running {
-                    command.progress = Progress::Ended(Status::Signaled(libc::SIGKILL));
+                if command.progress == CommandProgress::Running {
+                    command.progress = CommandProgress::Ended(Status::Signaled(libc::SIGKILL));
                 }
                 command.id
             })

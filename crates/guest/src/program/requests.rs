@@ -6,9 +6,9 @@ use super::call_handle::CallHandle;
 use super::connection::{Call, Connection};
 use super::dial::Dial;
 use super::failure::failure;
-use super::file_call::{FileCall, Work, WorkerIo};
+use super::file_call::{ActivityKind, FileCall, WorkerIo};
 use super::files;
-use super::guest::{Ending, Guest};
+use super::guest::{Guest, GuestEnd};
 use super::live_processes;
 use super::processes::Finished;
 use super::usage;
@@ -24,7 +24,7 @@ impl Guest {
         match request {
             Request::Ping => handle.answer(&Ok(Reply::Done)),
             Request::Adopt => handle.answer(&self.adopt(&handle)),
-            Request::Shutdown => self.ending = Some(Ending::Asked(handle)),
+            Request::Shutdown => self.ending = Some(GuestEnd::Asked(handle)),
             Request::Exec(exec) => self.begin_exec(handle, exec),
             Request::Start(exec) => self.begin_start(handle, exec),
             Request::Processes => handle.answer(&Ok(Reply::Processes(self.processes.records()))),
@@ -50,7 +50,7 @@ impl Guest {
             | Request::Grep { .. }
             | Request::TarOut(_)
             | Request::TarIn(..) => {
-                self.begin_work(handle, Work::Active, move |io| files::serve(request, io));
+                self.begin_work(handle, ActivityKind::Active, move |io| files::serve(request, io));
             }
             Request::Watch(..) => self.begin_watch(handle, request),
         }
@@ -108,7 +108,7 @@ impl Guest {
     fn begin_usage(&mut self, handle: CallHandle) {
         let (reapers, activity) = (self.reaper_pids(), Arc::clone(&self.activity));
         let memory = Arc::clone(&self.group_memory);
-        self.begin_work(handle, Work::Silent, move |_| {
+        self.begin_work(handle, ActivityKind::Silent, move |_| {
             Ok(Reply::Usage(usage::measure(&reapers, &activity, &memory)))
         });
     }
@@ -117,7 +117,7 @@ impl Guest {
         let reapers = self.reaper_pids();
         let users = self.config.users.iter().chain([&self.config.user]);
         let names = users.map(|identity| (identity.uid, identity.name.clone())).collect();
-        self.begin_work(handle, Work::Silent, move |_| {
+        self.begin_work(handle, ActivityKind::Silent, move |_| {
             Ok(Reply::LiveProcesses(live_processes::list(&reapers, &names)))
         });
     }
@@ -129,16 +129,16 @@ impl Guest {
                 format!("{MOST_WATCHES} places of the sandbox are watched already; end one of these watches");
             return handle.answer(&Err(failure("quota", message)));
         }
-        let work = Work::Watch(Arc::clone(&self.activity));
+        let work = ActivityKind::Watch(Arc::clone(&self.activity));
         self.begin_work(handle, work, move |io| files::serve(request, io));
     }
 
     /// Serves a call on a worker thread.
-    fn begin_work<W>(&mut self, handle: CallHandle, is: Work, work: W)
+    fn begin_work<W>(&mut self, handle: CallHandle, is: ActivityKind, work: W)
     where
         W: FnOnce(&mut WorkerIo<'_>) -> Result<Reply, Failure> + Send + 'static,
     {
-        let is_silent = matches!(is, Work::Silent);
+        let is_silent = matches!(is, ActivityKind::Silent);
         let call = FileCall::new(Arc::clone(handle.outbox()), handle.call, is);
         let (served, activity) = (Arc::clone(&call), Arc::clone(&self.activity));
         // What was appended for earlier calls leaves before the worker's own frames, or together

@@ -1,13 +1,13 @@
-//! The guest's first steps, before it serves anybody. Each that protects it must succeed.
+//! The guest's first steps, before it serves a client. Each step that protects it must succeed.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 
-use super::door::Door;
+use super::access::AccessRule;
 use super::group_memory::GroupMemory;
-use super::guest::Inherited;
+use super::guest::GuestSetup;
 use super::memory_events::MemoryEvents;
 use super::sys::{self, PerUser};
 use crate::protocol::{CONFIG_FD, GuestConfig, LISTENER_FD, MAX_MESSAGE_BYTES, STREAM_FD, decode};
@@ -21,16 +21,16 @@ const PER_USER: [(PerUser, u64); 3] = [
 ];
 
 /// Protects this process and takes over what it was given.
-pub fn start_up() -> io::Result<Inherited> {
+pub fn start_up() -> io::Result<GuestSetup> {
     let (children, open_files) = protect()?;
     let stream = sys::take_inherited(STREAM_FD)?;
     let listener = take_listener()?;
     let config = read_config()?;
     let memory_events = MemoryEvents::take(config.memory_events_fd)?;
-    let door = if std::process::id() == 1 { Door::Outsiders } else { Door::Open };
+    let access = if std::process::id() == 1 { AccessRule::Outsiders } else { AccessRule::Open };
     // Its group's files are the maker's to read, from outside.
     let group_memory = GroupMemory::default();
-    Ok(Inherited {
+    Ok(GuestSetup {
         stream,
         listener,
         config,
@@ -38,7 +38,7 @@ pub fn start_up() -> io::Result<Inherited> {
         open_files,
         memory_events,
         group_memory,
-        door,
+        access,
         stop: None,
         // Its maker set them up, and knows.
         protections: None,

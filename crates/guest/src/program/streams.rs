@@ -4,12 +4,12 @@
 use std::time::Instant;
 
 use super::call_handle::CallHandle;
-use super::command::{Progress, Sink};
+use super::command::{CommandProgress, OutputSink};
 use super::connection::Call;
 use super::dial;
 use super::failure::failure;
 use super::guest::Guest;
-use super::output_stream::Taken;
+use super::output_stream::ReadOutcome;
 use crate::protocol::{Failure, Reply};
 
 impl Guest {
@@ -20,33 +20,32 @@ impl Guest {
             return;
         };
         if let (true, Some(words)) = (heard, &mut command.last_words) {
-            words.heard(Instant::now());
+            words.note_output(Instant::now());
         }
         // One that has ended may have nothing more to say.
-        if matches!(command.progress, Progress::Ended(_)) {
+        if matches!(command.progress, CommandProgress::Ended(_)) {
             self.settle(id);
         }
     }
 
-    /// Reads a stream once and passes on what it has. Whether that was anything that somebody
-    /// wants.
+    /// Reads a stream once and passes the bytes on. Returns whether a reader gets any of them.
     pub(super) fn take_output(&mut self, id: u32, index: usize) -> bool {
         let Some(command) = self.commands.get_mut(&id) else {
             return false;
         };
         match command.sink {
-            Sink::Call(_) if !command.muted => {
+            OutputSink::Call(_) if !command.muted => {
                 let heard = command.forward(index, &mut self.buffer);
                 if heard {
                     self.activity.note();
                 }
                 heard
             }
-            Sink::Call(_) | Sink::Nobody => {
+            OutputSink::Call(_) | OutputSink::Discard => {
                 command.discard(index, &mut self.buffer);
                 false
             }
-            Sink::Log(process, _) => self.log_output(id, index, process),
+            OutputSink::Log(process, _) => self.log_output(id, index, process),
         }
     }
 
@@ -58,12 +57,12 @@ impl Guest {
             return false;
         };
         match stream.take(&mut self.buffer) {
-            Taken::Bytes(count) => {
+            ReadOutcome::Bytes(count) => {
                 self.processes.append(process, stream.channel, &self.buffer[..count]);
                 return true;
             }
-            Taken::Nothing => {}
-            Taken::End => command.streams[index] = None,
+            ReadOutcome::Nothing => {}
+            ReadOutcome::End => command.streams[index] = None,
         }
         false
     }
@@ -92,12 +91,12 @@ impl Guest {
             return;
         };
         match command.progress {
-            Progress::Draining(_) => self.settle(id),
-            Progress::Ended(_) => {
+            CommandProgress::Draining(_) => self.settle(id),
+            CommandProgress::Ended(_) => {
                 command.watch_outputs();
                 self.settle(id);
             }
-            Progress::Running | Progress::Settled => command.watch_outputs(),
+            CommandProgress::Running | CommandProgress::Settled => command.watch_outputs(),
         }
     }
 
@@ -173,7 +172,7 @@ impl Guest {
         }
     }
 
-    fn end_dial_with(&mut self, id: u32, ending: dial::Ending) {
+    fn end_dial_with(&mut self, id: u32, ending: dial::DialEnd) {
         let Some(result) = ending else { return };
         if let Some(dial) = self.dials.remove(&id) {
             let handle = dial.handle().clone();

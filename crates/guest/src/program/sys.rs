@@ -1,4 +1,4 @@
-//! The system calls that std does not have, each as a safe function. What runs below the guest
+//! System calls that std does not have, each as a safe function. Code that runs below the guest
 //! without libc is in `spawn/sys.rs`.
 
 use std::io;
@@ -12,7 +12,7 @@ fn check(result: i32) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Takes over a descriptor that whoever made the guest left open, if it is open; closed on exec
+/// Takes over a descriptor that the guest's maker left open, if it is open. It is closed on exec
 /// from now on.
 pub fn take_inherited(fd: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: fcntl on a number that may not be open fails with EBADF and does nothing else.
@@ -145,8 +145,8 @@ impl Epoll {
 const FIRST_REALTIME_SIGNAL: i32 = 32;
 const LAST_SIGNAL: i32 = 64;
 
-/// Directly, because libc keeps two signals to itself, and whoever started the guest may ignore
-/// those too. SIGKILL and SIGSTOP are refused, which changes nothing.
+/// Resets the action directly, because libc keeps two signals to itself, and the guest's starter
+/// may ignore those too. SIGKILL and SIGSTOP are refused, which changes nothing.
 fn reset_action(signal: i32) {
     // The kernel's struct: handler, flags, restorer, mask; all zero is the default action.
     let default_action = [0_u64; 4];
@@ -199,7 +199,8 @@ pub fn decode_wait_status(status: i32) -> Result<i32, i32> {
     if libc::WIFSIGNALED(status) { Err(libc::WTERMSIG(status)) } else { Ok(libc::WEXITSTATUS(status)) }
 }
 
-/// Sends a signal to a process, or with a negative number to a group. Whether there was anybody.
+/// Sends a signal to a process, or with a negative number to a group. Returns whether there was
+/// one.
 pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
     // SAFETY: no memory is involved.
     check(unsafe { libc::kill(pid, signal) }).map(drop)
@@ -233,7 +234,8 @@ pub fn keep_memory_small() {
     }
 }
 
-/// `RLIMIT_NOFILE`, soft and hard, as it was; it is raised to the hard limit.
+/// Raises the limit of open files to the hard limit. Returns `RLIMIT_NOFILE`, soft and hard, as it
+/// was.
 pub fn raise_open_files() -> io::Result<[u64; 2]> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is valid for the call.
@@ -474,7 +476,7 @@ impl Timer {
         std::os::fd::AsFd::as_fd(&self.0)
     }
 
-    /// Sets it; what it had to say before is forgotten.
+    /// Sets the timer. An expiry before that is forgotten.
     pub fn set(&self, at: Duration) -> io::Result<()> {
         // SAFETY: itimerspec is plain data, for which zeroes are valid.
         let mut setting: libc::itimerspec = unsafe { mem::zeroed() };

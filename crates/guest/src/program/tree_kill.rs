@@ -17,11 +17,11 @@ use super::{proc_table, sys};
 
 /// The number of processes that are checked in one step.
 const STEP_PROCESSES: usize = 32;
-/// After so many rounds what was found is killed, even if new ones still appear; then it begins
-/// anew.
+/// The most rounds before the processes found so far are killed, even if new ones still appear.
+/// Then it begins again.
 const MOST_ROUNDS: u32 = 16;
-/// Processes that are killed in so many looks and still there are taken from their tracers. Before
-/// that a debugger may let them go by itself.
+/// The number of looks after which killed processes that are still there are taken from their
+/// tracers. Before that, a debugger may let them go.
 const LOOKS_BEFORE_TRACERS: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(4);
 const LONGEST_PAUSE: Duration = Duration::from_millis(256);
@@ -77,7 +77,8 @@ impl TreeKill {
         self.next_step
     }
 
-    /// Does a little. `spare` names the reapers. Whether a whole look found nobody at all.
+    /// Does one step. `spare` names the reapers. Returns whether a whole look found no process at
+    /// all.
     pub fn step(&mut self, spare: impl Fn(i32) -> bool) -> bool {
         for _ in 0..STEP_PROCESSES {
             let Some(parent) = self.unseen.pop() else { break };

@@ -49,11 +49,11 @@ fn push_frame(out: &mut Vec<u8>, header: Header, parts: &[&[u8]]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Decoder, GlobFound, Reply, decode};
+    use crate::protocol::{Decoder, GlobMatches, Reply, decode};
 
     #[test]
     fn a_long_message_travels_in_several_frames_and_arrives_whole() {
-        let reply = Reply::Glob(GlobFound { paths: vec!["/a".repeat(90_000)], truncated: false });
+        let reply = Reply::Glob(GlobMatches { paths: vec!["/a".repeat(90_000)], truncated: false });
         let (mut bytes, mut decoder, mut message) = (Vec::new(), Decoder::new(), Vec::new());
         push_message(&mut bytes, Kind::Reply, 9, &reply);
         decoder.push(&bytes);

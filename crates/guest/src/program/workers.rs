@@ -17,7 +17,7 @@ const MOST_PARKED: usize = 4;
 const STACK_BYTES: usize = 256 * 1024;
 
 /// The work of a worker. The argument is an error if the thread could not become the workload's
-/// user; the job must then only report that.
+/// user. Then the job must only report that.
 pub type Job = Box<dyn FnOnce(Result<(), Failure>) + Send>;
 
 /// The threads that serve file calls.

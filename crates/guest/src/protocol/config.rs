@@ -50,8 +50,9 @@ pub struct GuestConfig {
     /// sandbox are not used again.
     #[cbor(n(13), default)]
     pub last_process_id: u32,
-    /// A user whom nobody knew when the guest was told is looked up in the sandbox's own files when
-    /// a call names it, and may have these ids. `None`: there is nobody else.
+    /// The ids of users who appear later. A user who is not in `users` is looked up in the
+    /// sandbox's own files when a call names it, and may have these ids. With `None` there are no
+    /// such users.
     #[cbor(n(14), default)]
     pub later_users: Option<Ids>,
 }
@@ -65,7 +66,7 @@ pub struct Ids {
     /// The first group id that is too large.
     #[n(1)]
     pub groups_below: u32,
-    /// An id that is nobody's, as user and as group: the guest's own.
+    /// An id that no user or group may have: the guest's own.
     #[n(2)]
     pub reserved: Option<u32>,
     /// The home directory of a user who is named by number and has no line in `passwd`.
@@ -88,7 +89,7 @@ pub struct Identity {
     /// The home directory.
     #[n(3)]
     pub home: String,
-    /// The capabilities that commands of this user keep, as a mask; 0 for anybody but root.
+    /// The capabilities that commands of this user keep, as a mask; 0 for every user but root.
     #[n(4)]
     pub capabilities: u64,
 }

@@ -11,8 +11,8 @@ use minicbor::{Decode, Encode};
 
 use super::GuestConfig;
 
-/// The directory in the container with the guest's program. It must be a mount of its own, and
-/// read-only: what could be moved away from inside would be run with the guest's privileges.
+/// The directory in the container with the guest's program. It must be a mount, and read-only:
+/// otherwise a program from inside could take its place and run with the guest's privileges.
 pub const GUEST_DIR: &str = "/.eyot-guest";
 /// The program in [`GUEST_DIR`].
 pub const GUEST_FILE: &str = "eyot-guest";
@@ -24,7 +24,7 @@ pub const INIT: &str = "init";
 /// The argument that makes the program a stream to the guest.
 pub const RELAY: &str = "relay";
 
-/// The user and the group that the guest in a container is: nobody else may be it.
+/// The user and the group of the guest in a container. No other process may have them.
 pub const CONTAINER_GUEST_ID: u32 = 65_533;
 /// The capabilities that the guest in a container needs for itself, as a mask: `CHOWN`,
 /// `DAC_OVERRIDE`, `FOWNER`, `KILL`, `SETGID`, `SETUID`, `SETPCAP`. Commands keep none of them
@@ -48,7 +48,7 @@ pub const EXIT_FAILED: u8 = 1;
 pub const EXIT_TTL: u8 = 70;
 /// The sandbox was idle for too long.
 pub const EXIT_IDLE: u8 = 71;
-/// The sandbox was never complete: whoever made it was gone, or asked for what can't be.
+/// The sandbox was never complete: its maker was gone, or asked for something impossible.
 pub const EXIT_INCOMPLETE: u8 = 72;
 
 /// No client came to configure the guest.
@@ -67,14 +67,14 @@ pub struct ContainerConfig {
     /// The capabilities that commands of root keep, as a mask.
     #[n(2)]
     pub capabilities: u64,
-    /// The home directory of whoever runs commands, where it is not to be the one in `passwd`.
+    /// The home directory of the user who runs commands, if it is not the one in `passwd`.
     #[n(3)]
     pub home: Option<String>,
     /// It is not the sandbox's first guest: if its maker is gone before it is adopted, the sandbox
     /// sleeps.
     #[n(5)]
     pub is_woken: bool,
-    /// Mount points that are given their owner and mode before anybody uses them.
+    /// Mount points that get their owner and mode before they are used.
     #[n(4)]
     pub directories: Vec<PreparedDirectory>,
 }
@@ -85,7 +85,7 @@ pub struct PreparedDirectory {
     /// The path.
     #[n(0)]
     pub path: String,
-    /// It belongs to whoever runs commands; otherwise it stays whose it is.
+    /// The directory belongs to the user who runs commands. Otherwise its owner does not change.
     #[n(1)]
     pub of_user: bool,
     /// The permissions, if they are to be changed.

@@ -45,8 +45,7 @@ pub enum Kind {
     Event = 9,
     /// Client to guest: do something to a call (`Control`).
     Control = 10,
-    /// Client to guest: nobody waits for this call any more. It still ends with a `Reply` or a
-    /// `Failure`.
+    /// Client to guest: the caller is gone. The call still ends with a `Reply` or a `Failure`.
     Cancel = 11,
 }
 

@@ -3,7 +3,7 @@
 
 use minicbor::{Decode, Encode};
 
-use super::{GlobFound, GrepFound, LiveFound, ProcessRecord, StatRecord, Status, UsageRecord};
+use super::{GlobMatches, GrepMatches, LiveProcessList, ProcessRecord, StatRecord, Status, UsageRecord};
 
 /// A message that travels in frames of one kind.
 pub trait Message: Sized + Encode<()> + for<'b> Decode<'b, ()> {}
@@ -106,8 +106,8 @@ pub enum Request {
     /// Answers `Processes`.
     #[n(5)]
     Processes,
-    /// Answers `Process` once it has ended. With `Some(true)` waiting is no use of the sandbox,
-    /// which may fall asleep meanwhile.
+    /// Answers `Process` once it has ended. With `Some(true)` the wait does not count as use of the
+    /// sandbox, which may fall asleep meanwhile.
     #[n(6)]
     Wait(#[n(0)] u32, #[n(1)] Option<bool>),
     /// `Event::Log`, then `Data` on stdout and stderr, each payload led by its offset over both
@@ -124,7 +124,7 @@ pub enum Request {
     Read(#[n(0)] Location, #[n(1)] u64, #[n(2)] Option<u64>),
     /// Takes `Data` and `End` on the main channel; answers `Size`. `Cancel` undoes it.
     #[n(10)]
-    Write(#[n(0)] Location, #[n(1)] WriteHow),
+    Write(#[n(0)] Location, #[n(1)] WriteParameters),
     /// Answers `Stat`.
     #[n(11)]
     Stat(#[n(0)] Location),
@@ -186,10 +186,10 @@ pub enum Request {
     /// Answers `Usage`.
     #[n(22)]
     Usage,
-    /// `Event::Opened` once everything that happens from now on is seen, then `Data` on the main
-    /// channel whose payloads are each a `Vec<WatchRecord>`; answers `Done` when what was watched
-    /// is gone. The place, whether what is below its directories is watched too, and how many
-    /// directories that may be.
+    /// Sends `Event::Opened` once all later changes are seen, then `Data` on the main channel whose
+    /// payloads are each a `Vec<WatchRecord>`. Answers `Done` when the watched path is gone. The
+    /// fields: the path, whether the tree below it is watched too, and the most directories of that
+    /// tree.
     #[n(23)]
     Watch(#[n(0)] Location, #[n(1)] bool, #[n(2)] u32),
     /// Answers `LiveProcesses`.
@@ -248,7 +248,7 @@ pub struct Terminal {
 
 /// The treatment of an existing file, and the attributes of a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub struct WriteHow {
+pub struct WriteParameters {
     /// 0 replace atomically, 1 append, 2 refuse.
     #[n(0)]
     pub mode: u8,
@@ -355,16 +355,16 @@ pub enum Reply {
     Bool(#[n(0)] bool),
     /// The result of glob.
     #[n(7)]
-    Glob(#[n(0)] GlobFound),
+    Glob(#[n(0)] GlobMatches),
     /// The result of grep.
     #[n(8)]
-    Grep(#[n(0)] GrepFound),
+    Grep(#[n(0)] GrepMatches),
     /// The resources in use.
     #[n(9)]
     Usage(#[n(0)] UsageRecord),
     /// Everything that runs.
     #[n(10)]
-    LiveProcesses(#[n(0)] LiveFound),
+    LiveProcesses(#[n(0)] LiveProcessList),
 }
 
 /// The failure that ends a call.
@@ -373,8 +373,8 @@ pub struct Failure {
     /// One of the error kinds, such as `not_found`.
     #[n(0)]
     pub kind: String,
-    /// The reason, in lower case: "is a directory". Whoever asked knows what was to be done, to
-    /// what and where.
+    /// The reason, in lower case: "is a directory". The caller knows the operation, its object and
+    /// the path.
     #[n(1)]
     pub message: String,
 }

@@ -20,11 +20,11 @@ pub use config::{GuestConfig, Identity, Ids};
 pub use frame::{Decoder, Frame, FrameError, HEADER_BYTES, Header, Kind, MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES};
 pub use message::{
     CommandSpec, Control, Event, Exec, Failure, Hello, Location, LogRange, LogRequest, Message, Protections,
-    Reply, Request, Terminal, Welcome, WriteHow, decode, encode,
+    Reply, Request, Terminal, Welcome, WriteParameters, decode, encode,
 };
 pub use record::{
-    FileEntry, FileKind, GlobFound, GrepFound, GrepLine, LiveFound, LiveRecord, ProcessRecord, StatRecord,
-    Status, UsageRecord, WatchKind, WatchRecord,
+    FileEntry, FileKind, GlobMatches, GrepLine, GrepMatches, LiveProcessList, LiveRecord, ProcessRecord,
+    StatRecord, Status, UsageRecord, WatchKind, WatchRecord,
 };
 
 /// The protocol's major version: both sides must have the same.
@@ -55,7 +55,7 @@ pub const LOG_BYTES: u64 = 1 << 20;
 /// The most processes that are listed as running.
 pub const MAX_LIVE_PROCESSES: usize = 8192;
 
-/// The file descriptor on which the guest finds the stream of whoever made it.
+/// The file descriptor on which the guest finds the stream to its maker.
 pub const STREAM_FD: i32 = 3;
 /// The file descriptor on which the guest finds the listener for later connections.
 pub const LISTENER_FD: i32 = 4;

@@ -131,7 +131,7 @@ pub struct WatchRecord {
 
 /// The result of glob.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
-pub struct GlobFound {
+pub struct GlobMatches {
     /// Absolute paths, sorted.
     #[n(0)]
     pub paths: Vec<String>,
@@ -159,7 +159,7 @@ pub struct GrepLine {
 
 /// The result of grep.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
-pub struct GrepFound {
+pub struct GrepMatches {
     /// The lines.
     #[n(0)]
     pub matches: Vec<GrepLine>,
@@ -168,7 +168,7 @@ pub struct GrepFound {
     pub truncated: bool,
 }
 
-/// A process that runs, whoever started it.
+/// A running process.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct LiveRecord {
     /// The process number.
@@ -196,7 +196,7 @@ pub struct LiveRecord {
 
 /// Everything that runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
-pub struct LiveFound {
+pub struct LiveProcessList {
     /// The processes, by number.
     #[n(0)]
     pub processes: Vec<LiveRecord>,

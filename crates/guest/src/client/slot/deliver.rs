@@ -5,7 +5,7 @@ use eyot::{Error, Result};
 use super::{Phase, Slot, State};
 use crate::client::fault::Violation;
 use crate::client::lock;
-use crate::client::shape::{Announce, Framing};
+use crate::client::shape::{Announcement, Framing};
 use crate::protocol::{CHANNEL_MAIN, Event, LOG_PREFIX_BYTES, Reply};
 
 impl Slot {
@@ -13,9 +13,9 @@ impl Slot {
     pub(in crate::client) fn deliver_event(&self, event: Event) -> Result<(), Violation> {
         let right = matches!(
             (self.shape.announce, &event),
-            (Announce::Started, Event::Started(_))
-                | (Announce::Opened, Event::Opened(_))
-                | (Announce::Log, Event::Log(_))
+            (Announcement::Started, Event::Started(_))
+                | (Announcement::Opened, Event::Opened(_))
+                | (Announcement::Log, Event::Log(_))
         );
         let mut state = lock(&self.state);
         if !right || state.announced {
@@ -73,15 +73,15 @@ impl Slot {
 
     fn check_announced(&self, state: &State) -> Result<(), Violation> {
         match self.shape.announce {
-            Announce::Started | Announce::Opened | Announce::Log if !state.announced => {
+            Announcement::Started | Announcement::Opened | Announcement::Log if !state.announced => {
                 Err(Violation::new("data or a reply before the call had begun"))
             }
             _ => Ok(()),
         }
     }
 
-    /// A channel ended. On a command's input, whose bytes go the other way, it means that nobody
-    /// reads them any more.
+    /// Delivers the end of a channel. On a command's input, whose bytes go the other way, it means
+    /// that no reader is left.
     pub(in crate::client) fn deliver_end(&self, channel: u8) -> Result<(), Violation> {
         let mut state = lock(&self.state);
         if channel == CHANNEL_MAIN && self.shape.input && !self.shape.channels.contains(&channel) {

@@ -1,7 +1,7 @@
-//! One call as the reader and the caller share it: what arrived, what may still come, and how it
-//! ended.
+//! The state that the reader and the caller of a call share: the data that arrived, the traffic
+//! that may still come, and the end.
 //!
-//! The reader delivers, and every delivery is checked against the call's [`Shape`]. The caller
+//! The reader delivers, and every delivery is checked against the call's [`CallShape`]. The caller
 //! takes. Nothing here touches the stream.
 
 mod deliver;
@@ -14,14 +14,14 @@ use eyot::Result;
 
 use super::lanes::Permits;
 use super::lock;
-use super::pieces::Pieces;
-use super::shape::{CHANNELS, Shape};
+use super::pieces::PieceQueue;
+use super::shape::{CHANNELS, CallShape};
 use crate::protocol::{Event, Reply, WINDOW};
 
 /// A call.
 #[derive(Debug)]
 pub(super) struct Slot {
-    shape: Shape,
+    shape: CallShape,
     state: Mutex<State>,
 }
 
@@ -30,7 +30,7 @@ struct State {
     phase: Phase,
     event: Option<Event>,
     announced: bool,
-    pieces: Pieces,
+    pieces: PieceQueue,
     incoming: [Incoming; CHANNELS],
     data_bytes: u64,
     credit: u32,
@@ -65,12 +65,12 @@ struct Incoming {
 
 impl Slot {
     /// A call whose request is not sent yet.
-    pub(super) fn new(shape: Shape, permits: Permits) -> Self {
+    pub(super) fn new(shape: CallShape, permits: Permits) -> Self {
         let state = State {
             phase: Phase::Unsent,
             event: None,
             announced: false,
-            pieces: Pieces::default(),
+            pieces: PieceQueue::default(),
             incoming: [Incoming { window: WINDOW, taken: 0, over: false }; CHANNELS],
             data_bytes: 0,
             credit: WINDOW,
@@ -84,7 +84,7 @@ impl Slot {
     }
 
     /// Returns the traffic that the call may have.
-    pub(super) fn shape(&self) -> &Shape {
+    pub(super) fn shape(&self) -> &CallShape {
         &self.shape
     }
 
@@ -121,7 +121,7 @@ impl State {
 
 /// The work left to do for a call whose caller is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leftover {
+pub(super) enum AbandonAction {
     /// The guest must be told.
     Cancel,
     /// The guest never heard of it.

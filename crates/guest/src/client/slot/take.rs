@@ -4,9 +4,9 @@ use std::task::{Context, Poll};
 
 use eyot::{Error, ErrorKind, Result};
 
-use super::{Leftover, Phase, Slot, State};
+use super::{AbandonAction, Phase, Slot, State};
 use crate::client::lock;
-use crate::client::pieces::Piece;
+use crate::client::pieces::DataPiece;
 use crate::protocol::{Event, Reply, WINDOW};
 
 impl Slot {
@@ -29,7 +29,7 @@ impl Slot {
 
     /// The next piece, and how much credit to grant for what was taken. `None` when no more come:
     /// the channels are over or the call has ended.
-    pub(in crate::client) fn poll_piece(&self, context: &Context<'_>) -> Poll<Option<(Piece, u32)>> {
+    pub(in crate::client) fn poll_piece(&self, context: &Context<'_>) -> Poll<Option<(DataPiece, u32)>> {
         let mut state = lock(&self.state);
         if let Some(piece) = state.pieces.pop() {
             let granted = state.take_back(&piece);
@@ -82,24 +82,24 @@ impl Slot {
     }
 
     /// Abandons the call. Returns the work left to do.
-    pub(in crate::client) fn abandon(&self) -> Leftover {
+    pub(in crate::client) fn abandon(&self) -> AbandonAction {
         let mut state = lock(&self.state);
         state.pieces.clear();
         match state.phase {
-            Phase::Unsent => Leftover::Forget,
+            Phase::Unsent => AbandonAction::Forget,
             Phase::Open => {
                 state.phase = Phase::Abandoned;
-                Leftover::Cancel
+                AbandonAction::Cancel
             }
-            Phase::Abandoned | Phase::Ended => Leftover::Nothing,
+            Phase::Abandoned | Phase::Ended => AbandonAction::Nothing,
         }
     }
 }
 
 impl State {
     fn take_end(&mut self) -> Result<Reply> {
-        let gone = || Err(Error::new(ErrorKind::Internal, "the call's end was taken before"));
-        self.end.take().unwrap_or_else(gone)
+        let connection_lost = || Err(Error::new(ErrorKind::Internal, "the call's end was taken before"));
+        self.end.take().unwrap_or_else(connection_lost)
     }
 
     fn wait_consumer<T>(&mut self, context: &Context<'_>) -> Poll<T> {
@@ -109,7 +109,7 @@ impl State {
 
     /// Counts what the caller took; says how much to grant again, in few large steps so as to save
     /// frames.
-    fn take_back(&mut self, piece: &Piece) -> u32 {
+    fn take_back(&mut self, piece: &DataPiece) -> u32 {
         let incoming = &mut self.incoming[usize::from(piece.channel)];
         incoming.taken += u32::try_from(piece.bytes.len()).unwrap_or(u32::MAX);
         if incoming.taken < WINDOW / 2 || incoming.over || self.phase != Phase::Open {

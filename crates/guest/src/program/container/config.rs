@@ -19,8 +19,8 @@ const READ_PATIENCE: Duration = Duration::from_secs(20);
 /// The time that a refusal may take on its way out.
 const REFUSAL_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Waits for the first client of the guest's own user. Without one, the code to exit with: nobody
-/// came, or the container is to end.
+/// Waits for the first client of the guest's own user. Without one it returns the code to exit
+/// with: no client came, or the container is to end.
 pub fn first_client(listener: &UnixListener, stop: &OwnedFd) -> io::Result<Result<UnixStream, u8>> {
     let given_up = Instant::now() + Duration::from_millis(CONFIG_PATIENCE_MS);
     loop {

@@ -14,8 +14,8 @@ use std::io;
 use std::process::ExitCode;
 
 use super::deadlines::Deadline;
-use super::guest::{Ending, Guest};
-use start_up::Start;
+use super::guest::{Guest, GuestEnd};
+use start_up::StartOutcome;
 
 use crate::protocol::container::{EXIT_ASKED, EXIT_IDLE, EXIT_INCOMPLETE, EXIT_TTL};
 
@@ -24,15 +24,15 @@ pub use relay::relay;
 /// Runs the guest as a container's PID 1, until its sandbox ends.
 pub fn init() -> io::Result<ExitCode> {
     let (inherited, is_woken) = match start_up::start_up()? {
-        Start::Serve { inherited, is_woken } => (inherited, is_woken),
-        Start::End(code) => return Ok(code.into()),
+        StartOutcome::Serve { inherited, is_woken } => (inherited, is_woken),
+        StartOutcome::End(code) => return Ok(code.into()),
     };
     let code = match Guest::new(*inherited)?.run()? {
-        Ending::Asked(_) | Ending::Stopped => EXIT_ASKED,
-        Ending::Over(Deadline::Ttl) => EXIT_TTL,
-        Ending::Over(Deadline::Idle) => EXIT_IDLE,
-        Ending::NeverAdopted if is_woken => EXIT_ASKED,
-        Ending::NeverAdopted => EXIT_INCOMPLETE,
+        GuestEnd::Asked(_) | GuestEnd::Stopped => EXIT_ASKED,
+        GuestEnd::Over(Deadline::Ttl) => EXIT_TTL,
+        GuestEnd::Over(Deadline::Idle) => EXIT_IDLE,
+        GuestEnd::NeverAdopted if is_woken => EXIT_ASKED,
+        GuestEnd::NeverAdopted => EXIT_INCOMPLETE,
     };
     Ok(code.into())
 }

@@ -6,7 +6,7 @@ use std::io;
 use super::sys;
 use crate::protocol::Protections;
 
-/// Looks, before anybody else runs in the container.
+/// Reads the protections, before other programs run in the container.
 pub fn look() -> io::Result<Protections> {
     Ok(Protections {
         no_new_privileges: sys::has_no_new_privileges()?,

@@ -6,9 +6,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use super::{config, directories, identity, protections, sys, users};
 use crate::environment::put_own_programs_first;
-use crate::program::door::Door;
+use crate::program::access::AccessRule;
 use crate::program::group_memory::GroupMemory;
-use crate::program::guest::Inherited;
+use crate::program::guest::GuestSetup;
 use crate::program::memory_events::MemoryEvents;
 use crate::program::start_up::protect;
 use crate::protocol::Protections;
@@ -20,15 +20,15 @@ pub const MAKER_SOCKET: &str = "maker.sock";
 pub const GUEST_SOCKET: &str = "guest.sock";
 
 /// The result of the start.
-pub enum Start {
+pub enum StartOutcome {
     /// As a guest. `is_woken`: not the first one of its sandbox.
-    Serve { inherited: Box<Inherited>, is_woken: bool },
+    Serve { inherited: Box<GuestSetup>, is_woken: bool },
     /// Not at all.
     End(u8),
 }
 
 /// Protects this process, waits for its first client and does what that says.
-pub fn start_up() -> io::Result<Start> {
+pub fn start_up() -> io::Result<StartOutcome> {
     let (children, open_files) = protect()?;
     let stop = sys::termination()?;
     identity::become_guest()?;
@@ -38,32 +38,33 @@ pub fn start_up() -> io::Result<Start> {
     let listener = listen(GUEST_SOCKET)?;
     let mut stream = match config::first_client(&maker, &stop)? {
         Ok(stream) => stream,
-        Err(code) => return Ok(Start::End(code)),
+        Err(code) => return Ok(StartOutcome::End(code)),
     };
     std::fs::remove_file(format!("{RUN_DIR}/{MAKER_SOCKET}"))?;
     drop(maker);
     let told = config::read_config(&mut stream)?;
     let is_woken = told.is_woken;
-    let (config, protections) = match protected(told) {
+    let (config, protections) = match prepare_and_inspect(told) {
         Ok(begun) => begun,
         Err((kind, reason)) => {
             config::refuse(stream, kind, &reason)?;
-            return Ok(Start::End(if is_woken { EXIT_ASKED } else { EXIT_INCOMPLETE }));
+            return Ok(StartOutcome::End(if is_woken { EXIT_ASKED } else { EXIT_INCOMPLETE }));
         }
     };
-    let inherited = Box::new(inherited(stream, listener, config, (children, open_files), stop, protections));
-    Ok(Start::Serve { inherited, is_woken })
+    let inherited =
+        Box::new(guest_setup(stream, listener, config, (children, open_files), stop, protections));
+    Ok(StartOutcome::Serve { inherited, is_woken })
 }
 
-fn inherited(
+fn guest_setup(
     stream: UnixStream,
     listener: UnixListener,
     config: crate::protocol::GuestConfig,
     (children, open_files): (OwnedFd, [u64; 2]),
     stop: OwnedFd,
     protections: Protections,
-) -> Inherited {
-    Inherited {
+) -> GuestSetup {
+    GuestSetup {
         stream: stream.into(),
         listener: Some(listener),
         config,
@@ -71,27 +72,27 @@ fn inherited(
         open_files,
         memory_events: MemoryEvents::find(),
         group_memory: GroupMemory::find(),
-        door: Door::User(CONTAINER_GUEST_ID),
+        access: AccessRule::User(CONTAINER_GUEST_ID),
         stop: Some(stop),
         protections: Some(protections),
     }
 }
 
-/// Furnishes it and looks at what protects it: neither can be left out. A failure is its kind and
-/// the reason.
-fn protected(
+/// Prepares the container and reads its protections. Neither can be left out. A failure is its kind
+/// and the reason.
+fn prepare_and_inspect(
     told: ContainerConfig,
 ) -> Result<(crate::protocol::GuestConfig, Protections), (&'static str, String)> {
-    let config = furnished(told)?;
+    let config = prepare_container(told)?;
     let looked = protections::look();
     let protections =
         looked.map_err(|error| ("setup", format!("look at what protects the sandbox: {error}")))?;
     Ok((config, protections))
 }
 
-/// Makes the container what the configuration says, and completes it with what only the container
-/// knows. A failure is its kind and the reason.
-fn furnished(told: ContainerConfig) -> Result<crate::protocol::GuestConfig, (&'static str, String)> {
+/// Prepares the container as the configuration says, and completes the configuration with facts
+/// that only the container knows. A failure is its kind and the reason.
+fn prepare_container(told: ContainerConfig) -> Result<crate::protocol::GuestConfig, (&'static str, String)> {
     let ContainerConfig { mut guest, user, capabilities, home, directories, is_woken } = told;
     let known = users::read(capabilities);
     let mut user = users::find(&known, &user).map_err(|reason| ("invalid", reason))?;

@@ -1,4 +1,4 @@
-//! The system calls by which a container's guest becomes a user of its own.
+//! System calls by which a container's guest changes to its own user.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -25,11 +25,11 @@ pub fn become_user(id: u32, keep: u64) -> io::Result<()> {
         check(libc::setresuid(id, id, id))?;
         check(libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))?;
     }
-    set_capabilities(keep & permitted()?)
+    set_capabilities(keep & permitted_capabilities()?)
 }
 
 /// The capabilities that this process may use, as a mask.
-pub fn permitted() -> io::Result<u64> {
+pub fn permitted_capabilities() -> io::Result<u64> {
     let header = [CAPABILITY_VERSION, 0];
     let mut sets = [0_u32; 6];
     // SAFETY: the pointers are to locals with the kernel's layout that outlive the call.
@@ -69,7 +69,8 @@ pub fn termination() -> io::Result<OwnedFd> {
     }
 }
 
-/// Waits until one of the descriptors is readable, at most `patience_ms`; whether each is.
+/// Waits until one of the descriptors is readable, at most `patience_ms`. Returns for each whether
+/// it is.
 pub fn wait_readable<const N: usize>(fds: [RawFd; N], patience_ms: i32) -> io::Result<[bool; N]> {
     let mut watched = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     loop {

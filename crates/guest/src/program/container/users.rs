@@ -16,8 +16,8 @@ pub fn ids() -> Ids {
     }
 }
 
-/// Those of the container's own files, with a root that keeps `capabilities`. A file that is not
-/// there, or can't be read, has nobody.
+/// Reads the users of the container's own files, with a root that keeps `capabilities`. A file that
+/// is missing, or can't be read, names no users.
 pub fn read(capabilities: u64) -> Users {
     // An image without users has root alone.
     let mut users = Users::parse(&account_files::read(PASSWD).unwrap_or_default(), ids());

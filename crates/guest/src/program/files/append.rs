@@ -1,6 +1,6 @@
-//! Appending: what one call adds stands together. A file that is appended to is locked (`flock`),
-//! so that appends wait for each other whichever process or sandbox they come from; up to a
-//! mebibyte is also written by one system call.
+//! Appending: the bytes of one call stay together. An appended file is locked (`flock`), so that
+//! appends wait for each other whichever process or sandbox they come from. Up to a mebibyte is
+//! also written by one system call.
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,12 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::failure::{Kind, Problem};
+use super::failure::{FileError, FileErrorKind};
 use super::locate::{Name, Target};
 use super::regular::{self, DEFAULT_MODE, check_size, check_writable, without_set_id};
 
 use crate::program::call_io::{CallIo, Stopped};
-use crate::protocol::WriteHow;
+use crate::protocol::WriteParameters;
 
 /// The number of bytes that are collected before they are written.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -23,7 +23,7 @@ const MAX_WAIT: Duration = Duration::from_secs(30);
 const ATTEMPTS: usize = 100;
 
 /// The file that is appended to, locked until it is dropped.
-struct Locked {
+struct LockedFile {
     name: Name,
     file: OwnedFd,
     is_new: bool,
@@ -32,16 +32,16 @@ struct Locked {
     added: u64,
 }
 
-/// Adds what arrives on the main channel to the file's end, and says how large the file is then. If
-/// it fails, what was added is taken back, unless somebody else has appended after it.
-pub fn append(target: &Target, how: &WriteHow, io: &mut dyn CallIo) -> Result<u64, Problem> {
+/// Appends the bytes of the main channel to the file, and answers with the file's size. After a
+/// failure the added bytes are taken back, unless another process has appended after them.
+pub fn append(target: &Target, how: &WriteParameters, io: &mut dyn CallIo) -> Result<u64, FileError> {
     let name = target.resolved_name()?;
     if let Some(stat) = name.stat()? {
         check_writable(&name, &stat)?;
         check_size(regular::size(&stat), how.max_bytes)?;
     }
     let (mut bytes, mut is_end) = collect(io, how.max_bytes)?;
-    let mut locked = Locked::open(target, how.permissions, io)?;
+    let mut locked = LockedFile::open(target, how.permissions, io)?;
     let mut result = locked.add(&bytes, how.max_bytes);
     while result.is_ok() && !is_end {
         result = collect(io, how.max_bytes).and_then(|next| {
@@ -59,7 +59,7 @@ pub fn append(target: &Target, how: &WriteHow, io: &mut dyn CallIo) -> Result<u6
 }
 
 /// The next bytes, about a mebibyte unless they end before; and whether they ended.
-fn collect(io: &mut dyn CallIo, most: Option<u64>) -> Result<(Vec<u8>, bool), Problem> {
+fn collect(io: &mut dyn CallIo, most: Option<u64>) -> Result<(Vec<u8>, bool), FileError> {
     let mut bytes = Vec::new();
     while bytes.len() < BUFFER_BYTES {
         let Some(piece) = io.receive()? else {
@@ -71,8 +71,8 @@ fn collect(io: &mut dyn CallIo, most: Option<u64>) -> Result<(Vec<u8>, bool), Pr
     Ok((bytes, false))
 }
 
-impl Locked {
-    fn open(target: &Target, permissions: Option<u32>, io: &dyn CallIo) -> Result<Self, Problem> {
+impl LockedFile {
+    fn open(target: &Target, permissions: Option<u32>, io: &dyn CallIo) -> Result<Self, FileError> {
         for _ in 0..ATTEMPTS {
             let name = target.resolved_name()?;
             let Some((file, is_new)) = open_or_create(&name, permissions)? else {
@@ -90,7 +90,7 @@ impl Locked {
         Err(Errno::AGAIN.into())
     }
 
-    fn add(&mut self, bytes: &[u8], most: Option<u64>) -> Result<(), Problem> {
+    fn add(&mut self, bytes: &[u8], most: Option<u64>) -> Result<(), FileError> {
         check_size(self.before + self.added + bytes.len() as u64, most)?;
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -101,7 +101,7 @@ impl Locked {
         Ok(())
     }
 
-    /// Takes back what was added. After an error nothing better is possible than to leave what
+    /// Takes the added bytes back. After an error there is nothing better than to leave bytes that
     /// can't be taken back.
     fn undo(&self) {
         let Ok(stat) = rustix::fs::fstat(&self.file) else {
@@ -121,7 +121,7 @@ impl Locked {
 
 /// Opens the file, or makes it; `None` when it came or went in between. The flag says that it was
 /// made.
-fn open_or_create(name: &Name, permissions: Option<u32>) -> Result<Option<(OwnedFd, bool)>, Problem> {
+fn open_or_create(name: &Name, permissions: Option<u32>) -> Result<Option<(OwnedFd, bool)>, FileError> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY;
     match name.open(flags, Mode::empty()) {
         Ok(file) => return Ok(Some((file, false))),
@@ -145,7 +145,7 @@ fn open_or_create(name: &Name, permissions: Option<u32>) -> Result<Option<(Owned
 /// only with the lock: a program that holds one for ever (`flock -x file sleep inf`) would keep
 /// this thread, one of a limited number, and the caller's answer, whether the caller has given up
 /// or not.
-fn lock(file: &OwnedFd, io: &dyn CallIo) -> Result<(), Problem> {
+fn lock(file: &OwnedFd, io: &dyn CallIo) -> Result<(), FileError> {
     let since = Instant::now();
     let mut pause = Duration::from_micros(100);
     loop {
@@ -158,7 +158,7 @@ fn lock(file: &OwnedFd, io: &dyn CallIo) -> Result<(), Problem> {
             return Err(Stopped.into());
         }
         if since.elapsed() > MAX_WAIT {
-            return Err(Problem::new(Kind::Conflict, "is locked by somebody else"));
+            return Err(FileError::new(FileErrorKind::Conflict, "is locked by somebody else"));
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(10));
@@ -172,9 +172,9 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::path::Path;
 
-    const APPEND: WriteHow = WriteHow { mode: 1, permissions: None, max_bytes: None };
+    const APPEND: WriteParameters = WriteParameters { mode: 1, permissions: None, max_bytes: None };
 
-    fn go(dir: &Path, name: &str, how: WriteHow, io: &mut FakeIo) -> Result<u64, Problem> {
+    fn go(dir: &Path, name: &str, how: WriteParameters, io: &mut FakeIo) -> Result<u64, FileError> {
         append(&Target::new(&beneath(dir, name))?, &how, io)
     }
 
@@ -217,17 +217,20 @@ mod tests {
     fn f5_an_append_that_fails_or_is_cut_short_adds_nothing() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a"), "12345").unwrap();
-        let limited = WriteHow { max_bytes: Some(2 << 20), ..APPEND };
+        let limited = WriteParameters { max_bytes: Some(2 << 20), ..APPEND };
         let pieces = || vec![vec![b'x'; 1 << 20]; 3];
         for name in ["a", "new"] {
             let problem = go(dir.path(), name, limited, &mut FakeIo::receiving(pieces())).unwrap_err();
-            assert_eq!(problem.kind, Kind::TooLarge);
+            assert_eq!(problem.kind, FileErrorKind::TooLarge);
             let mut io = FakeIo { cut_short: true, ..FakeIo::receiving(pieces()) };
-            assert_eq!(go(dir.path(), name, APPEND, &mut io).unwrap_err().kind, Kind::Cancelled);
+            assert_eq!(go(dir.path(), name, APPEND, &mut io).unwrap_err().kind, FileErrorKind::Cancelled);
         }
         assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"12345");
         assert!(!dir.path().join("new").exists());
-        assert_eq!(go(dir.path(), "/", APPEND, &mut FakeIo::default()).unwrap_err().kind, Kind::Invalid);
+        assert_eq!(
+            go(dir.path(), "/", APPEND, &mut FakeIo::default()).unwrap_err().kind,
+            FileErrorKind::Invalid
+        );
     }
 
     #[test]
@@ -236,7 +239,7 @@ mod tests {
         let held = std::fs::File::create(dir.path().join("a")).unwrap();
         held.lock().unwrap();
         let mut io = FakeIo { is_stopped: true, ..FakeIo::receiving(["x"]) };
-        assert_eq!(go(dir.path(), "a", APPEND, &mut io).unwrap_err().kind, Kind::Cancelled);
+        assert_eq!(go(dir.path(), "a", APPEND, &mut io).unwrap_err().kind, FileErrorKind::Cancelled);
         assert_eq!(held.metadata().unwrap().len(), 0);
     }
 
@@ -246,8 +249,8 @@ mod tests {
         symlink("/etc/passwd", dir.path().join("out")).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, dir.path().join("fifo"), Mode::RWXU).unwrap();
         let kind = |name| go(dir.path(), name, APPEND, &mut FakeIo::receiving(["x"])).unwrap_err().kind;
-        assert_eq!(kind("out"), Kind::Permission);
-        assert_eq!(kind("fifo"), Kind::Invalid);
-        assert_eq!(kind("missing/x"), Kind::NotFound);
+        assert_eq!(kind("out"), FileErrorKind::Permission);
+        assert_eq!(kind("fifo"), FileErrorKind::Invalid);
+        assert_eq!(kind("missing/x"), FileErrorKind::NotFound);
     }
 }

@@ -3,7 +3,7 @@
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::failure::{Kind, Problem};
+use super::failure::{FileError, FileErrorKind};
 use super::locate::Target;
 use crate::protocol::{Location, Reply};
 
@@ -12,14 +12,14 @@ const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 
 /// Makes a directory (0755); with `recursive` its parents too, and then a directory that is there
 /// already is fine.
-pub fn create_dir(location: &Location, recursive: bool) -> Result<Reply, Problem> {
+pub fn create_dir(location: &Location, recursive: bool) -> Result<Reply, FileError> {
     let target = Target::new(location)?;
     if recursive {
         return create_all(&target);
     }
     let name = match target.name() {
-        // What has no name of its own is a directory that is there.
-        Err(problem) if problem.kind == Kind::Invalid && target.open(DIRECTORY).is_ok() => {
+        // A path without a last segment leads to a directory that exists.
+        Err(problem) if problem.kind == FileErrorKind::Invalid && target.open(DIRECTORY).is_ok() => {
             return Err(Errno::EXIST.into());
         }
         name => name?,
@@ -28,7 +28,7 @@ pub fn create_dir(location: &Location, recursive: bool) -> Result<Reply, Problem
     Ok(Reply::Done)
 }
 
-fn create_all(target: &Target) -> Result<Reply, Problem> {
+fn create_all(target: &Target) -> Result<Reply, FileError> {
     let ends = target.segment_ends();
     // Mostly nothing or only the last few are missing, so the search for what exists begins at the
     // end.
@@ -40,8 +40,8 @@ fn create_all(target: &Target) -> Result<Reply, Problem> {
     Ok(Reply::Done)
 }
 
-/// Makes one segment of the path unless it is there, by whoever's hand.
-fn create_one(target: &Target, end: usize, is_last: bool) -> Result<(), Problem> {
+/// Makes one segment of the path, unless it exists by now.
+fn create_one(target: &Target, end: usize, is_last: bool) -> Result<(), FileError> {
     let name = target.name_at(end).map_err(|errno| target.problem(errno))?;
     let Some(name) = name else { return Ok(()) };
     match rustix::fs::mkdirat(&name.parent, &name.name, MODE) {
@@ -52,7 +52,7 @@ fn create_one(target: &Target, end: usize, is_last: bool) -> Result<(), Problem>
     match target.open_prefix(end, DIRECTORY) {
         Ok(_) => Ok(()),
         Err(Errno::NOTDIR | Errno::NOENT) if is_last => {
-            Err(Problem::new(Kind::AlreadyExists, "already exists and is not a directory"))
+            Err(FileError::new(FileErrorKind::AlreadyExists, "already exists and is not a directory"))
         }
         Err(errno) => Err(target.problem(errno)),
     }
@@ -69,10 +69,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         create_dir(&beneath(dir.path(), "a"), false).unwrap();
         assert!(dir.path().join("a").is_dir());
-        assert_eq!(create_dir(&beneath(dir.path(), "a"), false).unwrap_err().kind, Kind::AlreadyExists);
-        assert_eq!(create_dir(&beneath(dir.path(), ""), false).unwrap_err().kind, Kind::AlreadyExists);
-        assert_eq!(create_dir(&beneath(dir.path(), "x/y"), false).unwrap_err().kind, Kind::NotFound);
-        assert_eq!(create_dir(&at("/"), false).unwrap_err().kind, Kind::AlreadyExists);
+        assert_eq!(
+            create_dir(&beneath(dir.path(), "a"), false).unwrap_err().kind,
+            FileErrorKind::AlreadyExists
+        );
+        assert_eq!(
+            create_dir(&beneath(dir.path(), ""), false).unwrap_err().kind,
+            FileErrorKind::AlreadyExists
+        );
+        assert_eq!(create_dir(&beneath(dir.path(), "x/y"), false).unwrap_err().kind, FileErrorKind::NotFound);
+        assert_eq!(create_dir(&at("/"), false).unwrap_err().kind, FileErrorKind::AlreadyExists);
     }
 
     #[test]
@@ -93,10 +99,22 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("file"), "").unwrap();
         symlink("nowhere", dir.path().join("dangling")).unwrap();
-        assert_eq!(create_dir(&beneath(dir.path(), "file"), true).unwrap_err().kind, Kind::AlreadyExists);
-        assert_eq!(create_dir(&beneath(dir.path(), "file/x"), true).unwrap_err().kind, Kind::NotDirectory);
-        assert_eq!(create_dir(&beneath(dir.path(), "dangling"), true).unwrap_err().kind, Kind::AlreadyExists);
-        assert_eq!(create_dir(&beneath(dir.path(), "dangling/x"), true).unwrap_err().kind, Kind::NotFound);
+        assert_eq!(
+            create_dir(&beneath(dir.path(), "file"), true).unwrap_err().kind,
+            FileErrorKind::AlreadyExists
+        );
+        assert_eq!(
+            create_dir(&beneath(dir.path(), "file/x"), true).unwrap_err().kind,
+            FileErrorKind::NotDirectory
+        );
+        assert_eq!(
+            create_dir(&beneath(dir.path(), "dangling"), true).unwrap_err().kind,
+            FileErrorKind::AlreadyExists
+        );
+        assert_eq!(
+            create_dir(&beneath(dir.path(), "dangling/x"), true).unwrap_err().kind,
+            FileErrorKind::NotFound
+        );
     }
 
     #[test]
@@ -107,7 +125,7 @@ mod tests {
         symlink("real", dir.path().join("in")).unwrap();
         for recursive in [false, true] {
             let problem = create_dir(&beneath(dir.path(), "out/x"), recursive).unwrap_err();
-            assert_eq!(problem.kind, Kind::Permission);
+            assert_eq!(problem.kind, FileErrorKind::Permission);
         }
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
         create_dir(&beneath(dir.path(), "in/x/y"), true).unwrap();

@@ -7,7 +7,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use super::failure::Problem;
+use super::failure::FileError;
 use super::locate::Name;
 use super::regular;
 
@@ -43,8 +43,8 @@ impl<'n> Draft<'n> {
         &self.file
     }
 
-    /// Moves it to its place, over what is there, and says how large it is.
-    pub fn replace(mut self) -> Result<u64, Problem> {
+    /// Moves the draft to its name, over an existing file, and returns its size.
+    pub fn replace(mut self) -> Result<u64, FileError> {
         let size = regular::size(&rustix::fs::fstat(&self.file)?);
         let (parent, name) = (&self.place.parent, &self.place.name);
         rustix::fs::renameat(parent, &self.temporary, parent, name)?;
@@ -53,7 +53,7 @@ impl<'n> Draft<'n> {
     }
 
     /// Moves it to its place if nothing is there; else `already_exists`.
-    pub fn place_new(mut self) -> Result<u64, Problem> {
+    pub fn place_new(mut self) -> Result<u64, FileError> {
         let size = regular::size(&rustix::fs::fstat(&self.file)?);
         let (parent, name) = (&self.place.parent, &self.place.name);
         match rustix::fs::renameat_with(parent, &self.temporary, parent, name, RenameFlags::NOREPLACE) {
@@ -72,7 +72,7 @@ impl<'n> Draft<'n> {
 impl Drop for Draft<'_> {
     fn drop(&mut self) {
         if !self.is_placed {
-            // Nobody is left to be told, and a name that is gone already is what was wanted.
+            // No caller is left to learn of an error, and a name that is gone already is fine.
             rustix::fs::unlinkat(&self.place.parent, &self.temporary, AtFlags::empty()).unwrap_or_default();
         }
     }

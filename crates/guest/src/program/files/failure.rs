@@ -10,7 +10,7 @@ use crate::protocol::Failure;
 
 /// The kinds of failure that file calls have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileErrorKind {
     /// The request itself is wrong.
     Invalid,
     /// Nothing is there.
@@ -37,7 +37,7 @@ pub enum Kind {
     Internal,
 }
 
-impl Kind {
+impl FileErrorKind {
     /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -57,30 +57,30 @@ impl Kind {
     }
 }
 
-/// A failure: its kind, and the end of a sentence that whoever asked begins with the operation and
-/// the path.
+/// A failure: its kind, and the end of a sentence. The caller puts the operation and the path
+/// before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct FileError {
     /// The kind of the failure.
-    pub kind: Kind,
+    pub kind: FileErrorKind,
     /// The sentence's end: "is a directory".
     pub reason: String,
 }
 
-impl Problem {
+impl FileError {
     /// A problem of this kind; `reason` ends the sentence.
-    pub fn new(kind: Kind, reason: impl Into<String>) -> Self {
+    pub fn new(kind: FileErrorKind, reason: impl Into<String>) -> Self {
         Self { kind, reason: reason.into() }
     }
 
     /// The request is wrong.
     pub fn invalid(reason: impl Into<String>) -> Self {
-        Self::new(Kind::Invalid, reason)
+        Self::new(FileErrorKind::Invalid, reason)
     }
 
     /// More than a limit allows; `what` is counted in the limit's unit.
     pub fn too_large(limit: impl fmt::Display, what: &str) -> Self {
-        Self::new(Kind::TooLarge, format!("is larger than the limit of {limit} {what}"))
+        Self::new(FileErrorKind::TooLarge, format!("is larger than the limit of {limit} {what}"))
     }
 
     /// The same problem, at something below the path of the call.
@@ -96,43 +96,50 @@ impl Problem {
     }
 }
 
-impl From<Stopped> for Problem {
+impl From<Stopped> for FileError {
     fn from(_: Stopped) -> Self {
-        Self::new(Kind::Cancelled, "cancelled")
+        Self::new(FileErrorKind::Cancelled, "cancelled")
     }
 }
 
-impl From<Errno> for Problem {
+impl From<Errno> for FileError {
     fn from(errno: Errno) -> Self {
         let (kind, reason) = match errno {
-            Errno::NOENT => (Kind::NotFound, "does not exist"),
-            Errno::EXIST => (Kind::AlreadyExists, "already exists"),
-            Errno::NOTEMPTY => (Kind::AlreadyExists, "is a directory that is not empty"),
-            Errno::ISDIR => (Kind::IsDirectory, "is a directory"),
-            Errno::NOTDIR => (Kind::NotDirectory, "is not a directory, or a part of its path is not"),
-            Errno::ACCESS | Errno::PERM => (Kind::Permission, "permission denied"),
-            Errno::ROFS => (Kind::Permission, "is on a read-only file system"),
-            Errno::LOOP => {
-                (Kind::Invalid, "its path has too many symbolic links, or one that may not be followed")
+            Errno::NOENT => (FileErrorKind::NotFound, "does not exist"),
+            Errno::EXIST => (FileErrorKind::AlreadyExists, "already exists"),
+            Errno::NOTEMPTY => (FileErrorKind::AlreadyExists, "is a directory that is not empty"),
+            Errno::ISDIR => (FileErrorKind::IsDirectory, "is a directory"),
+            Errno::NOTDIR => {
+                (FileErrorKind::NotDirectory, "is not a directory, or a part of its path is not")
             }
-            Errno::NAMETOOLONG => (Kind::Invalid, "its name or path is too long"),
-            Errno::ILSEQ => (Kind::Invalid, "the file system does not take its name"),
-            Errno::INVAL => (Kind::Invalid, "the file system does not take this operation"),
+            Errno::ACCESS | Errno::PERM => (FileErrorKind::Permission, "permission denied"),
+            Errno::ROFS => (FileErrorKind::Permission, "is on a read-only file system"),
+            Errno::LOOP => (
+                FileErrorKind::Invalid,
+                "its path has too many symbolic links, or one that may not be followed",
+            ),
+            Errno::NAMETOOLONG => (FileErrorKind::Invalid, "its name or path is too long"),
+            Errno::ILSEQ => (FileErrorKind::Invalid, "the file system does not take its name"),
+            Errno::INVAL => (FileErrorKind::Invalid, "the file system does not take this operation"),
             Errno::NXIO | Errno::NODEV => {
-                (Kind::Invalid, "is a socket, a fifo or a device, not a regular file")
+                (FileErrorKind::Invalid, "is a socket, a fifo or a device, not a regular file")
             }
-            Errno::FBIG | Errno::OVERFLOW => (Kind::TooLarge, "is larger than the file size limit"),
-            Errno::NOSPC | Errno::DQUOT => (Kind::Quota, "no space is left"),
-            Errno::MFILE | Errno::NFILE => (Kind::Quota, "too many files are open"),
-            Errno::NOMEM | Errno::NOBUFS => (Kind::Quota, "no memory is left"),
-            Errno::MLINK => (Kind::Quota, "its directory or link count is full"),
-            Errno::BUSY | Errno::TXTBSY => (Kind::Conflict, "is in use"),
-            Errno::XDEV => (Kind::Conflict, "is on another file system"),
-            Errno::STALE | Errno::AGAIN => (Kind::Conflict, "keeps changing, or has nothing to read yet"),
-            Errno::NOSYS | Errno::OPNOTSUPP => (Kind::Unsupported, "the kernel does not support this"),
+            Errno::FBIG | Errno::OVERFLOW => (FileErrorKind::TooLarge, "is larger than the file size limit"),
+            Errno::NOSPC | Errno::DQUOT => (FileErrorKind::Quota, "no space is left"),
+            Errno::MFILE | Errno::NFILE => (FileErrorKind::Quota, "too many files are open"),
+            Errno::NOMEM | Errno::NOBUFS => (FileErrorKind::Quota, "no memory is left"),
+            Errno::MLINK => (FileErrorKind::Quota, "its directory or link count is full"),
+            Errno::BUSY | Errno::TXTBSY => (FileErrorKind::Conflict, "is in use"),
+            Errno::XDEV => (FileErrorKind::Conflict, "is on another file system"),
+            Errno::STALE | Errno::AGAIN => {
+                (FileErrorKind::Conflict, "keeps changing, or has nothing to read yet")
+            }
+            Errno::NOSYS | Errno::OPNOTSUPP => {
+                (FileErrorKind::Unsupported, "the kernel does not support this")
+            }
             other => {
                 return Self::new(
-                    Kind::Internal,
+                    FileErrorKind::Internal,
                     format!("the system failed with error {}", other.raw_os_error()),
                 );
             }
@@ -141,11 +148,11 @@ impl From<Errno> for Problem {
     }
 }
 
-impl From<std::io::Error> for Problem {
+impl From<std::io::Error> for FileError {
     fn from(error: std::io::Error) -> Self {
         match Errno::from_io_error(&error) {
             Some(errno) => errno.into(),
-            None => Self::new(Kind::Internal, error.to_string()),
+            None => Self::new(FileErrorKind::Internal, error.to_string()),
         }
     }
 }

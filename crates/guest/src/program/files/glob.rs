@@ -3,12 +3,12 @@
 
 use rustix::fs::FileType;
 
-use super::failure::Problem;
+use super::failure::FileError;
 use super::glob_pattern::Pattern;
 use super::locate::Target;
 use super::walk::{Walk, is_passed_over};
 use crate::program::call_io::CallIo;
-use crate::protocol::{GlobFound, Location, Reply};
+use crate::protocol::{GlobMatches, Location, Reply};
 
 /// The most bytes of paths in one answer, below what one message may have.
 pub const MAX_ANSWER_BYTES: usize = 6 << 20;
@@ -21,14 +21,14 @@ pub fn glob(
     hidden: bool,
     max_results: u32,
     io: &mut dyn CallIo,
-) -> Result<Reply, Problem> {
+) -> Result<Reply, FileError> {
     let pattern = Pattern::new(pattern, hidden)?;
     let mut walk = Walk::new(Target::new(root)?.open_directory()?, io)?;
-    let mut answer = Answer {
+    let mut answer = GlobAnswer {
         root: root.path.trim_end_matches('/'),
         left: max_results,
         bytes: 0,
-        found: GlobFound::default(),
+        found: GlobMatches::default(),
     };
     let mut progress = vec![pattern.start()];
     while let Some(kind) = walk.next(io)? {
@@ -54,14 +54,14 @@ pub fn glob(
     Ok(Reply::Glob(answer.found))
 }
 
-struct Answer<'r> {
+struct GlobAnswer<'r> {
     root: &'r str,
     left: u32,
     bytes: usize,
-    found: GlobFound,
+    found: GlobMatches,
 }
 
-impl Answer<'_> {
+impl GlobAnswer<'_> {
     /// Takes a relative path, or says that there is no more room.
     fn add(&mut self, path: &[u8]) -> bool {
         let path = format!("{}/{}", self.root, String::from_utf8_lossy(path));
@@ -79,12 +79,12 @@ impl Answer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::files::failure::Kind;
+    use crate::program::files::failure::FileErrorKind;
     use crate::program::files::fake_io::{FakeIo, at, beneath};
     use std::os::unix::fs::symlink;
     use std::path::Path;
 
-    fn found(root: &Location, pattern: &str, hidden: bool, most: u32) -> Result<GlobFound, Problem> {
+    fn found(root: &Location, pattern: &str, hidden: bool, most: u32) -> Result<GlobMatches, FileError> {
         match glob(root, pattern, hidden, most, &mut FakeIo::default())? {
             Reply::Glob(found) => Ok(found),
             other => panic!("{other:?}"),
@@ -132,11 +132,17 @@ mod tests {
     fn a_root_that_is_no_directory_is_told() {
         let dir = tempfile::tempdir().unwrap();
         tree(dir.path());
-        assert_eq!(found(&beneath(dir.path(), "a.rs"), "*", false, 1).unwrap_err().kind, Kind::NotDirectory);
-        assert_eq!(found(&beneath(dir.path(), "gone"), "*", false, 1).unwrap_err().kind, Kind::NotFound);
+        assert_eq!(
+            found(&beneath(dir.path(), "a.rs"), "*", false, 1).unwrap_err().kind,
+            FileErrorKind::NotDirectory
+        );
+        assert_eq!(
+            found(&beneath(dir.path(), "gone"), "*", false, 1).unwrap_err().kind,
+            FileErrorKind::NotFound
+        );
         assert_eq!(
             found(&beneath(dir.path(), "src/link.rs"), "*", false, 1).unwrap_err().kind,
-            Kind::Permission
+            FileErrorKind::Permission
         );
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use globset::{Glob, GlobBuilder, GlobMatcher};
 
-use super::failure::Problem;
+use super::failure::FileError;
 
 /// The longest pattern.
 const MAX_PATTERN_BYTES: usize = 4096;
@@ -32,9 +32,9 @@ enum Segment {
 /// The progress of a directory in each alternative. If it is empty, nothing below the directory can
 /// match.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Progress(Vec<(usize, usize)>);
+pub struct MatchProgress(Vec<(usize, usize)>);
 
-impl Progress {
+impl MatchProgress {
     /// Nothing further can match.
     pub fn is_dead(&self) -> bool {
         self.0.is_empty()
@@ -47,15 +47,15 @@ impl Pattern {
     ///
     /// # Errors
     /// `invalid`, with the reason: syntax, length, an absolute path, `..`.
-    pub fn new(text: &str, hidden: bool) -> Result<Self, Problem> {
+    pub fn new(text: &str, hidden: bool) -> Result<Self, FileError> {
         if text.len() > MAX_PATTERN_BYTES {
-            return Err(Problem::invalid(format!("the pattern is longer than {MAX_PATTERN_BYTES} bytes")));
+            return Err(FileError::invalid(format!("the pattern is longer than {MAX_PATTERN_BYTES} bytes")));
         }
         if text.is_empty() || text.contains('\0') {
             return Err(not_relative());
         }
         compile(text)?;
-        let alternatives = spelt_out(text)?;
+        let alternatives = expand_braces(text)?;
         // Only now is it seen whether one of them is absolute: `{/etc,x}/*`.
         if alternatives.iter().any(|text| text.starts_with('/')) {
             return Err(not_relative());
@@ -65,22 +65,22 @@ impl Pattern {
     }
 
     /// Returns the progress at which a walk begins.
-    pub fn start(&self) -> Progress {
+    pub fn start(&self) -> MatchProgress {
         self.closure((0..self.alternatives.len()).map(|alternative| (alternative, 0)).collect())
     }
 
     /// Returns the progress of a directory's own entries, given that of the directory that holds
     /// it.
-    pub fn enter(&self, progress: &Progress, name: &[u8]) -> Progress {
+    pub fn enter(&self, progress: &MatchProgress, name: &[u8]) -> MatchProgress {
         self.closure(self.advance(progress, name))
     }
 
     /// Tells whether a file in a directory with this progress matches.
-    pub fn matches(&self, progress: &Progress, name: &[u8]) -> bool {
+    pub fn matches(&self, progress: &MatchProgress, name: &[u8]) -> bool {
         self.advance(progress, name).iter().any(|&(which, at)| at == self.alternatives[which].len())
     }
 
-    fn advance(&self, progress: &Progress, name: &[u8]) -> Vec<(usize, usize)> {
+    fn advance(&self, progress: &MatchProgress, name: &[u8]) -> Vec<(usize, usize)> {
         let step = |&(which, at): &(usize, usize)| {
             let segment = self.alternatives[which].get(at)?;
             match segment {
@@ -99,7 +99,7 @@ impl Pattern {
     }
 
     /// `**` also stands for no directory at all.
-    fn closure(&self, mut states: Vec<(usize, usize)>) -> Progress {
+    fn closure(&self, mut states: Vec<(usize, usize)>) -> MatchProgress {
         let mut index = 0;
         while let Some(&(which, at)) = states.get(index) {
             match self.alternatives[which].get(at) {
@@ -116,30 +116,30 @@ impl Pattern {
         }
         states.sort_unstable();
         states.dedup();
-        Progress(states)
+        MatchProgress(states)
     }
 }
 
-fn not_relative() -> Problem {
-    Problem::invalid("the pattern must be a relative path, and not empty")
+fn not_relative() -> FileError {
+    FileError::invalid("the pattern must be a relative path, and not empty")
 }
 
 /// Compiles a glob in which `*` and `?` stay within a segment.
-pub fn compile(text: &str) -> Result<Glob, Problem> {
+pub fn compile(text: &str) -> Result<Glob, FileError> {
     GlobBuilder::new(text)
         .literal_separator(true)
         .backslash_escape(true)
         .empty_alternates(true)
         .build()
-        .map_err(|error| Problem::invalid(format!("the pattern is no glob: {}", error.kind())))
+        .map_err(|error| FileError::invalid(format!("the pattern is no glob: {}", error.kind())))
 }
 
-fn segments(text: &str) -> Result<Vec<Segment>, Problem> {
+fn segments(text: &str) -> Result<Vec<Segment>, FileError> {
     let mut segments = Vec::new();
     for part in split(text, Cut::Slash) {
         match part {
             "" | "." => {}
-            ".." => return Err(Problem::invalid("the pattern must not contain `..`")),
+            ".." => return Err(FileError::invalid("the pattern must not contain `..`")),
             "**" if matches!(segments.last(), Some(Segment::AnyDepth)) => {}
             "**" => segments.push(Segment::AnyDepth),
             part => segments.push(segment(part)?),
@@ -152,7 +152,7 @@ fn segments(text: &str) -> Result<Vec<Segment>, Problem> {
     Ok(segments)
 }
 
-fn segment(part: &str) -> Result<Segment, Problem> {
+fn segment(part: &str) -> Result<Segment, FileError> {
     if !part.contains(['*', '?', '[', ']', '{', '}', '\\']) {
         return Ok(Segment::Literal(part.as_bytes().to_vec()));
     }
@@ -162,12 +162,12 @@ fn segment(part: &str) -> Result<Segment, Problem> {
 
 /// Spells out the braces that a pattern can't be cut with: those that hold a slash, and those that
 /// begin a segment, where it matters which of their alternatives begin with a dot.
-fn spelt_out(text: &str) -> Result<Vec<String>, Problem> {
+fn expand_braces(text: &str) -> Result<Vec<String>, FileError> {
     let mut open = vec![text.to_owned()];
     let mut done = Vec::new();
     let mut bytes = 0;
     while let Some(text) = open.pop() {
-        let Some((start, end)) = brace_to_spell(&text) else {
+        let Some((start, end)) = find_brace(&text) else {
             done.push(text);
             continue;
         };
@@ -175,7 +175,7 @@ fn spelt_out(text: &str) -> Result<Vec<String>, Problem> {
             let spelt = [&text[..start], choice, &text[end + 1..]].concat();
             bytes += spelt.len();
             if bytes > MAX_SPELT_BYTES {
-                return Err(Problem::invalid("the pattern has too many alternatives"));
+                return Err(FileError::invalid("the pattern has too many alternatives"));
             }
             open.push(spelt);
         }
@@ -184,7 +184,7 @@ fn spelt_out(text: &str) -> Result<Vec<String>, Problem> {
 }
 
 /// The first pair of braces (where they open and close) that must be spelt out.
-fn brace_to_spell(text: &str) -> Option<(usize, usize)> {
+fn find_brace(text: &str) -> Option<(usize, usize)> {
     let mut depth = 0;
     let (mut start, mut begins_segment, mut has_slash) = (0, true, false);
     let mut at_start = true;
@@ -270,7 +270,7 @@ fn marks(text: &str) -> impl Iterator<Item = (usize, char)> + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::files::failure::Kind;
+    use crate::program::files::failure::FileErrorKind;
 
     fn is_match(pattern: &str, hidden: bool, path: &str) -> bool {
         let pattern = Pattern::new(pattern, hidden).unwrap();
@@ -354,7 +354,7 @@ mod tests {
             ["", "/abs", "{x,/abs}/*", "{.a*,/*}*", "a[", "{a", "a/../b", "..", long.as_str(), bomb.as_str()]
         {
             let problem = Pattern::new(pattern, false).err().unwrap();
-            assert!(problem.kind == Kind::Invalid && !problem.reason.contains('\n'), "{problem:?}");
+            assert!(problem.kind == FileErrorKind::Invalid && !problem.reason.contains('\n'), "{problem:?}");
         }
     }
 }

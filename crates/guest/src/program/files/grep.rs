@@ -13,15 +13,15 @@ use globset::GlobMatcher;
 use regex::bytes::{Regex, RegexBuilder};
 use rustix::fs::{FileType, Mode, OFlags};
 
-use super::failure::{Kind, Problem};
+use super::failure::{FileError, FileErrorKind};
 use super::glob::MAX_ANSWER_BYTES;
 use super::glob_pattern::compile;
-use super::line::{Lines, Piece, shown};
+use super::line::{Lines, Piece, display_text};
 use super::locate::Target;
 use super::regular;
 use super::walk::{Walk, is_passed_over};
 use crate::program::call_io::{CallIo, Stopped};
-use crate::protocol::{GrepFound, GrepLine, Location, Reply};
+use crate::protocol::{GrepLine, GrepMatches, Location, Reply};
 
 /// The number of bytes at a file's beginning that are searched for a NUL.
 const BINARY_PROBE_BYTES: usize = 8 * 1024;
@@ -53,12 +53,12 @@ impl Matcher {
         literal: bool,
         ignore_case: bool,
         include: Option<&str>,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, FileError> {
         let pattern = if literal { regex::escape(pattern) } else { pattern.to_owned() };
         let line = RegexBuilder::new(&pattern).case_insensitive(ignore_case).build().map_err(|error| {
             let text = error.to_string();
             let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            Problem::invalid(format!("the pattern is no regular expression: {reason}"))
+            FileError::invalid(format!("the pattern is no regular expression: {reason}"))
         })?;
         let include = include.map(Include::new).transpose()?;
         Ok(Self { line, include })
@@ -74,28 +74,28 @@ impl Matcher {
 }
 
 impl Include {
-    fn new(glob: &str) -> Result<Self, Problem> {
+    fn new(glob: &str) -> Result<Self, FileError> {
         if glob.len() > 4096 {
-            return Err(Problem::invalid("the include glob is longer than 4096 bytes"));
+            return Err(FileError::invalid("the include glob is longer than 4096 bytes"));
         }
         let matcher = compile(glob)?.compile_matcher();
         Ok(if glob.contains('/') { Self::Path(matcher) } else { Self::Name(matcher) })
     }
 }
 
-/// Answers `Grep`, sorted by path and line. The root may be a file. Below it, what can't be read is
-/// passed over.
+/// Answers `Grep`, sorted by path and line. The root may be a file. Below it, unreadable files are
+/// skipped.
 pub fn grep(
     root: &Location,
     matcher: Matcher,
     bounds: Bounds,
     io: &mut dyn CallIo,
-) -> Result<Reply, Problem> {
+) -> Result<Reply, FileError> {
     let target = Target::new(root)?;
-    let mut search = Search { matcher, bounds, bytes: 0, found: GrepFound::default() };
+    let mut search = Search { matcher, bounds, bytes: 0, found: GrepMatches::default() };
     match target.open_directory() {
         Ok(directory) => search.tree(root, Walk::new(directory, io)?, io)?,
-        Err(problem) if problem.kind == Kind::NotDirectory => {
+        Err(problem) if problem.kind == FileErrorKind::NotDirectory => {
             let (file, _) = regular::open(&target)?;
             let name = root.path.rsplit('/').next().unwrap_or_default().as_bytes();
             if search.matcher.wants(name, name) {
@@ -111,11 +111,11 @@ struct Search {
     matcher: Matcher,
     bounds: Bounds,
     bytes: usize,
-    found: GrepFound,
+    found: GrepMatches,
 }
 
 impl Search {
-    fn tree(&mut self, root: &Location, mut walk: Walk, io: &dyn CallIo) -> Result<(), Problem> {
+    fn tree(&mut self, root: &Location, mut walk: Walk, io: &dyn CallIo) -> Result<(), FileError> {
         let root = root.path.trim_end_matches('/');
         while let Some(kind) = walk.next(io)? {
             let visited = match kind {
@@ -127,7 +127,7 @@ impl Search {
                 _ => Ok(()),
             };
             match visited {
-                Err(problem) if !is_passed_over(&problem) && problem.kind != Kind::Internal => {
+                Err(problem) if !is_passed_over(&problem) && problem.kind != FileErrorKind::Internal => {
                     return Err(problem);
                 }
                 _ if self.found.truncated => return Ok(()),
@@ -137,7 +137,7 @@ impl Search {
         Ok(())
     }
 
-    fn file(&mut self, path: &str, file: File, io: &dyn CallIo) -> Result<(), Problem> {
+    fn file(&mut self, path: &str, file: File, io: &dyn CallIo) -> Result<(), FileError> {
         let mut reader = BufReader::with_capacity(READ_BYTES, file);
         let beginning = reader.fill_buf()?;
         if beginning[..beginning.len().min(BINARY_PROBE_BYTES)].contains(&0) {
@@ -192,7 +192,7 @@ impl LongLine {
         if !piece.goes_on {
             self.found = false;
             if piece.is_cut {
-                self.beginning = shown(piece.bytes, most).0;
+                self.beginning = display_text(piece.bytes, most).0;
             }
         }
     }
@@ -203,12 +203,12 @@ impl LongLine {
 
     fn text(&mut self, piece: &Piece<'_>, most: usize) -> (String, bool) {
         self.found = true;
-        if piece.goes_on { (self.beginning.clone(), true) } else { shown(piece.bytes, most) }
+        if piece.goes_on { (self.beginning.clone(), true) } else { display_text(piece.bytes, most) }
     }
 }
 
-/// Opens the regular file that a walk came upon; what was swapped for something else is refused.
-fn open(walk: &Walk) -> Result<File, Problem> {
+/// Opens the regular file that a walk found. Anything that was swapped in for it is refused.
+fn open(walk: &Walk) -> Result<File, FileError> {
     let flags = regular::READ | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::openat(walk.directory(), walk.name(), flags, Mode::empty())?;
     regular::check(&rustix::fs::fstat(&file)?)?;
@@ -240,7 +240,7 @@ mod tests {
         line_bytes: 500,
     };
 
-    fn found(root: &Location, ask: &Ask<'_>) -> Result<GrepFound, Problem> {
+    fn found(root: &Location, ask: &Ask<'_>) -> Result<GrepMatches, FileError> {
         let matcher = Matcher::new(ask.pattern, ask.literal, ask.ignore_case, ask.include)?;
         let bounds = Bounds { max_matches: ask.most, max_line_bytes: ask.line_bytes };
         match grep(root, matcher, bounds, &mut FakeIo::default())? {
@@ -299,17 +299,18 @@ mod tests {
         let line = [b"start ".to_vec(), vec![b'x'; 3 << 20], b" needle needle\nneedle".to_vec()].concat();
         std::fs::write(dir.path().join("a"), line).unwrap();
         let found = found(&at(dir.path()), &Ask { line_bytes: 5, ..ASK }).unwrap().matches;
-        let shown: Vec<_> = found.iter().map(|found| (found.line_number, found.line.as_str())).collect();
-        assert_eq!(shown, [(1, "start"), (2, "needl")]);
+        let display_text: Vec<_> =
+            found.iter().map(|found| (found.line_number, found.line.as_str())).collect();
+        assert_eq!(display_text, [(1, "start"), (2, "needl")]);
     }
 
     #[test]
     fn f6_a_bad_or_exploding_pattern_is_refused_in_one_line() {
         for pattern in ["a(", "(?:a{1000}){1000}", "a\\"] {
             let problem = Matcher::new(pattern, false, false, None).err().unwrap();
-            assert!(problem.kind == Kind::Invalid && !problem.reason.contains('\n'), "{problem:?}");
+            assert!(problem.kind == FileErrorKind::Invalid && !problem.reason.contains('\n'), "{problem:?}");
         }
-        assert_eq!(Matcher::new("a", false, false, Some("[")).err().unwrap().kind, Kind::Invalid);
+        assert_eq!(Matcher::new("a", false, false, Some("[")).err().unwrap().kind, FileErrorKind::Invalid);
     }
 
     #[test]
@@ -330,8 +331,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         tree(dir.path());
         symlink("/etc/passwd", dir.path().join("out")).unwrap();
-        assert_eq!(found(&beneath(dir.path(), "out"), &ASK).unwrap_err().kind, Kind::Permission);
-        assert_eq!(found(&beneath(dir.path(), "fifo"), &ASK).unwrap_err().kind, Kind::Invalid);
-        assert_eq!(found(&beneath(dir.path(), "gone"), &ASK).unwrap_err().kind, Kind::NotFound);
+        assert_eq!(found(&beneath(dir.path(), "out"), &ASK).unwrap_err().kind, FileErrorKind::Permission);
+        assert_eq!(found(&beneath(dir.path(), "fifo"), &ASK).unwrap_err().kind, FileErrorKind::Invalid);
+        assert_eq!(found(&beneath(dir.path(), "gone"), &ASK).unwrap_err().kind, FileErrorKind::NotFound);
     }
 }

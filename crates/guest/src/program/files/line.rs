@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Read};
 /// The longest piece of a line.
 pub const MAX_PIECE_BYTES: u64 = 1 << 20;
 
-/// Reads lines, one piece after the other, into a buffer of its own.
+/// Reads lines, piece by piece, into its buffer.
 pub struct Lines<R> {
     reader: R,
     piece: Vec<u8>,
@@ -47,9 +47,9 @@ impl<R: BufRead> Lines<R> {
 }
 
 /// A line as text of at most `most` bytes, cut at a character; and whether it was cut.
-pub fn shown(line: &[u8], most: usize) -> (String, bool) {
-    // Bytes that are no text become longer, never shorter, so these are enough; a character that is
-    // cut by this slice lies behind the end anyway.
+pub fn display_text(line: &[u8], most: usize) -> (String, bool) {
+    // Bytes that are not text become longer, never shorter, so these are enough. A character that
+    // this slice cuts lies behind the end anyway.
     let slice = &line[..line.len().min(most.saturating_add(4))];
     let mut text = String::from_utf8_lossy(slice).into_owned();
     let is_cut = slice.len() < line.len() || text.len() > most;
@@ -85,10 +85,10 @@ mod tests {
 
     #[test]
     fn a_line_is_cut_at_a_character() {
-        assert_eq!(shown(b"hello", 5), ("hello".into(), false));
-        assert_eq!(shown(b"hello", 4), ("hell".into(), true));
-        assert_eq!(shown("aéé".as_bytes(), 4), ("aé".into(), true));
-        assert_eq!(shown(b"\xff\xff", 3), ("\u{fffd}".into(), true));
-        assert_eq!(shown(b"", 0), (String::new(), false));
+        assert_eq!(display_text(b"hello", 5), ("hello".into(), false));
+        assert_eq!(display_text(b"hello", 4), ("hell".into(), true));
+        assert_eq!(display_text("aéé".as_bytes(), 4), ("aé".into(), true));
+        assert_eq!(display_text(b"\xff\xff", 3), ("\u{fffd}".into(), true));
+        assert_eq!(display_text(b"", 0), (String::new(), false));
     }
 }

@@ -1,5 +1,5 @@
-//! Listing a directory: in its own order, sent in pieces that are each a whole message. Whoever
-//! wants it sorted sorts it.
+//! Listing a directory: in its own order, sent in pieces that are each a whole message. Callers
+//! sort it.
 
 use std::ffi::CString;
 
@@ -7,7 +7,7 @@ use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, Dir, FileType};
 use rustix::io::Errno;
 
-use super::failure::{Kind, Problem};
+use super::failure::{FileError, FileErrorKind};
 use super::locate::{Target, file_type};
 use super::{regular, stat};
 use crate::program::call_io::CallIo;
@@ -21,15 +21,15 @@ const MAX_PIECE_BYTES: usize = 60_000;
 const ENTRY_OVERHEAD_BYTES: usize = 24;
 
 /// One name in a directory, as the directory itself tells it.
-pub struct Named {
+pub struct ListedName {
     /// The name.
     pub name: CString,
     /// The type; `Unknown` if the file system does not tell.
     pub kind: FileType,
 }
 
-/// Sends a directory's entries. What vanishes meanwhile is left out.
-pub fn list(location: &Location, io: &mut dyn CallIo) -> Result<Reply, Problem> {
+/// Sends a directory's entries. Entries that vanish meanwhile are left out.
+pub fn list(location: &Location, io: &mut dyn CallIo) -> Result<Reply, FileError> {
     let directory = Target::new(location)?.open_directory()?;
     let names = names(directory.as_fd(), MAX_ENTRIES, io)?;
     io.event(Event::Opened(None))?;
@@ -55,7 +55,7 @@ pub fn list(location: &Location, io: &mut dyn CallIo) -> Result<Reply, Problem> 
 
 /// Every name in a directory but `.` and `..`, in the directory's order; more than `most` are
 /// `too_large`.
-pub fn names(directory: BorrowedFd<'_>, most: usize, io: &dyn CallIo) -> Result<Vec<Named>, Problem> {
+pub fn names(directory: BorrowedFd<'_>, most: usize, io: &dyn CallIo) -> Result<Vec<ListedName>, FileError> {
     let mut names = Vec::new();
     for entry in Dir::read_from(directory)? {
         let entry = entry?;
@@ -63,17 +63,17 @@ pub fn names(directory: BorrowedFd<'_>, most: usize, io: &dyn CallIo) -> Result<
             continue;
         }
         if names.len() == most {
-            return Err(Problem::new(Kind::TooLarge, format!("has more than {most} entries")));
+            return Err(FileError::new(FileErrorKind::TooLarge, format!("has more than {most} entries")));
         }
         if names.len() % 1024 == 0 && io.stopped() {
             return Err(crate::program::call_io::Stopped.into());
         }
-        names.push(Named { name: entry.file_name().to_owned(), kind: entry.file_type() });
+        names.push(ListedName { name: entry.file_name().to_owned(), kind: entry.file_type() });
     }
     Ok(names)
 }
 
-fn entry(directory: BorrowedFd<'_>, named: Named) -> Result<Option<FileEntry>, Problem> {
+fn entry(directory: BorrowedFd<'_>, named: ListedName) -> Result<Option<FileEntry>, FileError> {
     match rustix::fs::statat(directory, &named.name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) => Ok(Some(FileEntry {
             name: named.name.into_bytes(),
@@ -150,8 +150,8 @@ mod tests {
         std::fs::write(dir.path().join("a"), "").unwrap();
         std::fs::write(dir.path().join("b"), "").unwrap();
         let problem = list(&at(dir.path().join("a")), &mut FakeIo::default()).unwrap_err();
-        assert_eq!(problem.kind, Kind::NotDirectory);
+        assert_eq!(problem.kind, FileErrorKind::NotDirectory);
         let opened = Target::new(&at(dir.path())).unwrap().open_directory().unwrap();
-        assert_eq!(names(opened.as_fd(), 1, &FakeIo::default()).err().unwrap().kind, Kind::TooLarge);
+        assert_eq!(names(opened.as_fd(), 1, &FakeIo::default()).err().unwrap().kind, FileErrorKind::TooLarge);
     }
 }

@@ -6,7 +6,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-use super::failure::{Kind, Problem};
+use super::failure::{FileError, FileErrorKind};
 use crate::protocol::Location;
 
 /// The kernel's own limit on links in one path.
@@ -17,14 +17,14 @@ const HANDLE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
 /// A path, and what it must stay beneath.
 pub struct Target {
-    beneath: Option<Beneath>,
+    beneath: Option<ConfiningDirectory>,
     /// Absolute, or relative to `beneath`; never empty.
     path: Vec<u8>,
 }
 
-struct Beneath {
+struct ConfiningDirectory {
     directory: OwnedFd,
-    shown: String,
+    path: String,
 }
 
 /// A name in an open directory: what operations on names (and not on what they lead to) need.
@@ -54,21 +54,21 @@ impl Name {
 
 impl Target {
     /// The target of a location. Opens the directory that it is held beneath, and nothing else.
-    pub fn new(location: &Location) -> Result<Self, Problem> {
+    pub fn new(location: &Location) -> Result<Self, FileError> {
         check(&location.path)?;
         let Some(directory) = &location.beneath else {
             return Ok(Self { beneath: None, path: location.path.clone().into_bytes() });
         };
         let rest = below(&location.path, directory)
-            .ok_or_else(|| Problem::invalid(format!("the path is not below `{directory}`")))?;
+            .ok_or_else(|| FileError::invalid(format!("the path is not below `{directory}`")))?;
         let path = if rest.is_empty() { "." } else { rest };
         let opened = rustix::fs::openat(CWD, directory, HANDLE | OFlags::DIRECTORY, Mode::empty())?;
-        let beneath = Beneath { directory: opened, shown: directory.clone() };
+        let beneath = ConfiningDirectory { directory: opened, path: directory.clone() };
         Ok(Self { beneath: Some(beneath), path: path.as_bytes().to_vec() })
     }
 
     /// Opens what the path leads to. Links are followed unless `flags` say otherwise.
-    pub fn open(&self, flags: OFlags) -> Result<OwnedFd, Problem> {
+    pub fn open(&self, flags: OFlags) -> Result<OwnedFd, FileError> {
         self.open_raw(flags).map_err(|errno| self.problem(errno))
     }
 
@@ -79,19 +79,19 @@ impl Target {
     }
 
     /// Opens the directory that the path leads to, to read or to work in.
-    pub fn open_directory(&self) -> Result<OwnedFd, Problem> {
+    pub fn open_directory(&self) -> Result<OwnedFd, FileError> {
         self.open(OFlags::RDONLY | OFlags::DIRECTORY)
     }
 
     /// Interprets an error of this target's resolution.
-    pub fn problem(&self, errno: Errno) -> Problem {
+    pub fn problem(&self, errno: Errno) -> FileError {
         match (&self.beneath, errno) {
             (Some(beneath), Errno::XDEV) => {
-                Problem::new(Kind::Permission, format!("the path leads out of `{}`", beneath.shown))
+                FileError::new(FileErrorKind::Permission, format!("the path leads out of `{}`", beneath.path))
             }
             (Some(_), Errno::NOSYS) => {
                 let reason = "this kernel lacks openat2, which paths beneath a directory need";
-                Problem::new(Kind::Unsupported, reason)
+                FileError::new(FileErrorKind::Unsupported, reason)
             }
             _ => errno.into(),
         }
@@ -99,9 +99,9 @@ impl Target {
 
     /// The path's last segment in its directory, a link there not followed. `/` and the directory
     /// that the target is held beneath have no name: `invalid`.
-    pub fn name(&self) -> Result<Name, Problem> {
+    pub fn name(&self) -> Result<Name, FileError> {
         self.name_of(&self.path).map_err(|errno| self.problem(errno))?.ok_or_else(|| {
-            Problem::invalid(match self.beneath {
+            FileError::invalid(match self.beneath {
                 Some(_) => "is the directory that the operation is held beneath",
                 None => "is the root directory",
             })
@@ -110,11 +110,11 @@ impl Target {
 
     /// The name that a write through the path would reach: links are followed to the end, even to
     /// where nothing is yet.
-    pub fn resolved_name(&self) -> Result<Name, Problem> {
+    pub fn resolved_name(&self) -> Result<Name, FileError> {
         let mut path = self.path.clone();
         for _ in 0..MAX_LINKS {
             let name = self.name_of(&path).map_err(|errno| self.problem(errno))?;
-            let name = name.ok_or_else(|| Problem::from(Errno::ISDIR))?;
+            let name = name.ok_or_else(|| FileError::from(Errno::ISDIR))?;
             let is_link = name.stat()?.is_some_and(|stat| file_type(&stat) == FileType::Symlink);
             if !is_link {
                 return Ok(name);
@@ -188,10 +188,10 @@ pub fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-fn check(path: &str) -> Result<(), Problem> {
+fn check(path: &str) -> Result<(), FileError> {
     let crooked = |path: &str| path.split('/').skip(1).any(|segment| matches!(segment, "" | "." | ".."));
     if !path.starts_with('/') || path.contains('\0') || (path != "/" && crooked(path)) {
-        return Err(Problem::invalid("the path is not absolute and normalised"));
+        return Err(FileError::invalid("the path is not absolute and normalised"));
     }
     Ok(())
 }
@@ -233,10 +233,10 @@ mod tests {
     fn a_path_that_is_not_normalised_or_not_below_is_refused() {
         for path in ["a", "/a/../b", "/a//b", "/a/", "/a\0b", "/./a", ""] {
             let location = Location { path: path.into(), beneath: None };
-            assert_eq!(Target::new(&location).err().unwrap().kind, Kind::Invalid, "{path:?}");
+            assert_eq!(Target::new(&location).err().unwrap().kind, FileErrorKind::Invalid, "{path:?}");
         }
         let beside = Location { path: "/workspace2/a".into(), beneath: Some("/workspace".into()) };
-        assert_eq!(Target::new(&beside).err().unwrap().kind, Kind::Invalid);
+        assert_eq!(Target::new(&beside).err().unwrap().kind, FileErrorKind::Invalid);
     }
 
     #[test]
@@ -251,10 +251,10 @@ mod tests {
             let file = target(root.path(), &format!("sub/{link}"));
             let problem = file.open(OFlags::RDONLY).unwrap_err();
             assert!(
-                problem.kind == Kind::Permission && problem.reason.contains("leads out of"),
+                problem.kind == FileErrorKind::Permission && problem.reason.contains("leads out of"),
                 "{problem:?}"
             );
-            assert_eq!(file.resolved_name().unwrap_err().kind, Kind::Permission);
+            assert_eq!(file.resolved_name().unwrap_err().kind, FileErrorKind::Permission);
         }
         symlink("../real", root.path().join("sub/inside")).unwrap();
         symlink("inside", root.path().join("sub/chain")).unwrap();
@@ -266,8 +266,11 @@ mod tests {
     fn a_link_that_leads_to_itself_is_invalid() {
         let root = tempfile::tempdir().unwrap();
         symlink("loop", root.path().join("loop")).unwrap();
-        assert_eq!(target(root.path(), "loop").open(OFlags::RDONLY).unwrap_err().kind, Kind::Invalid);
-        assert_eq!(target(root.path(), "loop").resolved_name().unwrap_err().kind, Kind::Invalid);
+        assert_eq!(
+            target(root.path(), "loop").open(OFlags::RDONLY).unwrap_err().kind,
+            FileErrorKind::Invalid
+        );
+        assert_eq!(target(root.path(), "loop").resolved_name().unwrap_err().kind, FileErrorKind::Invalid);
     }
 
     #[test]
@@ -275,9 +278,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().to_str().unwrap().to_owned();
         let itself = Target::new(&Location { path: path.clone(), beneath: Some(path) }).unwrap();
-        assert_eq!(itself.name().unwrap_err().kind, Kind::Invalid);
+        assert_eq!(itself.name().unwrap_err().kind, FileErrorKind::Invalid);
         let slash = Target::new(&Location { path: "/".into(), beneath: None }).unwrap();
-        assert_eq!(slash.name().unwrap_err().kind, Kind::Invalid);
+        assert_eq!(slash.name().unwrap_err().kind, FileErrorKind::Invalid);
         assert!(slash.open_directory().is_ok());
     }
 }

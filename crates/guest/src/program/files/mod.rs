@@ -35,22 +35,22 @@ mod write;
 use crate::program::call_io::CallIo;
 use crate::protocol::{Failure, Reply, Request};
 #[cfg(feature = "fuzzing")]
-pub use failure::Problem as Refusal;
-use failure::{Kind, Problem};
+pub use failure::FileError as Refusal;
+use failure::{FileError, FileErrorKind};
 #[cfg(feature = "fuzzing")]
 pub use glob_pattern::Pattern;
-pub use regular::of_the_sandbox as open_regular;
+pub use regular::open_in_sandbox as open_regular;
 
-/// Serves one file request to its end: events and content go over `io`, the answer comes back.
+/// Serves one file request to its end: events and content go over `io`, and the answer is returned.
 ///
 /// # Errors
-/// The reason; whoever asked knows the operation and the path. A request that is not about files is
-/// `internal`; a caller who is gone is `cancelled`.
+/// The reason alone: the caller knows the operation and the path. A request that is not about files
+/// is `internal`. A caller who is gone is `cancelled`.
 pub fn serve(request: Request, io: &mut dyn CallIo) -> Result<Reply, Failure> {
-    answer(request, io).map_err(Problem::into_failure)
+    answer(request, io).map_err(FileError::into_failure)
 }
 
-fn answer(request: Request, io: &mut dyn CallIo) -> Result<Reply, Problem> {
+fn answer(request: Request, io: &mut dyn CallIo) -> Result<Reply, FileError> {
     match request {
         Request::Read(file, offset, limit) => read::read(&file, offset, limit, io),
         Request::Write(file, how) => write::write(&file, &how, io),
@@ -74,7 +74,7 @@ fn answer(request: Request, io: &mut dyn CallIo) -> Result<Reply, Problem> {
         Request::Watch(place, recursive, max_directories) => {
             watch::watch(&place, recursive, max_directories, io)
         }
-        _ => Err(Problem::new(Kind::Internal, "this call is not about files")),
+        _ => Err(FileError::new(FileErrorKind::Internal, "this call is not about files")),
     }
 }
 
@@ -82,12 +82,12 @@ fn answer(request: Request, io: &mut dyn CallIo) -> Result<Reply, Problem> {
 mod tests {
     use super::fake_io::{FakeIo, at, beneath};
     use super::*;
-    use crate::protocol::{Location, WriteHow};
+    use crate::protocol::{Location, WriteParameters};
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::Path;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    const REPLACE: WriteHow = WriteHow { mode: 0, permissions: None, max_bytes: None };
+    const REPLACE: WriteParameters = WriteParameters { mode: 0, permissions: None, max_bytes: None };
 
     #[test]
     fn a_failure_is_the_reason_alone() {
@@ -117,8 +117,8 @@ mod tests {
         vec![
             Request::Read(file.clone(), 0, None),
             Request::Write(file.clone(), REPLACE),
-            Request::Write(file.clone(), WriteHow { mode: 1, ..REPLACE }),
-            Request::Write(beneath(directory, "d/new"), WriteHow { mode: 2, ..REPLACE }),
+            Request::Write(file.clone(), WriteParameters { mode: 1, ..REPLACE }),
+            Request::Write(beneath(directory, "d/new"), WriteParameters { mode: 2, ..REPLACE }),
             Request::Stat(file.clone()),
             Request::List(dir.clone()),
             Request::CreateDir(beneath(directory, "d/made"), true),
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(std::fs::read(outside.path().join("f")).unwrap(), b"canary");
     }
 
-    /// Does it as a user who is not root, on a thread of its own.
+    /// Does the work as a user who is not root, on a thread for it.
     fn as_nobody<T: Send>(work: impl FnOnce() -> T + Send) -> T {
         let drop_root = || {
             let nobody = rustix::fs::Uid::from_raw(65534);
@@ -218,7 +218,7 @@ mod tests {
         let kinds = as_nobody(|| {
             let answer =
                 |request| serve(request, &mut FakeIo::receiving(["y"])).map_err(|failure| failure.kind);
-            let append = Request::Write(at(path("closed/open-file")), WriteHow { mode: 1, ..REPLACE });
+            let append = Request::Write(at(path("closed/open-file")), WriteParameters { mode: 1, ..REPLACE });
             assert_eq!(answer(append), Ok(Reply::Size(2)));
             let everything = Request::Glob(at(dir.path()), "**".into(), false, 10);
             assert!(matches!(answer(everything), Ok(Reply::Glob(found)) if found.paths.len() == 2));

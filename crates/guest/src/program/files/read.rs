@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::FileExt;
 
-use super::failure::Problem;
+use super::failure::FileError;
 use super::locate::Target;
 use super::regular;
 use crate::program::call_io::CallIo;
@@ -15,7 +15,7 @@ pub fn read(
     offset: u64,
     limit: Option<u64>,
     io: &mut dyn CallIo,
-) -> Result<Reply, Problem> {
+) -> Result<Reply, FileError> {
     let (file, stat) = regular::open(&Target::new(location)?)?;
     io.event(Event::Opened(Some(regular::size(&stat))))?;
     let mut piece = vec![0; MAX_PAYLOAD_BYTES];
@@ -40,11 +40,11 @@ pub fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::files::failure::Kind;
+    use crate::program::files::failure::FileErrorKind;
     use crate::program::files::fake_io::{FakeIo, at};
     use std::os::unix::fs::symlink;
 
-    fn content(path: &str, offset: u64, limit: Option<u64>) -> Result<Vec<u8>, Problem> {
+    fn content(path: &str, offset: u64, limit: Option<u64>) -> Result<Vec<u8>, FileError> {
         let mut io = FakeIo::default();
         read(&at(path), offset, limit, &mut io)?;
         assert!(io.sent.iter().all(|piece| piece.len() <= MAX_PAYLOAD_BYTES));
@@ -81,10 +81,10 @@ mod tests {
         symlink("/dev/zero", &link).unwrap();
         for (path, what) in [(&fifo, "a fifo"), (&socket, "a socket"), (&link, "a device")] {
             let problem = content(path.to_str().unwrap(), 0, None).unwrap_err();
-            assert!(problem.kind == Kind::Invalid && problem.reason.contains(what), "{problem:?}");
+            assert!(problem.kind == FileErrorKind::Invalid && problem.reason.contains(what), "{problem:?}");
         }
         let directory = content(dir.path().to_str().unwrap(), 0, None).unwrap_err();
-        assert_eq!(directory.kind, Kind::IsDirectory);
+        assert_eq!(directory.kind, FileErrorKind::IsDirectory);
     }
 
     #[test]
@@ -94,13 +94,13 @@ mod tests {
         std::fs::File::create(&path).unwrap().set_len(100 << 30).unwrap();
         let mut io = FakeIo { stop_after_sends: Some(3), ..FakeIo::default() };
         let problem = read(&at(path.to_str().unwrap()), 0, None, &mut io).unwrap_err();
-        assert_eq!((problem.kind, io.sent.len()), (Kind::Cancelled, 3));
+        assert_eq!((problem.kind, io.sent.len()), (FileErrorKind::Cancelled, 3));
         assert_eq!(io.events, [Event::Opened(Some(100 << 30))]);
     }
 
     #[test]
     fn f3_a_name_of_300_bytes_is_invalid() {
         let path = format!("/tmp/{}", "n".repeat(300));
-        assert_eq!(content(&path, 0, None).unwrap_err().kind, Kind::Invalid);
+        assert_eq!(content(&path, 0, None).unwrap_err().kind, FileErrorKind::Invalid);
     }
 }

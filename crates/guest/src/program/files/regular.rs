@@ -6,7 +6,7 @@ use std::fs::File;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::failure::{Kind, Problem};
+use super::failure::{FileError, FileErrorKind};
 use super::locate::{Name, Target, file_type};
 use crate::protocol::Location;
 
@@ -14,13 +14,13 @@ use crate::protocol::Location;
 /// become the guest's own.
 pub const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
-/// The permission bits of a new file that nobody chose others for.
+/// The permission bits of a new file, unless the call sets others.
 pub const DEFAULT_MODE: u32 = 0o644;
 
 /// Opens the regular file that the target leads to, for reading. It is looked at first without
 /// being opened, since merely opening a FIFO wakes its writer; and looked at again afterwards,
 /// since it could have been swapped.
-pub fn open(target: &Target) -> Result<(File, Stat), Problem> {
+pub fn open(target: &Target) -> Result<(File, Stat), FileError> {
     check(&rustix::fs::fstat(target.open(OFlags::PATH)?)?)?;
     let file = target.open(READ)?;
     let stat = rustix::fs::fstat(&file)?;
@@ -30,27 +30,27 @@ pub fn open(target: &Target) -> Result<(File, Stat), Problem> {
 
 /// Opens a regular file of the sandbox itself, by its absolute path, and gives its size in bytes;
 /// `None` where there is nothing. A failure is the end of a sentence about the file.
-pub fn of_the_sandbox(path: &str) -> Result<Option<(File, u64)>, String> {
+pub fn open_in_sandbox(path: &str) -> Result<Option<(File, u64)>, String> {
     let location = Location { path: path.to_owned(), beneath: None };
     match Target::new(&location).and_then(|target| open(&target)) {
         Ok((file, stat)) => Ok(Some((file, size(&stat)))),
-        Err(problem) if problem.kind == Kind::NotFound => Ok(None),
+        Err(problem) if problem.kind == FileErrorKind::NotFound => Ok(None),
         Err(problem) => Err(problem.reason),
     }
 }
 
 /// Refuses what is not a regular file: `is_directory` or `invalid`.
-pub fn check(stat: &Stat) -> Result<(), Problem> {
+pub fn check(stat: &Stat) -> Result<(), FileError> {
     let what = match file_type(stat) {
         FileType::RegularFile => return Ok(()),
-        FileType::Directory => return Err(Problem::new(Kind::IsDirectory, "is a directory")),
+        FileType::Directory => return Err(FileError::new(FileErrorKind::IsDirectory, "is a directory")),
         FileType::Fifo => "a fifo",
         FileType::Socket => "a socket",
         FileType::CharacterDevice | FileType::BlockDevice => "a device",
         FileType::Symlink => "a symbolic link",
         FileType::Unknown => "of an unknown type",
     };
-    Err(Problem::invalid(format!("is {what}, not a regular file")))
+    Err(FileError::invalid(format!("is {what}, not a regular file")))
 }
 
 /// A stat's size; never negative in fact.
@@ -60,7 +60,7 @@ pub fn size(stat: &Stat) -> u64 {
 
 /// Refuses what is no regular file, and one that the user may not write though its directory would
 /// allow replacing it.
-pub fn check_writable(name: &Name, stat: &Stat) -> Result<(), Problem> {
+pub fn check_writable(name: &Name, stat: &Stat) -> Result<(), FileError> {
     check(stat)?;
     match name.open(OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY, Mode::empty()) {
         Err(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => Err(errno.into()),
@@ -71,9 +71,9 @@ pub fn check_writable(name: &Name, stat: &Stat) -> Result<(), Problem> {
 }
 
 /// Refuses a file of `size` bytes when that is more than `most`.
-pub fn check_size(size: u64, most: Option<u64>) -> Result<(), Problem> {
+pub fn check_size(size: u64, most: Option<u64>) -> Result<(), FileError> {
     match most {
-        Some(most) if size > most => Err(Problem::too_large(most, "bytes")),
+        Some(most) if size > most => Err(FileError::too_large(most, "bytes")),
         _ => Ok(()),
     }
 }

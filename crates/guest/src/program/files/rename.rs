@@ -2,23 +2,23 @@
 
 use rustix::io::Errno;
 
-use super::failure::{Kind, Problem};
+use super::failure::{FileError, FileErrorKind};
 use super::locate::Target;
 use crate::protocol::{Location, Reply};
 
 /// Moves `from` to `to`, replacing a file or an empty directory there. Another file system is a
 /// `conflict`.
-pub fn rename(from: &Location, to: &Location) -> Result<Reply, Problem> {
+pub fn rename(from: &Location, to: &Location) -> Result<Reply, FileError> {
     let from = Target::new(from)?.name()?;
     let to = Target::new(to)?.name()?;
     rustix::fs::renameat(&from.parent, &from.name, &to.parent, &to.name).map_err(|errno| match errno {
-        Errno::XDEV => Problem::new(Kind::Conflict, "the target is on another file system"),
+        Errno::XDEV => FileError::new(FileErrorKind::Conflict, "the target is on another file system"),
         Errno::NOTEMPTY | Errno::EXIST => {
-            Problem::new(Kind::AlreadyExists, "the target is a directory that is not empty")
+            FileError::new(FileErrorKind::AlreadyExists, "the target is a directory that is not empty")
         }
-        Errno::INVAL => Problem::invalid("a directory can't be moved into itself"),
-        Errno::ISDIR => Problem::new(Kind::IsDirectory, "the target is a directory"),
-        Errno::NOTDIR => Problem::new(Kind::NotDirectory, "the target is not a directory"),
+        Errno::INVAL => FileError::invalid("a directory can't be moved into itself"),
+        Errno::ISDIR => FileError::new(FileErrorKind::IsDirectory, "the target is a directory"),
+        Errno::NOTDIR => FileError::new(FileErrorKind::NotDirectory, "the target is not a directory"),
         other => other.into(),
     })?;
     Ok(Reply::Done)
@@ -41,12 +41,12 @@ mod tests {
         std::fs::create_dir(path("empty")).unwrap();
         go("a", "b").unwrap();
         assert_eq!(std::fs::read(path("b")).unwrap(), b"a");
-        assert_eq!(go("a", "b").unwrap_err().kind, Kind::NotFound);
-        assert_eq!(go("b", "full").unwrap_err().kind, Kind::IsDirectory);
-        assert_eq!(go("empty", "full").unwrap_err().kind, Kind::AlreadyExists);
-        assert_eq!(go("empty", "b").unwrap_err().kind, Kind::NotDirectory);
-        assert_eq!(go("full", "full/x/y").unwrap_err().kind, Kind::Invalid);
-        assert_eq!(go("", "c").unwrap_err().kind, Kind::Invalid);
+        assert_eq!(go("a", "b").unwrap_err().kind, FileErrorKind::NotFound);
+        assert_eq!(go("b", "full").unwrap_err().kind, FileErrorKind::IsDirectory);
+        assert_eq!(go("empty", "full").unwrap_err().kind, FileErrorKind::AlreadyExists);
+        assert_eq!(go("empty", "b").unwrap_err().kind, FileErrorKind::NotDirectory);
+        assert_eq!(go("full", "full/x/y").unwrap_err().kind, FileErrorKind::Invalid);
+        assert_eq!(go("", "c").unwrap_err().kind, FileErrorKind::Invalid);
         go("full", "empty").unwrap();
         assert!(path("empty/x").is_dir());
     }
@@ -57,7 +57,7 @@ mod tests {
         std::fs::write(outside.path().join("canary"), "").unwrap();
         symlink(outside.path(), dir.path().join("out")).unwrap();
         let out = rename(&beneath(dir.path(), "out/canary"), &beneath(dir.path(), "mine"));
-        assert_eq!(out.unwrap_err().kind, Kind::Permission);
+        assert_eq!(out.unwrap_err().kind, FileErrorKind::Permission);
         rename(&beneath(dir.path(), "out"), &beneath(dir.path(), "moved")).unwrap();
         assert!(dir.path().join("moved").is_symlink() && outside.path().join("canary").exists());
     }

@@ -3,13 +3,13 @@
 use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::failure::Problem;
+use super::failure::FileError;
 use super::locate::{Target, file_type};
 use super::regular;
 use crate::protocol::{FileKind, Location, Reply, StatRecord};
 
-/// Answers `Stat`: of what a link leads to, but for `symlink`. A dangling link is `not_found`.
-pub fn stat(location: &Location) -> Result<Reply, Problem> {
+/// Answers `Stat`, for the target of a link, except for `symlink`. A dangling link is `not_found`.
+pub fn stat(location: &Location) -> Result<Reply, FileError> {
     let target = Target::new(location)?;
     let itself = rustix::fs::fstat(target.open(OFlags::PATH | OFlags::NOFOLLOW)?)?;
     let symlink = file_type(&itself) == FileType::Symlink;
@@ -24,7 +24,7 @@ pub fn stat(location: &Location) -> Result<Reply, Problem> {
 }
 
 /// Answers `Bool`. Missing, below a file, a dangling link, a loop of links: no.
-pub fn exists(location: &Location) -> Result<Reply, Problem> {
+pub fn exists(location: &Location) -> Result<Reply, FileError> {
     let target = match Target::new(location) {
         Err(problem) if problem == Errno::NOENT.into() => return Ok(Reply::Bool(false)),
         target => target?,
@@ -54,11 +54,11 @@ fn modified_ms(stat: &Stat) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::files::failure::Kind;
+    use crate::program::files::failure::FileErrorKind;
     use crate::program::files::fake_io::{at, beneath};
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    fn record(location: &Location) -> Result<StatRecord, Problem> {
+    fn record(location: &Location) -> Result<StatRecord, FileError> {
         match stat(location)? {
             Reply::Stat(record) => Ok(record),
             other => panic!("{other:?}"),
@@ -89,11 +89,11 @@ mod tests {
         symlink("nowhere", dir.path().join("dangling")).unwrap();
         symlink("loop", dir.path().join("loop")).unwrap();
         let cases = [
-            ("dangling", Kind::NotFound),
-            ("missing", Kind::NotFound),
-            ("missing/below", Kind::NotFound),
-            ("loop", Kind::Invalid),
-            ("file/below", Kind::NotDirectory),
+            ("dangling", FileErrorKind::NotFound),
+            ("missing", FileErrorKind::NotFound),
+            ("missing/below", FileErrorKind::NotFound),
+            ("loop", FileErrorKind::Invalid),
+            ("file/below", FileErrorKind::NotDirectory),
         ];
         for (path, kind) in cases {
             for location in [beneath(dir.path(), path), at(dir.path().join(path))] {
@@ -109,8 +109,8 @@ mod tests {
     fn f1_neither_looks_beyond_the_directory() {
         let dir = tempfile::tempdir().unwrap();
         symlink("/etc/passwd", dir.path().join("out")).unwrap();
-        assert_eq!(record(&beneath(dir.path(), "out")).unwrap_err().kind, Kind::Permission);
-        assert_eq!(exists(&beneath(dir.path(), "out")).unwrap_err().kind, Kind::Permission);
+        assert_eq!(record(&beneath(dir.path(), "out")).unwrap_err().kind, FileErrorKind::Permission);
+        assert_eq!(exists(&beneath(dir.path(), "out")).unwrap_err().kind, FileErrorKind::Permission);
         assert!(record(&at(dir.path().join("out"))).is_ok());
     }
 }

@@ -4,18 +4,18 @@ use std::io::Read;
 
 use tar::{Entry, EntryType};
 
-use super::failure::Problem;
+use super::failure::FileError;
 
 /// The longest path, as the kernel has it.
 const MAX_PATH_BYTES: usize = 4095;
 
 /// An entry that may be made.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct TarPlan {
     /// Relative to the directory, without `.` or `..`; empty for the directory itself.
     pub path: Vec<u8>,
     /// The file to make there.
-    pub make: Make,
+    pub make: TarAction,
     /// Permission bits without set-id and sticky ones.
     pub mode: u32,
     /// Last modification in seconds since 1970.
@@ -24,7 +24,7 @@ pub struct Plan {
 
 /// The file that an entry makes.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Make {
+pub enum TarAction {
     /// A regular file.
     File,
     /// A directory.
@@ -39,38 +39,38 @@ pub enum Make {
 
 /// Plans an entry, or returns `invalid` naming it. Unpacking follows no link, so a symbolic one may
 /// lead anywhere, as in a Python environment. With `confined` it must never lead out.
-pub fn plan<R: Read>(entry: &mut Entry<'_, R>, confined: bool) -> Result<Plan, Problem> {
+pub fn plan<R: Read>(entry: &mut Entry<'_, R>, confined: bool) -> Result<TarPlan, FileError> {
     let shown = entry.path_bytes().into_owned();
-    facts(entry, confined).map_err(|reason| Problem::invalid(reason).at(&shown))
+    attributes_of(entry, confined).map_err(|reason| FileError::invalid(reason).at(&shown))
 }
 
-fn facts<R: Read>(entry: &mut Entry<'_, R>, confined: bool) -> Result<Plan, &'static str> {
+fn attributes_of<R: Read>(entry: &mut Entry<'_, R>, confined: bool) -> Result<TarPlan, &'static str> {
     let kind = entry.header().entry_type();
     if kind == EntryType::XGlobalHeader {
-        return Ok(Plan { path: Vec::new(), make: Make::Nothing, mode: 0, modified: 0 });
+        return Ok(TarPlan { path: Vec::new(), make: TarAction::Nothing, mode: 0, modified: 0 });
     }
     if has_pax_sparse(entry) {
         return Err("is a sparse file in the pax format, which is not supported");
     }
     let raw = entry.path_bytes().into_owned();
-    let path = clean(&raw)?;
+    let path = clean_path(&raw)?;
     let make = match kind {
-        EntryType::Directory => Make::Directory,
+        EntryType::Directory => TarAction::Directory,
         // Archives from before there was a type for directories.
-        EntryType::Regular if raw.ends_with(b"/") => Make::Directory,
-        EntryType::Regular | EntryType::GNUSparse | EntryType::Continuous => Make::File,
-        EntryType::Symlink => Make::Symlink(symlink_target(&path, entry, confined)?),
-        EntryType::Link => Make::HardLink(clean(&link_name(entry)?)?),
+        EntryType::Regular if raw.ends_with(b"/") => TarAction::Directory,
+        EntryType::Regular | EntryType::GNUSparse | EntryType::Continuous => TarAction::File,
+        EntryType::Symlink => TarAction::Symlink(symlink_target(&path, entry, confined)?),
+        EntryType::Link => TarAction::HardLink(clean_path(&link_name(entry)?)?),
         EntryType::Fifo => return Err("is a fifo"),
         EntryType::Char | EntryType::Block => return Err("is a device"),
         _ => return Err("is of an unknown type"),
     };
-    if path.is_empty() && make != Make::Directory {
+    if path.is_empty() && make != TarAction::Directory {
         return Err("has no name");
     }
     let mode = entry.header().mode().map_err(|_| "has permission bits that can't be read")? & 0o777;
     let modified = entry.header().mtime().ok().and_then(|time| i64::try_from(time).ok()).unwrap_or(0);
-    Ok(Plan { path, make, mode, modified })
+    Ok(TarPlan { path, make, mode, modified })
 }
 
 fn has_pax_sparse<R: Read>(entry: &mut Entry<'_, R>) -> bool {
@@ -103,7 +103,7 @@ fn symlink_target<R: Read>(
 
 /// The path without `.`, empty segments and a final slash; refused when it is not simply below the
 /// directory.
-fn clean(path: &[u8]) -> Result<Vec<u8>, &'static str> {
+fn clean_path(path: &[u8]) -> Result<Vec<u8>, &'static str> {
     check_bytes(path)?;
     if path.starts_with(b"/") {
         return Err("has an absolute path");
@@ -147,11 +147,11 @@ mod tests {
 
     #[test]
     fn paths_are_cleaned_or_refused() {
-        assert_eq!(clean(b"./a//b/./c/"), Ok(b"a/b/c".to_vec()));
-        assert_eq!(clean(b"./"), Ok(Vec::new()));
-        assert_eq!(clean(b"a/..b/c.."), Ok(b"a/..b/c..".to_vec()));
+        assert_eq!(clean_path(b"./a//b/./c/"), Ok(b"a/b/c".to_vec()));
+        assert_eq!(clean_path(b"./"), Ok(Vec::new()));
+        assert_eq!(clean_path(b"a/..b/c.."), Ok(b"a/..b/c..".to_vec()));
         for path in [&b"/a"[..], b"a/../b", b"..", b"a\0b", &[b'a'; 5000]] {
-            assert!(clean(path).is_err(), "{path:?}");
+            assert!(clean_path(path).is_err(), "{path:?}");
         }
     }
 

@@ -13,9 +13,9 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Timespec, Timest
 use rustix::io::Errno;
 use tar::{Archive, Entry};
 
-use super::failure::{Kind, Problem};
+use super::failure::{FileError, FileErrorKind};
 use super::locate::{Name, Target, file_type, open_beneath};
-use super::tar_entry::{Make, Plan, plan};
+use super::tar_entry::{TarAction, TarPlan, plan};
 use super::write::write_all;
 use crate::program::call_io::{CallIo, Stopped};
 use crate::protocol::{Location, Reply};
@@ -26,20 +26,19 @@ const MAX_HEADER_BYTES: u64 = 1 << 20;
 const MAX_DIRECTORY_BYTES: usize = 64 << 20;
 const COPY_BYTES: usize = 64 * 1024;
 
-/// Unpacks what arrives on the main channel; answers with the number of entries made.
+/// Unpacks the archive of the main channel. Answers with the number of entries made.
 ///
 /// # Errors
-/// `invalid` names the entry that is refused (see [`plan`]) or says what is wrong with the stream;
-/// `too_large` for more than `max_bytes` of content or `max_entries` entries; `unsupported` without
-/// `openat2`.
+/// `invalid` names the refused entry (see [`plan`]) or the fault of the stream. `too_large` for
+/// more than `max_bytes` of content or `max_entries` entries. `unsupported` without `openat2`.
 pub fn tar_in(
     directory: &Location,
     max_bytes: u64,
     max_entries: u64,
     io: &mut dyn CallIo,
-) -> Result<Reply, Problem> {
+) -> Result<Reply, FileError> {
     let root = Target::new(directory)?.open(OFlags::PATH | OFlags::DIRECTORY)?;
-    let mut unpacking = Unpacking {
+    let mut unpacking = Unpacker {
         root,
         confined: directory.beneath.is_some(),
         max_bytes,
@@ -53,15 +52,15 @@ pub fn tar_in(
     let allowance = Rc::new(Cell::new(MAX_HEADER_BYTES));
     let input = Input { io, piece: Vec::new(), start: 0, allowance: Rc::clone(&allowance) };
     let mut archive = Archive::new(input);
-    unpacking.all(&mut archive, &allowance)?;
+    unpacking.unpack_all(&mut archive, &allowance)?;
     unpacking.dress_directories()?;
-    // Whoever sends may go on after the archive's end mark: blocks are padded.
+    // The sender may go on after the archive's end mark, because blocks are padded.
     let input = archive.into_inner();
     while input.io.receive()?.is_some() {}
     Ok(Reply::Size(unpacking.entries))
 }
 
-struct Unpacking {
+struct Unpacker {
     root: OwnedFd,
     /// No symbolic link may be made that leads out of `root`.
     confined: bool,
@@ -77,54 +76,63 @@ struct Unpacking {
     piece: Vec<u8>,
 }
 
-impl Unpacking {
-    fn all(&mut self, archive: &mut Archive<Input<'_>>, allowance: &Cell<u64>) -> Result<(), Problem> {
-        let mut entries = archive.entries().map_err(unreadable)?;
+impl Unpacker {
+    fn unpack_all(
+        &mut self,
+        archive: &mut Archive<Input<'_>>,
+        allowance: &Cell<u64>,
+    ) -> Result<(), FileError> {
+        let mut entries = archive.entries().map_err(read_error)?;
         loop {
             allowance.set(MAX_HEADER_BYTES);
             let Some(entry) = entries.next() else {
                 return Ok(());
             };
-            let mut entry = entry.map_err(unreadable)?;
+            let mut entry = entry.map_err(read_error)?;
             let plan = plan(&mut entry, self.confined)?;
             allowance.set(u64::MAX);
-            self.one(&plan, &mut entry).map_err(|problem| match problem.kind {
-                Kind::Cancelled => problem,
+            self.unpack_entry(&plan, &mut entry).map_err(|problem| match problem.kind {
+                FileErrorKind::Cancelled => problem,
                 _ => problem.at(&plan.path),
             })?;
-            io::copy(&mut entry, &mut io::sink()).map_err(unreadable)?;
+            io::copy(&mut entry, &mut io::sink()).map_err(read_error)?;
         }
     }
 
-    fn one<R: Read>(&mut self, plan: &Plan, entry: &mut Entry<'_, R>) -> Result<(), Problem> {
-        if plan.make == Make::Nothing || plan.path.is_empty() {
+    fn unpack_entry<R: Read>(&mut self, plan: &TarPlan, entry: &mut Entry<'_, R>) -> Result<(), FileError> {
+        if plan.make == TarAction::Nothing || plan.path.is_empty() {
             return Ok(());
         }
         self.entries += 1;
         if self.entries > self.max_entries {
-            return Err(Problem::new(
-                Kind::TooLarge,
+            return Err(FileError::new(
+                FileErrorKind::TooLarge,
                 format!("more than the limit of {} entries", self.max_entries),
             ));
         }
         let place = self.place(&plan.path)?;
         match &plan.make {
-            Make::File => self.file(&place, plan, entry),
-            Make::Directory => self.directory(&place, plan),
-            Make::Symlink(target) => {
+            TarAction::File => self.file(&place, plan, entry),
+            TarAction::Directory => self.directory(&place, plan),
+            TarAction::Symlink(target) => {
                 clear(&place)?;
                 Ok(rustix::fs::symlinkat(&target[..], &place.parent, &place.name)?)
             }
-            Make::HardLink(source) => self.hard_link(&place, plan, source),
-            Make::Nothing => Ok(()),
+            TarAction::HardLink(source) => self.hard_link(&place, plan, source),
+            TarAction::Nothing => Ok(()),
         }
     }
 
-    fn file<R: Read>(&mut self, place: &Name, plan: &Plan, entry: &mut Entry<'_, R>) -> Result<(), Problem> {
+    fn file<R: Read>(
+        &mut self,
+        place: &Name,
+        plan: &TarPlan,
+        entry: &mut Entry<'_, R>,
+    ) -> Result<(), FileError> {
         self.bytes = self.bytes.saturating_add(entry.size());
         if self.bytes > self.max_bytes {
             let reason = format!("more than the limit of {} bytes in all", self.max_bytes);
-            return Err(Problem::new(Kind::TooLarge, reason));
+            return Err(FileError::new(FileErrorKind::TooLarge, reason));
         }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let file = match place.open(flags, Mode::RUSR | Mode::WUSR) {
@@ -143,10 +151,10 @@ impl Unpacking {
         filled
     }
 
-    fn directory(&mut self, place: &Name, plan: &Plan) -> Result<(), Problem> {
+    fn directory(&mut self, place: &Name, plan: &TarPlan) -> Result<(), FileError> {
         self.kept += plan.path.len();
         if self.kept > MAX_DIRECTORY_BYTES {
-            return Err(Problem::new(Kind::TooLarge, "too many directories in one archive"));
+            return Err(FileError::new(FileErrorKind::TooLarge, "too many directories in one archive"));
         }
         let is_there = place.stat()?.is_some_and(|stat| file_type(&stat) == FileType::Directory);
         if !is_there {
@@ -157,14 +165,14 @@ impl Unpacking {
         Ok(())
     }
 
-    fn hard_link(&self, place: &Name, plan: &Plan, source: &[u8]) -> Result<(), Problem> {
+    fn hard_link(&self, place: &Name, plan: &TarPlan, source: &[u8]) -> Result<(), FileError> {
         if source == plan.path {
             return Ok(());
         }
         let source = self.existing(source).map_err(|problem| problem.at(source))?;
         let is_file = source.stat()?.is_some_and(|stat| file_type(&stat) == FileType::RegularFile);
         if !is_file {
-            return Err(Problem::invalid("is a hard link to what is no regular file in the directory"));
+            return Err(FileError::invalid("is a hard link to what is no regular file in the directory"));
         }
         clear(place)?;
         let flags = AtFlags::empty();
@@ -172,14 +180,14 @@ impl Unpacking {
     }
 
     /// The name at a path, its directories made where they are missing.
-    fn place(&self, path: &[u8]) -> Result<Name, Problem> {
+    fn place(&self, path: &[u8]) -> Result<Name, FileError> {
         match self.existing(path) {
-            Err(problem) if problem.kind == Kind::NotFound => self.make_parents(path),
+            Err(problem) if problem.kind == FileErrorKind::NotFound => self.make_parents(path),
             place => place,
         }
     }
 
-    fn existing(&self, path: &[u8]) -> Result<Name, Problem> {
+    fn existing(&self, path: &[u8]) -> Result<Name, FileError> {
         let (parent, name) = match path.iter().rposition(|byte| *byte == b'/') {
             Some(index) => (&path[..index], &path[index + 1..]),
             None => (&b"."[..], path),
@@ -187,7 +195,7 @@ impl Unpacking {
         Ok(Name { parent: open_inside(&self.root, parent)?, name: name.to_vec() })
     }
 
-    fn make_parents(&self, path: &[u8]) -> Result<Name, Problem> {
+    fn make_parents(&self, path: &[u8]) -> Result<Name, FileError> {
         let mut segments: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
         let name = segments.pop().unwrap_or_default().to_vec();
         let mut parent = open_inside(&self.root, b".")?;
@@ -200,18 +208,18 @@ impl Unpacking {
         Ok(Name { parent, name })
     }
 
-    /// Sets what the directories were to have. One that was replaced later in the archive is passed
-    /// over, and one that was there before and belongs to somebody else stays as it was.
-    fn dress_directories(&mut self) -> Result<(), Problem> {
+    /// Sets the attributes of the directories. A directory that was replaced later in the archive
+    /// is skipped, and one that was there before and belongs to another user stays as it was.
+    fn dress_directories(&mut self) -> Result<(), FileError> {
         while let Some((path, mode, modified)) = self.directories.pop() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
             let directory = match open_beneath(&self.root, &path, flags, ResolveFlags::NO_SYMLINKS) {
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => continue,
-                directory => directory.map_err(|errno| Problem::from(errno).at(&path))?,
+                directory => directory.map_err(|errno| FileError::from(errno).at(&path))?,
             };
             match dress(&directory, mode, modified) {
                 Ok(()) | Err(Errno::PERM) => {}
-                Err(errno) => return Err(Problem::from(errno).at(&path)),
+                Err(errno) => return Err(FileError::from(errno).at(&path)),
             }
         }
         Ok(())
@@ -219,22 +227,22 @@ impl Unpacking {
 }
 
 /// Opens a directory below `root`, through no link at all.
-fn open_inside(root: &OwnedFd, path: &[u8]) -> Result<OwnedFd, Problem> {
+fn open_inside(root: &OwnedFd, path: &[u8]) -> Result<OwnedFd, FileError> {
     // Without O_NOFOLLOW: with it, a link at the end would only be "not a directory".
     let flags = OFlags::PATH | OFlags::DIRECTORY;
     open_beneath(root, path, flags, ResolveFlags::NO_SYMLINKS).map_err(|errno| match errno {
-        Errno::LOOP => Problem::invalid("its path leads through a symbolic link"),
+        Errno::LOOP => FileError::invalid("its path leads through a symbolic link"),
         other => other.into(),
     })
 }
 
 /// Takes away what has the name. A directory must be empty.
-fn clear(place: &Name) -> Result<(), Problem> {
+fn clear(place: &Name) -> Result<(), FileError> {
     match rustix::fs::unlinkat(&place.parent, &place.name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(Errno::ISDIR) => match rustix::fs::unlinkat(&place.parent, &place.name, AtFlags::REMOVEDIR) {
             Err(Errno::NOTEMPTY | Errno::EXIST) => {
-                Err(Problem::new(Kind::IsDirectory, "a directory that is not empty is in the way"))
+                Err(FileError::new(FileErrorKind::IsDirectory, "a directory that is not empty is in the way"))
             }
             result => Ok(result?),
         },
@@ -242,11 +250,11 @@ fn clear(place: &Name) -> Result<(), Problem> {
     }
 }
 
-fn fill<R: Read>(file: &OwnedFd, entry: &mut Entry<'_, R>, piece: &mut [u8]) -> Result<(), Problem> {
+fn fill<R: Read>(file: &OwnedFd, entry: &mut Entry<'_, R>, piece: &mut [u8]) -> Result<(), FileError> {
     let mut left = entry.size();
     while left > 0 {
-        let count = match entry.read(piece).map_err(unreadable)? {
-            0 => return Err(unreadable(io::ErrorKind::UnexpectedEof.into())),
+        let count = match entry.read(piece).map_err(read_error)? {
+            0 => return Err(read_error(io::ErrorKind::UnexpectedEof.into())),
             count => count,
         };
         write_all(file, &piece[..count])?;
@@ -311,7 +319,7 @@ impl fmt::Display for Halt {
 impl std::error::Error for Halt {}
 
 /// Interprets an error of the tar reader. It may have wrapped an error of the input.
-fn unreadable(error: io::Error) -> Problem {
+fn read_error(error: io::Error) -> FileError {
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(&error);
     while let Some(inner) = source {
         let inner = match inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
@@ -324,10 +332,10 @@ fn unreadable(error: io::Error) -> Problem {
         source = inner.source();
     }
     let text = error.to_string();
-    Problem::invalid(match error.kind() {
+    FileError::invalid(match error.kind() {
         io::ErrorKind::UnexpectedEof => "the tar stream ends early",
         _ => {
-            return Problem::invalid(format!(
+            return FileError::invalid(format!(
                 "the tar stream can't be read: {}",
                 text.replace(['\n', '\0'], " ")
             ));
@@ -385,11 +393,11 @@ mod tests {
         }
     }
 
-    fn unpack(dir: &Path, tar: Hostile) -> Result<Reply, Problem> {
+    fn unpack(dir: &Path, tar: Hostile) -> Result<Reply, FileError> {
         unpack_bytes(dir, &tar.into_bytes(), 1 << 20, 100)
     }
 
-    fn unpack_bytes(dir: &Path, bytes: &[u8], max_bytes: u64, max_entries: u64) -> Result<Reply, Problem> {
+    fn unpack_bytes(dir: &Path, bytes: &[u8], max_bytes: u64, max_entries: u64) -> Result<Reply, FileError> {
         let mut io = FakeIo::receiving(bytes.chunks(777));
         let result = tar_in(&beneath(dir, ""), max_bytes, max_entries, &mut io);
         assert!(result.is_err() || io.inbox.is_empty(), "the input is read to its end");
@@ -448,7 +456,7 @@ mod tests {
         for tar in hostile {
             let dir = tempfile::tempdir().unwrap();
             let problem = unpack(dir.path(), tar).unwrap_err();
-            assert!(problem.kind == Kind::Invalid && problem.reason.contains("evil"), "{problem:?}");
+            assert!(problem.kind == FileErrorKind::Invalid && problem.reason.contains("evil"), "{problem:?}");
             assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
         }
     }
@@ -463,10 +471,13 @@ mod tests {
             [own, Hostile::default().file("there/canary", "x"), Hostile::default().file("there/new/x", "x")]
         {
             let problem = unpack(dir.path(), tar).unwrap_err();
-            assert!(problem.kind == Kind::Invalid && problem.reason.contains("symbolic link"), "{problem:?}");
+            assert!(
+                problem.kind == FileErrorKind::Invalid && problem.reason.contains("symbolic link"),
+                "{problem:?}"
+            );
         }
         let hard = Hostile::default().entry(b'1', "mine", "there/canary", b"");
-        assert_eq!(unpack(dir.path(), hard).unwrap_err().kind, Kind::Invalid);
+        assert_eq!(unpack(dir.path(), hard).unwrap_err().kind, FileErrorKind::Invalid);
         // The last segment is replaced, not followed.
         symlink(outside.path().join("canary"), dir.path().join("f")).unwrap();
         unpack(dir.path(), Hostile::default().file("f", "new").entry(b'5', "there", "", b"")).unwrap();
@@ -490,9 +501,9 @@ mod tests {
         };
         assert_eq!(go(links()), Ok(Reply::Size(3)));
         assert_eq!(std::fs::read_link(dir.path().join("python")).unwrap(), Path::new("/usr/bin/python3"));
-        assert_eq!(go(links().file("out/evil", "x")).unwrap_err().kind, Kind::Invalid);
+        assert_eq!(go(links().file("out/evil", "x")).unwrap_err().kind, FileErrorKind::Invalid);
         let hard = links().entry(b'1', "mine", "out/evil", b"");
-        assert_eq!(go(hard).unwrap_err().kind, Kind::Invalid);
+        assert_eq!(go(hard).unwrap_err().kind, FileErrorKind::Invalid);
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
     }
 
@@ -515,7 +526,7 @@ mod tests {
             assert_eq!(std::fs::read_to_string(dir.path().join(name)).unwrap(), content);
         }
         let onto = Hostile::default().file("d/x", "x").file("d", "x");
-        assert_eq!(unpack(dir.path(), onto).unwrap_err().kind, Kind::IsDirectory);
+        assert_eq!(unpack(dir.path(), onto).unwrap_err().kind, FileErrorKind::IsDirectory);
     }
 
     #[test]
@@ -523,10 +534,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let many = (0..5).fold(Hostile::default(), |tar, n| tar.file(&format!("f{n}"), "12345")).into_bytes();
         assert_eq!(unpack_bytes(dir.path(), &many, 25, 5), Ok(Reply::Size(5)));
-        assert_eq!(unpack_bytes(dir.path(), &many, 24, 5).unwrap_err().kind, Kind::TooLarge);
-        assert_eq!(unpack_bytes(dir.path(), &many, 25, 4).unwrap_err().kind, Kind::TooLarge);
+        assert_eq!(unpack_bytes(dir.path(), &many, 24, 5).unwrap_err().kind, FileErrorKind::TooLarge);
+        assert_eq!(unpack_bytes(dir.path(), &many, 25, 4).unwrap_err().kind, FileErrorKind::TooLarge);
         let huge = Hostile::default().pax(&[("size", "999999999999999")]).file("f", "x");
-        assert_eq!(unpack(dir.path(), huge).unwrap_err().kind, Kind::TooLarge);
+        assert_eq!(unpack(dir.path(), huge).unwrap_err().kind, FileErrorKind::TooLarge);
         let headers = Hostile::default().entry(b'L', "x", "", &vec![b'a'; 3 << 20]).file("f", "x");
         let problem = unpack(dir.path(), headers).unwrap_err();
         assert!(problem.reason.contains("mebibyte of headers"), "{problem:?}");
@@ -537,11 +548,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let whole = Hostile::default().file("f", &"x".repeat(2000)).into_bytes();
         for bytes in [&whole[..1000], &whole[..100], &b"rubbish".repeat(200)[..]] {
-            assert_eq!(unpack_bytes(dir.path(), bytes, 1 << 20, 100).unwrap_err().kind, Kind::Invalid);
+            assert_eq!(
+                unpack_bytes(dir.path(), bytes, 1 << 20, 100).unwrap_err().kind,
+                FileErrorKind::Invalid
+            );
         }
         let mut io = FakeIo { cut_short: true, ..FakeIo::receiving([&whole[..1000]]) };
         let cancelled = tar_in(&beneath(dir.path(), ""), 1 << 20, 100, &mut io).unwrap_err();
-        assert_eq!(cancelled.kind, Kind::Cancelled);
+        assert_eq!(cancelled.kind, FileErrorKind::Cancelled);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
         assert_eq!(unpack_bytes(dir.path(), &[], 1, 1), Ok(Reply::Size(0)));
     }
@@ -579,6 +593,6 @@ mod tests {
     fn the_directory_must_be_there() {
         let dir = tempfile::tempdir().unwrap();
         let problem = tar_in(&beneath(dir.path(), "gone"), 1, 1, &mut FakeIo::default()).unwrap_err();
-        assert_eq!(problem.kind, Kind::NotFound);
+        assert_eq!(problem.kind, FileErrorKind::NotFound);
     }
 }

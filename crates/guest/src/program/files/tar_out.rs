@@ -1,13 +1,14 @@
-//! A file or a tree as a tar stream (GNU format). Links below the root are packed as links; FIFOs,
-//! sockets and devices are left out; owners are always 1000 and have no names. A file that shrinks
-//! meanwhile is filled up with zeros, one that grows is cut: its size stands before its content.
+//! A file or a tree as a tar stream (GNU format). Links below the root are packed as links. FIFOs,
+//! sockets and devices are left out. Owners are always 1000 and have no names. A file's size stands
+//! before its content, so a file that shrinks meanwhile is filled up with zeros, and one that grows
+//! is cut.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use tar::{EntryType, Header};
 
-use super::failure::{Kind, Problem};
+use super::failure::{FileError, FileErrorKind};
 use super::locate::{Target, file_type};
 use super::regular;
 use super::walk::Walk;
@@ -21,7 +22,7 @@ const SHORT_NAME_BYTES: usize = 100;
 
 /// Sends the tar stream. Entry names begin with the path's last segment; a link at the path itself
 /// is followed.
-pub fn tar_out(root: &Location, io: &mut dyn CallIo) -> Result<Reply, Problem> {
+pub fn tar_out(root: &Location, io: &mut dyn CallIo) -> Result<Reply, FileError> {
     let target = Target::new(root)?;
     let name = root.path.rsplit('/').next().unwrap_or_default().as_bytes();
     match target.open_directory() {
@@ -30,7 +31,7 @@ pub fn tar_out(root: &Location, io: &mut dyn CallIo) -> Result<Reply, Problem> {
             let walk = Walk::new(directory, io)?;
             pack(io, |packer| packer.tree(name, &stat, walk))
         }
-        Err(problem) if problem.kind == Kind::NotDirectory => {
+        Err(problem) if problem.kind == FileErrorKind::NotDirectory => {
             let (file, stat) = regular::open(&target)?;
             pack(io, |packer| packer.file(name, file.into(), &stat))
         }
@@ -40,12 +41,12 @@ pub fn tar_out(root: &Location, io: &mut dyn CallIo) -> Result<Reply, Problem> {
 
 fn pack(
     io: &mut dyn CallIo,
-    work: impl FnOnce(&mut Packer<'_>) -> Result<(), Problem>,
-) -> Result<Reply, Problem> {
+    work: impl FnOnce(&mut Packer<'_>) -> Result<(), FileError>,
+) -> Result<Reply, FileError> {
     io.event(Event::Opened(None))?;
     let mut packer = Packer { io, out: vec![0; MAX_PAYLOAD_BYTES], filled: 0 };
     work(&mut packer)?;
-    // Two empty blocks are the end.
+    // Two empty blocks mark the end.
     packer.bytes(&[0; 2 * BLOCK_BYTES])?;
     packer.flush()?;
     Ok(Reply::Done)
@@ -59,7 +60,7 @@ struct Packer<'i> {
 }
 
 impl Packer<'_> {
-    fn tree(&mut self, root: &[u8], stat: &Stat, mut walk: Walk) -> Result<(), Problem> {
+    fn tree(&mut self, root: &[u8], stat: &Stat, mut walk: Walk) -> Result<(), FileError> {
         if !root.is_empty() {
             self.directory(root, stat)?;
         }
@@ -68,9 +69,10 @@ impl Packer<'_> {
                 if root.is_empty() { walk.path().to_vec() } else { [root, b"/", walk.path()].concat() };
             match self.entry(&name, kind, &mut walk) {
                 // Gone or swapped since it was listed: a tree that changes is packed as it is met.
-                Err(problem) if matches!(problem.kind, Kind::NotFound | Kind::NotDirectory) => {}
+                Err(problem)
+                    if matches!(problem.kind, FileErrorKind::NotFound | FileErrorKind::NotDirectory) => {}
                 result => result.map_err(|problem| match problem.kind {
-                    Kind::Cancelled => problem,
+                    FileErrorKind::Cancelled => problem,
                     _ => problem.at(walk.path()),
                 })?,
             }
@@ -78,7 +80,7 @@ impl Packer<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, name: &[u8], kind: FileType, walk: &mut Walk) -> Result<(), Problem> {
+    fn entry(&mut self, name: &[u8], kind: FileType, walk: &mut Walk) -> Result<(), FileError> {
         match kind {
             FileType::Directory => {
                 walk.enter(&*self.io)?;
@@ -93,12 +95,12 @@ impl Packer<'_> {
         }
     }
 
-    fn directory(&mut self, name: &[u8], stat: &Stat) -> Result<(), Problem> {
+    fn directory(&mut self, name: &[u8], stat: &Stat) -> Result<(), FileError> {
         let name = [name, b"/"].concat();
         self.append(header(EntryType::Directory, stat), &name)
     }
 
-    fn file(&mut self, name: &[u8], file: OwnedFd, stat: &Stat) -> Result<(), Problem> {
+    fn file(&mut self, name: &[u8], file: OwnedFd, stat: &Stat) -> Result<(), FileError> {
         let size = regular::size(stat);
         let mut header = header(EntryType::Regular, stat);
         header.set_size(size);
@@ -106,7 +108,7 @@ impl Packer<'_> {
         self.content(&file, size)
     }
 
-    fn link(&mut self, name: &[u8], walk: &Walk) -> Result<(), Problem> {
+    fn link(&mut self, name: &[u8], walk: &Walk) -> Result<(), FileError> {
         let stat = rustix::fs::statat(walk.directory(), walk.name(), AtFlags::SYMLINK_NOFOLLOW)?;
         let to = match rustix::fs::readlinkat(walk.directory(), walk.name(), Vec::new()) {
             // No link any more.
@@ -121,7 +123,7 @@ impl Packer<'_> {
         self.append(header, name)
     }
 
-    fn append(&mut self, mut header: Header, name: &[u8]) -> Result<(), Problem> {
+    fn append(&mut self, mut header: Header, name: &[u8]) -> Result<(), FileError> {
         if name.len() > SHORT_NAME_BYTES {
             self.long_name(EntryType::GNULongName, name)?;
         }
@@ -131,7 +133,7 @@ impl Packer<'_> {
     }
 
     /// The entry that says the whole name, or link target, of the next one.
-    fn long_name(&mut self, what: EntryType, name: &[u8]) -> Result<(), Problem> {
+    fn long_name(&mut self, what: EntryType, name: &[u8]) -> Result<(), FileError> {
         let mut header = Header::new_gnu();
         header.set_entry_type(what);
         header.set_size(name.len() as u64 + 1);
@@ -154,7 +156,7 @@ impl Packer<'_> {
     }
 
     /// As many bytes of a file as its header says, and what fills up the last block.
-    fn content(&mut self, file: &OwnedFd, size: u64) -> Result<(), Problem> {
+    fn content(&mut self, file: &OwnedFd, size: u64) -> Result<(), FileError> {
         let mut left = size;
         while left > 0 {
             let wanted = self.room(left)?;
@@ -193,7 +195,7 @@ impl Packer<'_> {
 }
 
 /// Opens the regular file that the walk came upon; `None` when it is one no more.
-fn open(walk: &Walk) -> Result<Option<(OwnedFd, Stat)>, Problem> {
+fn open(walk: &Walk) -> Result<Option<(OwnedFd, Stat)>, FileError> {
     let flags = regular::READ | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = match rustix::fs::openat(walk.directory(), walk.name(), flags, Mode::empty()) {
         Err(Errno::LOOP | Errno::NXIO) => return Ok(None),
@@ -216,7 +218,7 @@ fn header(kind: EntryType, stat: &Stat) -> Header {
 }
 
 /// Copies as much of a name as fits; the rest is in the entry before. The bytes go in as they are,
-/// whatever they mean.
+/// with no regard to their meaning.
 fn fill(field: &mut [u8; SHORT_NAME_BYTES], name: &[u8]) {
     let length = name.len().min(SHORT_NAME_BYTES);
     field[..length].copy_from_slice(&name[..length]);
@@ -235,7 +237,7 @@ mod tests {
 
     type Unpacked = BTreeMap<Vec<u8>, (EntryType, u32, Vec<u8>)>;
 
-    fn packed(root: &Location) -> Result<Unpacked, Problem> {
+    fn packed(root: &Location) -> Result<Unpacked, FileError> {
         let mut io = FakeIo::default();
         tar_out(root, &mut io)?;
         assert_eq!(io.events, [Event::Opened(None)]);
@@ -284,9 +286,9 @@ mod tests {
         rustix::fs::mkfifoat(rustix::fs::CWD, dir.path().join("fifo"), Mode::RWXU).unwrap();
         symlink("/etc", dir.path().join("out")).unwrap();
         assert_eq!(packed(&at(dir.path().join("f"))).unwrap().into_keys().collect::<Vec<_>>(), [b"f"]);
-        assert_eq!(packed(&beneath(dir.path(), "fifo")).unwrap_err().kind, Kind::Invalid);
-        assert_eq!(packed(&beneath(dir.path(), "gone")).unwrap_err().kind, Kind::NotFound);
-        assert_eq!(packed(&beneath(dir.path(), "out")).unwrap_err().kind, Kind::Permission);
+        assert_eq!(packed(&beneath(dir.path(), "fifo")).unwrap_err().kind, FileErrorKind::Invalid);
+        assert_eq!(packed(&beneath(dir.path(), "gone")).unwrap_err().kind, FileErrorKind::NotFound);
+        assert_eq!(packed(&beneath(dir.path(), "out")).unwrap_err().kind, FileErrorKind::Permission);
     }
 
     #[test]
@@ -328,6 +330,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         File::create(dir.path().join("sparse")).unwrap().set_len(100 << 30).unwrap();
         let mut io = FakeIo { stop_after_sends: Some(2), ..FakeIo::default() };
-        assert_eq!(tar_out(&at(dir.path()), &mut io).unwrap_err().kind, Kind::Cancelled);
+        assert_eq!(tar_out(&at(dir.path()), &mut io).unwrap_err().kind, FileErrorKind::Cancelled);
     }
 }

@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, Dir, FileType};
 use rustix::io::Errno;
 
 use super::descent::Descent;
-use super::failure::{Kind, Problem};
+use super::failure::{FileError, FileErrorKind};
 use super::locate::Name;
 use crate::program::call_io::{CallIo, Stopped};
 
@@ -31,7 +31,7 @@ struct Removal {
 }
 
 /// Removes a directory and everything below it. It stops at the first thing that can't be removed.
-pub fn remove(name: &Name, io: &dyn CallIo) -> Result<(), Problem> {
+pub fn remove(name: &Name, io: &dyn CallIo) -> Result<(), FileError> {
     let root = match Descent::open(&name.parent, &name.name) {
         // An empty directory can be removed without being read.
         Err(Errno::ACCESS) => {
@@ -55,7 +55,7 @@ pub fn remove(name: &Name, io: &dyn CallIo) -> Result<(), Problem> {
 impl Removal {
     /// Enters one directory, or empties the current one, or leaves it. `false`: the first one is
     /// empty.
-    fn step(&mut self, io: &dyn CallIo) -> Result<bool, Problem> {
+    fn step(&mut self, io: &dyn CallIo) -> Result<bool, FileError> {
         if io.stopped() {
             return Err(Stopped.into());
         }
@@ -72,21 +72,21 @@ impl Removal {
         Ok(true)
     }
 
-    fn enter(&mut self, name: CString) -> Result<(), Problem> {
+    fn enter(&mut self, name: CString) -> Result<(), FileError> {
         match self.descent.enter(&name) {
             Ok(()) => self.levels.push(Level { name, inside: Vec::new() }),
             Err(Errno::NOENT) => {}
-            // Swapped for something else since it was listed: the next listing sees what it is now.
+            // The entry was swapped since it was listed. The next listing shows its present type.
             Err(Errno::NOTDIR | Errno::LOOP) => self.set_back()?,
             Err(Errno::ACCESS) => {
-                self.remove_empty(&name).map_err(|_| Problem::from(Errno::ACCESS).at(name.to_bytes()))?
+                self.remove_empty(&name).map_err(|_| FileError::from(Errno::ACCESS).at(name.to_bytes()))?
             }
-            Err(errno) => return Err(Problem::from(errno).at(name.to_bytes())),
+            Err(errno) => return Err(FileError::from(errno).at(name.to_bytes())),
         }
         Ok(())
     }
 
-    fn leave(&mut self) -> Result<(), Problem> {
+    fn leave(&mut self) -> Result<(), FileError> {
         let Some(level) = self.levels.pop() else {
             return Ok(());
         };
@@ -94,13 +94,13 @@ impl Removal {
             return Ok(());
         }
         if !self.descent.leave() {
-            let moved = Problem::new(Kind::Conflict, "a directory was moved while it was removed");
+            let moved = FileError::new(FileErrorKind::Conflict, "a directory was moved while it was removed");
             return Err(moved.at(level.name.to_bytes()));
         }
         match self.remove_empty(&level.name) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => self.set_back(),
-            Err(errno) => Err(Problem::from(errno).at(level.name.to_bytes())),
+            Err(errno) => Err(FileError::from(errno).at(level.name.to_bytes())),
         }
     }
 
@@ -108,10 +108,10 @@ impl Removal {
         rustix::fs::unlinkat(self.descent.current(), name, AtFlags::REMOVEDIR)
     }
 
-    fn set_back(&mut self) -> Result<(), Problem> {
+    fn set_back(&mut self) -> Result<(), FileError> {
         self.setbacks += 1;
         if self.setbacks > MAX_SETBACKS {
-            Err(Problem::new(Kind::Conflict, "is being filled again while it is removed"))
+            Err(FileError::new(FileErrorKind::Conflict, "is being filled again while it is removed"))
         } else {
             Ok(())
         }
@@ -119,7 +119,7 @@ impl Removal {
 }
 
 /// Removes everything but directories, and says which directories there are, or the first of them.
-fn clear(directory: BorrowedFd<'_>, io: &dyn CallIo) -> Result<Vec<CString>, Problem> {
+fn clear(directory: BorrowedFd<'_>, io: &dyn CallIo) -> Result<Vec<CString>, FileError> {
     let mut directories = Vec::new();
     for (index, entry) in Dir::read_from(directory)?.enumerate() {
         let entry = entry?;
@@ -134,7 +134,7 @@ fn clear(directory: BorrowedFd<'_>, io: &dyn CallIo) -> Result<Vec<CString>, Pro
         match if is_directory { Err(Errno::ISDIR) } else { unlink(directory.as_fd(), name) } {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(Errno::ISDIR) => directories.push(name.to_owned()),
-            Err(errno) => return Err(Problem::from(errno).at(name.to_bytes())),
+            Err(errno) => return Err(FileError::from(errno).at(name.to_bytes())),
         }
         if directories.len() == BATCH {
             break;
@@ -192,7 +192,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("t/x")).unwrap();
         let io = FakeIo { is_stopped: true, ..FakeIo::default() };
-        assert_eq!(remove(&name(dir.path(), "t"), &io).unwrap_err().kind, Kind::Cancelled);
+        assert_eq!(remove(&name(dir.path(), "t"), &io).unwrap_err().kind, FileErrorKind::Cancelled);
         assert!(dir.path().join("t/x").exists());
     }
 

@@ -1,5 +1,6 @@
-//! Walking a tree in the order of the paths' bytes, links not followed. The walker decides which
-//! directories to enter; what comes and goes meanwhile is seen or not, and never leads elsewhere.
+//! Walking a tree in the order of the paths' bytes, links not followed. The caller decides which
+//! directories to enter. An entry that comes or goes meanwhile may be seen or not, and never leads
+//! elsewhere.
 
 use std::ffi::{CStr, CString};
 
@@ -7,8 +8,8 @@ use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType};
 
 use super::descent::Descent;
-use super::failure::{Kind, Problem};
-use super::list::{self, Named};
+use super::failure::{FileError, FileErrorKind};
+use super::list::{self, ListedName};
 use super::locate::file_type;
 use crate::program::call_io::{CallIo, Stopped};
 
@@ -28,14 +29,14 @@ pub struct Walk {
 
 struct Level {
     /// The names that are still to come, last first.
-    names: Vec<Named>,
+    names: Vec<ListedName>,
     /// The length of the directory's path, its slash included.
     prefix: usize,
 }
 
 impl Walk {
     /// A walk below a directory that is open for reading.
-    pub fn new(root: OwnedFd, io: &dyn CallIo) -> Result<Self, Problem> {
+    pub fn new(root: OwnedFd, io: &dyn CallIo) -> Result<Self, FileError> {
         let descent = Descent::new(root);
         let (path, name) = (Vec::new(), CString::default());
         let mut walk = Self { descent, levels: Vec::new(), path, name, pending: 0 };
@@ -43,8 +44,8 @@ impl Walk {
         Ok(walk)
     }
 
-    /// Goes on to the next name and says what it is. What has vanished is left out.
-    pub fn next(&mut self, io: &dyn CallIo) -> Result<Option<FileType>, Problem> {
+    /// Goes on to the next name and returns its type. Names that have vanished are left out.
+    pub fn next(&mut self, io: &dyn CallIo) -> Result<Option<FileType>, FileError> {
         loop {
             if io.stopped() {
                 return Err(Stopped.into());
@@ -74,7 +75,8 @@ impl Walk {
         &self.name
     }
 
-    /// The directory that holds what came last. After [`Walk::enter`] it is that directory itself.
+    /// Returns the directory that holds the last name. After [`Walk::enter`] it is that directory
+    /// itself.
     pub fn directory(&self) -> BorrowedFd<'_> {
         self.descent.current()
     }
@@ -90,9 +92,9 @@ impl Walk {
     /// Of the directory: `not_found`, `not_directory` or `invalid` when it is not what it was,
     /// `permission`. The walk can go on beside it. `too_large` when there are too many names at
     /// once.
-    pub fn enter(&mut self, io: &dyn CallIo) -> Result<(), Problem> {
+    pub fn enter(&mut self, io: &dyn CallIo) -> Result<(), FileError> {
         if self.path.len() > MAX_PATH_BYTES {
-            return Err(Problem::too_large(MAX_PATH_BYTES, "bytes for a path"));
+            return Err(FileError::too_large(MAX_PATH_BYTES, "bytes for a path"));
         }
         self.descent.enter(&self.name)?;
         let prefix = self.path.len() + 1;
@@ -106,7 +108,7 @@ impl Walk {
         Ok(())
     }
 
-    fn read_current(&mut self, prefix: usize, io: &dyn CallIo) -> Result<(), Problem> {
+    fn read_current(&mut self, prefix: usize, io: &dyn CallIo) -> Result<(), FileError> {
         let mut names = list::names(self.descent.current(), list::MAX_ENTRIES, io)?;
         for named in names.iter_mut().filter(|named| named.kind == FileType::Unknown) {
             let stat = rustix::fs::statat(self.descent.current(), &named.name, AtFlags::SYMLINK_NOFOLLOW);
@@ -114,7 +116,10 @@ impl Walk {
         }
         self.pending += names.len();
         if self.pending > MAX_PENDING {
-            return Err(Problem::new(Kind::TooLarge, format!("more than {MAX_PENDING} names at once")));
+            return Err(FileError::new(
+                FileErrorKind::TooLarge,
+                format!("more than {MAX_PENDING} names at once"),
+            ));
         }
         names.sort_unstable_by(|a, b| sort_key(b).cmp(sort_key(a)));
         self.levels.push(Level { names, prefix });
@@ -136,17 +141,21 @@ impl Walk {
 
 /// A directory sorts as if its name ended with a slash, which makes the order of the walk the order
 /// of the paths.
-fn sort_key(named: &Named) -> impl Iterator<Item = u8> + '_ {
+fn sort_key(named: &ListedName) -> impl Iterator<Item = u8> + '_ {
     let slash = (named.kind == FileType::Directory).then_some(b'/');
     named.name.to_bytes().iter().copied().chain(slash)
 }
 
 /// Tells whether a search skips a directory that could not be entered: it vanished, was swapped, or
 /// is closed.
-pub fn is_passed_over(problem: &Problem) -> bool {
+pub fn is_passed_over(problem: &FileError) -> bool {
     matches!(
         problem.kind,
-        Kind::NotFound | Kind::NotDirectory | Kind::Invalid | Kind::Permission | Kind::Conflict
+        FileErrorKind::NotFound
+            | FileErrorKind::NotDirectory
+            | FileErrorKind::Invalid
+            | FileErrorKind::Permission
+            | FileErrorKind::Conflict
     )
 }
 
@@ -209,7 +218,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
-                    // Each may fail; what counts is that the tree changes.
+                    // Each may fail. It only matters that the tree changes.
                     drop(std::fs::create_dir_all(dir.path().join(["d"; 40].join("/"))));
                     drop(std::fs::rename(dir.path().join("d/d"), dir.path().join("moved")));
                     drop(symlink("/", dir.path().join("d/d")));

@@ -1,42 +1,41 @@
-//! Writing a file as a whole: the content is complete before the name leads to it, so a reader sees
-//! the old or the new one, and a write that fails, or that nobody waits for any more, changes
-//! nothing.
+//! Writing a file as a whole. The content is complete before the name leads to it, so a reader sees
+//! the old or the new one. A write that fails or is cancelled changes nothing.
 
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{Mode, OFlags, Stat};
+use rustix::fs::{Mode, Stat};
 use rustix::io::Errno;
 
 use super::append;
 use super::draft::Draft;
-use super::failure::{Kind, Problem};
+use super::failure::{FileError, FileErrorKind};
 use super::locate::{Name, Target};
 use super::regular::{DEFAULT_MODE, check_size, check_writable, without_set_id};
 use crate::program::call_io::CallIo;
-use crate::protocol::{Location, Reply, WriteHow};
+use crate::protocol::{Location, Reply, WriteParameters};
 
 /// Writes what arrives on the main channel, and answers with the file's size. Replacing needs a
 /// directory that takes a new file; links are followed to the end, but for a new file.
-pub fn write(location: &Location, how: &WriteHow, io: &mut dyn CallIo) -> Result<Reply, Problem> {
+pub fn write(location: &Location, how: &WriteParameters, io: &mut dyn CallIo) -> Result<Reply, FileError> {
     let target = Target::new(location)?;
     let size = match how.mode {
         0 => replace(&target.resolved_name()?, how, io)?,
         1 => append::append(&target, how, io)?,
         2 => create_new(&target.name()?, how, io)?,
         other => {
-            return Err(Problem::invalid(format!("there is no way of writing number {other}")));
+            return Err(FileError::invalid(format!("there is no way of writing number {other}")));
         }
     };
     Ok(Reply::Size(size))
 }
 
-fn replace(name: &Name, how: &WriteHow, io: &mut dyn CallIo) -> Result<u64, Problem> {
+fn replace(name: &Name, how: &WriteParameters, io: &mut dyn CallIo) -> Result<u64, FileError> {
     let old = name.stat()?;
     if let Some(old) = &old {
         check_writable(name, old)?;
     }
     let draft = Draft::new(name).map_err(|errno| match errno {
-        Errno::ACCESS | Errno::PERM | Errno::NOENT if old.is_some() => Problem::new(
-            Kind::Permission,
+        Errno::ACCESS | Errno::PERM | Errno::NOENT if old.is_some() => FileError::new(
+            FileErrorKind::Permission,
             "its directory takes no new file, so it can't be replaced as a whole",
         ),
         other => other.into(),
@@ -46,7 +45,7 @@ fn replace(name: &Name, how: &WriteHow, io: &mut dyn CallIo) -> Result<u64, Prob
     draft.replace()
 }
 
-fn create_new(name: &Name, how: &WriteHow, io: &mut dyn CallIo) -> Result<u64, Problem> {
+fn create_new(name: &Name, how: &WriteParameters, io: &mut dyn CallIo) -> Result<u64, FileError> {
     if name.stat()?.is_some() {
         return Err(Errno::EXIST.into());
     }
@@ -57,7 +56,7 @@ fn create_new(name: &Name, how: &WriteHow, io: &mut dyn CallIo) -> Result<u64, P
 }
 
 /// Writes all that arrives; more than `most` bytes are `too_large`.
-fn pour(io: &mut dyn CallIo, file: &OwnedFd, most: Option<u64>) -> Result<(), Problem> {
+fn pour(io: &mut dyn CallIo, file: &OwnedFd, most: Option<u64>) -> Result<(), FileError> {
     let mut total = 0;
     while let Some(piece) = io.receive()? {
         total += piece.len() as u64;
@@ -79,7 +78,7 @@ pub fn write_all(file: impl AsFd, mut bytes: &[u8]) -> Result<(), Errno> {
 /// Gives the new file the bits it was asked to have, or the old one's, or the usual ones; and the
 /// old one's owner where the user may do that (root writes another's file), which is a courtesy and
 /// no promise.
-fn dress(file: &OwnedFd, permissions: Option<u32>, old: Option<&Stat>) -> Result<(), Problem> {
+fn dress(file: &OwnedFd, permissions: Option<u32>, old: Option<&Stat>) -> Result<(), FileError> {
     let mine = rustix::fs::fstat(file)?;
     if let Some(old) = old.filter(|old| (old.st_uid, old.st_gid) != (mine.st_uid, mine.st_gid)) {
         let (owner, group) = (rustix::fs::Uid::from_raw(old.st_uid), rustix::fs::Gid::from_raw(old.st_gid));
@@ -98,10 +97,10 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::Path;
 
-    const REPLACE: WriteHow = WriteHow { mode: 0, permissions: None, max_bytes: None };
-    const NEW: WriteHow = WriteHow { mode: 2, ..REPLACE };
+    const REPLACE: WriteParameters = WriteParameters { mode: 0, permissions: None, max_bytes: None };
+    const NEW: WriteParameters = WriteParameters { mode: 2, ..REPLACE };
 
-    fn go(location: &Location, how: WriteHow, content: &[u8]) -> Result<Reply, Problem> {
+    fn go(location: &Location, how: WriteParameters, content: &[u8]) -> Result<Reply, FileError> {
         write(location, &how, &mut FakeIo::receiving(content.chunks(3)))
     }
 
@@ -125,9 +124,9 @@ mod tests {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o751)).unwrap();
         assert_eq!(go(&at(&path), REPLACE, b"2"), Ok(Reply::Size(1)));
         assert_eq!((std::fs::read(&path).unwrap(), mode(&path)), (b"2".to_vec(), 0o751));
-        go(&at(&path), WriteHow { permissions: Some(0o6711), ..REPLACE }, b"").unwrap();
+        go(&at(&path), WriteParameters { permissions: Some(0o6711), ..REPLACE }, b"").unwrap();
         assert_eq!(mode(&path), 0o711);
-        go(&at(&path), WriteHow { permissions: Some(0o600), ..REPLACE }, b"").unwrap();
+        go(&at(&path), WriteParameters { permissions: Some(0o600), ..REPLACE }, b"").unwrap();
         assert_eq!(mode(&path), 0o600);
         assert_eq!(names(dir.path()), ["a"]);
     }
@@ -138,9 +137,12 @@ mod tests {
         std::fs::write(dir.path().join("a"), "old").unwrap();
         for how in [REPLACE, NEW] {
             let name = if how.mode == 2 { "b" } else { "a" };
-            let how = WriteHow { max_bytes: Some(4), ..how };
+            let how = WriteParameters { max_bytes: Some(4), ..how };
             let problem = go(&beneath(dir.path(), name), how, b"12345").unwrap_err();
-            assert!(problem.kind == Kind::TooLarge && problem.reason.contains("4 bytes"), "{problem:?}");
+            assert!(
+                problem.kind == FileErrorKind::TooLarge && problem.reason.contains("4 bytes"),
+                "{problem:?}"
+            );
         }
         assert_eq!(names(dir.path()), ["a"]);
         assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"old");
@@ -152,7 +154,10 @@ mod tests {
         std::fs::write(dir.path().join("a"), "old").unwrap();
         for (name, how) in [("a", REPLACE), ("b", REPLACE), ("c", NEW)] {
             let mut io = FakeIo { cut_short: true, ..FakeIo::receiving([b"half"]) };
-            assert_eq!(write(&beneath(dir.path(), name), &how, &mut io).unwrap_err().kind, Kind::Cancelled);
+            assert_eq!(
+                write(&beneath(dir.path(), name), &how, &mut io).unwrap_err().kind,
+                FileErrorKind::Cancelled
+            );
         }
         assert_eq!(names(dir.path()), ["a"]);
     }
@@ -165,14 +170,14 @@ mod tests {
         rustix::fs::mkfifoat(rustix::fs::CWD, dir.path().join("fifo"), Mode::RWXU).unwrap();
         symlink("nowhere", dir.path().join("dangling")).unwrap();
         let kind = |name: &str, how| go(&beneath(dir.path(), name), how, b"x").unwrap_err().kind;
-        assert_eq!(kind("d", REPLACE), Kind::IsDirectory);
-        assert_eq!(kind("missing/x", REPLACE), Kind::NotFound);
-        assert_eq!(kind("f/x", REPLACE), Kind::NotDirectory);
-        assert_eq!(kind("fifo", REPLACE), Kind::Invalid);
-        assert_eq!(kind("f", NEW), Kind::AlreadyExists);
-        assert_eq!(kind("d", NEW), Kind::AlreadyExists);
-        assert_eq!(kind("dangling", NEW), Kind::AlreadyExists);
-        assert_eq!(go(&at("/dev/null"), REPLACE, b"x").unwrap_err().kind, Kind::Invalid);
+        assert_eq!(kind("d", REPLACE), FileErrorKind::IsDirectory);
+        assert_eq!(kind("missing/x", REPLACE), FileErrorKind::NotFound);
+        assert_eq!(kind("f/x", REPLACE), FileErrorKind::NotDirectory);
+        assert_eq!(kind("fifo", REPLACE), FileErrorKind::Invalid);
+        assert_eq!(kind("f", NEW), FileErrorKind::AlreadyExists);
+        assert_eq!(kind("d", NEW), FileErrorKind::AlreadyExists);
+        assert_eq!(kind("dangling", NEW), FileErrorKind::AlreadyExists);
+        assert_eq!(go(&at("/dev/null"), REPLACE, b"x").unwrap_err().kind, FileErrorKind::Invalid);
     }
 
     #[test]
@@ -183,7 +188,10 @@ mod tests {
         symlink(&canary, dir.path().join("out")).unwrap();
         symlink(outside.path(), dir.path().join("outdir")).unwrap();
         for name in ["out", "outdir/canary", "outdir/new"] {
-            assert_eq!(go(&beneath(dir.path(), name), REPLACE, b"new").unwrap_err().kind, Kind::Permission);
+            assert_eq!(
+                go(&beneath(dir.path(), name), REPLACE, b"new").unwrap_err().kind,
+                FileErrorKind::Permission
+            );
         }
         assert_eq!(names(outside.path()), ["canary"]);
         assert_eq!(std::fs::read(&canary).unwrap(), b"old");
@@ -199,11 +207,11 @@ mod tests {
     fn f5_a_full_disk_is_quota_and_nothing_is_half_written() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a"), "old").unwrap();
-        for how in [REPLACE, WriteHow { mode: 1, ..REPLACE }, NEW] {
+        for how in [REPLACE, WriteParameters { mode: 1, ..REPLACE }, NEW] {
             let name = if how.mode == 2 { "b" } else { "a" };
             let mut io = FakeIo::receiving(vec![vec![b'x'; 1 << 20]; 64]);
             let problem = write(&beneath(dir.path(), name), &how, &mut io).unwrap_err();
-            assert_eq!(problem.kind, Kind::Quota);
+            assert_eq!(problem.kind, FileErrorKind::Quota);
         }
         assert_eq!(names(dir.path()), ["a"]);
         assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"old");

@@ -10,7 +10,7 @@ const BASHES: [&str; 2] = ["/bin/bash", "/usr/bin/bash"];
 const SH: &str = "/bin/sh";
 const LONGEST_TEXT_BYTES: usize = 4096;
 
-/// Files to try, argument vectors, and what runs a file that is no program.
+/// The files to try, the argument vectors, and the shell for a file that is no program.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CommandLine {
     /// The files, each with the index of its arguments.
@@ -34,7 +34,7 @@ impl CommandLine {
     }
 }
 
-/// The command as text, cut where it gets longer than anybody reads.
+/// Returns the command as text, cut to a readable length.
 pub fn text_of(command: &CommandSpec) -> String {
     let mut text = match command {
         CommandSpec::Shell(line) => line.clone(),

@@ -15,11 +15,11 @@ use crate::protocol::{Exec, Failure, GuestConfig, Identity, Ids};
 /// # Errors
 /// `unsupported` if the guest can't change users. `not_found` for a user who does not exist, is not
 /// allowed, or can't be looked up because the sandbox's files are no lists of users.
-pub fn identity_of<'a>(exec: &Exec, config: &'a GuestConfig) -> Result<Cow<'a, Identity>, Failure> {
+pub fn find_identity<'a>(exec: &Exec, config: &'a GuestConfig) -> Result<Cow<'a, Identity>, Failure> {
     let Some(wanted) = exec.user.as_deref() else {
         return Ok(Cow::Borrowed(&config.user));
     };
-    if let Some(known) = known(wanted, config) {
+    if let Some(known) = find_configured(wanted, config) {
         return Ok(Cow::Borrowed(known));
     }
     if !config.switch_user || config.users.is_empty() {
@@ -30,14 +30,14 @@ pub fn identity_of<'a>(exec: &Exec, config: &'a GuestConfig) -> Result<Cow<'a, I
         ));
     }
     let found = match &config.later_users {
-        Some(ids) => looked_up(wanted, config, ids).map(Cow::Owned),
+        Some(ids) => look_up(wanted, config, ids).map(Cow::Owned),
         None => Err(format!("there is no user `{wanted}`")),
     };
     found.map_err(|reason| failure("not_found", reason))
 }
 
 /// Finds a user of the configuration, by name or, if none has that name, by number.
-fn known<'a>(wanted: &str, config: &'a GuestConfig) -> Option<&'a Identity> {
+fn find_configured<'a>(wanted: &str, config: &'a GuestConfig) -> Option<&'a Identity> {
     let all = || std::iter::once(&config.user).chain(&config.users);
     let by_name = all().find(|user| user.name == wanted);
     let by_number = || wanted.parse::<u32>().ok().and_then(|uid| all().find(|user| user.uid == uid));
@@ -45,7 +45,7 @@ fn known<'a>(wanted: &str, config: &'a GuestConfig) -> Option<&'a Identity> {
 }
 
 /// Finds the user with the name, or the number, in the sandbox's present files.
-fn looked_up(wanted: &str, config: &GuestConfig, ids: &Ids) -> Result<Identity, String> {
+fn look_up(wanted: &str, config: &GuestConfig, ids: &Ids) -> Result<Identity, String> {
     let passwd = account_files::read(PASSWD)?;
     let told = std::iter::once(&config.user).chain(&config.users).cloned();
     let users = told.chain(accounts::users_of(&passwd));
@@ -94,7 +94,7 @@ mod tests {
             stdin: false,
             terminal: None,
         };
-        identity_of(&exec, config).map(|found| found.uid).map_err(|failure| failure.kind)
+        find_identity(&exec, config).map(|found| found.uid).map_err(|failure| failure.kind)
     }
 
     #[test]

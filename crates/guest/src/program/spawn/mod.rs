@@ -17,13 +17,13 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 pub use command_line::text_of;
-pub use identity::identity_of;
-pub use launch::Launched;
-pub use reaper::{RECORD_ENDED, RECORD_FAILED, RECORD_STARTED, Record};
+pub use identity::find_identity;
+pub use launch::LaunchedCommand;
+pub use reaper::{RECORD_ENDED, RECORD_FAILED, RECORD_STARTED, ReaperRecord};
 pub use refusal::refusal;
 
 use super::failure::{failure, internal};
-use super::reap::Reaped;
+use super::reap::ChildExit;
 use super::sys;
 use crate::protocol::{Exec, Failure, GuestConfig, Identity};
 use command_line::CommandLine;
@@ -80,11 +80,11 @@ impl Spawner {
     }
 
     /// Returns the reports of the reapers since the last time, at most [`RECORDS_AT_ONCE`].
-    pub fn records(&self) -> Vec<Record> {
-        let mut bytes = [0_u8; RECORDS_AT_ONCE * size_of::<Record>()];
+    pub fn records(&self) -> Vec<ReaperRecord> {
+        let mut bytes = [0_u8; RECORDS_AT_ONCE * size_of::<ReaperRecord>()];
         let count = sys::read(self.status_reader.as_fd(), &mut bytes).unwrap_or(0);
-        let (records, _) = bytes[..count].as_chunks::<{ size_of::<Record>() }>();
-        records.iter().map(Record::from_bytes).collect()
+        let (records, _) = bytes[..count].as_chunks::<{ size_of::<ReaperRecord>() }>();
+        records.iter().map(ReaperRecord::from_bytes).collect()
     }
 
     /// Starts a command as this user. What goes wrong after this point comes as a record.
@@ -97,14 +97,14 @@ impl Spawner {
         identity: &Identity,
         streams: Streams,
         report_start: bool,
-    ) -> Result<Launched, Failure> {
+    ) -> Result<LaunchedCommand, Failure> {
         let recipe = self.recipe(command, exec, config, identity, streams)?;
-        let started = self.stacks().and_then(|stacks| Launched::start(recipe, stacks, report_start));
+        let started = self.stacks().and_then(|stacks| LaunchedCommand::start(recipe, stacks, report_start));
         started.map_err(|error| internal("start a command", &error))
     }
 
     /// Frees a command's memory, now that its reaper has ended.
-    pub fn release(&mut self, launched: Launched, reaped: &Reaped) {
+    pub fn release(&mut self, launched: LaunchedCommand, reaped: &ChildExit) {
         if let Some(stacks) = launched.release(reaped)
             && self.spare_stacks.len() < MOST_SPARE_STACKS
         {
@@ -112,12 +112,12 @@ impl Spawner {
         }
     }
 
-    /// Makes a command that runs what the kernel kills first when memory is short, where it could
-    /// not do so itself: in a namespace whose files in /proc belong to a root that is not in there.
+    /// Makes the kernel kill a command's processes first when memory is short. The command can't do
+    /// that itself in a namespace whose files in /proc belong to a root from outside.
     pub fn raise_oom_score_of(&self, pid: i32) {
         if self.oom_score_is_roots() {
-            // A courtesy to the guest; a command that has ended, or that is another user's by now,
-            // goes without.
+            // This is a courtesy to the guest. A command that has ended, or belongs to another user
+            // by now, goes without.
             drop(std::fs::write(format!("/proc/{pid}/oom_score_adj"), "500"));
         }
     }

@@ -1,6 +1,6 @@
-//! Why a command could not be run, in the words of whoever asked for it.
+//! The reason why a command could not be run, in the words of its caller.
 
-use super::reaper::{Record, STEP_BENEATH, STEP_CWD, STEP_EXEC, STEP_FORK, STEP_USER};
+use super::reaper::{ReaperRecord, STEP_BENEATH, STEP_CWD, STEP_EXEC, STEP_FORK, STEP_USER};
 use crate::program::failure::failure;
 use crate::protocol::{CommandSpec, Exec, Failure};
 
@@ -8,7 +8,7 @@ use crate::protocol::{CommandSpec, Exec, Failure};
 const LONGEST_ARGUMENT_BYTES: usize = 131_071;
 
 /// The failure that a record of a failed step means.
-pub fn refusal(exec: &Exec, record: &Record) -> Failure {
+pub fn refusal(exec: &Exec, record: &ReaperRecord) -> Failure {
     let errno = record.value;
     match record.step {
         STEP_CWD => cwd_refusal(&exec.cwd.path, errno),

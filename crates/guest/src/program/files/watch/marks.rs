@@ -4,7 +4,7 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
 
-use super::super::failure::{Kind, Problem};
+use super::super::failure::{FileError, FileErrorKind};
 
 /// The events that a directory's mark asks for.
 const DIRECTORY: WatchFlags = WatchFlags::CREATE
@@ -30,11 +30,11 @@ impl Marks {
     ///
     /// # Errors
     /// `quota` when the user has no more instances.
-    pub fn new() -> Result<Self, Problem> {
+    pub fn new() -> Result<Self, FileError> {
         let flags = CreateFlags::CLOEXEC | CreateFlags::NONBLOCK;
         let inotify = inotify::init(flags).map_err(|errno| match errno {
-            Errno::MFILE => Problem::new(
-                Kind::Quota,
+            Errno::MFILE => FileError::new(
+                FileErrorKind::Quota,
                 "the sandbox's user has no inotify instance left (fs.inotify.max_user_instances); end a program \
                  that watches files, or another watch",
             ),
@@ -52,10 +52,10 @@ impl Marks {
     ///
     /// # Errors
     /// `quota` when the user has no more marks, `permission` when it may not be read.
-    pub fn add(&self, directory: BorrowedFd<'_>) -> Result<i32, Problem> {
+    pub fn add(&self, directory: BorrowedFd<'_>) -> Result<i32, FileError> {
         inotify::add_watch(&self.inotify, path_of(directory), DIRECTORY).map_err(|errno| match errno {
-            Errno::NOSPC => Problem::new(
-                Kind::Quota,
+            Errno::NOSPC => FileError::new(
+                FileErrorKind::Quota,
                 "the sandbox's user has no inotify watches left (fs.inotify.max_user_watches); watch a smaller place",
             ),
             errno => errno.into(),

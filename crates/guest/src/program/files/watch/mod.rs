@@ -11,10 +11,10 @@
 //! opened name by name, so no link is followed, whatever is swapped in meanwhile.
 
 mod marks;
-mod place;
 mod queue;
 mod report;
 mod scan;
+mod target;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -24,24 +24,24 @@ use std::time::Instant;
 use rustix::fd::AsFd;
 use rustix::fs::inotify::ReadFlags;
 
-use super::failure::Problem;
+use super::failure::FileError;
 use crate::program::call_io::CallIo;
 use crate::protocol::{Event, Location, Reply, WatchKind, WatchRecord};
 use marks::Marks;
-use place::Place;
-use queue::{Next, Queue, Raw};
-use report::Report;
+use queue::{EventQueue, KernelEvent, NextEvent};
+use report::WatchReport;
+use target::WatchTarget;
 use tree::Tree;
 
 const MODIFIED: ReadFlags = ReadFlags::MODIFY.union(ReadFlags::CLOSE_WRITE).union(ReadFlags::ATTRIB);
 
-/// Tells what happens at a place until it is gone or nobody waits any more.
+/// Reports changes at a path until it is gone or the caller is.
 pub fn watch(
     location: &Location,
     recursive: bool,
     max_directories: u32,
     io: &mut dyn CallIo,
-) -> Result<Reply, Problem> {
+) -> Result<Reply, FileError> {
     let mut watch = Watch::begin(location, recursive, max_directories, io)?;
     io.event(Event::Opened(None))?;
     while watch.step(io)? {}
@@ -49,13 +49,13 @@ pub fn watch(
 }
 
 struct Watch {
-    place: Place,
+    place: WatchTarget,
     recursive: bool,
     max_directories: u32,
     marks: Marks,
-    queue: Queue,
+    queue: EventQueue,
     tree: Tree,
-    report: Report,
+    report: WatchReport,
     /// A directory could not be opened under the name that it had when it was made: the tree is to
     /// be looked through once the kernel has said everything.
     is_behind: bool,
@@ -69,35 +69,35 @@ impl Watch {
         recursive: bool,
         max_directories: u32,
         io: &mut dyn CallIo,
-    ) -> Result<Self, Problem> {
-        let (place, directory) = Place::find(location)?;
+    ) -> Result<Self, FileError> {
+        let (place, directory) = WatchTarget::find(location)?;
         let marks = Marks::new()?;
-        // The place's own directory tells at once when the place is removed from it; the place
-        // itself may tell only when nobody has it open any more. It is no more than a hint: not
-        // every place has one that may be read.
+        // The directory that holds the target reports its removal at once. The target itself may
+        // report it only when no process has it open any more. This is no more than a hint: not
+        // every target has such a directory that may be read.
         if let (None, Some(name)) = (place.file(), place.name()) {
             marks.add_parent(&name.parent);
         }
         let root = marks.add(directory.as_fd())?;
         let tree = Tree::new(root, place.identity());
         let recursive = recursive && place.file().is_none();
-        let (queue, report) = (Queue::default(), Report::default());
+        let (queue, report) = (EventQueue::default(), WatchReport::default());
         let (is_behind, is_there) = (false, true);
         let mut watch =
             Self { place, recursive, max_directories, marks, queue, tree, report, is_behind, is_there };
         if watch.recursive {
-            watch.scan(root, directory, scan::Tell::Nothing, io)?;
+            watch.scan(root, directory, scan::ScanReport::Nothing, io)?;
         }
         Ok(watch)
     }
 
-    /// Waits for what the kernel says, and tells it. `false`: the place is gone.
-    fn step(&mut self, io: &mut dyn CallIo) -> Result<bool, Problem> {
+    /// Waits for events of the kernel, and reports them. Returns `false` when the target is gone.
+    fn step(&mut self, io: &mut dyn CallIo) -> Result<bool, FileError> {
         let mut until = None;
         if !self.queue.read(self.marks.fd())? && self.queue.is_empty() {
             self.tree.forget_found();
             if std::mem::take(&mut self.is_behind) {
-                self.look_through(scan::Tell::New, io)?;
+                self.look_through(scan::ScanReport::New, io)?;
                 return Ok(true);
             }
         }
@@ -108,10 +108,10 @@ impl Watch {
         }
         loop {
             match self.queue.next(Instant::now()) {
-                Next::One(raw) => self.on_event(&raw, io)?,
-                Next::Pair(from, to) => self.on_rename(&from, &to, io)?,
-                Next::Wait(moment) => until = Some(moment),
-                Next::Empty => {}
+                NextEvent::One(raw) => self.on_event(&raw, io)?,
+                NextEvent::Pair(from, to) => self.on_rename(&from, &to, io)?,
+                NextEvent::Wait(moment) => until = Some(moment),
+                NextEvent::Empty => {}
             }
             if until.is_some() || self.queue.is_empty() {
                 break;
@@ -123,7 +123,7 @@ impl Watch {
     }
 
     /// The last word: the place is not there any more.
-    fn end(&mut self, io: &mut dyn CallIo) -> Result<bool, Problem> {
+    fn end(&mut self, io: &mut dyn CallIo) -> Result<bool, FileError> {
         self.report.clear();
         let directory = self.place.file().is_none();
         self.report.add(record(WatchKind::Removed, Vec::new(), directory), io)?;
@@ -131,11 +131,11 @@ impl Watch {
         Ok(false)
     }
 
-    fn on_event(&mut self, raw: &Raw, io: &mut dyn CallIo) -> Result<(), Problem> {
+    fn on_event(&mut self, raw: &KernelEvent, io: &mut dyn CallIo) -> Result<(), FileError> {
         let has = |flag: ReadFlags| raw.flags.contains(flag);
         if has(ReadFlags::QUEUE_OVERFLOW) {
             self.report.add(record(WatchKind::Overflow, Vec::new(), self.place.file().is_none()), io)?;
-            return self.look_through(scan::Tell::Nothing, io);
+            return self.look_through(scan::ScanReport::Nothing, io);
         }
         if has(ReadFlags::IGNORED) {
             self.tree.remove(raw.watch);
@@ -159,11 +159,11 @@ impl Watch {
 
     fn on_created(
         &mut self,
-        raw: &Raw,
+        raw: &KernelEvent,
         path: Vec<u8>,
         directory: bool,
         io: &mut dyn CallIo,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), FileError> {
         // A file that another one replaces by its name has another content.
         let is_replaced = self.place.file().is_some() && std::mem::replace(&mut self.is_there, true);
         let kind = if is_replaced { WatchKind::Modified } else { WatchKind::Created };
@@ -173,7 +173,12 @@ impl Watch {
         if directory { self.adopt(raw.watch, &raw.name, io) } else { Ok(()) }
     }
 
-    fn on_rename(&mut self, from: &Raw, to: &Raw, io: &mut dyn CallIo) -> Result<(), Problem> {
+    fn on_rename(
+        &mut self,
+        from: &KernelEvent,
+        to: &KernelEvent,
+        io: &mut dyn CallIo,
+    ) -> Result<(), FileError> {
         let directory = from.flags.contains(ReadFlags::ISDIR);
         self.tree.take_found(from.watch, &from.name);
         match (self.path(from), self.path(to)) {
@@ -189,8 +194,8 @@ impl Watch {
         }
     }
 
-    /// The path of what an event is about; `None` when that is not watched, or not any more.
-    fn path(&self, raw: &Raw) -> Option<Vec<u8>> {
+    /// Returns the path that an event is about; `None` when that is not watched, or not any more.
+    fn path(&self, raw: &KernelEvent) -> Option<Vec<u8>> {
         match self.place.file() {
             // Of a file's directory nothing but the file counts, and the file is the place itself.
             Some(file) => (raw.name == file && self.tree.contains(raw.watch)).then(Vec::new),
@@ -199,8 +204,8 @@ impl Watch {
         }
     }
 
-    /// A directory has left: what is done in it is none of ours any more.
-    fn forget(&mut self, raw: &Raw) {
+    /// Forgets a directory that has left: changes in it no longer belong to the target.
+    fn forget(&mut self, raw: &KernelEvent) {
         if let Some(watch) = self.tree.child(raw.watch, &raw.name) {
             for watch in self.tree.remove(watch) {
                 self.marks.remove(watch);

@@ -19,7 +19,7 @@ const BUFFER_BYTES: usize = 32 * 1024;
 
 /// One event as the kernel says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Raw {
+pub struct KernelEvent {
     /// The watch.
     pub watch: i32,
     /// The flags of the event.
@@ -32,11 +32,11 @@ pub struct Raw {
 
 /// The next event to process.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextEvent {
     /// This event alone.
-    One(Raw),
+    One(KernelEvent),
     /// A rename: from where, to where.
-    Pair(Raw, Raw),
+    Pair(KernelEvent, KernelEvent),
     /// Nothing before this moment, unless more is said.
     Wait(Instant),
     /// Nothing.
@@ -45,9 +45,9 @@ pub enum Next {
 
 /// The events that wait, oldest first.
 #[derive(Debug, Default)]
-pub struct Queue(VecDeque<(Instant, Raw)>);
+pub struct EventQueue(VecDeque<(Instant, KernelEvent)>);
 
-impl Queue {
+impl EventQueue {
     /// Takes in what the kernel has said, up to a buffer of it; whether there was anything.
     pub fn read(&mut self, inotify: BorrowedFd<'_>) -> Result<bool, Errno> {
         let mut buffer = vec![MaybeUninit::uninit(); BUFFER_BYTES];
@@ -58,7 +58,7 @@ impl Queue {
                 Ok(event) => {
                     let name = event.file_name().map(|name| name.to_bytes().to_vec()).unwrap_or_default();
                     let (watch, flags, cookie) = (event.wd(), event.events(), event.cookie());
-                    self.0.push_back((now, Raw { watch, flags, cookie, name }));
+                    self.0.push_back((now, KernelEvent { watch, flags, cookie, name }));
                 }
                 Err(Errno::AGAIN) => return Ok(false),
                 Err(Errno::INTR) => continue,
@@ -81,28 +81,29 @@ impl Queue {
     }
 
     /// Takes out what is to be looked at next.
-    pub fn next(&mut self, now: Instant) -> Next {
+    pub fn next(&mut self, now: Instant) -> NextEvent {
         let Some((at, first)) = self.0.front() else {
-            return Next::Empty;
+            return NextEvent::Empty;
         };
         if !first.flags.contains(ReadFlags::MOVED_FROM) {
-            return self.pop().map_or(Next::Empty, Next::One);
+            return self.pop().map_or(NextEvent::Empty, NextEvent::One);
         }
-        let is_second = |raw: &Raw| raw.flags.contains(ReadFlags::MOVED_TO) && raw.cookie == first.cookie;
+        let is_second =
+            |raw: &KernelEvent| raw.flags.contains(ReadFlags::MOVED_TO) && raw.cookie == first.cookie;
         let second = self.0.iter().position(|(_, raw)| is_second(raw));
         // Whatever was lost, its second half may be among it.
-        let is_over = |raw: &Raw| raw.flags.contains(ReadFlags::QUEUE_OVERFLOW);
+        let is_over = |raw: &KernelEvent| raw.flags.contains(ReadFlags::QUEUE_OVERFLOW);
         let give_up = *at + PATIENCE;
         match second.and_then(|index| self.0.remove(index)) {
-            Some((_, second)) => self.pop().map_or(Next::Empty, |first| Next::Pair(first, second)),
+            Some((_, second)) => self.pop().map_or(NextEvent::Empty, |first| NextEvent::Pair(first, second)),
             None if now < give_up && !self.is_full() && !self.0.iter().any(|(_, raw)| is_over(raw)) => {
-                Next::Wait(give_up)
+                NextEvent::Wait(give_up)
             }
-            None => self.pop().map_or(Next::Empty, Next::One),
+            None => self.pop().map_or(NextEvent::Empty, NextEvent::One),
         }
     }
 
-    fn pop(&mut self) -> Option<Raw> {
+    fn pop(&mut self) -> Option<KernelEvent> {
         self.0.pop_front().map(|(_, raw)| raw)
     }
 }
@@ -111,13 +112,13 @@ impl Queue {
 mod tests {
     use super::*;
 
-    fn raw(flags: ReadFlags, cookie: u32, name: &str) -> Raw {
-        Raw { watch: 1, flags, cookie, name: name.into() }
+    fn raw(flags: ReadFlags, cookie: u32, name: &str) -> KernelEvent {
+        KernelEvent { watch: 1, flags, cookie, name: name.into() }
     }
 
-    fn queue(events: &[Raw]) -> (Queue, Instant) {
+    fn queue(events: &[KernelEvent]) -> (EventQueue, Instant) {
         let now = Instant::now();
-        (Queue(events.iter().cloned().map(|event| (now, event)).collect()), now)
+        (EventQueue(events.iter().cloned().map(|event| (now, event)).collect()), now)
     }
 
     #[test]
@@ -125,27 +126,27 @@ mod tests {
         let (from, to) = (raw(ReadFlags::MOVED_FROM, 7, "a"), raw(ReadFlags::MOVED_TO, 7, "b"));
         let between = raw(ReadFlags::CREATE, 0, "a");
         let (mut queue, now) = queue(&[from.clone(), between.clone(), to.clone()]);
-        assert_eq!(queue.next(now), Next::Pair(from, to));
-        assert_eq!((queue.next(now), queue.next(now)), (Next::One(between), Next::Empty));
+        assert_eq!(queue.next(now), NextEvent::Pair(from, to));
+        assert_eq!((queue.next(now), queue.next(now)), (NextEvent::One(between), NextEvent::Empty));
     }
 
     #[test]
     fn a_first_half_holds_up_the_rest_for_a_moment_and_then_stands_alone() {
         let (from, after) = (raw(ReadFlags::MOVED_FROM, 7, "a"), raw(ReadFlags::CREATE, 0, "c"));
         let (mut queue, now) = queue(&[from.clone(), after.clone()]);
-        assert_eq!(queue.next(now), Next::Wait(now + PATIENCE));
-        assert_eq!(queue.next(now + PATIENCE), Next::One(from));
-        assert_eq!(queue.next(now), Next::One(after));
+        assert_eq!(queue.next(now), NextEvent::Wait(now + PATIENCE));
+        assert_eq!(queue.next(now + PATIENCE), NextEvent::One(from));
+        assert_eq!(queue.next(now), NextEvent::One(after));
     }
 
     #[test]
     fn a_second_half_alone_an_overflow_and_a_full_queue_wait_for_nobody() {
         let (from, to) = (raw(ReadFlags::MOVED_FROM, 7, "a"), raw(ReadFlags::MOVED_TO, 8, "b"));
         let (mut one, now) = queue(std::slice::from_ref(&to));
-        assert_eq!(one.next(now), Next::One(to.clone()));
+        assert_eq!(one.next(now), NextEvent::One(to.clone()));
         let (mut lost, now) = queue(&[from.clone(), raw(ReadFlags::QUEUE_OVERFLOW, 0, "")]);
-        assert_eq!(lost.next(now), Next::One(from.clone()));
+        assert_eq!(lost.next(now), NextEvent::One(from.clone()));
         let (mut full, now) = queue(&vec![from.clone(); MOST_WAITING]);
-        assert_eq!(full.next(now), Next::One(from));
+        assert_eq!(full.next(now), NextEvent::One(from));
     }
 }

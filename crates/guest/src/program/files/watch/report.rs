@@ -1,6 +1,6 @@
 //! The events for a client, gathered into pieces that are each a whole message.
 
-use super::super::failure::Problem;
+use super::super::failure::FileError;
 use crate::program::call_io::CallIo;
 use crate::protocol::{WatchKind, WatchRecord, encode};
 
@@ -11,14 +11,14 @@ const OVERHEAD_BYTES: usize = 24;
 
 /// The events that are to be sent.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct WatchReport {
     records: Vec<WatchRecord>,
     bytes: usize,
 }
 
-impl Report {
+impl WatchReport {
     /// Adds something that happened. A file that is written in many small writes is modified once.
-    pub fn add(&mut self, record: WatchRecord, io: &mut dyn CallIo) -> Result<(), Problem> {
+    pub fn add(&mut self, record: WatchRecord, io: &mut dyn CallIo) -> Result<(), FileError> {
         if record.kind == WatchKind::Modified && self.records.last() == Some(&record) {
             return Ok(());
         }
@@ -32,7 +32,7 @@ impl Report {
     }
 
     /// Tells what was added, and waits while the client takes nothing.
-    pub fn send(&mut self, io: &mut dyn CallIo) -> Result<(), Problem> {
+    pub fn send(&mut self, io: &mut dyn CallIo) -> Result<(), FileError> {
         if self.records.is_empty() {
             return Ok(());
         }

@@ -8,8 +8,8 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, OFlags, ResolveFlags};
 
 use super::super::descent::Descent;
-use super::super::failure::{Kind, Problem};
-use super::super::list::{self, Named};
+use super::super::failure::{FileError, FileErrorKind};
+use super::super::list::{self, ListedName};
 use super::super::locate::{file_type, open_beneath};
 use super::super::walk::is_passed_over;
 use super::tree::{Tree, identity};
@@ -21,7 +21,7 @@ use crate::protocol::WatchKind;
 const MAX_PATH_BYTES: usize = 4095;
 
 /// The entries of a scan that are reported.
-pub enum Tell {
+pub enum ScanReport {
     /// Nothing: the client looks for itself.
     Nothing,
     /// The entries of directories that were not marked before: they were made before the kernel
@@ -32,12 +32,12 @@ pub enum Tell {
 /// A directory that is being scanned.
 struct Level {
     watch: i32,
-    names: Vec<Named>,
+    names: Vec<ListedName>,
 }
 
 /// The state that all levels of a scan share.
 struct Scan<'i> {
-    tell: Tell,
+    tell: ScanReport,
     /// The marks from before, if the tree is made anew.
     marked_before: Option<HashSet<i32>>,
     io: &'i mut dyn CallIo,
@@ -45,7 +45,7 @@ struct Scan<'i> {
 
 impl Watch {
     /// Watches a directory that was made or moved in, and what is below it.
-    pub(super) fn adopt(&mut self, parent: i32, name: &[u8], io: &mut dyn CallIo) -> Result<(), Problem> {
+    pub(super) fn adopt(&mut self, parent: i32, name: &[u8], io: &mut dyn CallIo) -> Result<(), FileError> {
         if !self.recursive || !self.tree.contains(parent) {
             return Ok(());
         }
@@ -54,7 +54,7 @@ impl Watch {
             self.is_behind = true;
             return Ok(());
         };
-        let mut scan = Scan { tell: Tell::New, marked_before: None, io };
+        let mut scan = Scan { tell: ScanReport::New, marked_before: None, io };
         let mut levels = Vec::new();
         match Descent::open(above, name) {
             Ok(directory) => {
@@ -67,19 +67,19 @@ impl Watch {
         }
     }
 
-    /// Watches what is below a directory that is marked.
+    /// Watches the tree below a directory that is marked.
     pub(super) fn scan(
         &mut self,
         watch: i32,
         directory: OwnedFd,
-        tell: Tell,
+        tell: ScanReport,
         io: &mut dyn CallIo,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), FileError> {
         self.scan_from(watch, directory, Scan { tell, marked_before: None, io })
     }
 
     /// Begins anew with the tree as it is, and tells what was not marked before.
-    pub(super) fn look_through(&mut self, tell: Tell, io: &mut dyn CallIo) -> Result<(), Problem> {
+    pub(super) fn look_through(&mut self, tell: ScanReport, io: &mut dyn CallIo) -> Result<(), FileError> {
         if !self.recursive {
             return Ok(());
         }
@@ -93,7 +93,7 @@ impl Watch {
         Ok(())
     }
 
-    fn scan_from(&mut self, watch: i32, directory: OwnedFd, mut scan: Scan<'_>) -> Result<(), Problem> {
+    fn scan_from(&mut self, watch: i32, directory: OwnedFd, mut scan: Scan<'_>) -> Result<(), FileError> {
         let mut descent = Descent::new(directory);
         let mut levels = Vec::new();
         self.list(&descent, watch, false, &mut scan, &mut levels)?;
@@ -105,7 +105,7 @@ impl Watch {
         descent: &mut Descent,
         mut levels: Vec<Level>,
         scan: &mut Scan<'_>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), FileError> {
         while let Some(level) = levels.last_mut() {
             if scan.io.stopped() {
                 return Err(Stopped.into());
@@ -132,7 +132,7 @@ impl Watch {
         name: &CStr,
         scan: &mut Scan<'_>,
         levels: &mut Vec<Level>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), FileError> {
         match descent.enter(name) {
             Ok(()) => {}
             Err(errno) if is_passed_over(&errno.into()) => return Ok(()),
@@ -156,7 +156,7 @@ impl Watch {
         name: &[u8],
         scan: &mut Scan<'_>,
         levels: &mut Vec<Level>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), FileError> {
         if self.tree.path_of(parent, name).is_none_or(|path| path.len() > MAX_PATH_BYTES) {
             return Ok(());
         }
@@ -174,7 +174,7 @@ impl Watch {
         self.list(descent, watch, is_new, scan, levels)
     }
 
-    /// Lists the current directory, tells what is in it where that is wanted, and leaves its
+    /// Lists the current directory, reports its entries if they are to be reported, and leaves its
     /// directories to be scanned.
     fn list(
         &mut self,
@@ -183,7 +183,7 @@ impl Watch {
         is_new: bool,
         scan: &mut Scan<'_>,
         levels: &mut Vec<Level>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), FileError> {
         let mut names = match list::names(descent.current(), list::MAX_ENTRIES, scan.io) {
             Err(problem) if is_passed_over(&problem) => Vec::new(),
             names => names?,
@@ -192,7 +192,7 @@ impl Watch {
             let stat = rustix::fs::statat(descent.current(), &named.name, AtFlags::SYMLINK_NOFOLLOW);
             named.kind = stat.map_or(FileType::Unknown, |stat| file_type(&stat));
         }
-        if is_new && matches!(scan.tell, Tell::New) {
+        if is_new && matches!(scan.tell, ScanReport::New) {
             self.tell(watch, &names, scan)?;
         }
         names.retain(|named| named.kind == FileType::Directory);
@@ -200,7 +200,7 @@ impl Watch {
         Ok(())
     }
 
-    fn tell(&mut self, watch: i32, names: &[Named], scan: &mut Scan<'_>) -> Result<(), Problem> {
+    fn tell(&mut self, watch: i32, names: &[ListedName], scan: &mut Scan<'_>) -> Result<(), FileError> {
         for named in names {
             if let Some(path) = self.tree.path_of(watch, named.name.to_bytes()) {
                 let directory = named.kind == FileType::Directory;
@@ -225,9 +225,9 @@ impl Watch {
     }
 }
 
-fn too_many(most: u32) -> Problem {
+fn too_many(most: u32) -> FileError {
     let reason = format!(
         "has more than {most} directories, as many as this watch may have; watch a smaller place, or allow it more"
     );
-    Problem::new(Kind::Quota, reason)
+    FileError::new(FileErrorKind::Quota, reason)
 }

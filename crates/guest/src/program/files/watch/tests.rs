@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::fd::BorrowedFd;
 use tempfile::TempDir;
 
-use super::super::failure::Kind;
+use super::super::failure::FileErrorKind;
 use super::super::fake_io::{FakeIo, at, beneath};
 use super::watch;
 use crate::program::call_io::{CallIo, Stopped};
@@ -55,7 +55,10 @@ impl Scene {
     fn watch(mut self, location: &Location, recursive: bool) -> (Vec<String>, bool) {
         let end = watch(location, recursive, 1000, &mut self.io);
         assert_eq!(self.io.events, [Event::Opened(None)], "{end:?}");
-        assert!(end.is_ok() || end.as_ref().is_err_and(|problem| problem.kind == Kind::Cancelled), "{end:?}");
+        assert!(
+            end.is_ok() || end.as_ref().is_err_and(|problem| problem.kind == FileErrorKind::Cancelled),
+            "{end:?}"
+        );
         (told(&self.io), end.is_ok())
     }
 
@@ -65,7 +68,7 @@ impl Scene {
         let work = Some(std::thread::spawn(move || work(&directory)));
         let location = beneath(self.path(), "");
         let mut io = Meanwhile { io: self.io, work };
-        assert_eq!(watch(&location, true, 1000, &mut io).unwrap_err().kind, Kind::Cancelled);
+        assert_eq!(watch(&location, true, 1000, &mut io).unwrap_err().kind, FileErrorKind::Cancelled);
         told(&io.io)
     }
 
@@ -259,7 +262,7 @@ fn f1_links_lead_to_the_place_within_its_directory_and_nowhere_below_it() {
     symlink(&elsewhere, scene.path().join("out")).unwrap();
     symlink(&elsewhere, scene.path().join("p/below")).unwrap();
     let out = beneath(scene.path(), "out");
-    assert_eq!(watch(&out, true, 10, &mut FakeIo::default()).unwrap_err().kind, Kind::Permission);
+    assert_eq!(watch(&out, true, 10, &mut FakeIo::default()).unwrap_err().kind, FileErrorKind::Permission);
     let location = beneath(scene.path(), "in");
     let scene = scene.then(move |_| write(deep)).then(|d| write(d.join("p/f")));
     assert_eq!(scene.watch(&location, true).0, ["created f", "modified f"]);
@@ -339,17 +342,20 @@ fn what_is_missing_or_has_too_many_directories_is_refused() {
     let refused = |path: &str, most| {
         watch(&beneath(scene.path(), path), true, most, &mut FakeIo::default()).unwrap_err()
     };
-    assert_eq!(refused("gone", 10).kind, Kind::NotFound);
+    assert_eq!(refused("gone", 10).kind, FileErrorKind::NotFound);
     let problem = refused("", 3);
-    assert!(problem.kind == Kind::Quota && problem.reason.contains("more than 3 directories"), "{problem:?}");
-    assert_eq!(refused("", 4).kind, Kind::Cancelled);
+    assert!(
+        problem.kind == FileErrorKind::Quota && problem.reason.contains("more than 3 directories"),
+        "{problem:?}"
+    );
+    assert_eq!(refused("", 4).kind, FileErrorKind::Cancelled);
 }
 
 #[test]
 fn one_directory_too_many_ends_the_watch_with_a_reason() {
     let mut scene = Scene::new(&["a/"]).then(|d| std::fs::create_dir(d.join("b")).unwrap());
     let problem = watch(&at(scene.directory.path()), true, 2, &mut scene.io).unwrap_err();
-    assert_eq!(problem.kind, Kind::Quota);
+    assert_eq!(problem.kind, FileErrorKind::Quota);
 }
 
 #[test]

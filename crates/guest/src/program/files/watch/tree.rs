@@ -6,10 +6,10 @@ use std::collections::{HashMap, HashSet};
 use rustix::fs::Stat;
 
 /// The identity of a directory, whatever its name.
-pub type Identity = (u64, u64);
+pub type FileIdentity = (u64, u64);
 
 /// The identity in a description.
-pub fn identity(stat: &Stat) -> Identity {
+pub fn identity(stat: &Stat) -> FileIdentity {
     (stat.st_dev, stat.st_ino)
 }
 
@@ -27,7 +27,7 @@ pub struct Tree {
 struct Node {
     parent: i32,
     name: Vec<u8>,
-    identity: Identity,
+    identity: FileIdentity,
     children: HashMap<Vec<u8>, i32>,
     /// Names that a scan found and reported, though the kernel may report them, too.
     found: HashSet<Vec<u8>>,
@@ -35,7 +35,7 @@ struct Node {
 
 impl Tree {
     /// A tree of its root alone.
-    pub fn new(root: i32, identity: Identity) -> Self {
+    pub fn new(root: i32, identity: FileIdentity) -> Self {
         let node = Node::new(root, Vec::new(), identity);
         Self { root, nodes: HashMap::from([(root, node)]), displaced: HashMap::new() }
     }
@@ -61,7 +61,7 @@ impl Tree {
     }
 
     /// Returns the identity of a directory.
-    pub fn identity(&self, watch: i32) -> Option<Identity> {
+    pub fn identity(&self, watch: i32) -> Option<FileIdentity> {
         self.nodes.get(&watch).map(|node| node.identity)
     }
 
@@ -86,7 +86,7 @@ impl Tree {
     }
 
     /// Enters a directory. One that is known under another name moves, with what is below it.
-    pub fn insert(&mut self, watch: i32, parent: i32, name: &[u8], identity: Identity) {
+    pub fn insert(&mut self, watch: i32, parent: i32, name: &[u8], identity: FileIdentity) {
         if self.nodes.contains_key(&watch) {
             self.move_to(watch, parent, name);
             return;
@@ -196,7 +196,7 @@ impl Tree {
 }
 
 impl Node {
-    fn new(parent: i32, name: Vec<u8>, identity: Identity) -> Self {
+    fn new(parent: i32, name: Vec<u8>, identity: FileIdentity) -> Self {
         Self { parent, name, identity, children: HashMap::new(), found: HashSet::new() }
     }
 }

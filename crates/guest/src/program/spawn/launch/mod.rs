@@ -2,4 +2,4 @@
 
 mod sys;
 
-pub use sys::{Launched, Recipe};
+pub use sys::{LaunchedCommand, Recipe};

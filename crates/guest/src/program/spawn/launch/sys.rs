@@ -6,10 +6,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-use super::super::reaper::{self, Candidate, Plan};
+use super::super::reaper::{self, Candidate, ReaperPlan};
 use super::super::setuid_filter;
 use super::super::stacks::Stacks;
-use crate::program::reap::Reaped;
+use crate::program::reap::ChildExit;
 
 /// The ingredients of a command.
 pub struct Recipe {
@@ -49,8 +49,8 @@ pub struct Recipe {
 
 const OOM_PATH: &CStr = c"/proc/self/oom_score_adj";
 
-struct Owned {
-    plan: Plan,
+struct OwnedPlan {
+    plan: ReaperPlan,
     _recipe: Recipe,
     _candidates: Vec<Candidate>,
     _vectors: Vec<Vec<*const c_char>>,
@@ -58,14 +58,14 @@ struct Owned {
     stacks: Stacks,
 }
 
-/// A command's two processes, from the guest's side. If it is dropped without [`Launched::release`]
-/// its memory stays.
-pub struct Launched {
-    owned: NonNull<Owned>,
+/// A command's two processes, from the guest's side. If it is dropped without
+/// [`LaunchedCommand::release`] its memory stays.
+pub struct LaunchedCommand {
+    owned: NonNull<OwnedPlan>,
     reaper: i32,
 }
 
-impl Launched {
+impl LaunchedCommand {
     /// Starts the reaper, which makes the child. `report_start`: a record says when the command
     /// runs. All signals must be blocked in this thread, but those that only end the new process.
     pub fn start(mut recipe: Recipe, stacks: Stacks, report_start: bool) -> io::Result<Self> {
@@ -120,7 +120,7 @@ impl Launched {
     /// Frees what only the reaper and its child needed, now that the reaper has ended, and gives
     /// the stacks back. If it was killed while the child was still on its way, the child may still
     /// use them: then they stay for ever.
-    pub fn release(self, reaped: &Reaped) -> Option<Stacks> {
+    pub fn release(self, reaped: &ChildExit) -> Option<Stacks> {
         assert_eq!(reaped.pid(), self.reaper, "another process's end");
         let plan = self.plan();
         let is_done = plan.state.load(Ordering::Acquire) == reaper::STATE_STARTED;
@@ -141,13 +141,13 @@ impl Launched {
         Some(owned.stacks)
     }
 
-    fn plan(&self) -> &Plan {
+    fn plan(&self) -> &ReaperPlan {
         // SAFETY: it is valid until `release`, which consumes `self`; what changes in it is atomic.
         unsafe { &(*self.owned.as_ptr()).plan }
     }
 }
 
-fn own(recipe: Recipe, handed_over: &[OwnedFd], stacks: Stacks, report_start: bool) -> Box<Owned> {
+fn own(recipe: Recipe, handed_over: &[OwnedFd], stacks: Stacks, report_start: bool) -> Box<OwnedPlan> {
     let mut vectors: Vec<Vec<*const c_char>> = recipe.arguments.iter().map(|list| pointers(list)).collect();
     let mut candidates: Vec<Candidate> = Vec::with_capacity(recipe.candidates.len() + 1);
     for (path, index) in &recipe.candidates {
@@ -161,7 +161,7 @@ fn own(recipe: Recipe, handed_over: &[OwnedFd], stacks: Stacks, report_start: bo
     let owned_fds =
         [0, 1, 2].map(|index| AtomicI32::new(handed_over.get(index).map_or(-1, AsRawFd::as_raw_fd)));
     let filter = Box::new(setuid_filter::program());
-    let plan = Plan {
+    let plan = ReaperPlan {
         pid: AtomicI32::new(0),
         state: AtomicU32::new(if report_start { reaper::STATE_WANTED } else { reaper::STATE_PENDING }),
         failed_step: AtomicU32::new(0),
@@ -189,7 +189,7 @@ fn own(recipe: Recipe, handed_over: &[OwnedFd], stacks: Stacks, report_start: bo
     };
     vectors.push(envp);
     vectors.extend(script);
-    Box::new(Owned {
+    Box::new(OwnedPlan {
         plan,
         _recipe: recipe,
         _candidates: candidates,

@@ -6,7 +6,7 @@
 //! `vfork` does and becomes the command.
 //!
 //! Both run on the guest's memory, thread-local storage included. So nothing here may call libc,
-//! allocate, panic, or touch `errno`: only the system calls below, on what [`Plan`] prepared.
+//! allocate, panic, or touch `errno`: only the system calls below, on what [`ReaperPlan`] prepared.
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("the guest speaks to the kernel directly and knows x86_64 Linux only");
@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 pub const STATE_PENDING: u32 = 0;
 /// The same, and the guest wants a record as soon as it has.
 pub const STATE_WANTED: u32 = 1;
-/// The child is the command, or has failed; the descriptors in [`Plan::fds`] belong to the reaper
-/// no more.
+/// The child is the command, or has failed. The descriptors in [`ReaperPlan::fds`] no longer belong
+/// to the reaper.
 pub const STATE_STARTED: u32 = 2;
 
 /// A record says that the command runs.
@@ -48,7 +48,7 @@ pub const STEP_EXEC: u32 = 6;
 /// A report of the reaper to the guest, in one write of 16 bytes.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record {
+pub struct ReaperRecord {
     /// The command's number.
     pub command: u32,
     /// One of `RECORD_…`.
@@ -73,7 +73,7 @@ pub struct Candidate {
 /// Everything the two processes need. It must neither move nor be dropped while the reaper lives.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Plan {
+pub struct ReaperPlan {
     /// The child's process number, written by the kernel before the child runs.
     pub pid: AtomicI32,
     /// One of `STATE_…`.
@@ -86,11 +86,11 @@ pub struct Plan {
     pub command: u32,
     /// The descriptor to which records are written.
     pub status_fd: i32,
-    /// The command's standard input, output and error; the reaper closes those that `owned_fds`
+    /// The command's standard input, output and error. The reaper closes those that `owned_fds`
     /// names.
     pub fds: [i32; 3],
-    /// The descriptors that the reaper closes once the child has its own, or -1. Whoever takes a
-    /// number out closes it.
+    /// The descriptors that the reaper closes once the child has its own, or -1. The process that
+    /// takes a number out closes it.
     pub owned_fds: [AtomicI32; 3],
     /// Standard input is a terminal that becomes the controlling one.
     pub terminal: bool,
@@ -112,7 +112,7 @@ pub struct Plan {
     pub beneath: *const c_char,
     /// `RLIMIT_NOFILE`, soft and hard.
     pub open_files: [u64; 2],
-    /// `RLIMIT_NPROC`, soft and hard; `u64::MAX` twice: left as it is.
+    /// `RLIMIT_NPROC`, soft and hard. `u64::MAX` twice leaves it as it is.
     pub processes: [u64; 2],
     /// The files to try, in order.
     pub candidates: *const Candidate,
@@ -126,7 +126,7 @@ pub struct Plan {
     pub child_stack: *mut c_void,
 }
 
-impl Record {
+impl ReaperRecord {
     /// The record in what was read from the pipe.
     pub fn from_bytes(bytes: &[u8; size_of::<Self>()]) -> Self {
         let (words, _) = bytes.as_chunks::<4>();
@@ -144,7 +144,7 @@ const CHILD_FLAGS: i32 = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PARENT
 /// `plan` and everything it points to, and the two stacks, must stay valid and unmoved until the
 /// reaper has been waited for *and* its state is [`STATE_STARTED`] or it exited by itself. All
 /// signals must be blocked, but those that only end the new process.
-pub unsafe fn start(plan: *mut Plan, reaper_stack: *mut c_void) -> io::Result<i32> {
+pub unsafe fn start(plan: *mut ReaperPlan, reaper_stack: *mut c_void) -> io::Result<i32> {
     // SAFETY: the new process runs `reaper` on a stack of its own and never returns here; the
     // caller keeps both alive.
     let pid = unsafe { clone(REAPER_FLAGS, reaper_stack, ptr::null_mut(), reaper, plan) };
@@ -158,8 +158,8 @@ unsafe fn clone(
     flags: i32,
     stack: *mut c_void,
     parent_tid: *mut i32,
-    entry: unsafe extern "C" fn(*mut Plan) -> !,
-    plan: *mut Plan,
+    entry: unsafe extern "C" fn(*mut ReaperPlan) -> !,
+    plan: *mut ReaperPlan,
 ) -> isize {
     let result: isize;
     // SAFETY: in the parent this is an ordinary system call. The new process starts after it with
@@ -217,8 +217,8 @@ unsafe fn call(number: libc::c_long, arguments: [usize; 4]) -> isize {
 }
 
 /// # Safety
-/// Runs as a process of its own on a `Plan` that outlives it.
-unsafe extern "C" fn reaper(plan: *mut Plan) -> ! {
+/// Runs as a process of its own on a `ReaperPlan` that outlives it.
+unsafe extern "C" fn reaper(plan: *mut ReaperPlan) -> ! {
     // SAFETY: see `start`: the plan outlives this process, and it is only read, or changed through
     // atomics.
     unsafe {
@@ -248,7 +248,7 @@ unsafe extern "C" fn reaper(plan: *mut Plan) -> ! {
 
 /// # Safety
 /// As `reaper`.
-unsafe fn report_start(plan: &Plan, wanted: bool) {
+unsafe fn report_start(plan: &ReaperPlan, wanted: bool) {
     let step = plan.failed_step.load(Ordering::Acquire);
     if step != 0 {
         let errno = plan.failed_errno.load(Ordering::Acquire);
@@ -262,7 +262,7 @@ unsafe fn report_start(plan: &Plan, wanted: bool) {
 
 /// # Safety
 /// As `reaper`.
-unsafe fn reap_all(plan: &Plan, child_pid: isize) {
+unsafe fn reap_all(plan: &ReaperPlan, child_pid: isize) {
     loop {
         let mut status = 0_i32;
         // SAFETY: `status` outlives the call.
@@ -281,18 +281,21 @@ unsafe fn reap_all(plan: &Plan, child_pid: isize) {
 
 /// # Safety
 /// As `reaper`.
-unsafe fn report(plan: &Plan, kind: u32, step: u32, value: i32) {
-    let record = Record { command: plan.command, kind, step, value };
+unsafe fn report(plan: &ReaperPlan, kind: u32, step: u32, value: i32) {
+    let record = ReaperRecord { command: plan.command, kind, step, value };
     // SAFETY: `record` lives through the call; 16 bytes into a pipe are written whole or not at
     // all.
     unsafe {
-        call(libc::SYS_write, [plan.status_fd as usize, &raw const record as usize, size_of::<Record>(), 0])
+        call(
+            libc::SYS_write,
+            [plan.status_fd as usize, &raw const record as usize, size_of::<ReaperRecord>(), 0],
+        )
     };
 }
 
 /// # Safety
 /// As `child`.
-unsafe extern "C" fn child(plan: *mut Plan) -> ! {
+unsafe extern "C" fn child(plan: *mut ReaperPlan) -> ! {
     // SAFETY: see `start`; the reaper is suspended until this process execs or exits.
     unsafe {
         let plan = &*plan;
@@ -318,7 +321,7 @@ unsafe fn set_signal_mask(blocked: u64) {
 
 /// # Safety
 /// As `child`.
-unsafe fn set_up(plan: &Plan) {
+unsafe fn set_up(plan: &ReaperPlan) {
     // The guest ignores SIGPIPE alone, and what is ignored stays so across exec. The kernel's
     // struct: four words.
     let default_action = [0_u64; 4];
@@ -342,7 +345,7 @@ unsafe fn set_up(plan: &Plan) {
 
 /// # Safety
 /// As `child`.
-unsafe fn set_limits(plan: &Plan) {
+unsafe fn set_limits(plan: &ReaperPlan) {
     // SAFETY: the limits are two words each, as the kernel has them.
     unsafe {
         let set = |which: u32, values: &[u64; 2]| {
@@ -363,7 +366,7 @@ unsafe fn set_limits(plan: &Plan) {
 ///
 /// # Safety
 /// As `child`.
-unsafe fn raise_oom_score(plan: &Plan) {
+unsafe fn raise_oom_score(plan: &ReaperPlan) {
     // SAFETY: the path is a C string of the plan.
     unsafe {
         let flags = (libc::O_WRONLY | libc::O_CLOEXEC) as usize;
@@ -377,7 +380,7 @@ unsafe fn raise_oom_score(plan: &Plan) {
 
 /// # Safety
 /// As `child`.
-unsafe fn become_user(plan: &Plan) {
+unsafe fn become_user(plan: &ReaperPlan) {
     let (uid, gid) = (plan.uid as usize, plan.gid as usize);
     let (low, high) = (plan.capabilities as u32, (plan.capabilities >> 32) as u32);
     // Version 3, this process; then effective, permitted, inheritable for the lower and the upper
@@ -391,7 +394,7 @@ unsafe fn become_user(plan: &Plan) {
     // SAFETY: every pointer is to a local that outlives the call and has the kernel's layout.
     unsafe {
         if plan.oom_path_is_roots {
-            // For the files' sake alone. Where there is no root in here it changes nothing.
+            // For the files' sake alone. Without a root in here it changes nothing.
             call(libc::SYS_setfsuid, [0; 4]);
             must(plan, STEP_USER, call(libc::SYS_prctl, forbid_dumping));
             raise_oom_score(plan);
@@ -411,7 +414,7 @@ unsafe fn become_user(plan: &Plan) {
 ///
 /// # Safety
 /// As `child`.
-unsafe fn enter_cwd(plan: &Plan) {
+unsafe fn enter_cwd(plan: &ReaperPlan) {
     // SAFETY: the paths are C strings of the plan.
     unsafe {
         if plan.beneath.is_null() {
@@ -438,7 +441,7 @@ unsafe fn enter_cwd(plan: &Plan) {
 
 /// # Safety
 /// As `child`.
-unsafe fn install_filter(plan: &Plan) {
+unsafe fn install_filter(plan: &ReaperPlan) {
     const SECCOMP_SET_MODE_FILTER: usize = 1;
     if plan.filter.is_null() {
         return;
@@ -458,7 +461,7 @@ unsafe fn install_filter(plan: &Plan) {
 ///
 /// # Safety
 /// As `child`.
-unsafe fn exec(plan: &Plan) -> ! {
+unsafe fn exec(plan: &ReaperPlan) -> ! {
     let mut verdict = -(libc::ENOENT as isize);
     let mut candidate = plan.candidates;
     // SAFETY: the candidates end with a null path, the vectors with a null pointer; all belong to
@@ -486,7 +489,7 @@ unsafe fn exec(plan: &Plan) -> ! {
 
 /// # Safety
 /// As `child`.
-unsafe fn must(plan: &Plan, step: u32, result: isize) {
+unsafe fn must(plan: &ReaperPlan, step: u32, result: isize) {
     if result < 0 {
         // SAFETY: as `child`.
         unsafe { fail(plan, step, result) }
@@ -497,7 +500,7 @@ unsafe fn must(plan: &Plan, step: u32, result: isize) {
 ///
 /// # Safety
 /// As `child`.
-unsafe fn fail(plan: &Plan, step: u32, result: isize) -> ! {
+unsafe fn fail(plan: &ReaperPlan, step: u32, result: isize) -> ! {
     plan.failed_errno.store(result.wrapping_neg() as i32, Ordering::Release);
     plan.failed_step.store(step, Ordering::Release);
     // SAFETY: as `child`; nothing runs after the exit.

@@ -26,7 +26,7 @@ const DIRECT_BYTES: usize = 4096;
 const KEPT_BYTES: usize = 512 * 1024;
 
 /// The way to the guest.
-pub(super) struct Outbox(Mutex<State>);
+pub(super) struct SendQueue(Mutex<State>);
 
 struct State {
     stream: Option<Box<dyn AsyncWrite + Send + Unpin>>,
@@ -40,14 +40,14 @@ struct State {
 
 /// The outbox is closed, or the guest reads nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Undeliverable {
+pub(super) enum SendError {
     /// The stream is gone.
     Closed,
     /// The guest lets everything pile up.
     NotRead,
 }
 
-impl Outbox {
+impl SendQueue {
     /// An empty one.
     pub(super) fn new(stream: impl AsyncWrite + Send + Unpin + 'static) -> Self {
         Self(Mutex::new(State {
@@ -62,23 +62,19 @@ impl Outbox {
 
     /// Sends these bytes, in this order and without others in between, as soon as there is room for
     /// them.
-    pub(super) fn poll_push(
-        &self,
-        context: &Context<'_>,
-        parts: &[&[u8]],
-    ) -> Poll<Result<(), Undeliverable>> {
+    pub(super) fn poll_push(&self, context: &Context<'_>, parts: &[&[u8]]) -> Poll<Result<(), SendError>> {
         let mut state = lock(&self.0);
         if !state.is_usable() {
-            return Poll::Ready(Err(Undeliverable::Closed));
+            return Poll::Ready(Err(SendError::Closed));
         }
         if state.queue.len() >= HIGH_BYTES {
             state.wait(context.waker());
             return Poll::Pending;
         }
         state.push(parts);
-        // What is left in the queue of a stream that failed never reaches the guest as a whole.
+        // The rest in the queue of a stream that failed never reaches the guest as a whole.
         let is_lost = state.error.is_some() && !state.queue.is_empty();
-        Poll::Ready(if is_lost { Err(Undeliverable::Closed) } else { Ok(()) })
+        Poll::Ready(if is_lost { Err(SendError::Closed) } else { Ok(()) })
     }
 
     /// Tells whether nothing can be sent any more.
@@ -87,20 +83,20 @@ impl Outbox {
     }
 
     /// Sends a few bytes without waiting.
-    pub(super) fn push_now(&self, parts: &[&[u8]]) -> Result<(), Undeliverable> {
+    pub(super) fn push_now(&self, parts: &[&[u8]]) -> Result<(), SendError> {
         let mut state = lock(&self.0);
         if !state.is_usable() {
-            return Err(Undeliverable::Closed);
+            return Err(SendError::Closed);
         }
         if state.queue.len() > MAX_BYTES {
-            return Err(Undeliverable::NotRead);
+            return Err(SendError::NotRead);
         }
         state.push(parts);
         Ok(())
     }
 
-    /// The writer task's work: brings what was left to the stream. It ends with the stream's error,
-    /// or with `None` when the outbox is closed.
+    /// Writes queued bytes to the stream; this is the work of the writer task. It returns the
+    /// stream's error, or `None` when the queue is closed.
     pub(super) async fn write_leftovers(&self) -> Option<io::Error> {
         std::future::poll_fn(|context| self.poll_leftovers(context)).await
     }

@@ -6,23 +6,23 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
-use super::super::failure::Problem;
+use super::super::failure::FileError;
 use super::super::locate::{Name, Target, file_type};
-use super::tree::{Identity, identity};
+use super::tree::{FileIdentity, identity};
 use crate::protocol::Location;
 
 /// A place that is watched.
-pub struct Place {
+pub struct WatchTarget {
     location: Location,
     /// The directory that is watched.
-    identity: Identity,
+    identity: FileIdentity,
     /// The name in it, when a file is watched.
     file: Option<Vec<u8>>,
 }
 
-impl Place {
+impl WatchTarget {
     /// The place at a location, links followed, and its directory.
-    pub fn find(location: &Location) -> Result<(Self, OwnedFd), Problem> {
+    pub fn find(location: &Location) -> Result<(Self, OwnedFd), FileError> {
         let target = Target::new(location)?;
         let found = rustix::fs::fstat(target.open(OFlags::PATH)?)?;
         let (directory, file) = if file_type(&found) == FileType::Directory {
@@ -36,7 +36,7 @@ impl Place {
     }
 
     /// The directory's identity.
-    pub fn identity(&self) -> Identity {
+    pub fn identity(&self) -> FileIdentity {
         self.identity
     }
 
@@ -59,7 +59,7 @@ impl Place {
         }
     }
 
-    fn look(&self) -> Result<bool, Problem> {
+    fn look(&self) -> Result<bool, FileError> {
         let target = Target::new(&self.location)?;
         let Some(file) = &self.file else {
             return Ok(identity(&rustix::fs::fstat(target.open(OFlags::PATH)?)?) == self.identity);

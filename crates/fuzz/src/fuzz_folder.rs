@@ -16,20 +16,20 @@ const CANARY: &str = "alive";
 pub const TRAP: &str = "there";
 
 /// The folder, the canary beside it, and a link from the one to the other.
-pub struct Place {
+pub struct FuzzFolder {
     outer: TempDir,
 }
 
 /// A rule about links that lead out of the folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
-    /// They may lead anywhere; nobody follows them.
+    /// Links may lead anywhere. No link is followed.
     Anywhere,
     /// They stay inside, all but the one that was there before.
     Inside,
 }
 
-impl Place {
+impl FuzzFolder {
     /// A new one. Its folder is empty but for the trap, or not made yet.
     pub fn new(make_folder: bool) -> Self {
         let mut builder = tempfile::Builder::new();
@@ -142,9 +142,10 @@ fn path_below(root: &OwnedFd, directory: &OwnedFd) -> PathBuf {
     path_of(directory).strip_prefix(path_of(root)).expect("a path below the root").to_owned()
 }
 
-impl Drop for Place {
+impl Drop for FuzzFolder {
     fn drop(&mut self) {
-        // What the archive closed is opened for its removal; root needs none of this.
+        // Directories that the archive closed are opened for their removal; root needs none of
+        // this.
         let Ok(root) = self.open_root() else { return };
         if rustix::process::geteuid().is_root() {
             return;

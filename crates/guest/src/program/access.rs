@@ -7,16 +7,16 @@ use super::sys;
 
 /// The rule for who may connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
+pub enum AccessRule {
     /// Every process that finds the socket.
     Open,
     /// Processes outside of this pid namespace, whose numbers are not known in here.
     Outsiders,
-    /// Processes of this user, who is nobody else than the guest.
+    /// Processes of this user: the guest's own.
     User(u32),
 }
 
-impl Door {
+impl AccessRule {
     pub fn lets_in(self, stream: &UnixStream) -> bool {
         match self {
             Self::Open => true,
