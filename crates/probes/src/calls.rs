@@ -1,4 +1,4 @@
-//! K4 and K5: system calls that reach deep into the kernel, that nobody knows, or that another
+//! K4 and K5: system calls that reach deep into the kernel, unknown ones, and those that another
 //! table numbers.
 
 use crate::check::{Check, cases, ensure, not_enforced, not_here};
@@ -171,7 +171,7 @@ async fn k04_only_harmless_personalities_are_permitted(stage: Stage) -> Check {
 async fn k04_ptrace_of_an_own_child_works(stage: Stage) -> Check {
     let facts = stage.probe(&["own-child"]).await?;
     facts.is("stopped", "true")?;
-    // Engines refuse `process_vm_readv` to whoever lacks SYS_PTRACE; a debugger has other ways.
+    // Engines refuse `process_vm_readv` without SYS_PTRACE. A debugger has other ways.
     if stage.is_native() || facts.get("read")? != "EPERM" {
         facts.is("read", "ok")?;
         facts.is("found", "in the child's memory")?;

@@ -73,7 +73,7 @@ async fn e02_a_deadline_during_a_flood_and_a_silence_is_never_early(stage: Stage
 }
 
 async fn e02_a_deadline_while_a_child_holds_the_pipes_kills_it(stage: Stage) -> Check {
-    // The shell waits for a child that ignores everything; then the shell is gone, and only the
+    // The shell waits for a child that ignores everything. Then the shell is gone, and only the
     // child holds the pipe.
     let result = exec(&stage, "(trap '' TERM; sleep 4713) & sleep 4713", 300).await?;
     ensure_eq!(result.outcome, Outcome::TimedOut);

@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use crate::check::{Check, Failure, ensure};
 
-/// Notes a fact, at once: whoever dies next has said it.
+/// Writes a fact at once, so that it counts even if the process dies next.
 pub fn note(name: impl Display, value: impl Display) {
     println!("{name}={value}");
 }

@@ -23,10 +23,10 @@ const LANDLOCK: &str = "restrict by Landlock";
 /// Each is there with one of the two ways to map ids alone.
 const MAPPED_BY_ROOT: &str = "become inner root";
 const MAPPED_BY_OTHERS: &str = "map the user";
-/// Since Linux 6.14; before, the number is the whole host's.
+/// A step that needs Linux 6.14: before, the number is the whole host's.
 const PID_MAX: &str = "limit the process namespace";
 
-/// The steps that a create takes whoever runs it, but for those that not every kernel has.
+/// Returns the steps that every create takes, as root or not, without those that some kernels lack.
 fn steps_taken() -> impl Iterator<Item = &'static str> {
     let other_map = if rustix::process::geteuid().is_root() { MAPPED_BY_OTHERS } else { MAPPED_BY_ROOT };
     eyot_native::step_names().into_iter().filter(move |step| ![LANDLOCK, PID_MAX, other_map].contains(step))
@@ -79,7 +79,8 @@ fn descendants() -> usize {
         let Some((before, after)) = stat.rsplit_once(')') else { continue };
         let pid = before.split(' ').next().and_then(|pid| pid.parse::<u32>().ok());
         let parent = after.split_whitespace().nth(1).and_then(|pid| pid.parse::<u32>().ok());
-        // One that has ended waits for this process, its last ancestor, which waits for nobody.
+        // An ended process stays a zombie of this process, its last ancestor, which does not reap
+        // it.
         let has_ended = after.split_whitespace().next() == Some("Z");
         if let (Some(pid), Some(parent), false) = (pid, parent, has_ended) {
             parents.push((pid, parent));

@@ -59,8 +59,8 @@ async fn e01_a_flood_on_both_streams_is_counted_and_kept_in_flat_memory(stage: S
     ensure_eq!((result.stdout_bytes, result.stderr_bytes), (all, all));
     ensure_eq!((result.stdout.len(), result.stderr.len()), (1 << 20, 1 << 20));
     ensure!(result.stdout_truncated() && result.stderr_truncated(), "the flags are wrong");
-    // Other cases run beside this one, so the bound is a generous one; kept whole, it would be
-    // twice the flood.
+    // Other cases run beside this one, so the bound is generous. A flood that is kept whole would
+    // take twice its size.
     let grown = most_memory_mib()? - before;
     ensure!(grown < 96, "the memory grew by {grown} MiB");
     Ok(())

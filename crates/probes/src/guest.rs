@@ -223,8 +223,8 @@ async fn k07_the_guests_limits_and_scheduling_can_not_be_changed(stage: Stage) -
     for who in stage.everybody() {
         let facts = stage.probe_as(who, &["guest"]).await?;
         let mut others = facts.others("limit_", &["EPERM"])?;
-        // In a container the guest is a user whom nobody else is: what one does to one's own user
-        // is none of its.
+        // In a container no process inside shares the guest's user, so acting on one's own user
+        // does not touch the guest.
         others.retain(|(name, _)| stage.is_native() || !name.ends_with("_of_user"));
         ensure!(others.is_empty(), "{who}: {others:?}");
     }

@@ -88,7 +88,7 @@ impl Canary {
         Ok(Self { tcp, local, name })
     }
 
-    /// The canary notices somebody at all: the host itself.
+    /// Checks that the canary notices a connection at all: one of the host itself.
     fn ensure_alive(&self) -> Check {
         TcpStream::connect(("127.0.0.1", self.tcp.local_addr()?.port()))?;
         UnixStream::connect_addr(&UnixAddr::from_abstract_name(&self.name)?)?;
@@ -118,7 +118,7 @@ async fn with_a_canary(stage: &Stage, prefix: &str, expected: &[&str]) -> Check 
 }
 
 async fn k14_services_on_the_hosts_loopback_are_out_of_reach(stage: Stage) -> Check {
-    // Without IPv6 (99: EADDRNOTAVAIL) there is nobody there at all.
+    // Without IPv6 (99: EADDRNOTAVAIL) no service is there at all.
     let refused: &[&str] = if stage.is_native() { &["ECONNREFUSED"] } else { &["ECONNREFUSED", "errno99"] };
     with_a_canary(&stage, "loopback_", refused).await?;
     with_a_canary(&stage, "outside_", &["ENETUNREACH"]).await

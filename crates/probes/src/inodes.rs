@@ -127,14 +127,14 @@ fn write_lock(file: &File, command: i32, start: i64) -> Result<i64, i32> {
 }
 
 /// A service of the host below `/usr`.
-struct Service {
+struct FolderService {
     folder: TempDir,
     stream: UnixListener,
     datagram: UnixDatagram,
     fifo: File,
 }
 
-impl Service {
+impl FolderService {
     fn begin() -> Check<Self> {
         let folder = folder_below_usr()?;
         let stream = UnixListener::bind(folder.path().join("stream"))?;
@@ -149,7 +149,7 @@ impl Service {
         stream.set_nonblocking(true)?;
         datagram.set_nonblocking(true)?;
         let service = Self { folder, stream, datagram, fifo };
-        // It notices somebody at all: the host itself.
+        // The service notices a connection at all: one of the host itself.
         UnixStream::connect(service.folder.path().join("stream"))?;
         service.stream.accept()?;
         Ok(service)
@@ -179,7 +179,7 @@ fn folder_below_usr() -> Check<TempDir> {
 async fn k19_a_service_below_usr_is_out_of_reach_whenever_it_began(world: Arc<World>) -> Check {
     world.need_native("a container has nothing of the host's /usr")?;
     let before = world.stage().await?;
-    let service = Service::begin()?;
+    let service = FolderService::begin()?;
     let after = world.stage().await?;
     for stage in [before, after] {
         for who in stage.everybody() {
@@ -187,7 +187,7 @@ async fn k19_a_service_below_usr_is_out_of_reach_whenever_it_began(world: Arc<Wo
             facts.is("seen", "true")?;
             facts.is("reached_stream", "ECONNREFUSED")?;
             facts.is("reached_datagram", "ECONNREFUSED")?;
-            // Nobody reads from it inside.
+            // No reader is inside.
             facts.is("reached_fifo", "ENXIO")?;
         }
         stage.end().await?;

@@ -47,7 +47,7 @@ pub fn probe(arguments: &[String]) {
             note("killed", sys::call(libc::SYS_kill, &[parent, libc::SIGKILL as u64]).is_ok());
             left
         }
-        // Whoever is seen is gone already: each parent ends as soon as it has a child.
+        // A process that is seen is gone already: each parent ends as soon as it has a child.
         "chain" => sys::fork(|| {
             loop {
                 if sys::call(libc::SYS_fork, &[]).is_ok_and(|child| child != 0) {

@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 
 use crate::check::{Check, Failure, cases, ensure, ensure_eq, promptly, until};
 use crate::facts::note;
-use crate::tar::Tar;
+use crate::tar::TarBuilder;
 use crate::world::{Stage, World};
 
 cases! {
@@ -34,7 +34,7 @@ pub fn swap(arguments: &[String]) {
         } else {
             std::fs::write(&good, "inside")
         };
-        // Any of these may meet a file that a call under test has just made or removed; the next
+        // Any of these may meet a file that a call under test has just made or removed. The next
         // round cleans up.
         let linked = std::os::unix::fs::symlink(elsewhere, &bad);
         let into_place = std::fs::rename(&bad, target).or_else(|_| {
@@ -219,7 +219,7 @@ async fn one_round_in_a_swapped_folder(stage: &Stage, round: usize) -> Check {
             "round {round}: a pack left the workspace"
         );
     }
-    let tar = Tar::default().file("folder/unpacked", b"x").finish();
+    let tar = TarBuilder::default().file("folder/unpacked", b"x").finish();
     let unpacked =
         promptly("an unpack", stage.sandbox.tar_in("/workspace", tar, TarInOptions::default())).await?;
     for result in [written, made, removed, unpacked.map(drop)] {

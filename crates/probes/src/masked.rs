@@ -253,8 +253,7 @@ async fn k09_the_core_pattern_and_the_other_ways_to_root_are_read_only(stage: St
         let facts = stage.probe_as(who, &["masked"]).await?;
         facts.none_worked("dangerous_")?;
         if *who == "root" {
-            // Not only a matter of permission bits: for somebody who has the right, the mount is
-            // read-only.
+            // Permission bits are not all: even for a user with the right, the mount is read-only.
             let result = stage.sh_as(who, "echo '|/bin/false' > /proc/sys/kernel/hostname").await?;
             ensure!(result.stderr_text().contains("Read-only file system"), "{}", result.stderr_text());
         }

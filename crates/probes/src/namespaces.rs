@@ -1,4 +1,4 @@
-//! K1: new namespaces from inside, and somebody else's.
+//! K1: new namespaces from inside, and those of other processes.
 
 use crate::check::{Check, cases, ensure};
 use crate::facts::{note, tried};

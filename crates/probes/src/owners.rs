@@ -19,7 +19,7 @@ use tokio::sync::OnceCell;
 use crate::check::{Check, cases, ensure, not_here, promptly};
 use crate::facts::{note, tried};
 use crate::sys;
-use crate::tar::Tar;
+use crate::tar::TarBuilder;
 use crate::world::{Stage, World};
 
 cases! {
@@ -38,7 +38,7 @@ const WORKSPACE: &str = "k17";
 const SET_ID: u32 = 0o6000;
 
 /// An image's lists of users and groups, and the user that the sandbox is made with.
-struct Users {
+struct ImageUsers {
     name: &'static str,
     passwd: &'static str,
     group: &'static str,
@@ -47,49 +47,49 @@ struct Users {
     needs_range: bool,
 }
 
-const USERS: [Users; 6] = [
-    Users { name: "plain", passwd: "", group: "", user: None, needs_range: false },
-    Users {
+const USERS: [ImageUsers; 6] = [
+    ImageUsers { name: "plain", passwd: "", group: "", user: None, needs_range: false },
+    ImageUsers {
         name: "number",
         passwd: "1000:x:0:0::/root:/bin/sh\n",
         group: "",
         user: Some("1000"),
         needs_range: false,
     },
-    Users {
+    ImageUsers {
         name: "named",
         passwd: "user:x:0:0::/root:/bin/sh\n",
         group: "",
         user: Some("user"),
         needs_range: false,
     },
-    Users {
+    ImageUsers {
         name: "gid-0",
         passwd: "user:x:1000:0::/home/user:/bin/sh\n",
         group: "",
         user: None,
         needs_range: false,
     },
-    Users {
+    ImageUsers {
         name: "group-0",
         passwd: "user:x:1000:1000::/home/user:/bin/sh\n",
         group: "root:x:0:user,1000\n",
         user: Some("1000:0"),
         needs_range: true,
     },
-    Users { name: "root", passwd: "", group: "", user: Some("root"), needs_range: true },
+    ImageUsers { name: "root", passwd: "", group: "", user: Some("root"), needs_range: true },
 ];
 
 /// Sandboxes in which everything was tried, and what they have left on the host.
-struct Left {
+struct LeftFiles {
     /// The expected owner of files in a mounted folder.
     owner: (u32, u32),
-    mounted: Vec<Found>,
-    workspace: Vec<Found>,
+    mounted: Vec<HostFile>,
+    workspace: Vec<HostFile>,
 }
 
 /// A file on the host.
-struct Found {
+struct HostFile {
     path: PathBuf,
     uid: u32,
     gid: u32,
@@ -97,9 +97,9 @@ struct Found {
     attributes: Vec<String>,
 }
 
-type AllLeft = Vec<(&'static str, Left)>;
+type LeftFilesByCase = Vec<(&'static str, LeftFiles)>;
 
-impl std::fmt::Display for Found {
+impl std::fmt::Display for HostFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { path, uid, gid, mode, attributes } = self;
         write!(f, "{} ({uid}:{gid}, mode {mode:o}, {attributes:?})", path.display())
@@ -107,25 +107,25 @@ impl std::fmt::Display for Found {
 }
 
 /// Tries everything in a sandbox of each kind of users, once for all cases.
-async fn left_by_everybody(world: &World) -> Check<&'static AllLeft> {
-    static LEFT: OnceCell<AllLeft> = OnceCell::const_new();
+async fn files_of_all_cases(world: &World) -> Check<&'static LeftFilesByCase> {
+    static LEFT: OnceCell<LeftFilesByCase> = OnceCell::const_new();
     world.need_native("this provider mounts no folder of the host")?;
     LEFT.get_or_try_init(|| try_everything(world)).await
 }
 
-async fn try_everything(world: &World) -> Check<AllLeft> {
+async fn try_everything(world: &World) -> Check<LeftFilesByCase> {
     let mut all = Vec::new();
     for users in &USERS {
         if users.needs_range && !rustix::process::geteuid().is_root() {
             continue;
         }
-        all.push((users.name, left_by(world, users).await?));
+        all.push((users.name, files_of_case(world, users).await?));
     }
     Ok(all)
 }
 
-async fn left_by(world: &World, users: &Users) -> Check<Left> {
-    let folders = Folders::make(world, users)?;
+async fn files_of_case(world: &World, users: &ImageUsers) -> Check<LeftFiles> {
+    let folders = CaseFolders::make(world, users)?;
     let stage = world.stage_of(folders.spec(world, users)?).await?;
     for who in [None, Some("root")] {
         attack_in_every_way(&stage, who).await?;
@@ -135,19 +135,19 @@ async fn left_by(world: &World, users: &Users) -> Check<Left> {
     }
     write_from_outside(&stage).await?;
     let workspace = world.state().join("workspaces").join(WORKSPACE);
-    let mounted = found_below(&folders.mounted)?;
-    let workspace = found_below(&workspace)?;
+    let mounted = files_below(&folders.mounted)?;
+    let workspace = files_below(&workspace)?;
     stage.end().await?;
     let me = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let owner = if me.0 == 0 { (OWNER, OWNER) } else { me };
     for (place, found) in [("folder", &mounted), ("workspace", &workspace)] {
         ensure!(found.len() >= 20, "{}: only {} files were made in the {place}", users.name, found.len());
     }
-    Ok(Left { owner, mounted, workspace })
+    Ok(LeftFiles { owner, mounted, workspace })
 }
 
-/// A command that becomes others, a terminal and a started process of somebody, or of the sandbox's
-/// own user.
+/// Attacks by a command that becomes other users, a terminal and a started process, as this user or
+/// the sandbox's own.
 async fn attack_in_every_way(stage: &Stage, who: Option<&str>) -> Check {
     if !attack_as(stage, who, "all").await? {
         return Ok(());
@@ -162,7 +162,7 @@ async fn attack_in_every_way(stage: &Stage, who: Option<&str>) -> Check {
     Ok(())
 }
 
-/// A command of somebody. `false`: there is nobody of that name.
+/// Attacks by a command of this user. Returns `false` if there is no user of that name.
 async fn attack_as(stage: &Stage, who: Option<&str>, ids: &str) -> Check<bool> {
     let options = ExecOptions { user: who.map(str::to_owned), ..ExecOptions::default() };
     match stage.sandbox.exec(attack(who, "exec", ids), options).await {
@@ -195,23 +195,24 @@ async fn write_from_outside(stage: &Stage) -> Check {
             }
         }
         stage.sandbox.write(&program, "x").await?;
-        let tar = Tar::default().program("unpacked", 0o6755).finish();
+        let tar = TarBuilder::default().program("unpacked", 0o6755).finish();
         stage.sandbox.tar_in(folder, tar, TarInOptions::default()).await?;
     }
     Ok(())
 }
 
 /// The folders of a case on the host.
-struct Folders {
+struct CaseFolders {
     _all: TempDir,
     image: PathBuf,
     mounted: PathBuf,
 }
 
-impl Folders {
-    /// An image with these users over the host's own programs; and a folder to be mounted, in which
-    /// everybody may write, with one in it that belongs to whoever runs the case, and files of his.
-    fn make(world: &World, users: &Users) -> Check<Self> {
+impl CaseFolders {
+    /// Makes an image with these users over the host's own programs, and a folder to be mounted.
+    /// Everybody may write in the folder. It holds one that belongs to the user who runs the case,
+    /// and files of that user.
+    fn make(world: &World, users: &ImageUsers) -> Check<Self> {
         let all = tempfile::tempdir_in(world.scratch())?;
         let (image, mounted) = (all.path().join("image"), all.path().join("mounted"));
         std::fs::create_dir_all(image.join("etc"))?;
@@ -236,7 +237,7 @@ impl Folders {
         Ok(Self { _all: all, image, mounted })
     }
 
-    fn spec(&self, world: &World, users: &Users) -> Check<SandboxSpec> {
+    fn spec(&self, world: &World, users: &ImageUsers) -> Check<SandboxSpec> {
         let mut spec = world.spec();
         spec.image = Some(self.image.to_string_lossy().into_owned());
         spec.user = users.user.map(str::to_owned);
@@ -254,7 +255,7 @@ impl Folders {
 }
 
 /// Everything below a folder of the host, but for the folders that were there before.
-fn found_below(folder: &Path) -> Check<Vec<Found>> {
+fn files_below(folder: &Path) -> Check<Vec<HostFile>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -267,7 +268,7 @@ fn found_below(folder: &Path) -> Check<Vec<Found>> {
             if path.file_name().is_none_or(|name| name != "of-the-caller") {
                 let attributes = attributes(&path)?;
                 let (uid, gid, mode) = (metadata.uid(), metadata.gid(), metadata.mode());
-                found.push(Found { path, uid, gid, mode, attributes });
+                found.push(HostFile { path, uid, gid, mode, attributes });
             }
         }
     }
@@ -282,7 +283,7 @@ fn attributes(path: &Path) -> Check<Vec<String>> {
 }
 
 async fn k17_files_in_a_mounted_folder_have_one_owner_whatever_the_image_says(world: Arc<World>) -> Check {
-    for (users, left) in left_by_everybody(&world).await? {
+    for (users, left) in files_of_all_cases(&world).await? {
         for found in &left.mounted {
             ensure!((found.uid, found.gid) == left.owner, "{users}: {found}, not of {:?}", left.owner);
         }
@@ -291,7 +292,7 @@ async fn k17_files_in_a_mounted_folder_have_one_owner_whatever_the_image_says(wo
 }
 
 async fn k17_files_in_a_persistent_workspace_never_have_the_hosts_ids(world: Arc<World>) -> Check {
-    for (users, left) in left_by_everybody(&world).await? {
+    for (users, left) in files_of_all_cases(&world).await? {
         let is_range = left.owner == (OWNER, OWNER) && rustix::process::geteuid().is_root();
         for found in &left.workspace {
             let fits = if is_range {
@@ -306,7 +307,7 @@ async fn k17_files_in_a_persistent_workspace_never_have_the_hosts_ids(world: Arc
 }
 
 async fn k17_no_set_id_bit_is_left_on_the_host(world: Arc<World>) -> Check {
-    for (users, left) in left_by_everybody(&world).await? {
+    for (users, left) in files_of_all_cases(&world).await? {
         for found in left.mounted.iter().chain(&left.workspace) {
             ensure!(found.mode & SET_ID == 0, "{users}: {found}");
         }
@@ -315,7 +316,7 @@ async fn k17_no_set_id_bit_is_left_on_the_host(world: Arc<World>) -> Check {
 }
 
 async fn k17_no_security_attribute_is_left_on_the_host(world: Arc<World>) -> Check {
-    for (users, left) in left_by_everybody(&world).await? {
+    for (users, left) in files_of_all_cases(&world).await? {
         for found in left.mounted.iter().chain(&left.workspace) {
             // A label is the host's own.
             let forbidden = |name: &String| {
@@ -332,7 +333,7 @@ async fn k17_everybody_but_the_user_gets_an_error_in_a_mounted_folder(world: Arc
     if !rustix::process::geteuid().is_root() {
         return not_here("an ordinary user's sandbox has one user");
     }
-    let folders = Folders::make(&world, &USERS[0])?;
+    let folders = CaseFolders::make(&world, &USERS[0])?;
     let stage = world.stage_of(folders.spec(&world, &USERS[0])?).await?;
     stage.probe(&["create", "/shared/by-the-user"]).await?.is("create", "ok")?;
     for who in ["root", "4321", "33"] {
@@ -342,7 +343,7 @@ async fn k17_everybody_but_the_user_gets_an_error_in_a_mounted_folder(world: Arc
     let line = "cat /shared/by-the-user && echo more >> /shared/by-the-user";
     let result = stage.sh_as("root", line).await?;
     ensure!(result.success(), "{}", result.stderr_text());
-    let found = found_below(&folders.mounted)?;
+    let found = files_below(&folders.mounted)?;
     ensure!(found.len() == 1, "{} files were made", found.len());
     ensure!((found[0].uid, found[0].gid) == (OWNER, OWNER), "{}", found[0]);
     stage.end().await
@@ -399,9 +400,9 @@ const SETXATTRAT: i64 = 463;
 const FILE_SETATTR: i64 = 469;
 
 /// The attempts on one file.
-struct Attempt<'a>(&'a str);
+struct FileAttempt<'a>(&'a str);
 
-impl Attempt<'_> {
+impl FileAttempt<'_> {
     fn path(&self, name: &str) -> CString {
         CString::new(format!("{}-{name}", self.0)).unwrap_or_default()
     }
@@ -534,7 +535,7 @@ fn file_capabilities() -> Vec<(String, Vec<u8>)> {
 }
 
 fn make_everything(prefix: &str) {
-    let attempt = Attempt(prefix);
+    let attempt = FileAttempt(prefix);
     for mode in [0o755, 0o4755, 0o2755] {
         attempt.make(mode);
         attempt.change_mode(mode);

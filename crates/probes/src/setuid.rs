@@ -1,4 +1,4 @@
-//! K12: becoming somebody with more rights.
+//! K12: becoming a user with more rights.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::sync::Arc;
@@ -57,8 +57,8 @@ async fn k12_a_setuid_program_gains_nothing(stage: Stage) -> Check {
                 continue;
             }
             if !stage.is_native() && made.stderr_text().contains("Permission denied") {
-                // An image's `/run` is root's, and root in a container does not get into somebody
-                // else's folder.
+                // An image's `/run` is root's, and root in a container does not get into another
+                // user's folder.
                 continue;
             }
             ensure!(made.success(), "{who}: {}", made.stderr_text());

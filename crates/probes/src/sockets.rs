@@ -1,4 +1,4 @@
-//! K3: families of sockets that nobody needs and that have broken kernels.
+//! K3: socket families that programs do not need and that have broken kernels.
 
 use crate::check::{Check, cases};
 use crate::facts::tried;

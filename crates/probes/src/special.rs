@@ -68,7 +68,7 @@ async fn f02_a_hard_link_is_a_file_like_any_other_and_a_write_does_not_leak_thro
     ensure_eq!(&stage.sandbox.read("two").await?[..], b"second");
     // Replaced as a whole: the other name keeps the old content.
     ensure_eq!(&stage.sandbox.read("one").await?[..], b"first");
-    // A file of somebody else can't be linked to and so not be written through a link.
+    // A file of another user can't be linked to, and so not be written through a link.
     let linked = stage.sh("ln /etc/passwd passwd; ln /usr/bin/env env").await?;
     ensure!(!linked.success(), "files of the image can be linked to: {linked:?}");
     Ok(())

@@ -146,7 +146,8 @@ async fn all_under_way(stage: &Stage) -> Check<Vec<(&'static str, JoinHandle<eyo
     let process = stage.sandbox.start("exec sleep 6000", StartOptions::default()).await?.id;
     let begin = |name| (name, tokio::spawn(endless_call(stage.sandbox.clone(), process, name)));
     let running: Vec<_> = CALLS.into_iter().map(begin).collect();
-    // Answered in between by a busy sandbox, so the calls have begun; none of them ends by itself.
+    // A busy sandbox answers in between, so the calls have begun. Each of them would run on for
+    // ever.
     for _ in 0..10 {
         stage.still_works().await?;
     }
@@ -189,7 +190,7 @@ async fn e05_every_pending_call_settles_when_the_guest_is_killed(world: Arc<Worl
     let stage = world.stage().await?;
     let running = all_under_way(&stage).await?;
     stage.kill_guest()?;
-    // Its files are kept: nobody has destroyed it.
+    // The files are kept, because the sandbox was not destroyed.
     for (name, call) in running {
         let settled = promptly(name, call).await?.map_err(std::io::Error::other)?;
         ensure!(settled.as_ref().is_err_and(Error::is_dead), "`{name}` ended with {settled:?}");

@@ -22,11 +22,11 @@ const BLOCK: usize = 512;
 
 /// An archive in the making.
 #[derive(Default)]
-pub struct Tar(Vec<u8>);
+pub struct TarBuilder(Vec<u8>);
 
 /// One header's fields.
 #[derive(Clone, Copy)]
-pub struct Entry<'a> {
+pub struct TarHeader<'a> {
     name: &'a str,
     kind: u8,
     link: &'a str,
@@ -35,24 +35,24 @@ pub struct Entry<'a> {
     size: u64,
 }
 
-impl Tar {
+impl TarBuilder {
     /// A regular file.
     pub fn file(self, name: &str, content: &[u8]) -> Self {
         let size = content.len() as u64;
-        self.entry(Entry { name, kind: b'0', link: "", mode: 0o644, size }, content)
+        self.entry(TarHeader { name, kind: b'0', link: "", mode: 0o644, size }, content)
     }
 
     /// A regular file with these permission bits.
     pub fn program(self, name: &str, mode: u32) -> Self {
-        self.entry(Entry { name, kind: b'0', link: "", mode, size: 1 }, b"x")
+        self.entry(TarHeader { name, kind: b'0', link: "", mode, size: 1 }, b"x")
     }
 
     fn link(self, name: &str, kind: u8, target: &str) -> Self {
-        self.entry(Entry { name, kind, link: target, mode: 0o777, size: 0 }, b"")
+        self.entry(TarHeader { name, kind, link: target, mode: 0o777, size: 0 }, b"")
     }
 
     fn directory(self, name: &str) -> Self {
-        self.entry(Entry { name, kind: b'5', link: "", mode: 0o755, size: 0 }, b"")
+        self.entry(TarHeader { name, kind: b'5', link: "", mode: 0o755, size: 0 }, b"")
     }
 
     /// A PAX header for the next entry.
@@ -64,12 +64,12 @@ impl Tar {
             content.push_str(&format!("{} {key}={value}\n", rest + digits));
         }
         let size = content.len() as u64;
-        let entry = Entry { name: "PaxHeaders/x", kind: b'x', link: "", mode: 0o644, size };
+        let entry = TarHeader { name: "PaxHeaders/x", kind: b'x', link: "", mode: 0o644, size };
         self.entry(entry, content.as_bytes())
     }
 
     /// An entry with these bytes behind it, whatever its header says.
-    fn entry(mut self, entry: Entry<'_>, content: &[u8]) -> Self {
+    fn entry(mut self, entry: TarHeader<'_>, content: &[u8]) -> Self {
         let mut header = [0_u8; BLOCK];
         let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, &entry.name.as_bytes()[..entry.name.len().min(100)]);
@@ -125,7 +125,7 @@ async fn f04_entries_that_would_leave_the_folder_are_refused_and_named(stage: St
     let names =
         ["../out/evil", "/workspace/out/evil", "a/../../out/evil", "..", "a/../../../tmp/evil", "/tmp/evil"];
     for name in names {
-        match unpack(&stage, Tar::default().file(name, b"x").finish()).await? {
+        match unpack(&stage, TarBuilder::default().file(name, b"x").finish()).await? {
             // Neutralised: it arrived, but inside.
             Ok(_) => {}
             Err(error) => {
@@ -145,19 +145,22 @@ async fn f04_links_that_lead_out_can_not_be_written_through(stage: Stage) -> Che
     prepare(&stage).await?;
     let targets = ["../out", "/workspace/out", "/tmp", "../../tmp", "/proc/self/cwd/../out", "."];
     for target in targets {
-        let tar = Tar::default().link("link", b'2', target).file("link/evil", b"x").finish();
+        let tar = TarBuilder::default().link("link", b'2', target).file("link/evil", b"x").finish();
         let unpacked = unpack(&stage, tar).await?;
         ensure_no_internal(target, &unpacked)?;
         ensure_untouched(&stage).await?;
-        let again =
-            Tar::default().link("l1", b'2', target).link("l2", b'2', "l1").directory("l2/evil").finish();
+        let again = TarBuilder::default()
+            .link("l1", b'2', target)
+            .link("l2", b'2', "l1")
+            .directory("l2/evil")
+            .finish();
         ensure_no_internal(target, &unpack(&stage, again).await?)?;
         ensure_untouched(&stage).await?;
         stage.output("rm -rf in; mkdir in").await?;
     }
     for target in ["../out/kept", "/workspace/out/kept", "/tmp/kept", "/etc/passwd", "../../etc/passwd"] {
         // A hard link to it, and then a write to the link.
-        let tar = Tar::default().link("hard", b'1', target).file("hard", b"evil").finish();
+        let tar = TarBuilder::default().link("hard", b'1', target).file("hard", b"evil").finish();
         ensure_no_internal(target, &unpack(&stage, tar).await?)?;
         ensure_untouched(&stage).await?;
         let linked = stage.output("find in -type f -links +1").await?;
@@ -177,8 +180,8 @@ fn ensure_no_internal(what: &str, result: &eyot::Result<u64>) -> Check {
 async fn f04_devices_and_fifos_are_not_made(stage: Stage) -> Check {
     prepare(&stage).await?;
     for kind in [b'3', b'4', b'6', b'7', b'S', b'V', b'M', b'Z'] {
-        let entry = Entry { name: "special", kind, link: "", mode: 0o666, size: 0 };
-        let unpacked = unpack(&stage, Tar::default().entry(entry, b"").finish()).await?;
+        let entry = TarHeader { name: "special", kind, link: "", mode: 0o666, size: 0 };
+        let unpacked = unpack(&stage, TarBuilder::default().entry(entry, b"").finish()).await?;
         ensure_no_internal(&format!("type {}", char::from(kind)), &unpacked)?;
         let made = stage.output("find in ! -type f ! -type d").await?;
         ensure!(made.is_empty(), "type {}: {made}", char::from(kind));
@@ -189,9 +192,10 @@ async fn f04_devices_and_fifos_are_not_made(stage: Stage) -> Check {
 
 async fn f04_setuid_bits_are_dropped(stage: Stage) -> Check {
     prepare(&stage).await?;
-    let entry = Entry { name: "program", kind: b'0', link: "", mode: 0o6755, size: 1 };
-    let folder = Entry { name: "folder", kind: b'5', link: "", mode: 0o2755, size: 0 };
-    let unpacked = unpack(&stage, Tar::default().entry(entry, b"x").entry(folder, b"").finish()).await?;
+    let entry = TarHeader { name: "program", kind: b'0', link: "", mode: 0o6755, size: 1 };
+    let folder = TarHeader { name: "folder", kind: b'5', link: "", mode: 0o2755, size: 0 };
+    let unpacked =
+        unpack(&stage, TarBuilder::default().entry(entry, b"x").entry(folder, b"").finish()).await?;
     ensure_no_internal("setuid", &unpacked)?;
     let found = stage.output("find in -perm /6000").await?;
     ensure!(found.is_empty(), "still setuid: {found}");
@@ -203,16 +207,16 @@ async fn f04_an_archive_that_unpacks_to_too_much_is_refused_in_bounded_memory(st
     let sandbox = &stage.sandbox;
     let limits = TarInOptions { max_total_bytes: 1 << 20, max_entries: 10 };
     let large = vec![0_u8; 2 << 20];
-    let tar = Tar::default().file("large", &large).finish();
+    let tar = TarBuilder::default().file("large", &large).finish();
     ensure_fails!(promptly("a large file", sandbox.tar_in("in", tar, limits)).await?, TooLarge | Quota);
-    let many = (0..50).fold(Tar::default(), |tar, number| tar.file(&format!("f{number}"), b"x"));
+    let many = (0..50).fold(TarBuilder::default(), |tar, number| tar.file(&format!("f{number}"), b"x"));
     ensure_fails!(
         promptly("many files", sandbox.tar_in("in", many.finish(), limits)).await?,
         TooLarge | Quota
     );
     // It claims 8 GiB, and would go on for ever.
-    let entry = Entry { name: "endless", kind: b'0', link: "", mode: 0o644, size: 0o77777777777 };
-    let start = pieces(Tar::default().entry(entry, b"").0);
+    let entry = TarHeader { name: "endless", kind: b'0', link: "", mode: 0o644, size: 0o77777777777 };
+    let start = pieces(TarBuilder::default().entry(entry, b"").0);
     let zeroes = Bytes::from(vec![0_u8; 64 << 10]);
     let endless = start.chain(stream::repeat_with(move || Ok(zeroes.clone()))).boxed();
     ensure_fails!(
@@ -235,40 +239,41 @@ async fn f04_pax_records_do_not_smuggle_a_path(stage: Stage) -> Check {
         &[("GNU.sparse.major", "1"), ("GNU.sparse.minor", "0"), ("GNU.sparse.name", "../out/evil")],
     ];
     for records in smuggled {
-        let tar = Tar::default().pax(records).file("innocent", b"x").finish();
+        let tar = TarBuilder::default().pax(records).file("innocent", b"x").finish();
         ensure_no_internal(&format!("{records:?}"), &unpack(&stage, tar).await?)?;
         ensure_untouched(&stage).await?;
-        let link = Tar::default().pax(records).link("innocent", b'1', "nothing").finish();
+        let link = TarBuilder::default().pax(records).link("innocent", b'1', "nothing").finish();
         ensure_no_internal(&format!("{records:?}"), &unpack(&stage, link).await?)?;
         ensure_untouched(&stage).await?;
         stage.output("rm -rf in; mkdir in").await?;
     }
     // A GNU long name does not either.
     let name = b"../out/evil\0";
-    let long = Entry { name: "././@LongLink", kind: b'L', link: "", mode: 0o644, size: name.len() as u64 };
-    let tar = Tar::default().entry(long, name).file("innocent", b"x").finish();
+    let long =
+        TarHeader { name: "././@LongLink", kind: b'L', link: "", mode: 0o644, size: name.len() as u64 };
+    let tar = TarBuilder::default().entry(long, name).file("innocent", b"x").finish();
     ensure_no_internal("a long name", &unpack(&stage, tar).await?)?;
     ensure_untouched(&stage).await
 }
 
 async fn f04_of_duplicate_entries_the_last_one_stays_and_types_do_not_mix(stage: Stage) -> Check {
     prepare(&stage).await?;
-    let tar = Tar::default().file("twice", b"first").file("twice", b"second").finish();
+    let tar = TarBuilder::default().file("twice", b"first").file("twice", b"second").finish();
     if unpack(&stage, tar).await?.is_ok() {
         ensure_eq!(&stage.sandbox.read("in/twice").await?[..], b"second");
     }
     // A link to the outside in the place of a file, and the file once more.
-    let tar = Tar::default().file("x", b"1").link("x", b'2', "/tmp/kept").file("x", b"evil").finish();
+    let tar = TarBuilder::default().file("x", b"1").link("x", b'2', "/tmp/kept").file("x", b"evil").finish();
     ensure_no_internal("file, link, file", &unpack(&stage, tar).await?)?;
     ensure_untouched(&stage).await?;
-    let tar = Tar::default().directory("d").link("d", b'2', "../out").file("d/evil", b"x").finish();
+    let tar = TarBuilder::default().directory("d").link("d", b'2', "../out").file("d/evil", b"x").finish();
     ensure_no_internal("folder, link, file", &unpack(&stage, tar).await?)?;
     ensure_untouched(&stage).await
 }
 
 async fn f04_garbage_and_truncated_archives_are_typed_errors(stage: Stage) -> Check {
     prepare(&stage).await?;
-    let whole = Tar::default().file("file", &[b'x'; 5_000]).0;
+    let whole = TarBuilder::default().file("file", &[b'x'; 5_000]).0;
     for cut in [1, 100, 511, 513, 2_000] {
         let result = promptly("a truncated archive", unpack(&stage, pieces(whole[..cut].to_vec()))).await??;
         ensure_fails!(result, Invalid);

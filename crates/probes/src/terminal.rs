@@ -1,4 +1,4 @@
-//! K6: typing into a terminal on somebody else's behalf.
+//! K6: typing into a terminal in the name of its user.
 
 use eyot::{ExecOptions, PtySize};
 

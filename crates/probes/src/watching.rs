@@ -83,7 +83,7 @@ async fn f01_a_watch_through_proc_or_beyond_the_workspace_is_refused(stage: Stag
         let kind = refused.map(drop).map_err(|error| error.kind());
         ensure_eq!((link, kind), (link, Err(eyot::ErrorKind::Permission)));
     }
-    // Without a workspace around them they are what they are inside, and harm nobody.
+    // Without a workspace around them these are the sandbox's own, and do no harm.
     for place in ["/proc", "/proc/self/fd", "/proc/1/root", "/sys", "/dev"] {
         let options = WatchOptions { recursive: true, max_directories: 100 };
         if let Ok(mut events) = promptly(place, stage.sandbox.watch(place, options)).await? {

@@ -32,7 +32,7 @@ pub struct World {
     kill: Option<Kill>,
 }
 
-/// Kills the container of a sandbox, as somebody on its host would.
+/// Kills the container of a sandbox, as an operator of the host would.
 type Kill = fn(&SandboxName) -> std::io::Result<()>;
 
 impl World {
@@ -55,12 +55,12 @@ impl World {
         Ok(Self { provider, folder, base, kill: None })
     }
 
-    /// Sandboxes of a container engine, made from this spec: its image has this program as
-    /// `/attack/threats`, a shell and the user `root`; its user is 1000. `kill` kills the container
-    /// of a sandbox, as somebody on its host would.
+    /// Returns a world of a container engine's sandboxes, made from this spec. The image has this
+    /// program as `/attack/threats`, a shell and the user `root`; its user is 1000. `kill` kills
+    /// the container of a sandbox, as an operator of the host would.
     ///
     /// # Errors
-    /// A folder inside `parent`, for what cases put on the host, can't be made.
+    /// The folder inside `parent` for the cases' files on the host can't be made.
     pub fn of_containers(
         provider: Arc<dyn SandboxProvider>,
         spec: SandboxSpec,
@@ -227,7 +227,7 @@ impl Stage {
         Ok(self.sandbox.exec(line, ExecOptions::default()).await?)
     }
 
-    /// The same as somebody else.
+    /// Runs a shell line as this user.
     pub async fn sh_as(&self, user: &str, line: &str) -> Check<ExecResult> {
         Ok(self.sandbox.exec(line, self.options_of(user)).await?)
     }
@@ -255,7 +255,7 @@ impl Stage {
         self.probe_as("user", arguments).await
     }
 
-    /// Runs a probe as somebody.
+    /// Runs a probe as this user.
     pub async fn probe_as(&self, user: &str, arguments: &[&str]) -> Check<Facts> {
         self.probe_with(self.options_of(user), arguments).await
     }

@@ -1,5 +1,5 @@
-//! Every threat as a test, as whoever runs it: root or an ordinary user. `cargo xtask soak threats`
-//! runs them at full size.
+//! Every threat as a test, as root or as an ordinary user. `cargo xtask soak threats` runs them at
+//! full size.
 
 use std::process::ExitCode;
 use std::sync::Arc;
