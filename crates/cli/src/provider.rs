@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use eyot::{Capabilities, Error, Result, SandboxProvider};
-use eyot_image::{ImageName, ImageSource, ImageStore, Progress, Use};
+use eyot_image::{ImageName, ImageSource, ImageStore, ImageUse, Progress};
 use eyot_native::host;
 use eyot_native::{ImageSources, NativeOptions, NativeProvider, default_state_dir};
 use eyot_providers::docker::{DockerOptions, DockerProvider, EngineImages};
@@ -126,7 +126,7 @@ pub fn image_sources(
 }
 
 /// Which sandboxes are made over them.
-pub fn image_uses(state: &Path) -> Result<Vec<Use>> {
+pub fn image_uses(state: &Path) -> Result<Vec<ImageUse>> {
     eyot_native::image_uses(state)
 }
 

@@ -10,7 +10,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 /// The kind of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressKind {
-    /// Reachable by anybody on the internet.
+    /// Reachable over the internet.
     Public,
     /// The host itself: 127.0.0.0/8, `::1`.
     Loopback,

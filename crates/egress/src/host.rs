@@ -5,7 +5,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A host's name: lower-case ASCII, without the final dot; at most 253 bytes in labels of 1 to 63.
+/// A host's name: lower-case ASCII, without the final dot, at most 253 bytes in labels of 1 to 63.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostName(String);
 

@@ -7,10 +7,9 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use crate::remove::remove_tree;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
-
-use crate::remove::remove_tree;
 
 /// Marks a file or a folder that was just made as in use, for as long as `open` is. Returns `false`
 /// if another process has taken it for abandoned before; then make another one.

@@ -44,7 +44,7 @@ impl ImageStore {
         let what = format!("build image `{}`", name.short());
         let suite = match &options.suite {
             Some(suite) => suite.clone(),
-            None => own_suite().ok_or_else(|| {
+            None => host_suite().ok_or_else(|| {
                 let message = format!("{what}: the host's release is not known");
                 Error::new(ErrorKind::Invalid, message).with_hint("name one: --suite bookworm")
             })?,
@@ -63,7 +63,7 @@ impl ImageStore {
 }
 
 /// Returns the codename of the host.
-fn own_suite() -> Option<String> {
+fn host_suite() -> Option<String> {
     let release = fs::read_to_string("/etc/os-release").ok()?;
     let line = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="))?;
     Some(line.trim_matches('"').to_owned())

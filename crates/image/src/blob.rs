@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 
 use tempfile::NamedTempFile;
 
-use crate::digest::{Digest, Hashing};
+use crate::digest::{Digest, DigestStream};
 use crate::failure::refused;
 use crate::progress::Progress;
 use crate::store::ImageStore;
@@ -49,7 +49,7 @@ impl ImageStore {
         let mut made = NamedTempFile::new_in(self.incoming())?;
         // A blob that is longer than announced is not copied to its end.
         let most = wanted.map_or(u64::MAX, |(_, bytes)| bytes.saturating_add(1));
-        let mut hashing = Hashing::new(input.take(most));
+        let mut hashing = DigestStream::new(input.take(most));
         copy(&mut hashing, made.as_file_mut(), |bytes| {
             if let Some((digest, _)) = wanted {
                 progress.advance(digest, bytes);

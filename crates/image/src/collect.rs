@@ -7,21 +7,21 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use crate::remove::remove_tree;
 use eyot::{Error, ErrorKind, Result};
 use serde::Serialize;
 
-use crate::config::{self, Parts};
+use crate::config::{self, ImageParts};
 use crate::digest::Digest;
 use crate::failure::failed;
 use crate::layer;
 use crate::locks::{ImportGuard, UseGuard};
 use crate::reference::ImageName;
-use crate::remove::remove_tree;
 use crate::store::ImageStore;
 
 /// A sandbox that is made over an image of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Use {
+pub struct ImageUse {
     /// The sandbox's name.
     pub sandbox: String,
     /// The names of its layers, the topmost first.
@@ -30,7 +30,7 @@ pub struct Use {
 
 /// The removed items.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Pruned {
+pub struct PruneReport {
     /// Names of images.
     pub images: Vec<String>,
     /// The number of unpacked layers.
@@ -43,7 +43,7 @@ pub struct Pruned {
 
 /// The diffs and blobs that must stay.
 #[derive(Default)]
-struct Needed {
+struct LiveObjects {
     blobs: BTreeSet<String>,
     diffs: BTreeSet<String>,
     layers: BTreeSet<String>,
@@ -62,8 +62,8 @@ impl ImageStore {
         &self,
         name: &ImageName,
         force: bool,
-        uses: impl FnOnce() -> Result<Vec<Use>>,
-    ) -> Result<Pruned> {
+        uses: impl FnOnce() -> Result<Vec<ImageUse>>,
+    ) -> Result<PruneReport> {
         let what = format!("remove image `{}`", name.short());
         let failed = failed(what.as_str());
         self.make().map_err(&failed)?;
@@ -84,9 +84,9 @@ impl ImageStore {
         self.forget_name(name).map_err(&failed)?;
         let swept = match importing {
             Some(_) => self.sweep(&uses).map_err(&failed)?,
-            None => Pruned::default(),
+            None => PruneReport::default(),
         };
-        Ok(Pruned { images: vec![name.short().to_owned()], ..swept })
+        Ok(PruneReport { images: vec![name.short().to_owned()], ..swept })
     }
 
     /// Removes everything that no image and no sandbox needs. With `all` also images that no
@@ -94,7 +94,7 @@ impl ImageStore {
     ///
     /// # Errors
     /// `Conflict` while another process adds an image. Errors of `uses`. Errors of the kernel.
-    pub fn prune(&self, all: bool, uses: impl FnOnce() -> Result<Vec<Use>>) -> Result<Pruned> {
+    pub fn prune(&self, all: bool, uses: impl FnOnce() -> Result<Vec<ImageUse>>) -> Result<PruneReport> {
         let failed = failed("prune images");
         self.make().map_err(&failed)?;
         let _importing = ImportGuard::alone(self.root()).map_err(&failed)?;
@@ -111,7 +111,7 @@ impl ImageStore {
         let swept = self.sweep(&uses).map_err(&failed)?;
         // This includes the partial blobs with which a broken pull would continue.
         self.clear_incoming(|_| true).map_err(&failed)?;
-        Ok(Pruned { images, ..swept })
+        Ok(PruneReport { images, ..swept })
     }
 
     /// Refuses the removal of an image that sandboxes use. An image that has another name may lose
@@ -122,7 +122,7 @@ impl ImageStore {
         name: &ImageName,
         manifest: &Digest,
         index: &[(ImageName, Digest)],
-        uses: &[Use],
+        uses: &[ImageUse],
     ) -> Result<()> {
         if index.iter().any(|(other, known)| other != name && known == manifest) {
             return Ok(());
@@ -140,9 +140,9 @@ impl ImageStore {
 
     /// Removes unneeded names, layers and blobs. The caller holds the locks: no process adds an
     /// image or begins to use one.
-    fn sweep(&self, uses: &[Use]) -> io::Result<Pruned> {
+    fn sweep(&self, uses: &[ImageUse]) -> io::Result<PruneReport> {
         let needed = self.needed(uses)?;
-        let mut done = Pruned::default();
+        let mut done = PruneReport::default();
         // Names first: a layer without a name is found by the next sweep, but a name without a
         // layer would pass for a complete layer.
         for_each_name(&self.root().join("diffs"), |name, path| {
@@ -162,13 +162,13 @@ impl ImageStore {
         Ok(done)
     }
 
-    fn needed(&self, uses: &[Use]) -> io::Result<Needed> {
-        let mut needed = Needed::default();
+    fn needed(&self, uses: &[ImageUse]) -> io::Result<LiveObjects> {
+        let mut needed = LiveObjects::default();
         needed.layers.extend(uses.iter().flat_map(|used| used.layers.clone()));
         for (_, manifest) in self.index()? {
             needed.blobs.insert(manifest.hex().to_owned());
             // An image that can't be read can't need anything.
-            let Ok(parts) = self.document(&manifest).and_then(|bytes| Parts::of_manifest(&bytes)) else {
+            let Ok(parts) = self.document(&manifest).and_then(|bytes| ImageParts::of_manifest(&bytes)) else {
                 continue;
             };
             needed.blobs.insert(parts.config.digest.hex().to_owned());

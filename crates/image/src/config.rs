@@ -62,13 +62,13 @@ impl BlobRef {
 
 /// The parts of an image.
 #[derive(Debug, Clone)]
-pub(crate) struct Parts {
+pub(crate) struct ImageParts {
     pub(crate) config: BlobRef,
     /// The layers, the lowest first.
     pub(crate) layers: Vec<BlobRef>,
 }
 
-impl Parts {
+impl ImageParts {
     pub(crate) fn of_manifest(bytes: &[u8]) -> io::Result<Self> {
         let manifest: ImageManifest = serde_json::from_slice(bytes)
             .map_err(|error| refused(format!("its manifest can't be read: {error}")))?;
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn what_an_image_says_of_its_commands_is_read_and_what_is_empty_is_nothing() {
-        let text = r#""config":{"Env":["A=1=2","=x","B"],"WorkingDir":"/app","User":""},"rootfs":{"type":"layers","diff_ids":[]}"#;
+        let text = r#""config":{"Env":["A=1=2","=x","B"],"WorkingDir":"/app","ImageUser":""},"rootfs":{"type":"layers","diff_ids":[]}"#;
         let run = RunConfig::of(&config(text)).unwrap();
         assert_eq!(run.env, [("A".to_owned(), "1=2".to_owned())]);
         assert_eq!((run.workdir.as_deref(), run.user), (Some("/app"), None));

@@ -41,13 +41,13 @@ impl fmt::Display for Digest {
 
 /// Passes bytes on, and counts and hashes them.
 #[derive(Debug)]
-pub(crate) struct Hashing<T> {
+pub(crate) struct DigestStream<T> {
     inner: T,
     hasher: Sha256,
     bytes: u64,
 }
 
-impl<T> Hashing<T> {
+impl<T> DigestStream<T> {
     pub(crate) fn new(inner: T) -> Self {
         Self { inner, hasher: Sha256::new(), bytes: 0 }
     }
@@ -69,7 +69,7 @@ impl<T> Hashing<T> {
     }
 }
 
-impl<R: Read> Read for Hashing<R> {
+impl<R: Read> Read for DigestStream<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(into)?;
         self.note(&into[..count]);
@@ -77,7 +77,7 @@ impl<R: Read> Read for Hashing<R> {
     }
 }
 
-impl<W: Write> Write for Hashing<W> {
+impl<W: Write> Write for DigestStream<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.inner.write(bytes)?;
         self.note(&bytes[..count]);
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn what_passes_is_hashed_and_counted() {
-        let mut passed = Hashing::new(&b"abc"[..]);
+        let mut passed = DigestStream::new(&b"abc"[..]);
         io::copy(&mut passed, &mut io::sink()).unwrap();
         assert_eq!(passed.finish(), (Digest::of(b"abc"), 3));
     }

@@ -17,7 +17,7 @@ use crate::store::ImageStore;
 
 /// The annotation in which an OCI layout keeps a manifest's name.
 pub(crate) const NAME: &str = "org.opencontainers.image.ref.name";
-/// The longest index. An index grows with each image; this is enough for some hundred thousand.
+/// The longest index. An index grows with each image. This is enough for some hundred thousand.
 const MAX_INDEX_BYTES: u64 = 64 << 20;
 
 /// A version of the index. It changes with every change of the index; nothing else is promised.

@@ -8,9 +8,10 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::PathBuf;
 
-use crate::digest::{Digest, Hashing};
-use crate::failure::refused;
 use crate::remove::remove_tree;
+
+use crate::digest::{Digest, DigestStream};
+use crate::failure::refused;
 use crate::store::ImageStore;
 use crate::unpack::{Owners, decompressed, fill};
 
@@ -30,8 +31,8 @@ impl ImageStore {
         if let Some(name) = self.layer_of(diff) {
             return Ok(name);
         }
-        let filling = Filling::new(self)?;
-        let mut tar = Hashing::new(decompressed(File::open(self.blob(blob))?)?);
+        let filling = PendingLayer::new(self)?;
+        let mut tar = DigestStream::new(decompressed(File::open(self.blob(blob))?)?);
         fill(&mut tar, &filling.path, Owners::of_caller(), &self.limits)
             .map_err(|error| as_corrupt(error, blob))?;
         io::copy(&mut tar, &mut io::sink())?;
@@ -43,8 +44,8 @@ impl ImageStore {
 
     /// Unpacks a blob whose diff-id is not known. Returns the diff-id.
     pub(crate) fn add_unknown_layer(&self, blob: &Digest) -> io::Result<Digest> {
-        let filling = Filling::new(self)?;
-        let mut tar = Hashing::new(decompressed(File::open(self.blob(blob))?)?);
+        let filling = PendingLayer::new(self)?;
+        let mut tar = DigestStream::new(decompressed(File::open(self.blob(blob))?)?);
         fill(&mut tar, &filling.path, Owners::of_caller(), &self.limits)
             .map_err(|error| as_corrupt(error, blob))?;
         let (diff, _) = tar.finish();
@@ -52,7 +53,7 @@ impl ImageStore {
         Ok(diff)
     }
 
-    fn name_layer(&self, filling: Filling, diff: &Digest) -> io::Result<String> {
+    fn name_layer(&self, filling: PendingLayer, diff: &Digest) -> io::Result<String> {
         match symlink(&filling.name, self.diff(diff)) {
             Ok(()) => Ok(filling.keep()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match self.layer_of(diff) {
@@ -86,13 +87,13 @@ pub(crate) fn is_name(text: &str) -> bool {
 }
 
 /// A layer that is being filled. Dropping it before it is complete removes it.
-struct Filling {
+struct PendingLayer {
     name: String,
     path: PathBuf,
     kept: bool,
 }
 
-impl Filling {
+impl PendingLayer {
     fn new(store: &ImageStore) -> io::Result<Self> {
         let name = new_name()?;
         let path = store.layers().join(&name);
@@ -106,7 +107,7 @@ impl Filling {
     }
 }
 
-impl Drop for Filling {
+impl Drop for PendingLayer {
     fn drop(&mut self) {
         if !self.kept
             && let Err(error) = remove_tree(&self.path)

@@ -37,13 +37,13 @@ pub mod unpack;
 
 pub use abandoned::{keep, sweep_abandoned};
 pub use base::BaseOptions;
-pub use collect::{Pruned, Use};
+pub use collect::{ImageUse, PruneReport};
 pub use config::RunConfig;
 pub use digest::Digest;
 pub use import::ImportOptions;
 pub use index::Generation;
 pub use listing::ImageInfo;
-pub use locks::{Locked, UseGuard};
+pub use locks::{FileLock, UseGuard};
 pub use progress::{NoProgress, Progress};
 pub use reference::ImageName;
 pub use remove::remove_tree;

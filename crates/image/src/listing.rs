@@ -5,7 +5,7 @@ use std::io;
 use eyot::Result;
 use serde::Serialize;
 
-use crate::config::{self, Parts};
+use crate::config::{self, ImageParts};
 use crate::digest::Digest;
 use crate::failure::failed;
 use crate::reference::ImageName;
@@ -58,7 +58,7 @@ impl ImageStore {
 
     fn describe_parts(&self, manifest: &Digest) -> io::Result<ImageInfo> {
         let bytes = self.document(manifest)?;
-        let parts = Parts::of_manifest(&bytes)?;
+        let parts = ImageParts::of_manifest(&bytes)?;
         let config = config::parse(&self.document(&parts.config.digest)?)?;
         let layers: u64 = parts.layers.iter().map(|layer| layer.bytes).sum();
         Ok(ImageInfo {

@@ -19,16 +19,16 @@ use rustix::fs::{FlockOperation, flock};
 /// the lock for so long.
 #[derive(Debug)]
 #[must_use]
-pub struct Locked(File);
+pub struct FileLock(File);
 
-impl Locked {
+impl FileLock {
     /// Takes over the `flock` that this open file has.
     pub fn new(file: File) -> Self {
         Self(file)
     }
 }
 
-impl Drop for Locked {
+impl Drop for FileLock {
     fn drop(&mut self) {
         if let Err(error) = flock(&self.0, FlockOperation::Unlock) {
             tracing::debug!(%error, "a lock is let go of by closing its file");
@@ -40,7 +40,7 @@ impl Drop for Locked {
 #[derive(Debug)]
 #[must_use]
 pub struct UseGuard {
-    _held: Locked,
+    _held: FileLock,
 }
 
 impl UseGuard {
@@ -60,7 +60,7 @@ impl UseGuard {
 /// Keeps unnamed blobs and layers while it is held.
 #[derive(Debug)]
 pub(crate) struct ImportGuard {
-    held: Locked,
+    held: FileLock,
 }
 
 impl ImportGuard {
@@ -82,17 +82,17 @@ impl ImportGuard {
 }
 
 /// Takes the lock of the index, held for one change of it.
-pub(crate) fn index_lock(root: &Path) -> io::Result<Locked> {
+pub(crate) fn index_lock(root: &Path) -> io::Result<FileLock> {
     locked(root, "changing", FlockOperation::LockExclusive)
 }
 
-fn locked(root: &Path, name: &str, how: FlockOperation) -> io::Result<Locked> {
+fn locked(root: &Path, name: &str, how: FlockOperation) -> io::Result<FileLock> {
     let file =
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(root.join(name))?;
     loop {
         match flock(&file, how) {
             Err(rustix::io::Errno::INTR) => {}
-            other => return other.map(|()| Locked(file)).map_err(io::Error::from),
+            other => return other.map(|()| FileLock(file)).map_err(io::Error::from),
         }
     }
 }

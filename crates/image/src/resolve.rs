@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use eyot::{Error, ErrorKind, Result};
 use rustix::io::Errno;
 
-use crate::config::{self, Parts, RunConfig};
+use crate::config::{self, ImageParts, RunConfig};
 use crate::digest::Digest;
 use crate::failure::{failed, refused};
 use crate::reference::ImageName;
@@ -59,7 +59,7 @@ impl ImageStore {
     }
 
     fn put_together(&self, name: &ImageName, manifest: &Digest) -> io::Result<ResolvedImage> {
-        let parts = Parts::of_manifest(&self.document(manifest)?)?;
+        let parts = ImageParts::of_manifest(&self.document(manifest)?)?;
         let config = config::parse(&self.document(&parts.config.digest)?)?;
         let mut layers = Vec::new();
         // A layer whose root hides everything below it ends the list, because overlays always merge

@@ -1,11 +1,12 @@
 //! The folder that images are kept in.
 //!
 //! ```text
-//! oci-layout, index.json, blobs/sha256/   an OCI image layout; the index names each image in full
-//! layers/<name>/                          an unpacked layer; other names (with a dash) are those of who mounts layers
-//! diffs/<hex>                             a symbolic link whose text is the name of the layer with that diff-id: with it
-//!                                         a layer is complete
-//! incoming/                               what is not whole yet
+//! oci-layout, index.json, blobs/sha256/   an OCI image layout; the index has each image's full name
+//! layers/<name>/                          an unpacked layer; names with a dash belong to the code
+//!                                         that mounts layers
+//! diffs/<hex>                             a symbolic link whose text is the name of the layer with
+//!                                         that diff-id: the link makes the layer complete
+//! incoming/                               incomplete files and folders
 //! importing, using, turn, changing        locks
 //! ```
 

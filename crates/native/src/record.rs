@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use eyot::{NetworkMode, SandboxInfo, WorkspaceSpec};
-use eyot_image::Locked;
+use eyot_image::FileLock;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
@@ -179,7 +179,7 @@ pub(crate) fn wait_until_gone(pidfd: &OwnedFd) -> io::Result<()> {
 /// sleep or wakes it. The kernel lets go of it when the holder dies.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _held: Locked,
+    _held: FileLock,
 }
 
 impl Lock {
@@ -187,7 +187,7 @@ impl Lock {
     pub(crate) fn take(directory: &Path) -> io::Result<Self> {
         let directory = File::open(directory)?;
         rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Self { _held: Locked::new(directory) })
+        Ok(Self { _held: FileLock::new(directory) })
     }
 
     /// Takes the lock of a sandbox once nobody else holds it. Blocks. The sandbox may have been destroyed meanwhile.
@@ -197,7 +197,7 @@ impl Lock {
             match rustix::fs::flock(&directory, FlockOperation::LockExclusive) {
                 Err(rustix::io::Errno::INTR) => {}
                 other => {
-                    return other.map(|()| Self { _held: Locked::new(directory) }).map_err(io::Error::from);
+                    return other.map(|()| Self { _held: FileLock::new(directory) }).map_err(io::Error::from);
                 }
             }
         }

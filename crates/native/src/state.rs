@@ -21,7 +21,7 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
 use eyot::{Result, SandboxId, SandboxName};
-use eyot_image::Locked;
+use eyot_image::FileLock;
 use rustix::fs::FlockOperation;
 
 use crate::disk_ids::WORKSPACE_BASE;
@@ -115,20 +115,20 @@ impl StateDir {
 
     /// Held together by whoever makes a sandbox's directory and its lock, and alone by who must know that nobody is
     /// between the two.
-    pub(crate) fn gate(&self, how: FlockOperation) -> io::Result<Locked> {
+    pub(crate) fn gate(&self, how: FlockOperation) -> io::Result<FileLock> {
         self.lock("gate", how)
     }
 
     /// Held by whoever makes a persistent workspace, or changes the owners in it.
-    pub(crate) fn lock_workspaces(&self) -> io::Result<Locked> {
+    pub(crate) fn lock_workspaces(&self) -> io::Result<FileLock> {
         self.lock("workspaces.lock", FlockOperation::LockExclusive)
     }
 
-    fn lock(&self, name: &str, how: FlockOperation) -> io::Result<Locked> {
+    fn lock(&self, name: &str, how: FlockOperation) -> io::Result<FileLock> {
         let path = self.root.join(name);
         let file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
         rustix::fs::flock(&file, how)?;
-        Ok(Locked::new(file))
+        Ok(FileLock::new(file))
     }
 
     /// The ids in `sandboxes/` or `trash/`.

@@ -5,30 +5,30 @@ use std::io;
 
 use serde::Deserialize;
 
-use super::{Bundle, Found, manifest_of};
-use crate::config::{BlobRef, Parts};
+use super::{FoundImage, ImageArchive, manifest_of};
+use crate::config::{BlobRef, ImageParts};
 use crate::digest::Digest;
 use crate::failure::refused;
 use crate::reference::ImageName;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Saved {
+struct DockerManifest {
     config: String,
     repo_tags: Option<Vec<String>>,
     layers: Vec<String>,
 }
 
 /// Finds the images. An image with several names is found once for each.
-pub(super) fn find(bundle: &Bundle) -> io::Result<Vec<Found>> {
-    let saved: Vec<Saved> = serde_json::from_slice(&bundle.document("manifest.json")?)
+pub(super) fn find(bundle: &ImageArchive) -> io::Result<Vec<FoundImage>> {
+    let saved: Vec<DockerManifest> = serde_json::from_slice(&bundle.document("manifest.json")?)
         .map_err(|error| refused(format!("its manifest can't be read: {error}")))?;
     let mut found = Vec::new();
     for image in saved {
         let config = bundle.measure(&image.config)?;
         check_name(&image.config, &config)?;
         let layers: io::Result<Vec<_>> = image.layers.iter().map(|file| bundle.measure(file)).collect();
-        let parts = Parts { config, layers: layers? };
+        let parts = ImageParts { config, layers: layers? };
         let manifest = manifest_of(&parts.config, &parts.layers)?;
         let root = parts.config.digest.clone();
         let files: Vec<String> = std::iter::once(image.config).chain(image.layers).collect();
@@ -43,7 +43,7 @@ pub(super) fn find(bundle: &Bundle) -> io::Result<Vec<Found>> {
             names.push(None);
         }
         for name in names {
-            found.push(Found {
+            found.push(FoundImage {
                 name,
                 root: root.clone(),
                 parts: parts.clone(),

@@ -2,11 +2,11 @@
 //! any age, or (not as a stream) a tarball of a root file system. The content decides which of them
 //! it is, not the name.
 
-mod bundle;
+mod archive;
 mod docker;
 mod names;
 mod oci;
-mod received;
+mod received_archive;
 mod rootfs;
 
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ use std::path::Path;
 use eyot::{Error, Result};
 use oci_spec::image::{Descriptor, ImageManifestBuilder, MediaType};
 
-use crate::config::{self, BlobRef, Parts};
+use crate::config::{self, BlobRef, ImageParts};
 use crate::digest::Digest;
 use crate::failure::{CORRUPT, failed, refused};
 use crate::listing::ImageInfo;
@@ -23,10 +23,10 @@ use crate::progress::Progress;
 use crate::reference::ImageName;
 use crate::store::ImageStore;
 use crate::unpack::decompressed;
-use bundle::Bundle;
+use archive::ImageArchive;
 #[cfg(feature = "pull")]
-pub(crate) use oci::descriptor_for_us;
-use received::Received;
+pub(crate) use oci::platform_digest;
+use received_archive::ReceivedArchive;
 
 /// Options of an import.
 #[derive(Debug, Clone, Default)]
@@ -40,12 +40,12 @@ pub struct ImportOptions {
 }
 
 /// An image of an archive, before any of it is kept.
-struct Found {
+struct FoundImage {
     name: Option<ImageName>,
     /// The digest that the archive's index names: of a manifest, or of an index for several
     /// machines. For an archive without an index, the digest of the configuration.
     root: Digest,
-    parts: Parts,
+    parts: ImageParts,
     /// The manifest as it will be kept.
     manifest: Vec<u8>,
     /// The names of the blobs' files in the archive, the configuration's first.
@@ -69,9 +69,9 @@ impl ImageStore {
         let failed = failed(what.as_str());
         let _importing = self.begin_import().map_err(&failed)?;
         let bundle =
-            Bundle::open(source, &self.incoming(), self.limits.max_unpacked_bytes).map_err(&failed)?;
+            ImageArchive::open(source, &self.incoming(), self.limits.max_unpacked_bytes).map_err(&failed)?;
         let Some(bundle) = bundle else {
-            let name = options.name.as_ref().ok_or_else(|| nameless(&what))?;
+            let name = options.name.as_ref().ok_or_else(|| missing_name_error(&what))?;
             return Ok(vec![self.import_rootfs(source, name, progress).map_err(&failed)?]);
         };
         self.import_bundle(&bundle, options, &what, progress)
@@ -93,7 +93,9 @@ impl ImageStore {
         let failed = failed(what.as_str());
         let _importing = self.begin_import().map_err(&failed)?;
         let tar = decompressed(input).map_err(&failed)?;
-        let bundle = Bundle::Received(Received::read(tar, &self.incoming(), &self.limits).map_err(&failed)?);
+        let bundle = ImageArchive::Received(
+            ReceivedArchive::read(tar, &self.incoming(), &self.limits).map_err(&failed)?,
+        );
         if bundle.is_of_images() {
             self.import_bundle(&bundle, options, &what, progress)
         } else {
@@ -104,7 +106,7 @@ impl ImageStore {
 
     fn import_bundle(
         &self,
-        bundle: &Bundle,
+        bundle: &ImageArchive,
         options: &ImportOptions,
         what: &str,
         progress: &dyn Progress,
@@ -112,7 +114,7 @@ impl ImageStore {
         let failed = failed(what);
         let found = if bundle.has("index.json") { oci::find(bundle) } else { docker::find(bundle) };
         let found = named(found.map_err(&failed)?, options, what)?;
-        let keep = |(name, found): &(ImageName, Found)| {
+        let keep = |(name, found): &(ImageName, FoundImage)| {
             check_digest(found, options)?;
             self.keep(bundle, name, found, progress)
         };
@@ -125,9 +127,9 @@ impl ImageStore {
 
     fn keep(
         &self,
-        bundle: &Bundle,
+        bundle: &ImageArchive,
         name: &ImageName,
-        found: &Found,
+        found: &FoundImage,
         progress: &dyn Progress,
     ) -> io::Result<ImageInfo> {
         let parts = &found.parts;
@@ -159,7 +161,7 @@ impl ImageStore {
     }
 }
 
-fn check_digest(found: &Found, options: &ImportOptions) -> io::Result<()> {
+fn check_digest(found: &FoundImage, options: &ImportOptions) -> io::Result<()> {
     match &options.digest {
         Some(wanted) if ![&found.root, &found.parts.config.digest].contains(&wanted) => {
             Err(refused(format!("it holds another image than `{wanted}`")))
@@ -168,23 +170,27 @@ fn check_digest(found: &Found, options: &ImportOptions) -> io::Result<()> {
     }
 }
 
-fn nameless(what: &str) -> Error {
+fn missing_name_error(what: &str) -> Error {
     Error::invalid("name", "is not in the archive")
         .context(what)
         .with_hint("say what it is to be called: --name my-image:1")
 }
 
 /// Pairs each image with the name that it will have.
-fn named(mut found: Vec<Found>, options: &ImportOptions, what: &str) -> Result<Vec<(ImageName, Found)>> {
+fn named(
+    mut found: Vec<FoundImage>,
+    options: &ImportOptions,
+    what: &str,
+) -> Result<Vec<(ImageName, FoundImage)>> {
     if let Some(name) = &options.name {
         return match (found.pop(), found.is_empty()) {
             (Some(only), true) => Ok(vec![(name.clone(), only)]),
             _ => Err(Error::invalid("name", "can't be given: the archive has several images").context(what)),
         };
     }
-    let with_name = |found: Found| match found.name.clone() {
+    let with_name = |found: FoundImage| match found.name.clone() {
         Some(name) => Ok((name, found)),
-        None => Err(nameless(what)),
+        None => Err(missing_name_error(what)),
     };
     found.into_iter().map(with_name).collect()
 }

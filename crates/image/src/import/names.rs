@@ -9,7 +9,7 @@ use crate::failure::refused;
 pub(super) const MAX_FILES: usize = 10_000;
 
 /// Resolves a link in an archive: beside the link itself, and never outside of the archive.
-pub(super) fn beside(name: &str, target: &str) -> String {
+pub(super) fn resolve_link(name: &str, target: &str) -> String {
     let mut parts: Vec<&str> = name.split('/').collect();
     parts.pop();
     for part in target.split('/') {

@@ -4,8 +4,8 @@ use std::io;
 
 use oci_spec::image::{Arch, Descriptor, ImageIndex, MediaType, Os};
 
-use super::{Bundle, Found};
-use crate::config::{BlobRef, Parts};
+use super::{FoundImage, ImageArchive};
+use crate::config::{BlobRef, ImageParts};
 use crate::digest::Digest;
 use crate::failure::refused;
 use crate::index::NAME;
@@ -16,13 +16,13 @@ const FULL_NAME: &str = "io.containerd.image.name";
 /// The deepest nesting of indexes.
 const MAX_DEPTH: usize = 3;
 
-pub(super) fn find(bundle: &Bundle) -> io::Result<Vec<Found>> {
+pub(super) fn find(bundle: &ImageArchive) -> io::Result<Vec<FoundImage>> {
     let index = parse(&bundle.document("index.json")?)?;
     let mut found = Vec::new();
     for descriptor in index.manifests() {
         if let Some(image) = image_of(bundle, descriptor, name_of(descriptor), 0)? {
             let root = BlobRef::of(descriptor)?.digest;
-            found.push(Found { root, ..image });
+            found.push(FoundImage { root, ..image });
         }
     }
     if found.is_empty() { Err(refused("it has no image for this machine")) } else { Ok(found) }
@@ -42,21 +42,21 @@ fn name_of(descriptor: &Descriptor) -> Option<ImageName> {
 }
 
 fn image_of(
-    bundle: &Bundle,
+    bundle: &ImageArchive,
     descriptor: &Descriptor,
     name: Option<ImageName>,
     depth: usize,
-) -> io::Result<Option<Found>> {
-    if !is_for_us(descriptor) {
+) -> io::Result<Option<FoundImage>> {
+    if !matches_platform(descriptor) {
         return Ok(None);
     }
     let bytes = blob(bundle, descriptor)?;
     if !is_index(descriptor) {
-        let parts = Parts::of_manifest(&bytes)?;
+        let parts = ImageParts::of_manifest(&bytes)?;
         let files =
             std::iter::once(&parts.config).chain(&parts.layers).map(|blob| file_of(&blob.digest)).collect();
         let root = Digest::of(&bytes);
-        return Ok(Some(Found { name, root, parts, manifest: bytes, files }));
+        return Ok(Some(FoundImage { name, root, parts, manifest: bytes, files }));
     }
     if depth == MAX_DEPTH {
         return Err(refused("its indexes lie too deep in each other"));
@@ -79,13 +79,13 @@ fn is_index(descriptor: &Descriptor) -> bool {
 
 /// Returns the digest of the descriptor, if that may be an image for this machine.
 #[cfg(feature = "pull")]
-pub(crate) fn descriptor_for_us(descriptor: &Descriptor) -> Option<Digest> {
-    let is_image = is_for_us(descriptor) && !is_index(descriptor);
+pub(crate) fn platform_digest(descriptor: &Descriptor) -> Option<Digest> {
+    let is_image = matches_platform(descriptor) && !is_index(descriptor);
     BlobRef::of(descriptor).ok().filter(|_| is_image).map(|blob| blob.digest)
 }
 
 /// Tells whether this may be for this machine. A descriptor without a platform may be.
-fn is_for_us(descriptor: &Descriptor) -> bool {
+fn matches_platform(descriptor: &Descriptor) -> bool {
     let platform = descriptor.platform().as_ref();
     platform.is_none_or(|platform| *platform.os() == Os::Linux && *platform.architecture() == Arch::default())
 }
@@ -94,7 +94,7 @@ fn file_of(digest: &Digest) -> String {
     format!("blobs/sha256/{}", digest.hex())
 }
 
-fn blob(bundle: &Bundle, descriptor: &Descriptor) -> io::Result<Vec<u8>> {
+fn blob(bundle: &ImageArchive, descriptor: &Descriptor) -> io::Result<Vec<u8>> {
     let wanted = BlobRef::of(descriptor)?;
     let bytes = bundle.document(&file_of(&wanted.digest))?;
     if Digest::of(&bytes) == wanted.digest {

@@ -17,9 +17,9 @@ use super::endpoint::Endpoint;
 use super::{blocking, with_corrupt_hint};
 use crate::collect::PART;
 use crate::config::BlobRef;
-use crate::digest::Hashing;
+use crate::digest::DigestStream;
 use crate::failure::{failed, refused};
-use crate::locks::Locked;
+use crate::locks::FileLock;
 use crate::progress::Progress;
 use crate::store::ImageStore;
 
@@ -41,7 +41,7 @@ impl Endpoint {
             return Ok(());
         }
         let (shared, wanted) = (store.clone(), blob.clone());
-        let part = blocking(what.to_owned(), move || Part::open(&shared, &wanted)).await?;
+        let part = blocking(what.to_owned(), move || PartialBlob::open(&shared, &wanted)).await?;
         let Some(mut part) = part else {
             progress.advance(&blob.digest, blob.bytes);
             return Ok(());
@@ -54,7 +54,7 @@ impl Endpoint {
 
     async fn fill(
         &self,
-        part: &mut Part,
+        part: &mut PartialBlob,
         blob: &BlobRef,
         what: &str,
         progress: &Arc<dyn Progress>,
@@ -64,20 +64,20 @@ impl Endpoint {
                 return Ok(());
             }
             let before = part.bytes;
-            match self.go_on(part, blob, what, progress).await? {
+            match self.resume(part, blob, what, progress).await? {
                 None => return Ok(()),
                 // A registry that sends something each time may break off as often as it likes.
                 Some(_) if part.bytes > before || attempt < TRIES => {}
-                Some(error) => return Err(self.told(what, error.into())),
+                Some(error) => return Err(self.exchange_error(what, error.into())),
             }
         }
         Ok(())
     }
 
     /// Asks for the rest. Returns the error that broke it off.
-    async fn go_on(
+    async fn resume(
         &self,
-        part: &mut Part,
+        part: &mut PartialBlob,
         blob: &BlobRef,
         what: &str,
         progress: &Arc<dyn Progress>,
@@ -85,10 +85,10 @@ impl Endpoint {
         let digest = blob.digest.to_string();
         let answer =
             self.client.pull_blob_stream_partial(&self.reference, digest.as_str(), part.bytes, None).await;
-        let mut stream = match answer.map_err(|error| self.told(what, error))? {
+        let mut stream = match answer.map_err(|error| self.exchange_error(what, error))? {
             BlobResponse::Partial(rest) => rest.stream,
             BlobResponse::Full(whole) => {
-                part.begin_anew().map_err(failed(what))?;
+                part.restart().map_err(failed(what))?;
                 whole.stream
             }
         };
@@ -133,16 +133,16 @@ fn part_of(store: &ImageStore, blob: &BlobRef) -> PathBuf {
 }
 
 /// A partial download of a blob.
-struct Part {
+struct PartialBlob {
     wanted: BlobRef,
     path: PathBuf,
-    file: Option<Hashing<File>>,
+    file: Option<DigestStream<File>>,
     bytes: u64,
     /// The lock of the same open file, held until the blob has its name or is given up.
-    _lock: Locked,
+    _lock: FileLock,
 }
 
-impl Part {
+impl PartialBlob {
     /// Waits while another process fetches the blob; returns `None` if it is whole then.
     fn open(store: &ImageStore, wanted: &BlobRef) -> io::Result<Option<Self>> {
         let path = part_of(store, wanted);
@@ -159,22 +159,22 @@ impl Part {
                 return Ok(None);
             }
             if is_named {
-                let lock = Locked::new(file.try_clone()?);
+                let lock = FileLock::new(file.try_clone()?);
                 let mut part = Self { wanted: wanted.clone(), path, file: None, bytes: 0, _lock: lock };
-                part.take_up(file)?;
+                part.resume_from(file)?;
                 return Ok(Some(part));
             }
         }
     }
 
     /// Hashes the bytes that are there. If there are too many, it starts again from nothing.
-    fn take_up(&mut self, file: File) -> io::Result<()> {
+    fn resume_from(&mut self, file: File) -> io::Result<()> {
         self.bytes = file.metadata()?.len();
         if self.bytes > self.wanted.bytes {
             file.set_len(0)?;
             self.bytes = 0;
         }
-        let mut hashing = Hashing::new(file);
+        let mut hashing = DigestStream::new(file);
         io::copy(&mut Read::by_ref(&mut hashing).take(self.bytes), &mut io::sink())?;
         self.file = Some(hashing);
         Ok(())
@@ -187,12 +187,12 @@ impl Part {
     }
 
     /// Starts again: the registry sends the whole blob.
-    fn begin_anew(&mut self) -> io::Result<()> {
+    fn restart(&mut self) -> io::Result<()> {
         let hashing = self.file.take().ok_or(io::ErrorKind::NotConnected)?;
         let file = hashing.into_inner();
         file.set_len(0)?;
         self.bytes = 0;
-        self.file = Some(Hashing::new(file));
+        self.file = Some(DigestStream::new(file));
         Ok(())
     }
 

@@ -13,8 +13,8 @@ use oci_client::secrets::RegistryAuth;
 use oci_client::{Client, Reference};
 
 use super::ACCEPTED;
-use super::failure::told;
-use super::gate::Gate;
+use super::failure::exchange_error;
+use super::proxy::PullProxy;
 use crate::reference::ImageName;
 
 /// Options of a pull.
@@ -41,7 +41,7 @@ pub(super) struct Endpoint {
     mirror: bool,
     pub(super) reference: Reference,
     /// The proxy by which the client connects.
-    gate: Gate,
+    proxy: PullProxy,
 }
 
 const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
@@ -73,7 +73,7 @@ impl Endpoint {
                 .filter(|value| !value.is_empty())
         };
         let cannot = |error| Error::new(ErrorKind::Internal, "open a way to registries").with_source(error);
-        let gate = Gate::open(&host, plain).await.map_err(cannot)?;
+        let proxy = PullProxy::open(&host, plain).await.map_err(cannot)?;
         // A proxy that the caller has configured looks names up itself, and decides what may be
         // reached.
         let configured = of_environment("HTTPS_PROXY").filter(|_| !plain);
@@ -83,8 +83,8 @@ impl Endpoint {
             connect_timeout: Some(CONNECT_PATIENCE),
             read_timeout: Some(READ_PATIENCE),
             user_agent: concat!("eyot/", env!("CARGO_PKG_VERSION")),
-            https_proxy: Some(configured.unwrap_or_else(|| gate.url().to_owned())),
-            http_proxy: Some(gate.url().to_owned()),
+            https_proxy: Some(configured.unwrap_or_else(|| proxy.url().to_owned())),
+            http_proxy: Some(proxy.url().to_owned()),
             no_proxy,
             ..ClientConfig::default()
         };
@@ -92,13 +92,14 @@ impl Endpoint {
             Error::new(ErrorKind::Internal, "make a client for registries: failed").with_source(error)
         })?;
         let auth = credentials(&host).await?;
-        let mut endpoint = Self { client, host, auth, mirror: is_mirror, reference: reference.clone(), gate };
-        endpoint.reference = endpoint.asked(reference);
+        let mut endpoint =
+            Self { client, host, auth, mirror: is_mirror, reference: reference.clone(), proxy };
+        endpoint.reference = endpoint.reference_here(reference);
         Ok(endpoint)
     }
 
     /// Returns the same reference at this endpoint.
-    fn asked(&self, reference: &Reference) -> Reference {
+    fn reference_here(&self, reference: &Reference) -> Reference {
         let mut reference = reference.clone();
         if self.mirror {
             reference.set_mirror_registry(self.host.clone());
@@ -108,14 +109,15 @@ impl Endpoint {
 
     /// Fetches the bytes of a manifest or an index.
     pub(super) async fn manifest(&self, reference: &Reference, what: &str) -> Result<Vec<u8>> {
-        let answer = self.client.pull_manifest_raw(&self.asked(reference), &self.auth, &ACCEPTED).await;
-        answer.map(|(bytes, _)| bytes.to_vec()).map_err(|error| self.told(what, error))
+        let answer =
+            self.client.pull_manifest_raw(&self.reference_here(reference), &self.auth, &ACCEPTED).await;
+        answer.map(|(bytes, _)| bytes.to_vec()).map_err(|error| self.exchange_error(what, error))
     }
 
     /// Builds the error of an exchange. If the registry led to a forbidden address, that is the
     /// reason.
-    pub(super) fn told(&self, what: &str, error: OciDistributionError) -> Error {
-        let Some(target) = self.gate.refused() else { return told(what, &self.host, error) };
+    pub(super) fn exchange_error(&self, what: &str, error: OciDistributionError) -> Error {
+        let Some(target) = self.proxy.refused() else { return exchange_error(what, &self.host, error) };
         let message = format!("{what}: registry `{}` leads to `{target}`, which is not public", self.host);
         Error::new(ErrorKind::Permission, message)
             .with_hint("a registry may send to private addresses only if its own is one; and without TLS to nobody but loopback")

@@ -5,7 +5,7 @@
 mod blob;
 mod endpoint;
 mod failure;
-mod gate;
+mod proxy;
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use oci_client::manifest::{
 use oci_spec::image::ImageIndex;
 
 use crate::blob::MAX_DOCUMENT_BYTES;
-use crate::config::{self, BlobRef, Parts, RunConfig};
+use crate::config::{self, BlobRef, ImageParts, RunConfig};
 use crate::digest::Digest;
 use crate::failure::{CORRUPT, failed, refused};
-use crate::import::descriptor_for_us;
+use crate::import::platform_digest;
 use crate::listing::ImageInfo;
 use crate::progress::Progress;
 use crate::reference::ImageName;
@@ -78,7 +78,7 @@ impl ImageStore {
         progress: &Arc<dyn Progress>,
     ) -> Result<ImageInfo> {
         let manifest = self.manifest(endpoint, name, what).await?;
-        let parts = Parts::of_manifest(&manifest).map_err(failed(what))?;
+        let parts = ImageParts::of_manifest(&manifest).map_err(failed(what))?;
         if parts.config.bytes > MAX_DOCUMENT_BYTES {
             return Err(failed(what)(refused("its configuration is longer than 4 MiB")));
         }
@@ -157,7 +157,7 @@ impl ImageStore {
         let first = endpoint.manifest(&name.reference()?, what).await?;
         check(&first, name.digest().as_ref(), what)?;
         let Ok(index) = serde_json::from_slice::<ImageIndex>(&first) else { return Ok(first) };
-        let wanted = index.manifests().iter().find_map(descriptor_for_us);
+        let wanted = index.manifests().iter().find_map(platform_digest);
         let wanted = wanted.ok_or_else(|| {
             let message =
                 format!("{what}: the registry has none for this machine (linux/{})", std::env::consts::ARCH);

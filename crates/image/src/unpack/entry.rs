@@ -10,12 +10,12 @@ use std::path::{Component, Path, PathBuf};
 use tar::{Entries, Entry as RawEntry, EntryType, Header};
 
 use super::UnpackLimits;
-use super::pax::Pax;
+use super::pax::PaxHeader;
 use crate::failure::refused;
 
 /// The kind of file that an entry makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum EntryKind {
     File,
     Directory,
     Symlink,
@@ -25,8 +25,8 @@ pub(crate) enum Kind {
 }
 
 /// An entry whose path has been checked.
-pub(crate) struct Entry<'a, R: Read> {
-    pub(crate) kind: Kind,
+pub(crate) struct LayerEntry<'a, R: Read> {
+    pub(crate) kind: EntryKind,
     /// Relative, without `.` and `..`; empty for the root itself.
     pub(crate) path: PathBuf,
     /// The link's target as it is written; empty if the entry is no link.
@@ -42,14 +42,14 @@ pub(crate) struct Entry<'a, R: Read> {
     content: RawEntry<'a, R>,
 }
 
-impl<R: Read> Read for Entry<'_, R> {
+impl<R: Read> Read for LayerEntry<'_, R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.content.read(into)
     }
 }
 
 /// Reads entries.
-pub(crate) struct Reader<'a, R: Read> {
+pub(crate) struct EntryReader<'a, R: Read> {
     raw: Entries<'a, R>,
     left: u64,
     max_header_bytes: u64,
@@ -57,20 +57,20 @@ pub(crate) struct Reader<'a, R: Read> {
 
 /// The headers that came before an entry's own and belong to it.
 #[derive(Default)]
-struct Ahead {
+struct PendingHeaders {
     name: Option<Vec<u8>>,
     link: Option<Vec<u8>>,
-    pax: Option<Pax>,
+    pax: Option<PaxHeader>,
     bytes: u64,
 }
 
-impl<'a, R: Read> Reader<'a, R> {
+impl<'a, R: Read> EntryReader<'a, R> {
     pub(crate) fn new(raw: Entries<'a, R>, limits: &UnpackLimits) -> Self {
         Self { raw, left: limits.max_entries, max_header_bytes: limits.max_header_bytes }
     }
 
-    pub(crate) fn next(&mut self) -> io::Result<Option<Entry<'a, R>>> {
-        let mut ahead = Ahead::default();
+    pub(crate) fn next(&mut self) -> io::Result<Option<LayerEntry<'a, R>>> {
+        let mut ahead = PendingHeaders::default();
         while let Some(raw) = self.raw.next() {
             let mut raw = raw.map_err(as_refusal)?;
             self.left = self.left.checked_sub(1).ok_or_else(|| refused("it has too many entries"))?;
@@ -79,7 +79,7 @@ impl<'a, R: Read> Reader<'a, R> {
                 EntryType::GNULongName => ahead.name = Some(self.text(&mut raw, &mut ahead.bytes)?),
                 EntryType::GNULongLink => ahead.link = Some(self.text(&mut raw, &mut ahead.bytes)?),
                 EntryType::XHeader => {
-                    ahead.pax = Some(Pax::parse(&self.bytes(&mut raw, &mut ahead.bytes)?)?);
+                    ahead.pax = Some(PaxHeader::parse(&self.bytes(&mut raw, &mut ahead.bytes)?)?);
                 }
                 // These are comments; nothing else in them applies here.
                 EntryType::XGlobalHeader => {}
@@ -127,8 +127,8 @@ fn as_refusal(error: io::Error) -> io::Error {
     }
 }
 
-impl Ahead {
-    fn complete<'a, R: Read>(self, raw: RawEntry<'a, R>) -> io::Result<Entry<'a, R>> {
+impl PendingHeaders {
+    fn complete<'a, R: Read>(self, raw: RawEntry<'a, R>) -> io::Result<LayerEntry<'a, R>> {
         let header = raw.header();
         let pax = self.pax.unwrap_or_default();
         let name = pax.path.or(self.name).unwrap_or_else(|| header.path_bytes().into_owned());
@@ -143,7 +143,7 @@ impl Ahead {
             Some(modified) => modified,
             None => (i64::try_from(header.mtime().map_err(as_refusal)?).unwrap_or(0), 0),
         };
-        Ok(Entry {
+        Ok(LayerEntry {
             kind: kind(header, &name),
             path,
             link: link.unwrap_or_default(),
@@ -158,15 +158,15 @@ impl Ahead {
     }
 }
 
-fn kind(header: &Header, name: &[u8]) -> Kind {
+fn kind(header: &Header, name: &[u8]) -> EntryKind {
     match header.entry_type() {
         // In the oldest format a directory is a file whose name ends in a slash.
-        EntryType::Regular | EntryType::Continuous if name.ends_with(b"/") => Kind::Directory,
-        EntryType::Regular | EntryType::Continuous => Kind::File,
-        EntryType::Directory => Kind::Directory,
-        EntryType::Symlink => Kind::Symlink,
-        EntryType::Link => Kind::HardLink,
-        _ => Kind::Special,
+        EntryType::Regular | EntryType::Continuous if name.ends_with(b"/") => EntryKind::Directory,
+        EntryType::Regular | EntryType::Continuous => EntryKind::File,
+        EntryType::Directory => EntryKind::Directory,
+        EntryType::Symlink => EntryKind::Symlink,
+        EntryType::Link => EntryKind::HardLink,
+        _ => EntryKind::Special,
     }
 }
 

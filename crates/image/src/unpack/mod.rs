@@ -13,10 +13,10 @@
 //! stream are dropped, and so are all that are not `user.*`, above all capabilities of files.
 
 mod entry;
-mod fill;
+mod layer_writer;
 mod limits;
 mod pax;
-mod place;
+mod root;
 mod stream;
 
 use std::fs;
@@ -28,9 +28,9 @@ use tar::Archive;
 
 pub use limits::UnpackLimits;
 
-pub(crate) use entry::{Kind, Reader};
-use fill::Layer;
-pub(crate) use stream::{Bounded, decompressed};
+pub(crate) use entry::{EntryKind, EntryReader};
+use layer_writer::LayerWriter;
+pub(crate) use stream::{BoundedReader, decompressed};
 
 /// The owner of the unpacked files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Owners {
 
 /// The result of unpacking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Unpacked {
+pub struct UnpackReport {
     /// Entries of any kind.
     pub entries: u64,
     /// Device nodes and FIFOs, which were left out.
@@ -64,7 +64,12 @@ pub struct Unpacked {
 /// # Errors
 /// `InvalidData` for a refusal, which names the entry and is the end of a sentence. Otherwise
 /// errors of the kernel. The caller removes the incomplete folder.
-pub fn unpack(tar: impl Read, target: &Path, owners: Owners, limits: &UnpackLimits) -> io::Result<Unpacked> {
+pub fn unpack(
+    tar: impl Read,
+    target: &Path,
+    owners: Owners,
+    limits: &UnpackLimits,
+) -> io::Result<UnpackReport> {
     fs::DirBuilder::new().mode(0o755).create(target)?;
     fill(tar, target, owners, limits)
 }
@@ -75,15 +80,15 @@ pub(crate) fn fill(
     target: &Path,
     owners: Owners,
     limits: &UnpackLimits,
-) -> io::Result<Unpacked> {
-    let mut archive = Archive::new(Bounded::new(tar, limits.max_unpacked_bytes));
-    let mut layer = Layer::new(target, owners, limits)?;
-    let mut done = Unpacked::default();
-    let mut entries = Reader::new(archive.entries()?.raw(true), limits);
+) -> io::Result<UnpackReport> {
+    let mut archive = Archive::new(BoundedReader::new(tar, limits.max_unpacked_bytes));
+    let mut layer = LayerWriter::new(target, owners, limits)?;
+    let mut done = UnpackReport::default();
+    let mut entries = EntryReader::new(archive.entries()?.raw(true), limits);
     while let Some(mut entry) = entries.next()? {
         done.entries += 1;
         match entry.kind {
-            Kind::Special => done.left_out += 1,
+            EntryKind::Special => done.left_out += 1,
             _ => layer.add(&mut entry)?,
         }
     }
@@ -101,7 +106,7 @@ pub fn unpack_file(
     target: &Path,
     owners: Owners,
     limits: &UnpackLimits,
-) -> io::Result<Unpacked> {
+) -> io::Result<UnpackReport> {
     unpack(decompressed(fs::File::open(path)?)?, target, owners, limits)
 }
 

@@ -7,7 +7,7 @@ use crate::failure::refused;
 
 /// The used parts of an extended header.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Pax {
+pub(super) struct PaxHeader {
     pub(super) path: Option<Vec<u8>>,
     pub(super) link: Option<Vec<u8>>,
     pub(super) size: Option<u64>,
@@ -21,7 +21,7 @@ pub(super) struct Pax {
 
 const ATTRIBUTE: &[u8] = b"SCHILY.xattr.";
 
-impl Pax {
+impl PaxHeader {
     pub(super) fn parse(mut rest: &[u8]) -> io::Result<Self> {
         let mut pax = Self::default();
         while !rest.is_empty() {
@@ -62,7 +62,7 @@ fn malformed() -> io::Error {
     refused("it has a malformed extended header")
 }
 
-/// Splits a record: `<length> <key>=<value> `, where the length is that of the whole record.
+/// Splits a record: `<length> <key>=<value>\n`, where the length is that of the whole record.
 fn record(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let space = bytes.iter().take(20).position(|byte| *byte == b' ')?;
     let length: usize = std::str::from_utf8(&bytes[..space]).ok()?.parse().ok()?;
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_value_with_line_ends_does_not_hide_what_comes_behind_it() {
         let text = [line("SCHILY.xattr.security.capability", b"\x01\n\n\x02"), line("path", b"a/b")].concat();
-        let pax = Pax::parse(&text).unwrap();
+        let pax = PaxHeader::parse(&text).unwrap();
         assert_eq!((pax.path.as_deref(), pax.attributes.len()), (Some(&b"a/b"[..]), 0));
     }
 
@@ -107,16 +107,16 @@ mod tests {
     fn of_extended_attributes_only_the_users_own_are_kept() {
         let keys = ["user.mine", "user.overlay.redirect", "trusted.overlay.opaque", "security.selinux"];
         let text: Vec<u8> = keys.iter().flat_map(|key| line(&format!("SCHILY.xattr.{key}"), b"v")).collect();
-        assert_eq!(Pax::parse(&text).unwrap().attributes, [(b"user.mine".to_vec(), b"v".to_vec())]);
+        assert_eq!(PaxHeader::parse(&text).unwrap().attributes, [(b"user.mine".to_vec(), b"v".to_vec())]);
     }
 
     #[test]
     fn times_have_fractions_and_what_is_malformed_is_refused() {
-        assert_eq!(Pax::parse(&line("mtime", b"12.5")).unwrap().modified, Some((12, 500_000_000)));
-        assert_eq!(Pax::parse(&line("mtime", b"-3")).unwrap().modified, Some((-3, 0)));
+        assert_eq!(PaxHeader::parse(&line("mtime", b"12.5")).unwrap().modified, Some((12, 500_000_000)));
+        assert_eq!(PaxHeader::parse(&line("mtime", b"-3")).unwrap().modified, Some((-3, 0)));
         for text in [&b"5 a"[..], b"99 path=x\n", b"x path=y\n", b"8 path=\n\n", b"10 size=-1\n", b"3 \n"] {
-            assert!(Pax::parse(text).is_err(), "{text:?}");
+            assert!(PaxHeader::parse(text).is_err(), "{text:?}");
         }
-        assert!(Pax::parse(&line("GNU.sparse.major", b"1")).is_err());
+        assert!(PaxHeader::parse(&line("GNU.sparse.major", b"1")).is_err());
     }
 }

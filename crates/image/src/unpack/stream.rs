@@ -6,18 +6,18 @@ use std::io::{self, BufRead, BufReader, Read};
 use crate::failure::refused;
 
 /// A reader of a limited number of bytes.
-pub(crate) struct Bounded<R> {
+pub(crate) struct BoundedReader<R> {
     input: R,
     left: u64,
 }
 
-impl<R: Read> Bounded<R> {
+impl<R: Read> BoundedReader<R> {
     pub(crate) fn new(input: R, max_bytes: u64) -> Self {
         Self { input, left: max_bytes }
     }
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for BoundedReader<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 {
             // A stream that ends exactly at the limit is not over it.
@@ -69,9 +69,9 @@ mod tests {
 
     #[test]
     fn a_stream_ends_at_its_limit_and_not_before() {
-        let exact = io::copy(&mut Bounded::new(&[0; 10][..], 10), &mut io::sink());
+        let exact = io::copy(&mut BoundedReader::new(&[0; 10][..], 10), &mut io::sink());
         assert_eq!(exact.unwrap(), 10);
-        let over = io::copy(&mut Bounded::new(io::repeat(0), 3 << 20), &mut io::sink()).unwrap_err();
+        let over = io::copy(&mut BoundedReader::new(io::repeat(0), 3 << 20), &mut io::sink()).unwrap_err();
         assert!(over.to_string().contains("too many bytes"), "{over}");
     }
 }

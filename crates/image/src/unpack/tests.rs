@@ -45,9 +45,9 @@ impl Tar {
 }
 
 /// A folder to unpack into, with a secret beside it.
-struct Place(tempfile::TempDir);
+struct TargetFolder(tempfile::TempDir);
 
-impl Place {
+impl TargetFolder {
     fn new() -> Self {
         let place = Self(tempfile::tempdir().unwrap());
         fs::write(place.0.path().join("secret"), "alive").unwrap();
@@ -60,7 +60,7 @@ impl Place {
         self.0.path().join("layer")
     }
 
-    fn unpack(&self, tar: &Tar) -> io::Result<Unpacked> {
+    fn unpack(&self, tar: &Tar) -> io::Result<UnpackReport> {
         unpack(&tar.0[..], &self.layer(), Owners::Folded, &LIMITS)
     }
 
@@ -91,16 +91,16 @@ fn is_opaque(path: &Path) -> bool {
 #[test]
 fn absolute_paths_and_such_that_climb_are_refused_by_name() {
     for path in ["/etc/x", "../secret", "a/../../secret", "a/..", ".."] {
-        let said = Place::refusal(&Tar::default().file(path, "dead"));
+        let said = TargetFolder::refusal(&Tar::default().file(path, "dead"));
         assert!(said.contains(&format!("`{path}`")), "{said}");
-        Place::refusal(&Tar::default().directory(path, 0o777));
-        Place::refusal(&Tar::default().link(EntryType::Symlink, path, "x"));
+        TargetFolder::refusal(&Tar::default().directory(path, 0o777));
+        TargetFolder::refusal(&Tar::default().link(EntryType::Symlink, path, "x"));
     }
 }
 
 #[test]
 fn a_link_on_the_way_leads_nowhere_but_inside() {
-    let place = Place::new();
+    let place = TargetFolder::new();
     let tar = Tar::default()
         .directory("real", 0o755)
         .link(EntryType::Symlink, "up", "../../..")
@@ -112,43 +112,43 @@ fn a_link_on_the_way_leads_nowhere_but_inside() {
     assert!(place.layer().join("real/f").exists());
     assert_eq!(fs::read_to_string(place.0.path().join("secret")).unwrap(), "alive");
     let dangling = Tar::default().link(EntryType::Symlink, "l", "../victim").file("l/f", "x");
-    assert!(Place::refusal(&dangling).contains("leads nowhere"));
+    assert!(TargetFolder::refusal(&dangling).contains("leads nowhere"));
     let looped = Tar::default().link(EntryType::Symlink, "l", "l").file("l/f", "x");
-    assert!(Place::refusal(&looped).contains("loop"));
+    assert!(TargetFolder::refusal(&looped).contains("loop"));
 }
 
 #[test]
 fn nothing_is_replaced_and_nothing_is_written_through_a_link() {
     let twice = Tar::default().file("f", "a").file("f", "b");
-    assert!(Place::refusal(&twice).contains("`f` is there twice"));
+    assert!(TargetFolder::refusal(&twice).contains("`f` is there twice"));
     let through = Tar::default().link(EntryType::Symlink, "f", "../secret").file("f", "dead");
-    assert!(Place::refusal(&through).contains("twice"));
+    assert!(TargetFolder::refusal(&through).contains("twice"));
     let turned = Tar::default().directory("x/s", 0o777).link(EntryType::Symlink, "x", "../victim");
-    assert!(Place::refusal(&turned).contains("twice"));
+    assert!(TargetFolder::refusal(&turned).contains("twice"));
     let covered = Tar::default().link(EntryType::Symlink, "x", "../victim").directory("x", 0o777);
-    assert!(Place::refusal(&covered).contains("twice"));
+    assert!(TargetFolder::refusal(&covered).contains("twice"));
     let below = Tar::default().file("f", "a").file("f/g", "b");
-    assert!(Place::refusal(&below).contains("no directory"));
-    let place = Place::new();
+    assert!(TargetFolder::refusal(&below).contains("no directory"));
+    let place = TargetFolder::new();
     place.unpack(&Tar::default().directory("d", 0o700).file("d/f", "").directory("d", 0o755)).unwrap();
     assert_eq!(mode(&place.layer().join("d")), 0o755);
 }
 
 #[test]
 fn hard_links_share_a_file_of_the_archive_and_reach_no_other() {
-    let place = Place::new();
+    let place = TargetFolder::new();
     let tar = Tar::default().file("a", "x").link(EntryType::Link, "d/b", "./a");
     place.unpack(&tar).unwrap();
     let ino = |name| fs::metadata(place.layer().join(name)).unwrap().ino();
     assert_eq!(ino("a"), ino("d/b"));
     for target in ["../secret", "/a", "missing", "a/../../secret", ""] {
-        let said = Place::refusal(&Tar::default().file("a", "x").link(EntryType::Link, "b", target));
+        let said = TargetFolder::refusal(&Tar::default().file("a", "x").link(EntryType::Link, "b", target));
         assert!(said.contains("hard link"), "{target}: {said}");
     }
     let directory = Tar::default().directory("d", 0o755).link(EntryType::Link, "b", "d");
-    assert!(Place::refusal(&directory).contains("to a directory"));
+    assert!(TargetFolder::refusal(&directory).contains("to a directory"));
     // A link to a link is one more name of that link, and is never followed.
-    let linked = Place::new();
+    let linked = TargetFolder::new();
     let tar = Tar::default().link(EntryType::Symlink, "l", "../secret").link(EntryType::Link, "m", "l");
     linked.unpack(&tar).unwrap();
     assert!(fs::symlink_metadata(linked.layer().join("m")).unwrap().is_symlink());
@@ -156,19 +156,19 @@ fn hard_links_share_a_file_of_the_archive_and_reach_no_other() {
 
 #[test]
 fn devices_and_fifos_are_left_out_and_counted() {
-    let place = Place::new();
+    let place = TargetFolder::new();
     let tar = Tar::default()
         .link(EntryType::Char, "dev/null", "")
         .link(EntryType::Block, "dev/sda", "")
         .link(EntryType::Fifo, "run/f", "")
         .file("kept", "x");
-    assert_eq!(place.unpack(&tar).unwrap(), Unpacked { entries: 4, left_out: 3 });
+    assert_eq!(place.unpack(&tar).unwrap(), UnpackReport { entries: 4, left_out: 3 });
     assert_eq!(fs::read_dir(place.layer()).unwrap().count(), 1);
 }
 
 #[test]
 fn set_id_bits_go_times_and_other_bits_stay_and_a_closed_directory_is_filled_first() {
-    let place = Place::new();
+    let place = TargetFolder::new();
     let tar = Tar::default()
         .entry(EntryType::Directory, "d", "", 0o7555, b"")
         .entry(EntryType::Regular, "d/f", "", 0o6755, b"x")
@@ -184,7 +184,7 @@ fn set_id_bits_go_times_and_other_bits_stay_and_a_closed_directory_is_filled_fir
 
 #[test]
 fn root_keeps_ids_within_a_sandboxs_and_everybody_else_folds_them_into_their_own() {
-    let place = Place::new();
+    let place = TargetFolder::new();
     let pax = b"16 uid=99999999\n";
     let tar = Tar::default().file("f", "").link(EntryType::Symlink, "l", "x").directory("d", 0o755);
     let tar = tar.entry(EntryType::XHeader, "x", "", 0, pax).file("far", "");
@@ -200,7 +200,7 @@ fn root_keeps_ids_within_a_sandboxs_and_everybody_else_folds_them_into_their_own
 
 #[test]
 fn what_is_removed_and_what_hides_everything_below_is_marked_as_overlays_want_it() {
-    let place = Place::new();
+    let place = TargetFolder::new();
     let tar = Tar::default()
         .file("a/.wh.gone", "")
         .file("b/.wh..wh..opq", "")
@@ -216,7 +216,7 @@ fn what_is_removed_and_what_hides_everything_below_is_marked_as_overlays_want_it
     assert!(is_opaque(&at("c/dir")) && !is_opaque(&at("c")));
     assert_eq!(fs::read_dir(place.layer()).unwrap().count(), 3);
     for name in [".wh.", ".wh..", ".wh..."] {
-        Place::refusal(&Tar::default().file(&format!("d/{name}"), ""));
+        TargetFolder::refusal(&Tar::default().file(&format!("d/{name}"), ""));
     }
 }
 
@@ -229,7 +229,7 @@ fn only_attributes_of_the_user_are_kept_and_none_that_an_overlay_reads() {
     };
     let keys = ["user.mine", "user.overlay.opaque", "security.capability", "trusted.overlay.opaque"];
     let pax: String = keys.map(|key| line(key, "y")).concat();
-    let place = Place::new();
+    let place = TargetFolder::new();
     let tar = Tar::default().entry(EntryType::XHeader, "x", "", 0, pax.as_bytes()).directory("d", 0o755);
     place.unpack(&tar).unwrap();
     let mut names = [0_u8; 256];
@@ -244,24 +244,24 @@ fn bombs_stop_at_the_limits() {
     let many = |count: usize| {
         (0..count).fold(Tar::default(), |tar, n| tar.link(EntryType::Fifo, &format!("f{n}"), ""))
     };
-    Place::new().unpack(&many(100)).unwrap();
-    assert!(Place::refusal(&many(101)).contains("too many entries"));
+    TargetFolder::new().unpack(&many(100)).unwrap();
+    assert!(TargetFolder::refusal(&many(101)).contains("too many entries"));
     let large = Tar::default().entry(EntryType::Regular, "f", "", 0o644, &vec![0; 9 << 20]);
-    assert!(Place::refusal(&large).contains("too many bytes"));
+    assert!(TargetFolder::refusal(&large).contains("too many bytes"));
     let name = vec![b'n'; 65 << 10];
     let long = Tar::default().entry(EntryType::GNULongName, "n", "", 0, &name).file("f", "");
-    assert!(Place::refusal(&long).contains("bytes of headers"));
+    assert!(TargetFolder::refusal(&long).contains("bytes of headers"));
     let mut told = Header::new_gnu();
     told.set_path("f").unwrap();
     told.set_size(u64::MAX >> 1);
     told.set_cksum();
-    Place::refusal(&Tar(told.as_bytes().to_vec()));
+    TargetFolder::refusal(&Tar(told.as_bytes().to_vec()));
     let paths: Tar = (0..99).fold(Tar::default(), |tar, n| {
         let path = vec![b'a' + n % 20; 4000];
         let path = path.chunks(200).map(<[u8]>::to_vec).collect::<Vec<_>>().join(&b'/');
         tar.entry(EntryType::GNULongName, "n", "", 0, &path).directory("x", 0o755)
     });
-    assert!(Place::refusal(&paths).contains("too many"));
+    assert!(TargetFolder::refusal(&paths).contains("too many"));
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn a_compressed_bomb_ends_at_the_same_limit() {
     };
     for packed in [gzip, zstd::encode_all(&zeros.0[..], 3).unwrap()] {
         assert!(packed.len() < 1 << 20);
-        let place = Place::new();
+        let place = TargetFolder::new();
         let file = place.0.path().join("bomb");
         fs::write(&file, packed).unwrap();
         let error = unpack_file(&file, &place.layer(), Owners::Folded, &LIMITS).unwrap_err();
@@ -285,24 +285,24 @@ fn a_compressed_bomb_ends_at_the_same_limit() {
 #[test]
 fn long_names_and_extended_paths_are_checked_like_any_other() {
     let pax = |text: &str| Tar::default().entry(EntryType::XHeader, "x", "", 0, text.as_bytes());
-    assert!(Place::refusal(&pax("18 path=../secret\n").file("f", "dead")).contains("leaves"));
-    assert!(Place::refusal(&pax("12 path=a\0b\n").file("f", "dead")).contains("null byte"));
-    assert!(Place::refusal(&pax("11 size=99\n").file("f", "dead")).contains("two sizes"));
+    assert!(TargetFolder::refusal(&pax("18 path=../secret\n").file("f", "dead")).contains("leaves"));
+    assert!(TargetFolder::refusal(&pax("12 path=a\0b\n").file("f", "dead")).contains("null byte"));
+    assert!(TargetFolder::refusal(&pax("11 size=99\n").file("f", "dead")).contains("two sizes"));
     let long = Tar::default().entry(EntryType::GNULongName, "n", "", 0, b"../secret\0").file("f", "dead");
-    assert!(Place::refusal(&long).contains("leaves"));
+    assert!(TargetFolder::refusal(&long).contains("leaves"));
 }
 
 #[test]
 fn archives_that_end_early_or_are_none_are_refused() {
     let whole = Tar::default().entry(EntryType::Regular, "f", "", 0o644, &[1; 2000]);
-    Place::refusal(&Tar(whole.0[..1500].to_vec()));
-    Place::refusal(&Tar(whole.0[..300].to_vec()));
-    Place::refusal(&Tar(b"this is no tarball".repeat(100)));
+    TargetFolder::refusal(&Tar(whole.0[..1500].to_vec()));
+    TargetFolder::refusal(&Tar(whole.0[..300].to_vec()));
+    TargetFolder::refusal(&Tar(b"this is no tarball".repeat(100)));
 }
 
 #[test]
 fn a_tar_of_the_usual_program_unpacks_to_what_went_in() {
-    let place = Place::new();
+    let place = TargetFolder::new();
     let source = place.0.path().join("source");
     fs::create_dir_all(source.join("d")).unwrap();
     fs::write(source.join("d").join("n".repeat(200)), "long").unwrap();

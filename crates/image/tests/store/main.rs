@@ -1,7 +1,7 @@
 //! Tests of the store from outside: import, refusal, removal.
 #![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
 
-mod ground;
+mod fixture;
 mod import;
 mod refusals;
 mod removal;

@@ -7,21 +7,21 @@ use eyot_image::testing::{Packing, TestImage, TestLayer};
 use eyot_image::unpack::UnpackLimits;
 use serde_json::json;
 
-use crate::ground::{Ground, two_layers};
+use crate::fixture::{StoreFixture, two_layers};
 
 /// Returns the sentence of a refused import, and asserts that it left no image, no partial layer
 /// and no file.
-fn refusal(ground: &Ground, source: &str) -> String {
-    let error = ground.import(&ground.path(source), Some("bad")).unwrap_err();
+fn refusal(fixture: &StoreFixture, source: &str) -> String {
+    let error = fixture.import(&fixture.path(source), Some("bad")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
-    assert!(ground.store.list().unwrap().is_empty());
-    ground.assert_tidy();
+    assert!(fixture.store.list().unwrap().is_empty());
+    fixture.assert_tidy();
     error.to_string()
 }
 
-fn layout(ground: &Ground, image: &TestImage) -> Vec<std::path::PathBuf> {
-    image.write_layout(&ground.path("layout"), None).unwrap();
-    let blobs = fs::read_dir(ground.path("layout/blobs/sha256")).unwrap();
+fn layout(fixture: &StoreFixture, image: &TestImage) -> Vec<std::path::PathBuf> {
+    image.write_layout(&fixture.path("layout"), None).unwrap();
+    let blobs = fs::read_dir(fixture.path("layout/blobs/sha256")).unwrap();
     blobs.map(|entry| entry.unwrap().path()).collect()
 }
 
@@ -32,32 +32,32 @@ fn a_blob_that_is_changed_shortened_longer_or_missing_is_refused_by_its_digest()
         |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - 1),
         |bytes: &mut Vec<u8>| bytes.push(0),
     ] {
-        let blobs = layout(&Ground::new(), &two_layers()).len();
+        let blobs = layout(&StoreFixture::new(), &two_layers()).len();
         for number in 0..blobs {
-            let ground = Ground::new();
-            let mut names = layout(&ground, &two_layers());
+            let fixture = StoreFixture::new();
+            let mut names = layout(&fixture, &two_layers());
             names.sort();
             let mut bytes = fs::read(&names[number]).unwrap();
             change(&mut bytes);
             fs::write(&names[number], bytes).unwrap();
-            let said = refusal(&ground, "layout");
+            let said = refusal(&fixture, "layout");
             let digest = names[number].file_name().unwrap().to_str().unwrap();
             assert!(said.contains(digest), "{said}");
             fs::remove_file(&names[number]).unwrap();
-            assert!(refusal(&ground, "layout").contains(digest));
+            assert!(refusal(&fixture, "layout").contains(digest));
         }
     }
 }
 
 #[test]
 fn a_layer_that_does_not_hold_what_the_image_says_is_refused() {
-    let ground = Ground::new();
+    let fixture = StoreFixture::new();
     let mut image = two_layers();
     let honest = image.config_blob();
     image.layers[1] = TestLayer::default().file("etc/release", "other").bytes();
-    image.write_layout(&ground.path("layout"), None).unwrap();
+    image.write_layout(&fixture.path("layout"), None).unwrap();
     // The configuration of the honest image over the other one's layers.
-    let (folder, dishonest) = (ground.path("layout"), image.config_blob());
+    let (folder, dishonest) = (fixture.path("layout"), image.config_blob());
     let replace = |name: &str, from: &[u8], to: &[u8]| {
         let text = fs::read_to_string(folder.join(name)).unwrap();
         let digest = |bytes: &[u8]| eyot_image::Digest::of(bytes).to_string();
@@ -75,7 +75,7 @@ fn a_layer_that_does_not_hold_what_the_image_says_is_refused() {
     };
     put(&honest);
     put(&after);
-    assert!(refusal(&ground, "layout").contains("does not hold what the image says"));
+    assert!(refusal(&fixture, "layout").contains("does not hold what the image says"));
 }
 
 #[test]
@@ -87,9 +87,9 @@ fn hostile_entries_are_refused_and_named_whatever_the_layer_is_packed_with() {
             (TestLayer::default().file("a", "").file("a", ""), "`a` is there twice"),
             (TestLayer::default().entry(tar::EntryType::Link, "h", "../x", 0, b""), "`h` is a hard link"),
         ] {
-            let ground = Ground::new();
-            layout(&ground, &TestImage { packing, ..TestImage::new(&[layer]) });
-            let said = refusal(&ground, "layout");
+            let fixture = StoreFixture::new();
+            layout(&fixture, &TestImage { packing, ..TestImage::new(&[layer]) });
+            let said = refusal(&fixture, "layout");
             assert!(said.contains(word), "{said}");
         }
     }
@@ -98,64 +98,64 @@ fn hostile_entries_are_refused_and_named_whatever_the_layer_is_packed_with() {
 #[test]
 fn bombs_end_at_the_limits_of_the_store() {
     let limits = UnpackLimits { max_unpacked_bytes: 1 << 20, ..UnpackLimits::default() };
-    let ground = Ground::new();
-    let store = ground.store.clone().with_limits(limits);
-    let ground = ground.with_store(store);
+    let fixture = StoreFixture::new();
+    let store = fixture.store.clone().with_limits(limits);
+    let fixture = fixture.with_store(store);
     let bomb = TestLayer::default().file("bin/zeros", vec![0; 64 << 20]);
-    layout(&ground, &TestImage { packing: Packing::Zstd, ..TestImage::new(std::slice::from_ref(&bomb)) });
-    assert!(refusal(&ground, "layout").contains("too many bytes"));
-    fs::write(ground.path("rootfs.tar.zst"), zstd::encode_all(&bomb.bytes()[..], 1).unwrap()).unwrap();
-    assert!(refusal(&ground, "rootfs.tar.zst").contains("too many bytes"));
+    layout(&fixture, &TestImage { packing: Packing::Zstd, ..TestImage::new(std::slice::from_ref(&bomb)) });
+    assert!(refusal(&fixture, "layout").contains("too many bytes"));
+    fs::write(fixture.path("rootfs.tar.zst"), zstd::encode_all(&bomb.bytes()[..], 1).unwrap()).unwrap();
+    assert!(refusal(&fixture, "rootfs.tar.zst").contains("too many bytes"));
 }
 
 #[test]
 fn an_image_of_another_machine_or_without_layers_is_refused() {
-    let ground = Ground::new();
-    layout(&ground, &TestImage { architecture: "s390x".into(), ..two_layers() });
-    assert!(refusal(&ground, "layout").contains("s390x"));
-    let ground = Ground::new();
-    layout(&ground, &TestImage::new(&[]));
-    assert!(refusal(&ground, "layout").contains("layers"));
+    let fixture = StoreFixture::new();
+    layout(&fixture, &TestImage { architecture: "s390x".into(), ..two_layers() });
+    assert!(refusal(&fixture, "layout").contains("s390x"));
+    let fixture = StoreFixture::new();
+    layout(&fixture, &TestImage::new(&[]));
+    assert!(refusal(&fixture, "layout").contains("layers"));
 }
 
 #[test]
 fn an_archive_reads_no_file_of_the_host() {
-    let ground = Ground::new();
-    fs::write(ground.path("secret"), "host").unwrap();
-    for target in ["../secret", ground.path("secret").to_str().unwrap()] {
-        let folder = ground.path("layout");
+    let fixture = StoreFixture::new();
+    fs::write(fixture.path("secret"), "host").unwrap();
+    for target in ["../secret", fixture.path("secret").to_str().unwrap()] {
+        let folder = fixture.path("layout");
         fs::create_dir_all(&folder).unwrap();
         let manifest = json!([{ "Config": "config", "RepoTags": ["a:1"], "Layers": [target] }]);
         fs::write(folder.join("manifest.json"), manifest.to_string()).unwrap();
         fs::write(folder.join("config"), two_layers().config_blob()).unwrap();
-        let error = ground.import(&folder, Some("bad")).unwrap_err();
+        let error = fixture.import(&folder, Some("bad")).unwrap_err();
         assert!(!error.to_string().contains(&eyot_image::Digest::of(b"host").to_string()), "{error}");
         fs::remove_file(folder.join("manifest.json")).unwrap();
         std::os::unix::fs::symlink(target, folder.join("manifest.json")).unwrap();
-        assert!(ground.import(&folder, Some("bad")).is_err());
+        assert!(fixture.import(&folder, Some("bad")).is_err());
         fs::remove_file(folder.join("manifest.json")).unwrap();
     }
-    assert!(ground.store.list().unwrap().is_empty());
+    assert!(fixture.store.list().unwrap().is_empty());
 }
 
 #[test]
 fn what_is_no_image_says_so() {
-    let ground = Ground::new();
-    fs::write(ground.path("text"), "this is no tarball ".repeat(100)).unwrap();
-    assert!(refusal(&ground, "text").contains("no tar archive"));
-    fs::write(ground.path("tar"), TestLayer::default().file("readme", "x").bytes()).unwrap();
-    assert!(refusal(&ground, "tar").contains("neither /bin nor /usr/bin"));
-    fs::create_dir(ground.path("folder")).unwrap();
-    assert!(refusal(&ground, "folder").contains("neither an OCI layout"));
-    let missing = ground.import(&ground.path("missing"), Some("x")).unwrap_err();
+    let fixture = StoreFixture::new();
+    fs::write(fixture.path("text"), "this is no tarball ".repeat(100)).unwrap();
+    assert!(refusal(&fixture, "text").contains("no tar archive"));
+    fs::write(fixture.path("tar"), TestLayer::default().file("readme", "x").bytes()).unwrap();
+    assert!(refusal(&fixture, "tar").contains("neither /bin nor /usr/bin"));
+    fs::create_dir(fixture.path("folder")).unwrap();
+    assert!(refusal(&fixture, "folder").contains("neither an OCI layout"));
+    let missing = fixture.import(&fixture.path("missing"), Some("x")).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound);
 }
 
 #[test]
 fn an_import_that_is_refused_leaves_the_image_of_that_name_as_it_was() {
-    let ground = Ground::new();
-    ground.put(&two_layers(), "app:1");
-    layout(&ground, &TestImage::new(&[TestLayer::default().file("../x", "")]));
-    assert!(ground.import(&ground.path("layout"), Some("app:1")).is_err());
-    assert_eq!(ground.read("app:1", "etc/release"), "new");
+    let fixture = StoreFixture::new();
+    fixture.put(&two_layers(), "app:1");
+    layout(&fixture, &TestImage::new(&[TestLayer::default().file("../x", "")]));
+    assert!(fixture.import(&fixture.path("layout"), Some("app:1")).is_err());
+    assert_eq!(fixture.read("app:1", "etc/release"), "new");
 }

@@ -8,40 +8,40 @@ use eyot::{Error, ErrorKind};
 use eyot_image::testing::TestImage;
 use eyot_image::{Digest, ImageInfo, ImageName, ImportOptions, NoProgress};
 
-use crate::ground::{Ground, two_layers};
+use crate::fixture::{StoreFixture, two_layers};
 
 /// Returns an archive in the older format of `docker save`, before OCI layouts.
-fn old_archive(ground: &Ground, image: &TestImage) -> Vec<u8> {
-    image.write_docker_archive(&ground.path("saved.tar"), &["elsewhere:1"]).unwrap();
-    fs::read(ground.path("saved.tar")).unwrap()
+fn old_archive(fixture: &StoreFixture, image: &TestImage) -> Vec<u8> {
+    image.write_docker_archive(&fixture.path("saved.tar"), &["elsewhere:1"]).unwrap();
+    fs::read(fixture.path("saved.tar")).unwrap()
 }
 
-fn new_archive(ground: &Ground, image: &TestImage) -> Vec<u8> {
-    image.write_layout(&ground.path("saved"), None).unwrap();
+fn new_archive(fixture: &StoreFixture, image: &TestImage) -> Vec<u8> {
+    image.write_layout(&fixture.path("saved"), None).unwrap();
     let mut tar = tar::Builder::new(Vec::new());
-    tar.append_dir_all("blobs", ground.path("saved/blobs")).unwrap();
+    tar.append_dir_all("blobs", fixture.path("saved/blobs")).unwrap();
     for name in ["index.json", "oci-layout"] {
-        tar.append_path_with_name(ground.path("saved").join(name), name).unwrap();
+        tar.append_path_with_name(fixture.path("saved").join(name), name).unwrap();
     }
     tar.into_inner().unwrap()
 }
 
 fn import(
-    ground: &Ground,
+    fixture: &StoreFixture,
     archive: impl Read + Send,
     digest: Option<Digest>,
 ) -> Result<Vec<ImageInfo>, Error> {
     let options = ImportOptions { name: Some(ImageName::parse("app:1").unwrap()), digest };
-    ground.store.import_stream(archive, "docker://app:1", &options, &NoProgress)
+    fixture.store.import_stream(archive, "docker://app:1", &options, &NoProgress)
 }
 
-fn assert_refused(ground: &Ground, archive: impl Read + Send, word: &str) {
-    let error = import(ground, archive, None).unwrap_err();
+fn assert_refused(fixture: &StoreFixture, archive: impl Read + Send, word: &str) {
+    let error = import(fixture, archive, None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     assert!(error.to_string().starts_with("import `docker://app:1`: "), "{error}");
     assert!(error.to_string().contains(word), "{error}");
-    assert!(ground.store.list().unwrap().is_empty());
-    ground.assert_tidy();
+    assert!(fixture.store.list().unwrap().is_empty());
+    fixture.assert_tidy();
 }
 
 /// Returns the archive with one bit of this part of it changed.
@@ -55,62 +55,62 @@ fn changed(archive: &[u8], within: &[u8]) -> Vec<u8> {
 #[test]
 fn an_archive_of_either_age_is_imported_under_the_name_that_was_asked_for() {
     for archive in [old_archive, new_archive] {
-        let ground = Ground::new();
-        let bytes = archive(&ground, &two_layers());
+        let fixture = StoreFixture::new();
+        let bytes = archive(&fixture, &two_layers());
         let id = Digest::of(&two_layers().config_blob());
-        let found = import(&ground, &bytes[..], Some(id)).unwrap();
+        let found = import(&fixture, &bytes[..], Some(id)).unwrap();
         assert_eq!((found.len(), found[0].name.as_str(), found[0].complete), (1, "app:1", true));
-        assert_eq!(ground.read("app:1", "etc/release"), "new");
-        ground.assert_tidy();
+        assert_eq!(fixture.read("app:1", "etc/release"), "new");
+        fixture.assert_tidy();
         // Once more, packed: nothing is there twice.
-        let blobs = ground.count("blobs/sha256");
-        import(&ground, &zstd::encode_all(&bytes[..], 1).unwrap()[..], None).unwrap();
-        assert_eq!((ground.count("blobs/sha256"), ground.store.list().unwrap().len()), (blobs, 1));
+        let blobs = fixture.count("blobs/sha256");
+        import(&fixture, &zstd::encode_all(&bytes[..], 1).unwrap()[..], None).unwrap();
+        assert_eq!((fixture.count("blobs/sha256"), fixture.store.list().unwrap().len()), (blobs, 1));
     }
 }
 
 #[test]
 fn another_image_than_the_one_that_was_asked_for_is_refused() {
-    let ground = Ground::new();
-    let bytes = old_archive(&ground, &two_layers());
-    let error = import(&ground, &bytes[..], Some(Digest::of(b"another"))).unwrap_err();
+    let fixture = StoreFixture::new();
+    let bytes = old_archive(&fixture, &two_layers());
+    let error = import(&fixture, &bytes[..], Some(Digest::of(b"another"))).unwrap_err();
     assert!(error.to_string().contains("it holds another image"), "{error}");
-    assert!(ground.store.list().unwrap().is_empty());
-    ground.assert_tidy();
+    assert!(fixture.store.list().unwrap().is_empty());
+    fixture.assert_tidy();
 }
 
 #[test]
 fn a_changed_layer_or_configuration_is_refused_whatever_the_archive() {
-    let ground = Ground::new();
-    let old = old_archive(&ground, &two_layers());
-    assert_refused(&ground, &changed(&old, b"new")[..], "does not hold what the image says");
-    assert_refused(&ground, &changed(&old, b"2026-01-02T03:04:05Z")[..], "not what its digest says");
-    let new = new_archive(&ground, &two_layers());
+    let fixture = StoreFixture::new();
+    let old = old_archive(&fixture, &two_layers());
+    assert_refused(&fixture, &changed(&old, b"new")[..], "does not hold what the image says");
+    assert_refused(&fixture, &changed(&old, b"2026-01-02T03:04:05Z")[..], "not what its digest says");
+    let new = new_archive(&fixture, &two_layers());
     let layer = &two_layers().blobs().unwrap()[1];
-    assert_refused(&ground, &changed(&new, layer)[..], "not what its digest says");
+    assert_refused(&fixture, &changed(&new, layer)[..], "not what its digest says");
 }
 
 #[test]
 fn an_archive_that_breaks_off_anywhere_leaves_nothing() {
-    let ground = Ground::new();
-    for archive in [old_archive(&ground, &two_layers()), new_archive(&ground, &two_layers())] {
+    let fixture = StoreFixture::new();
+    for archive in [old_archive(&fixture, &two_layers()), new_archive(&fixture, &two_layers())] {
         // Not within the bytes behind the last document: without those everything is there.
         for part in 0..=8 {
             let cut = (archive.len() - 3072) * part / 8;
-            assert_refused(&ground, &archive[..cut], "");
+            assert_refused(&fixture, &archive[..cut], "");
             // With or without an error of the sender.
-            let broken = archive[..cut].chain(Broken);
-            let error = import(&ground, broken, None).unwrap_err();
+            let broken = archive[..cut].chain(FailingReader);
+            let error = import(&fixture, broken, None).unwrap_err();
             assert!(matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Unavailable), "{error}");
-            assert!(ground.store.list().unwrap().is_empty());
-            ground.assert_tidy();
+            assert!(fixture.store.list().unwrap().is_empty());
+            fixture.assert_tidy();
         }
     }
 }
 
-struct Broken;
+struct FailingReader;
 
-impl Read for Broken {
+impl Read for FailingReader {
     fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
         Err(io::ErrorKind::ConnectionReset.into())
     }
@@ -118,12 +118,12 @@ impl Read for Broken {
 
 #[test]
 fn names_that_leave_the_archive_and_more_files_than_an_image_has_are_refused() {
-    let ground = Ground::new();
+    let fixture = StoreFixture::new();
     let climbs = eyot_image::testing::TestLayer::default().file("../x", "x").bytes();
-    assert_refused(&ground, &climbs[..], "`../x` leaves");
+    assert_refused(&fixture, &climbs[..], "`../x` leaves");
     let empty = eyot_image::testing::TestLayer::default();
     let rootfs = empty.clone().file("bin/sh", "#!").bytes();
-    assert_refused(&ground, &rootfs[..], "neither an OCI layout nor");
+    assert_refused(&fixture, &rootfs[..], "neither an OCI layout nor");
     let many = (0..10_001).fold(empty, |layer, number| layer.symlink(&format!("l{number}"), "x"));
-    assert_refused(&ground, &many.bytes()[..], "more files than");
+    assert_refused(&fixture, &many.bytes()[..], "more files than");
 }

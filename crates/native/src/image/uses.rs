@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use eyot::{Error, ErrorKind, Result};
-use eyot_image::{ImageStore, Use};
+use eyot_image::{ImageStore, ImageUse};
 
 use crate::record::Record;
 use crate::state::StateDir;
@@ -19,7 +19,7 @@ pub fn image_store(state: &Path) -> ImageStore {
 ///
 /// # Errors
 /// A state folder or a sandbox's record that can't be read: then nothing is to be removed.
-pub fn image_uses(state: &Path) -> Result<Vec<Use>> {
+pub fn image_uses(state: &Path) -> Result<Vec<ImageUse>> {
     let state = StateDir::open(state, None)?;
     let unreadable = |error: io::Error| {
         let message = format!("find out which images are in use: {}", crate::sentence(&error));
@@ -41,7 +41,7 @@ pub fn image_uses(state: &Path) -> Result<Vec<Use>> {
     Ok(uses)
 }
 
-fn use_of(record: Record) -> Option<Use> {
+fn use_of(record: Record) -> Option<ImageUse> {
     let (sandbox, layers) = (record.info.name.to_string(), record.lower.layers);
-    (!layers.is_empty()).then_some(Use { sandbox, layers })
+    (!layers.is_empty()).then_some(ImageUse { sandbox, layers })
 }

@@ -73,7 +73,7 @@ impl Stored {
         Ok(Sandbox::create(&*provider, SandboxSpec { image, ..spec }).await?)
     }
 
-    fn uses(&self) -> Result<Vec<eyot_image::Use>, eyot::Error> {
+    fn uses(&self) -> Result<Vec<eyot_image::ImageUse>, eyot::Error> {
         image_uses(&self.state.path())
     }
 }

@@ -5,7 +5,7 @@ mod import;
 mod pull;
 
 use eyot::Error;
-use eyot_image::{ImageInfo, ImageName, ImageStore, Pruned};
+use eyot_image::{ImageInfo, ImageName, ImageStore, PruneReport};
 use indicatif::HumanBytes;
 
 use super::rm::settle;
@@ -67,7 +67,7 @@ fn table(images: &[ImageInfo]) -> String {
 /// Each is tried; what failed is said at the end.
 fn remove(names: &[ImageName], force: bool, context: &Context) -> Result<u8, Failure> {
     let (store, state) = (store(context)?, context.state_folder()?);
-    let (mut done, mut failures) = (Pruned::default(), Vec::<Error>::new());
+    let (mut done, mut failures) = (PruneReport::default(), Vec::<Error>::new());
     for name in names {
         match store.remove(name, force, || provider::image_uses(&state)) {
             Ok(removed) => done = add(done, removed),
@@ -80,9 +80,9 @@ fn remove(names: &[ImageName], force: bool, context: &Context) -> Result<u8, Fai
     settle(failures, context)
 }
 
-fn add(mut done: Pruned, more: Pruned) -> Pruned {
+fn add(mut done: PruneReport, more: PruneReport) -> PruneReport {
     done.images.extend(more.images);
-    Pruned {
+    PruneReport {
         layers: done.layers + more.layers,
         blobs: done.blobs + more.blobs,
         blob_bytes: done.blob_bytes + more.blob_bytes,

@@ -13,23 +13,23 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
-use super::entry::{Entry, Kind, relative};
-use super::place::{Root, handle};
+use super::entry::{EntryKind, LayerEntry, relative};
+use super::root::{UnpackRoot, handle};
 use super::{Owners, UnpackLimits};
 use crate::failure::refused;
 
 /// The final attributes of a directory.
-struct Dress {
+struct DirectoryAttributes {
     mode: u32,
     modified: (i64, u32),
 }
 
 /// A folder that is being filled.
-pub(super) struct Layer {
-    root: Root,
+pub(super) struct LayerWriter {
+    root: UnpackRoot,
     owners: Owners,
     kept_path_bytes_left: u64,
-    directories: BTreeMap<PathBuf, Dress>,
+    directories: BTreeMap<PathBuf, DirectoryAttributes>,
     /// Names that hide what lower layers have there.
     removed: Vec<PathBuf>,
 }
@@ -42,10 +42,10 @@ const AUFS: &[u8] = b".wh..wh.";
 const IDS: u64 = 65_536;
 const NOBODY: u32 = 65_534;
 
-impl Layer {
+impl LayerWriter {
     pub(super) fn new(target: &Path, owners: Owners, limits: &UnpackLimits) -> io::Result<Self> {
         Ok(Self {
-            root: Root::open(target)?,
+            root: UnpackRoot::open(target)?,
             owners,
             kept_path_bytes_left: limits.max_kept_path_bytes,
             directories: BTreeMap::new(),
@@ -53,17 +53,17 @@ impl Layer {
         })
     }
 
-    pub(super) fn add<R: Read>(&mut self, entry: &mut Entry<'_, R>) -> io::Result<()> {
+    pub(super) fn add<R: Read>(&mut self, entry: &mut LayerEntry<'_, R>) -> io::Result<()> {
         let name = entry.path.file_name().unwrap_or_default().as_bytes().to_vec();
         if let Some(hidden) = name.strip_prefix(REMOVED) {
             return self.hide(&entry.path, &name, hidden);
         }
         match entry.kind {
-            Kind::Directory => self.add_directory(entry),
-            Kind::File => self.add_file(entry),
-            Kind::Symlink => self.add_symlink(entry),
-            Kind::HardLink => self.add_hard_link(entry),
-            Kind::Special => Ok(()),
+            EntryKind::Directory => self.add_directory(entry),
+            EntryKind::File => self.add_file(entry),
+            EntryKind::Symlink => self.add_symlink(entry),
+            EntryKind::HardLink => self.add_hard_link(entry),
+            EntryKind::Special => Ok(()),
         }
     }
 
@@ -94,7 +94,7 @@ impl Layer {
         Ok(())
     }
 
-    fn add_directory<R: Read>(&mut self, entry: &Entry<'_, R>) -> io::Result<()> {
+    fn add_directory<R: Read>(&mut self, entry: &LayerEntry<'_, R>) -> io::Result<()> {
         let made = match entry.path.file_name() {
             None => self.root.itself().try_clone()?,
             Some(_) => {
@@ -105,22 +105,22 @@ impl Layer {
                 }
                 let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let made = rustix::fs::openat(parent, name, flags, Mode::empty());
-                made.map_err(|error| taken_or(error, &entry.path))?
+                made.map_err(|error| conflict_or(error, &entry.path))?
             }
         };
         self.keep_path(&entry.path)?;
         own(&made, OsStr::new(""), self.owners, entry)?;
         set_attributes(&made, entry)?;
-        let dress = Dress { mode: entry.mode, modified: entry.modified };
+        let dress = DirectoryAttributes { mode: entry.mode, modified: entry.modified };
         self.directories.insert(entry.path.clone(), dress);
         Ok(())
     }
 
-    fn add_file<R: Read>(&mut self, entry: &mut Entry<'_, R>) -> io::Result<()> {
+    fn add_file<R: Read>(&mut self, entry: &mut LayerEntry<'_, R>) -> io::Result<()> {
         let (parent, name) = self.root.parent(&entry.path)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = rustix::fs::openat(parent, name, flags, Mode::RUSR | Mode::WUSR);
-        let mut file = File::from(made.map_err(|error| taken_or(error, &entry.path))?);
+        let mut file = File::from(made.map_err(|error| conflict_or(error, &entry.path))?);
         let written = io::copy(entry, &mut file)?;
         if written != entry.size {
             return Err(refused("it ends in the middle of a file"));
@@ -132,20 +132,20 @@ impl Layer {
         Ok(rustix::fs::futimens(&file, &times(entry.modified))?)
     }
 
-    fn add_symlink<R: Read>(&mut self, entry: &Entry<'_, R>) -> io::Result<()> {
+    fn add_symlink<R: Read>(&mut self, entry: &LayerEntry<'_, R>) -> io::Result<()> {
         if entry.link.is_empty() || entry.link.contains(&0) {
             return Err(refused(format!("entry `{}` links to nothing", entry.path.display())));
         }
         let (parent, name) = self.root.parent(&entry.path)?;
         rustix::fs::symlinkat(OsStr::from_bytes(&entry.link), parent, name)
-            .map_err(|error| taken_or(error, &entry.path))?;
+            .map_err(|error| conflict_or(error, &entry.path))?;
         own(parent, name, self.owners, entry)?;
         let times = times(entry.modified);
         Ok(rustix::fs::utimensat(parent, name, &times, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
     /// Links to a file of this archive: files of lower layers can't be linked to.
-    fn add_hard_link<R: Read>(&mut self, entry: &Entry<'_, R>) -> io::Result<()> {
+    fn add_hard_link<R: Read>(&mut self, entry: &LayerEntry<'_, R>) -> io::Result<()> {
         let refusal = |what: &str| refused(format!("entry `{}` is a hard link {what}", entry.path.display()));
         let source = relative(&entry.link).map_err(|_| refusal("that leaves the image"))?;
         let found = self.root.find(&source, OFlags::PATH | OFlags::NOFOLLOW);
@@ -159,7 +159,7 @@ impl Layer {
         let from_name = source.file_name().unwrap_or_default();
         let (parent, name) = self.root.parent(&entry.path)?;
         rustix::fs::linkat(&from, from_name, parent, name, AtFlags::empty())
-            .map_err(|error| taken_or(error, &entry.path))
+            .map_err(|error| conflict_or(error, &entry.path))
     }
 
     /// Hides the removed names, and gives the directories their attributes.
@@ -200,7 +200,7 @@ impl Layer {
 }
 
 /// Sets the owner of the file at `name` in `at` (of `at` itself, for an empty name).
-fn own<R: Read>(at: &OwnedFd, name: &OsStr, owners: Owners, entry: &Entry<'_, R>) -> io::Result<()> {
+fn own<R: Read>(at: &OwnedFd, name: &OsStr, owners: Owners, entry: &LayerEntry<'_, R>) -> io::Result<()> {
     if owners == Owners::Folded {
         return Ok(());
     }
@@ -210,7 +210,7 @@ fn own<R: Read>(at: &OwnedFd, name: &OsStr, owners: Owners, entry: &Entry<'_, R>
     Ok(rustix::fs::chownat(at, name, Some(uid), Some(gid), flags)?)
 }
 
-fn set_attributes<R: Read>(file: &OwnedFd, entry: &Entry<'_, R>) -> io::Result<()> {
+fn set_attributes<R: Read>(file: &OwnedFd, entry: &LayerEntry<'_, R>) -> io::Result<()> {
     for (name, value) in &entry.attributes {
         match rustix::fs::setxattr(handle(file), OsStr::from_bytes(name), value, XattrFlags::empty()) {
             // Some file systems have no extended attributes.
@@ -233,7 +233,7 @@ fn times((seconds, nanoseconds): (i64, u32)) -> Timestamps {
 }
 
 /// Blames the archive for a name that exists already.
-fn taken_or(error: Errno, path: &Path) -> io::Error {
+fn conflict_or(error: Errno, path: &Path) -> io::Error {
     match error {
         Errno::EXIST | Errno::NOTDIR | Errno::LOOP => {
             refused(format!("entry `{}` is there twice", path.display()))

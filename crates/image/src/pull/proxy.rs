@@ -27,15 +27,15 @@ const HTTP_PORT: u16 = 80;
 const HTTPS_PORT: u16 = 443;
 
 /// The proxy. Dropping it ends it.
-pub(super) struct Gate {
+pub(super) struct PullProxy {
     url: String,
-    rule: Arc<Rule>,
+    rule: Arc<PullPolicy>,
     task: AbortHandle,
 }
 
 /// The rule for addresses.
-struct Rule {
-    registry: Target,
+struct PullPolicy {
+    registry: ProxyTarget,
     /// The kinds of the registry's addresses.
     kinds: Vec<AddressKind>,
     /// The registry is used without TLS.
@@ -48,12 +48,12 @@ struct Rule {
 
 /// A host and a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Target {
+struct ProxyTarget {
     host: String,
     port: u16,
 }
 
-impl Target {
+impl ProxyTarget {
     /// Parses `host`, `host:port`, `[::1]:port`.
     fn parse(authority: &str, default_port: u16) -> Option<Self> {
         let (host, port) = match authority.rsplit_once(':') {
@@ -70,11 +70,11 @@ impl Target {
     }
 }
 
-impl Gate {
+impl PullProxy {
     /// Starts a proxy for the client of a registry.
     pub(super) async fn open(registry: &str, plain: bool) -> io::Result<Self> {
         let port = if plain { HTTP_PORT } else { HTTPS_PORT };
-        let registry = Target::parse(registry, port).ok_or(io::ErrorKind::InvalidInput)?;
+        let registry = ProxyTarget::parse(registry, port).ok_or(io::ErrorKind::InvalidInput)?;
         // A registry without an address can't be reached either.
         let addresses = registry.addresses().await.unwrap_or_default();
         let kinds = addresses.into_iter().map(AddressKind::of).collect();
@@ -84,7 +84,7 @@ impl Gate {
         let pass = format!("Basic {}", STANDARD.encode(format!("eyot:{secret}")));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let url = format!("http://eyot:{secret}@{}", listener.local_addr()?);
-        let rule = Arc::new(Rule { registry, kinds, plain, pass, refused: Mutex::default() });
+        let rule = Arc::new(PullPolicy { registry, kinds, plain, pass, refused: Mutex::default() });
         let task = tokio::spawn(accept(listener, Arc::clone(&rule))).abort_handle();
         Ok(Self { url, rule, task })
     }
@@ -100,15 +100,15 @@ impl Gate {
     }
 }
 
-impl Drop for Gate {
+impl Drop for PullProxy {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Rule {
+impl PullPolicy {
     /// Tells whether an address may be dialled for this target.
-    fn admits(&self, target: &Target, address: IpAddr, plain: bool) -> bool {
+    fn admits(&self, target: &ProxyTarget, address: IpAddr, plain: bool) -> bool {
         let (kind, has) = (AddressKind::of(address), |kind| self.kinds.contains(&kind));
         if plain && !(self.plain && kind == AddressKind::Loopback) {
             return false;
@@ -122,7 +122,7 @@ impl Rule {
         }
     }
 
-    async fn dial(&self, target: &Target, plain: bool) -> io::Result<TcpStream> {
+    async fn dial(&self, target: &ProxyTarget, plain: bool) -> io::Result<TcpStream> {
         let mut failed = io::Error::from(io::ErrorKind::PermissionDenied);
         for address in target.addresses().await? {
             if !self.admits(target, address, plain) {
@@ -139,7 +139,7 @@ impl Rule {
     }
 }
 
-async fn accept(listener: TcpListener, rule: Arc<Rule>) {
+async fn accept(listener: TcpListener, rule: Arc<PullPolicy>) {
     loop {
         match listener.accept().await {
             Ok((client, _)) => {
@@ -158,9 +158,9 @@ async fn accept(listener: TcpListener, rule: Arc<Rule>) {
     }
 }
 
-async fn serve(mut client: TcpStream, rule: &Rule) -> io::Result<()> {
+async fn serve(mut client: TcpStream, rule: &PullPolicy) -> io::Result<()> {
     let (head, rest) = timeout(PATIENCE, read_head(&mut client)).await??;
-    let Some(request) = Request::parse(&head).filter(|request| request.shows(&rule.pass)) else {
+    let Some(request) = ProxyRequest::parse(&head).filter(|request| request.shows(&rule.pass)) else {
         return client
             .write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
             .await;
@@ -193,20 +193,20 @@ async fn read_head(client: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
 }
 
 /// A request to the proxy.
-struct Request<'a> {
-    target: Target,
+struct ProxyRequest<'a> {
+    target: ProxyTarget,
     head: &'a str,
     /// The head as the server is to see it; `None` for a tunnel.
     forwarded: Option<String>,
 }
 
-impl<'a> Request<'a> {
+impl<'a> ProxyRequest<'a> {
     fn parse(head: &'a str) -> Option<Self> {
         let (line, _) = head.split_once("\r\n")?;
         let mut words = line.split(' ');
         let (method, uri) = (words.next()?, words.next()?);
         if method == "CONNECT" {
-            return Some(Self { target: Target::parse(uri, HTTPS_PORT)?, head, forwarded: None });
+            return Some(Self { target: ProxyTarget::parse(uri, HTTPS_PORT)?, head, forwarded: None });
         }
         let below = uri.strip_prefix("http://")?;
         let authority = below.split(['/', '?', '#']).next()?;
@@ -218,7 +218,7 @@ impl<'a> Request<'a> {
             forwarded += line;
             forwarded += "\r\n";
         }
-        let target = Target::parse(authority, HTTP_PORT)?;
+        let target = ProxyTarget::parse(authority, HTTP_PORT)?;
         Some(Self { target, head, forwarded: Some(forwarded + "\r\n") })
     }
 
@@ -252,16 +252,16 @@ mod tests {
     use crate::reference::ImageName;
     use crate::store::ImageStore;
 
-    fn rule(kinds: &[AddressKind], plain: bool) -> Rule {
-        let registry = Target { host: "r.example".to_owned(), port: 443 };
-        Rule { registry, kinds: kinds.to_vec(), plain, pass: String::new(), refused: Mutex::default() }
+    fn rule(kinds: &[AddressKind], plain: bool) -> PullPolicy {
+        let registry = ProxyTarget { host: "r.example".to_owned(), port: 443 };
+        PullPolicy { registry, kinds: kinds.to_vec(), plain, pass: String::new(), refused: Mutex::default() }
     }
 
     #[test]
     fn others_than_the_registry_are_public_unless_it_is_not() {
         let addresses = ["1.1.1.1", "10.0.0.1", "127.0.0.1", "169.254.169.254", "0.0.0.0", "::ffff:10.0.0.1"];
-        let admitted = |rule: &Rule, plain| {
-            let other = Target { host: "other.example".to_owned(), port: 443 };
+        let admitted = |rule: &PullPolicy, plain| {
+            let other = ProxyTarget { host: "other.example".to_owned(), port: 443 };
             addresses.map(|text| rule.admits(&other, text.parse().unwrap(), plain))
         };
         let (public, private, loopback) = (AddressKind::Public, AddressKind::Private, AddressKind::Loopback);
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_target_has_a_host_and_a_port() {
-        let of = |text| Target::parse(text, 443).map(|target| (target.host, target.port));
+        let of = |text| ProxyTarget::parse(text, 443).map(|target| (target.host, target.port));
         assert_eq!(of("R.example"), Some(("r.example".to_owned(), 443)));
         assert_eq!(of("[::1]:5000"), Some(("::1".to_owned(), 5000)));
         assert_eq!(of("[::1]"), Some(("::1".to_owned(), 443)));
@@ -341,12 +341,12 @@ mod tests {
         let canary = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = canary.local_addr().unwrap().port();
         let rule = rule(&[AddressKind::Public], false);
-        let target = Target { host: "localhost".to_owned(), port };
+        let target = ProxyTarget { host: "localhost".to_owned(), port };
         assert!(rule.dial(&target, false).await.is_err());
         assert_eq!(rule.refused.lock().unwrap().take(), Some(format!("localhost:{port}")));
 
-        let gate = Gate::open("127.0.0.1:1", true).await.unwrap();
-        let (_, address) = gate.url().rsplit_once('@').unwrap();
+        let proxy = PullProxy::open("127.0.0.1:1", true).await.unwrap();
+        let (_, address) = proxy.url().rsplit_once('@').unwrap();
         let mut stranger = TcpStream::connect(address).await.unwrap();
         let ask = format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nProxy-Authorization: Basic ZXlvdDp4\r\n\r\n");
         stranger.write_all(ask.as_bytes()).await.unwrap();

@@ -10,44 +10,44 @@ use std::path::Path;
 use tar::Archive;
 use tempfile::{NamedTempFile, TempPath};
 
-use super::names::{MAX_FILES, beside, missing};
+use super::names::{MAX_FILES, missing, resolve_link};
 use crate::config::BlobRef;
-use crate::digest::Hashing;
+use crate::digest::DigestStream;
 use crate::failure::refused;
 use crate::store::ImageStore;
-use crate::unpack::{Bounded, Kind, Reader, UnpackLimits};
+use crate::unpack::{BoundedReader, EntryKind, EntryReader, UnpackLimits};
 
 /// The files of a whole archive. Dropping it leaves nothing in `incoming/`.
-pub(super) struct Received {
-    files: BTreeMap<String, Kept>,
+pub(super) struct ReceivedArchive {
+    files: BTreeMap<String, ReceivedFile>,
     links: BTreeMap<String, String>,
 }
 
-struct Kept {
+struct ReceivedFile {
     path: TempPath,
     blob: BlobRef,
 }
 
-impl Received {
+impl ReceivedArchive {
     /// Reads the stream to its end.
     pub(super) fn read(input: impl Read, incoming: &Path, limits: &UnpackLimits) -> io::Result<Self> {
-        let mut archive = Archive::new(Bounded::new(input, limits.max_unpacked_bytes));
-        let mut entries = Reader::new(archive.entries()?.raw(true), limits);
+        let mut archive = Archive::new(BoundedReader::new(input, limits.max_unpacked_bytes));
+        let mut entries = EntryReader::new(archive.entries()?.raw(true), limits);
         let mut received = Self { files: BTreeMap::new(), links: BTreeMap::new() };
         while let Some(mut entry) = entries.next()? {
             let name = entry.path.to_string_lossy().into_owned();
             match entry.kind {
-                Kind::File => {
+                EntryKind::File => {
                     let kept = keep(&mut entry, incoming)?;
                     if kept.blob.bytes != entry.size {
                         return Err(refused("it ends in the middle of a file"));
                     }
                     received.files.insert(name, kept);
                 }
-                Kind::Symlink | Kind::HardLink => {
+                EntryKind::Symlink | EntryKind::HardLink => {
                     received.links.insert(name, String::from_utf8_lossy(&entry.link).into_owned());
                 }
-                Kind::Directory | Kind::Special => {}
+                EntryKind::Directory | EntryKind::Special => {}
             }
             if received.files.len() + received.links.len() > MAX_FILES {
                 return Err(refused("it has more files than an archive of images"));
@@ -75,17 +75,17 @@ impl Received {
         }
     }
 
-    fn find(&self, name: &str) -> Option<&Kept> {
-        let linked = || self.files.get(&beside(name, self.links.get(name)?));
+    fn find(&self, name: &str) -> Option<&ReceivedFile> {
+        let linked = || self.files.get(&resolve_link(name, self.links.get(name)?));
         self.files.get(name).or_else(linked)
     }
 }
 
-fn keep(content: &mut impl Read, incoming: &Path) -> io::Result<Kept> {
+fn keep(content: &mut impl Read, incoming: &Path) -> io::Result<ReceivedFile> {
     let mut file = NamedTempFile::new_in(incoming)?;
-    let mut hashing = Hashing::new(content);
+    let mut hashing = DigestStream::new(content);
     io::copy(&mut hashing, &mut file)?;
     let (digest, bytes) = hashing.finish();
     // The file is closed, because an archive may have more files than a process may have open.
-    Ok(Kept { path: file.into_temp_path(), blob: BlobRef { digest, bytes } })
+    Ok(ReceivedFile { path: file.into_temp_path(), blob: BlobRef { digest, bytes } })
 }

@@ -17,12 +17,12 @@ const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 
 /// The folder, and the directory that was reached last: entries come in the order of their
 /// directories.
-pub(super) struct Root {
+pub(super) struct UnpackRoot {
     root: OwnedFd,
     last: Option<(PathBuf, OwnedFd)>,
 }
 
-impl Root {
+impl UnpackRoot {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(Self { root: rustix::fs::open(path, flags, Mode::empty())?, last: None })
@@ -39,7 +39,7 @@ impl Root {
         if !is_known {
             let found = match self.find(path, DIRECTORY) {
                 Err(Errno::NOENT) => self.make(path)?,
-                found => found.map_err(|error| not_reached(path, error))?,
+                found => found.map_err(|error| lookup_error(path, error))?,
             };
             self.last = Some((path.to_owned(), found));
         }
@@ -93,14 +93,14 @@ impl Root {
                         Mode::empty(),
                     )?
                 }
-                found => found.map_err(|error| not_reached(path, error))?,
+                found => found.map_err(|error| lookup_error(path, error))?,
             };
         }
         Ok(at)
     }
 }
 
-fn not_reached(path: &Path, error: Errno) -> io::Error {
+fn lookup_error(path: &Path, error: Errno) -> io::Error {
     match error {
         Errno::NOTDIR => {
             refused(format!("entry `{}` is below something that is no directory", path.display()))

@@ -12,31 +12,31 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use tar::{Archive, EntryType};
 
-use super::names::{MAX_FILES, beside, missing};
-use super::received::Received;
+use super::names::{MAX_FILES, missing, resolve_link};
+use super::received_archive::ReceivedArchive;
 use crate::blob::MAX_DOCUMENT_BYTES;
 use crate::config::BlobRef;
-use crate::digest::Hashing;
+use crate::digest::DigestStream;
 use crate::failure::refused;
 use crate::progress::Progress;
 use crate::store::ImageStore;
 use crate::unpack::decompressed;
 
 /// An archive of images, by the place of its files.
-pub(super) enum Bundle {
+pub(super) enum ImageArchive {
     Folder(OwnedFd),
-    Tarball { file: File, files: BTreeMap<String, Section>, links: BTreeMap<String, String> },
-    Received(Received),
+    Tarball { file: File, files: BTreeMap<String, TarSection>, links: BTreeMap<String, String> },
+    Received(ReceivedArchive),
 }
 
 /// The range of a file's content in the tarball.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Section {
+pub(super) struct TarSection {
     start: u64,
     bytes: u64,
 }
 
-impl Bundle {
+impl ImageArchive {
     /// Opens an archive. Returns `None` for a tarball without the files that an archive of images
     /// has. A compressed tarball is decompressed into `incoming` first.
     pub(super) fn open(source: &Path, incoming: &Path, max_bytes: u64) -> io::Result<Option<Self>> {
@@ -77,10 +77,11 @@ impl Bundle {
             Self::Folder(folder) => open_below(folder, name).map(|file| file.map(|file| Box::new(file) as _)),
             Self::Received(received) => Ok(received.open(name)?.map(|file| Box::new(file) as _)),
             Self::Tarball { file, files, links } => {
-                let linked = links.get(name).map(|target| beside(name, target));
+                let linked = links.get(name).map(|target| resolve_link(name, target));
                 let section = files.get(name).or_else(|| linked.and_then(|name| files.get(&name)));
-                Ok(section
-                    .map(|section| Box::new(Part { file, at: section.start, left: section.bytes }) as _))
+                Ok(section.map(|section| {
+                    Box::new(TarSectionReader { file, at: section.start, left: section.bytes }) as _
+                }))
             }
         }
     }
@@ -90,7 +91,7 @@ impl Bundle {
         if let Self::Received(received) = self {
             return received.blob(name).ok_or_else(|| missing(name));
         }
-        let mut hashing = Hashing::new(self.open_file(name)?.ok_or_else(|| missing(name))?);
+        let mut hashing = DigestStream::new(self.open_file(name)?.ok_or_else(|| missing(name))?);
         io::copy(&mut hashing, &mut io::sink())?;
         let (digest, bytes) = hashing.finish();
         Ok(BlobRef { digest, bytes })
@@ -131,7 +132,7 @@ impl Bundle {
 
 /// Returns the ranges of the files of a tarball, and the targets of its links. Returns `None` if it
 /// is no tarball, or has more files than an archive of images.
-fn contents(file: &File) -> Option<(BTreeMap<String, Section>, BTreeMap<String, String>)> {
+fn contents(file: &File) -> Option<(BTreeMap<String, TarSection>, BTreeMap<String, String>)> {
     let (mut files, mut links) = (BTreeMap::new(), BTreeMap::new());
     let mut archive = Archive::new(file);
     for entry in archive.entries_with_seek().ok()? {
@@ -139,7 +140,7 @@ fn contents(file: &File) -> Option<(BTreeMap<String, Section>, BTreeMap<String, 
         let name = String::from_utf8_lossy(&entry.path_bytes()).trim_start_matches("./").to_owned();
         match entry.header().entry_type() {
             EntryType::Regular | EntryType::Continuous => {
-                files.insert(name, Section { start: entry.raw_file_position(), bytes: entry.size() });
+                files.insert(name, TarSection { start: entry.raw_file_position(), bytes: entry.size() });
             }
             EntryType::Symlink | EntryType::Link => {
                 let target = entry.link_name_bytes().unwrap_or_default();
@@ -189,13 +190,13 @@ fn open_below(folder: &OwnedFd, name: &str) -> io::Result<Option<File>> {
 }
 
 /// A reader of one file of the tarball.
-struct Part<'f> {
+struct TarSectionReader<'f> {
     file: &'f File,
     at: u64,
     left: u64,
 }
 
-impl Read for Part<'_> {
+impl Read for TarSectionReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(into.len());
         let count = self.file.read_at(&mut into[..most], self.at)?;

@@ -8,12 +8,12 @@ use eyot_image::testing::{TestImage, TestLayer};
 use eyot_image::{ImageInfo, ImageName, ImageStore, ImportOptions, NoProgress, ResolvedImage};
 use tempfile::TempDir;
 
-pub struct Ground {
+pub struct StoreFixture {
     folder: TempDir,
     pub store: ImageStore,
 }
 
-impl Ground {
+impl StoreFixture {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = ImageStore::new(folder.path().join("images"));
