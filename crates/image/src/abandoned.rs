@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use crate::remove::remove_tree;
+use eyot_archive::remove_tree;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 

@@ -7,8 +7,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::remove::remove_tree;
 use eyot::{Error, ErrorKind, Result};
+use eyot_archive::remove_tree;
 use serde::Serialize;
 
 use crate::config::{self, ImageParts};

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::PathBuf;
 
-use crate::remove::remove_tree;
+use eyot_archive::remove_tree;
 
 use crate::digest::{Digest, DigestStream};
 use crate::failure::refused;

@@ -8,6 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use eyot_archive::split_record;
 use tar::{EntryType, Header};
 
 /// As GNU tar and others have them.
@@ -164,12 +165,8 @@ fn record(key: &str, value: &[u8]) -> Vec<u8> {
 
 fn first_record(records: &[u8]) -> io::Result<(&str, &[u8], &[u8])> {
     let parse = || {
-        let space = records.iter().take(20).position(|byte| *byte == b' ')?;
-        let length: usize = std::str::from_utf8(&records[..space]).ok()?.parse().ok()?;
-        let (record, after) = records.split_at_checked(length)?;
-        let pair = record.get(space + 1..)?.strip_suffix(b"\n")?;
-        let equals = pair.iter().position(|byte| *byte == b'=')?;
-        Some((std::str::from_utf8(&pair[..equals]).ok()?, &pair[equals + 1..], after))
+        let (key, value, after) = split_record(records)?;
+        Some((std::str::from_utf8(key).ok()?, value, after))
     };
     parse().ok_or_else(|| damaged("what describes an entry can't be read"))
 }

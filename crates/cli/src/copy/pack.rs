@@ -3,13 +3,14 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use eyot_archive::link_stays_inside;
 use rustix::fs::OFlags;
 use tar::{Builder, EntryType, Header};
 
-use super::tree::link_stays_inside;
 use super::{Copied, Meter};
 use crate::errors::Failure;
 
@@ -98,7 +99,7 @@ impl<W: Write> Packer<'_, W> {
 
 /// A link that leads out would mean something else on the other side, and the guest refuses it.
 fn stays_inside(path: &Path, target: &Path) -> bool {
-    link_stays_inside(target.as_os_str(), path.components().count() - 1)
+    link_stays_inside(target.as_os_str().as_bytes(), path.components().count() - 1)
 }
 
 fn header(metadata: &Metadata, kind: EntryType, size: u64) -> Header {

@@ -8,6 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use eyot::{Error, ErrorKind};
+use eyot_archive::link_stays_inside;
 use tar::{Archive, EntryType, PaxExtensions};
 
 use super::{MAX_ENTRIES, too_large};
@@ -53,7 +54,7 @@ impl Entry {
         let parents = self.path.len().saturating_sub(1);
         let why = match &self.kind {
             Kind::Special => "neither a file, a directory nor a link".to_owned(),
-            Kind::Symlink(target) if !link_stays_inside(target, parents) => {
+            Kind::Symlink(target) if !link_stays_inside(target.as_bytes(), parents) => {
                 format!("a symbolic link that leads out of the tree, to {}", target.display())
             }
             _ => return None,
@@ -193,19 +194,6 @@ fn broken(error: io::Error) -> Failure {
     Error::new(ErrorKind::Unavailable, "what the sandbox sent can't be read").with_source(error).into()
 }
 
-/// Whether a symbolic link in a directory `depth` below the root stays within the tree. Only `..` at the beginning count
-/// as safe: after a name, which may itself be a link, `..` leads to where only the kernel knows.
-pub fn link_stays_inside(target: &OsStr, depth: usize) -> bool {
-    let target = target.as_bytes();
-    if target.is_empty() || target.first() == Some(&b'/') {
-        return false;
-    }
-    let names: Vec<&[u8]> =
-        target.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".").collect();
-    let ups = names.iter().take_while(|name| **name == b"..").count();
-    ups <= depth && !names[ups..].contains(&&b".."[..])
-}
-
 #[cfg(test)]
 mod tests {
     use tar::{Builder, Header};
@@ -320,18 +308,5 @@ mod tests {
         let seen = read(&builder.into_inner().unwrap(), 1000).unwrap();
         assert_eq!(seen[0].0.path, [OsString::from("n".repeat(200))]);
         assert_eq!(seen[1].0.kind, Kind::Symlink("t".repeat(300).into()));
-    }
-
-    #[test]
-    fn f4_a_link_stays_inside_only_if_its_dots_come_first_and_do_not_reach_above_the_root() {
-        for (target, depth) in [("a", 0), ("./a/b", 0), ("../a", 1), ("../../a/b", 2), ("..", 1), ("a..b", 0)]
-        {
-            assert!(link_stays_inside(OsStr::new(target), depth), "{target}");
-        }
-        for (target, depth) in
-            [("/etc", 3), ("..", 0), ("../../a", 1), ("a/..", 1), ("a/../../b", 2), ("", 0)]
-        {
-            assert!(!link_stays_inside(OsStr::new(target), depth), "{target}");
-        }
     }
 }

@@ -3,6 +3,8 @@
 
 use std::io;
 
+use eyot_archive::split_record;
+
 use crate::failure::refused;
 
 /// The used parts of an extended header.
@@ -25,7 +27,7 @@ impl PaxHeader {
     pub(super) fn parse(mut rest: &[u8]) -> io::Result<Self> {
         let mut pax = Self::default();
         while !rest.is_empty() {
-            let (key, value, behind) = record(rest).ok_or_else(malformed)?;
+            let (key, value, behind) = split_record(rest).ok_or_else(malformed)?;
             pax.take(key, value)?;
             rest = behind;
         }
@@ -60,16 +62,6 @@ fn is_kept(name: &[u8]) -> bool {
 
 fn malformed() -> io::Error {
     refused("it has a malformed extended header")
-}
-
-/// Splits a record: `<length> <key>=<value>\n`, where the length is that of the whole record.
-fn record(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
-    let space = bytes.iter().take(20).position(|byte| *byte == b' ')?;
-    let length: usize = std::str::from_utf8(&bytes[..space]).ok()?.parse().ok()?;
-    let (whole, behind) = bytes.split_at_checked(length)?;
-    let text = whole.get(space + 1..)?.strip_suffix(b"\n")?;
-    let equals = text.iter().position(|byte| *byte == b'=')?;
-    Some((&text[..equals], &text[equals + 1..], behind))
 }
 
 fn number(value: &[u8]) -> io::Result<u64> {

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use eyot_archive::link_stays_inside;
 use tar::{Entry, EntryType};
 
 use super::failure::FileError;
@@ -126,19 +127,9 @@ fn check_bytes(path: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Tells whether a link at `path` with this target stays inside, whatever other links the archive
-/// has. Only `..` at the beginning counts as safe, because unpacking follows no link on the way to
-/// `path`. After a name, which may itself be a link that climbs, only the kernel knows where `..`
-/// leads.
+/// Tells whether a link at `path` with this target stays inside. See [`link_stays_inside`].
 fn stays_inside(path: &[u8], target: &[u8]) -> bool {
-    if target.starts_with(b"/") {
-        return false;
-    }
-    let depth = path.iter().filter(|byte| **byte == b'/').count();
-    let segments: Vec<&[u8]> =
-        target.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b".")).collect();
-    let climbs = segments.iter().take_while(|segment| **segment == b"..").count();
-    climbs <= depth && !segments[climbs..].contains(&&b".."[..])
+    link_stays_inside(target, path.iter().filter(|byte| **byte == b'/').count())
 }
 
 #[cfg(test)]
