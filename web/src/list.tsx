@@ -114,7 +114,7 @@ function Row({ sandbox, destroy, again }: { sandbox: Sandbox; destroy: () => voi
       <td data-label="CPU" class="figure">{last ? <><Spark values={samples.slice(-30).map((one) => one.cpu ?? 0)} /> {percent(last.cpu)}</> : "–"}</td>
       <td class="row-actions">
         {sandbox.status === "running" ? <SleepWake sandbox={sandbox} verb="sleep" label="Sleep" done={again} /> : null}
-        {sandbox.status === "sleeping" ? <SleepWake sandbox={sandbox} verb="wake" label="Wake" done={again} /> : null}
+        {canBeWoken(sandbox.status) ? <SleepWake sandbox={sandbox} verb="wake" label="Wake" done={again} /> : null}
         <button type="button" class="danger plain" onClick={destroy} aria-label={`Destroy ${sandbox.name}`}>Destroy</button>
       </td>
     </tr>
@@ -135,6 +135,11 @@ export function SleepWake({ sandbox, verb, label, done, kind = "plain" }: { sand
       {error ? <span role="alert" class="bad" title={error instanceof Error ? error.message : ""}>failed</span> : null}
     </>
   );
+}
+
+/** A sandbox whose guest was killed, or whose host was restarted, is dead until it is woken. */
+export function canBeWoken(status: Status): boolean {
+  return status === "sleeping" || status === "dead";
 }
 
 export function State({ status }: { status: Status }) {

@@ -6,7 +6,7 @@ import { Events } from "./events.js";
 import { Files } from "./files.js";
 import { duration } from "./format.js";
 import { feed, sample, useLoaded, useWhileVisible } from "./live.js";
-import { Destroy, SleepWake, State } from "./list.js";
+import { Destroy, SleepWake, State, canBeWoken } from "./list.js";
 import { Empty, Failure, Loading } from "./parts.js";
 import { Ports } from "./ports.js";
 import { Processes } from "./processes.js";
@@ -58,7 +58,7 @@ export function SandboxView({ id, view }: { id: string; view: View }) {
         <h1 id="sandbox-title"><a href="#/" class="back" aria-label="All sandboxes">‹</a> {sandbox.name} <State status={sandbox.status} /></h1>
         <div class="actions inline">
           {sandbox.status === "running" ? <SleepWake sandbox={sandbox} verb="sleep" label="Sleep" kind="" done={again} /> : null}
-          {sandbox.status === "sleeping" ? <SleepWake sandbox={sandbox} verb="wake" label="Wake" kind="" done={again} /> : null}
+          {canBeWoken(sandbox.status) ? <SleepWake sandbox={sandbox} verb="wake" label="Wake" kind="" done={again} /> : null}
           <button type="button" class="danger" onClick={() => leave(true)}>Destroy</button>
         </div>
       </div>
@@ -71,8 +71,8 @@ export function SandboxView({ id, view }: { id: string; view: View }) {
       <nav class="tabs" ref={tabs} aria-label="Views of the sandbox">
         {VIEWS.map((name) => <a key={name} href={`#/sandboxes/${id}/${name}`} aria-current={name === view ? "page" : undefined}>{TITLES[name]}</a>)}
       </nav>
-      {sandbox.status === "sleeping" && ["files", "terminal", "processes", "ports"].includes(view) ? (
-        <Empty title="The sandbox sleeps.">
+      {canBeWoken(sandbox.status) && ["files", "terminal", "processes", "ports"].includes(view) ? (
+        <Empty title={sandbox.status === "dead" ? "The sandbox ended unexpectedly." : "The sandbox sleeps."}>
           <p>Its files are kept, and nothing runs in it. To look into it, wake it.</p>
           <SleepWake sandbox={sandbox} verb="wake" label="Wake" kind="primary" done={again} />
         </Empty>

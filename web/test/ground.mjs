@@ -1,7 +1,7 @@
 /** A server on native sandboxes with a key, a browser (Debian's chromium, without a screen), and pictures of what it shows. */
 
 import { spawn, execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -53,6 +53,11 @@ export async function serve(flags = []) {
     }
     throw new Error(`it ended without having written ${text}: ${seen}`);
   };
+  /** Ends what runs a sandbox, as anybody on the host might. */
+  const killGuest = (id) => {
+    const [pid] = readlinkSync(join(state, "state/sandboxes", id, "ready")).split(" ");
+    process.kill(Number(pid), "SIGKILL");
+  };
   let isStopped = false;
   const stop = async () => {
     if (isStopped) return;
@@ -64,7 +69,7 @@ export async function serve(flags = []) {
     await ended;
     rmSync(state, { recursive: true, force: true });
   };
-  return { url, key, call, written, stop };
+  return { url, key, call, written, killGuest, stop };
 }
 
 /** A browser, whose pages note what they complain of. */

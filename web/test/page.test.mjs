@@ -355,6 +355,15 @@ test("what others do appears by itself: a sandbox that is made, sleeps, and is w
   await page.getByText("This directory is empty.").waitFor();
 });
 
+test("a sandbox that has lost its processes is dead, and is woken like one that sleeps", async () => {
+  const { sandboxes } = await server.call("GET", "/v1/sandboxes");
+  server.killGuest(sandboxes.find(({ name }) => name === "from-elsewhere").id);
+  await page.getByText("The sandbox ended unexpectedly.").waitFor();
+  await shot("dead");
+  await page.getByRole("button", { name: "Wake" }).first().click();
+  await page.getByText("This directory is empty.").waitFor();
+});
+
 test("a sandbox is destroyed after a question, and one that is gone says so", async () => {
   await page.getByRole("button", { name: "Destroy" }).click();
   const dialog = page.getByRole("dialog");
