@@ -2,7 +2,7 @@
 
 use crate::process::{cargo, output};
 use crate::source::{self, Source, Token};
-use crate::{rules, threats};
+use crate::{rules, targets, threats};
 
 /// Checks every rule, and says all that is wrong at once.
 pub fn check() -> Result<(), String> {
@@ -11,9 +11,11 @@ pub fn check() -> Result<(), String> {
     for source in &sources {
         wrong.extend(unsafe_outside_sys(source));
         wrong.extend(dropped_results(source));
+        wrong.extend(targets::ignored_without_a_tier(&source.path, &source.text));
     }
     wrong.extend(threats::check(&sources)?);
     wrong.extend(rules::without_a_test(&sources)?);
+    wrong.extend(targets::check()?);
     if wrong.is_empty() {
         return Ok(());
     }

@@ -1,21 +1,31 @@
 //! Formatting, lints, documentation, architecture.
 
 use crate::architecture;
+use crate::phases::Phases;
 use crate::process::{cargo, run as run_program};
 
+/// The features of the tests' build, and the one that its dependencies on `eyot-image` add: so
+/// clippy and rustdoc check the same crates once.
 const FEATURES: [&str; 3] = [
     "--workspace",
     "--features",
-    "eyot/conformance,eyot-guest/client,eyot-guest/program,eyot-providers/docker,eyot-providers/remote",
+    "eyot/conformance,eyot-guest/client,eyot-guest/program,eyot-image/testing,eyot-providers/docker,eyot-providers/remote",
 ];
 
 /// Checks everything; with `--rules`, only the rules that need no build.
 pub fn run(arguments: &[String]) -> Result<(), String> {
-    architecture::check()?;
+    let mut phases = Phases::default();
+    phases.time("architecture", architecture::check)?;
     if arguments.iter().any(|argument| argument == "--rules") {
         return Ok(());
     }
-    run_program(cargo().args(["fmt", "--all", "--check"]))?;
-    run_program(cargo().arg("clippy").args(FEATURES).args(["--all-targets", "--", "-D", "warnings"]))?;
-    run_program(cargo().arg("doc").args(FEATURES).arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))
+    phases.time("formatting", || run_program(cargo().args(["fmt", "--all", "--check"])))?;
+    let mut clippy = cargo();
+    clippy.arg("clippy").args(FEATURES).args(["--all-targets", "--", "-D", "warnings"]);
+    phases.time("clippy", || run_program(&mut clippy))?;
+    let mut rustdoc = cargo();
+    rustdoc.arg("doc").args(FEATURES).arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings");
+    phases.time("rustdoc", || run_program(&mut rustdoc))?;
+    phases.print();
+    Ok(())
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::log::say;
 use crate::process::{has, is_root, target_directory};
 use crate::{images, packages};
 
@@ -23,7 +24,7 @@ impl Engine {
     /// there is none, and the tests that need it show as ignored.
     pub fn ready() -> Option<Self> {
         let engine =
-            Self::find_or_start().map_err(|reason| eprintln!("xtask: no Docker Engine: {reason}")).ok()?;
+            Self::find_or_start().map_err(|reason| say(format_args!("no Docker Engine: {reason}"))).ok()?;
         images::make_missing();
         Some(engine)
     }

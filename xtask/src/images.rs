@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::log::{self, say};
 use crate::process::{has, run};
 
 /// An image, and how its files and its configuration come about.
@@ -44,9 +45,9 @@ const ADD_USER: &str = r#"chroot "$1" useradd --uid 1000 --create-home --shell /
 /// ignored.
 pub fn make_missing() {
     for image in IMAGES.iter().filter(|image| !is_there(image.name)) {
-        println!("     Making {}", image.name);
+        say(format_args!("     Making {}", image.name));
         if let Err(reason) = (image.make)(image) {
-            eprintln!("xtask: make {}: {reason}; the tests that need it show as ignored", image.name);
+            say(format_args!("make {}: {reason}; the tests that need it show as ignored", image.name));
         }
     }
 }
@@ -127,10 +128,12 @@ fn codename() -> String {
 /// Makes an image of the archive that a command writes.
 fn import(image: &str, mut writer: Command, changes: &[&str]) -> Result<(), String> {
     let failed = |error: std::io::Error| error.to_string();
+    log::redirect_errors(&mut writer).map_err(failed)?;
     let mut writing = writer.stdout(Stdio::piped()).spawn().map_err(failed)?;
     let archive = writing.stdout.take().ok_or("its archive can't be read")?;
     let mut import = docker();
     import.arg("import").args(changes.iter().flat_map(|change| ["-c", change])).args(["-", image]);
+    log::redirect(&mut import).map_err(failed)?;
     let imported = import.stdin(archive).status();
     let written = writing.wait().map_err(failed)?;
     match imported.map_err(failed)?.success() && written.success() {

@@ -5,6 +5,8 @@ mod check;
 mod engine;
 mod fuzz;
 mod images;
+mod jobs;
+mod log;
 mod machine;
 mod packages;
 mod phases;
@@ -14,6 +16,7 @@ mod rules;
 mod sdks;
 mod soak;
 mod source;
+mod targets;
 mod test;
 mod tested;
 mod threats;
@@ -24,9 +27,10 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask <task>
 
-  test          build everything and run every test; as root, install what the tests need (apt), and run the
-                sandbox tests a second time as an ordinary user
-  soak [threats] [floods] [docker] [images] [load] [fuzz] [machine]
+  test [job...] build everything and run every test; as root, install what the tests need (apt), and run the
+                sandbox tests a second time as an ordinary user. With names, only those jobs and what they need:
+                `quick` (what makes no sandboxes), `probes/threats`, \"client python\".
+  soak [threats] [floods] [kills] [docker] [images] [load] [fuzz] [machine]
                 the tests that take too long for `test`: all of them in about an hour, or the parts that are named
   check [--rules]
                 the rules of ARCHITECTURE.md; without `--rules` also formatting, lints and documentation
@@ -40,7 +44,7 @@ cargo xtask <task>
   web [--check]
                 builds the page from web/ into crates/server/web-dist, or says whether what is there is what is built.
                 Installs by npm into web/.
-  sdks [python] [typescript] [document] [web]
+  sdks [anvia] [typescript] [python] [document] [web]
                 the clients' tests with LangChain, Inspect and Flue as they are published, and the API's document under
                 schemathesis, on a server of this build, and the page in chromium; part of the tests. Installs by pip and npm into the target folder
                 and sdks/typescript; as root, what they need of apt.
@@ -50,7 +54,7 @@ fn main() -> ExitCode {
     let task = std::env::args().nth(1).unwrap_or_default();
     let arguments: Vec<String> = std::env::args().skip(2).collect();
     let done = match task.as_str() {
-        "test" => test::run(),
+        "test" => test::run(&arguments),
         "check" => check::run(&arguments),
         "machine" => machine::run(&arguments),
         "fuzz" => fuzz::run(&arguments),

@@ -3,6 +3,7 @@
 
 use std::process::Command;
 
+use crate::log::say;
 use crate::process::{has, is_root, run};
 
 /// A program that tests run inside sandboxes, and the Debian package that has it.
@@ -47,16 +48,16 @@ const NEEDED_FOR_SDKS: [(&str, &str); 4] = [
 /// Installs what the clients' tests need and is missing. What can't be had is an error: they are
 /// never left out.
 pub fn install_for_sdks() -> Result<(), String> {
-    let needed = || {
-        let missing =
-            NEEDED_FOR_SDKS.iter().filter(|(program, _)| !has(program)).map(|(_, package)| *package);
-        missing.chain((!makes_environments()).then_some("python3-venv")).collect::<Vec<_>>()
-    };
-    install_packages(&needed())?;
-    match needed().as_slice() {
+    install_packages(&missing_for_sdks())?;
+    match missing_for_sdks().as_slice() {
         [] => Ok(()),
         missing => Err(format!("the clients' tests need {}: apt-get install them", missing.join(", "))),
     }
+}
+
+fn missing_for_sdks() -> Vec<&'static str> {
+    let missing = NEEDED_FOR_SDKS.iter().filter(|(program, _)| !has(program)).map(|(_, package)| *package);
+    missing.chain((!makes_environments()).then_some("python3-venv")).collect()
 }
 
 /// Tells whether the first Python on the path can make virtual environments, which Debian has in a
@@ -78,6 +79,23 @@ pub fn install() -> Result<(), String> {
     install_missing(&NEEDED)
 }
 
+/// Installs all that any test needs and is missing, at once, where apt is and this is root.
+pub fn install_for_tests() -> Result<(), String> {
+    let programs = NEEDED.iter().chain(&NEEDED_FOR_ENGINE);
+    let mut missing: Vec<&str> =
+        programs.filter(|(program, _)| !has(program)).map(|(_, package)| *package).collect();
+    missing.extend(missing_for_sdks());
+    missing.sort_unstable();
+    missing.dedup();
+    if !install_packages(&missing)? {
+        say(format_args!("not installed: {}; the tests that need them show as ignored", missing.join(" ")));
+    }
+    match missing_for_sdks().as_slice() {
+        [] => Ok(()),
+        missing => Err(format!("the clients' tests need {}: apt-get install them", missing.join(", "))),
+    }
+}
+
 /// Installs what the virtual machine needs and is missing.
 pub fn install_for_machine() -> Result<(), String> {
     install_missing(&NEEDED)?;
@@ -88,7 +106,7 @@ fn install_missing(needed: &[(&str, &str)]) -> Result<(), String> {
     let missing: Vec<&str> =
         needed.iter().filter(|(program, _)| !has(program)).map(|(_, package)| *package).collect();
     if !install_packages(&missing)? {
-        eprintln!("xtask: not installed: {}; the tests that need them show as ignored", missing.join(" "));
+        say(format_args!("not installed: {}; the tests that need them show as ignored", missing.join(" ")));
     }
     Ok(())
 }

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use crate::log;
+
 /// Runs a command to its end; anything but success is an error that shows it.
 pub fn run(command: &mut Command) -> Result<(), String> {
     let shown = format!("{command:?}");
-    match command.status() {
+    match log::redirect(command).and_then(|()| command.status()) {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("{shown}: {status}")),
         Err(error) => Err(format!("{shown}: {error}")),
@@ -22,7 +24,8 @@ pub fn all_of(results: impl IntoIterator<Item = Result<(), String>>) -> Result<(
 /// A command's standard output.
 pub fn output(command: &mut Command) -> Result<String, String> {
     let shown = format!("{command:?}");
-    let output = command.stderr(Stdio::inherit()).output().map_err(|error| format!("{shown}: {error}"))?;
+    let output = log::redirect_errors(command.stderr(Stdio::inherit())).and_then(|()| command.output());
+    let output = output.map_err(|error| format!("{shown}: {error}"))?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => Err(format!("{shown}: {}", output.status)),

@@ -15,7 +15,7 @@ pub const ARGUMENTS: [&str; 4] = [
 ];
 
 /// A program.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Built {
     /// The target's name.
     pub name: String,
@@ -23,32 +23,51 @@ pub struct Built {
     pub path: PathBuf,
     /// The folder of its package, where cargo runs it.
     pub package: PathBuf,
-    /// Tells whether it is a test.
-    pub is_test: bool,
+    /// The kind of target that it is made of.
+    pub kind: Kind,
 }
 
-/// The program `eyot`, as the tests of all packages have it.
+/// A kind of target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A program that is no test.
+    Program,
+    /// The tests inside a library or a program.
+    UnitTests,
+    /// A test target of its own.
+    Tests,
+}
+
+impl Built {
+    /// Returns whether it is a test.
+    pub fn is_test(&self) -> bool {
+        self.kind != Kind::Program
+    }
+
+    /// Returns its name with the folder of its package.
+    pub fn id(&self) -> String {
+        let folder = self.package.file_name().unwrap_or_default().to_string_lossy();
+        format!("{folder}/{}", self.name)
+    }
+}
+
+/// Returns `eyot` among these programs. It is the one that the tests of all packages use: a build
+/// of it alone would have other features, and take minutes.
 ///
 /// # Errors
-/// When it can't be built.
-pub fn eyot() -> Result<PathBuf, String> {
-    // A test of the command line needs it; building that alone would give it other features.
-    let built = of(&["--test", "cli"])?;
-    let eyot = built.into_iter().find(|built| built.name == "eyot" && !built.is_test);
-    eyot.map(|built| built.path).ok_or_else(|| "cargo names no program `eyot`".to_owned())
+/// It is not there.
+pub fn eyot(built: &[Built]) -> Result<PathBuf, String> {
+    let eyot = built.iter().find(|built| built.name == "eyot" && built.kind == Kind::Program);
+    eyot.map(|built| built.path.clone()).ok_or_else(|| "cargo names no program `eyot`".to_owned())
 }
 
 /// Builds what is not built, and says what there is.
 ///
 /// # Errors
-/// When it can't be built.
+/// A build that fails.
 pub fn built() -> Result<Vec<Built>, String> {
-    of(&[])
-}
-
-fn of(targets: &[&str]) -> Result<Vec<Built>, String> {
-    let arguments = ["--no-run", "--message-format=json"];
-    let messages = output(cargo().args(ARGUMENTS).args(targets).args(arguments))?;
+    let messages =
+        output(cargo().args(ARGUMENTS).args(["--no-run", "--message-format=json-render-diagnostics"]))?;
     let parsed = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     Ok(parsed.filter_map(|message| program(&message)).collect())
 }
@@ -56,7 +75,13 @@ fn of(targets: &[&str]) -> Result<Vec<Built>, String> {
 fn program(message: &Value) -> Option<Built> {
     let path = PathBuf::from(message.get("executable")?.as_str()?);
     let package = PathBuf::from(message.get("manifest_path")?.as_str()?).parent()?.to_owned();
-    let name = message.get("target")?.get("name")?.as_str()?.to_owned();
+    let target = message.get("target")?;
+    let name = target.get("name")?.as_str()?.to_owned();
     let is_test = message.get("profile")?.get("test")?.as_bool()?;
-    Some(Built { name, path, package, is_test })
+    let kind = match target.get("kind")?.get(0)?.as_str()? {
+        _ if !is_test => Kind::Program,
+        "test" => Kind::Tests,
+        _ => Kind::UnitTests,
+    };
+    Some(Built { name, path, package, kind })
 }

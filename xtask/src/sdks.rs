@@ -12,22 +12,35 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use crate::engine::Engine;
+use crate::log::say;
 use crate::process::{all_of, run as run_program, target_directory};
 use crate::{packages, programs};
 
-/// The parts that can be named on the command line, in the order in which they run.
-const PARTS: [(&str, Part); 4] = [
-    ("python", python::run),
-    ("typescript", typescript::run),
-    ("document", document::run),
-    ("web", web::run),
+/// The parts, in the order in which they are tried: the longest first.
+pub const PARTS: [Part; 5] = [
+    Part { name: "anvia", installer: "npm", prepare: typescript::prepare, run: typescript::run_anvia },
+    Part { name: "typescript", installer: "npm", prepare: typescript::prepare, run: typescript::run },
+    Part { name: "python", installer: "pip", prepare: python::prepare, run: python::run },
+    Part { name: "document", installer: "pip", prepare: document::prepare, run: document::run },
+    Part { name: "web", installer: "npm", prepare: web::prepare, run: web::run },
 ];
 
-/// Tries one part.
-type Part = fn(&Ground) -> Result<(), String>;
+/// A part that can be named on the command line.
+pub struct Part {
+    /// The part's name.
+    pub name: &'static str,
+    /// The program that installs what it needs.
+    pub installer: &'static str,
+    /// Installs what it needs, into this folder or where its sources are. It needs no program of
+    /// this build.
+    pub prepare: fn(&Path) -> Result<(), String>,
+    /// Tries it.
+    pub run: fn(&Ground) -> Result<(), String>,
+}
 
 /// The needs of every part.
-struct Ground {
+pub struct Ground {
     /// The program `eyot`.
     eyot: PathBuf,
     /// The folder in which installed packages stay for the next time.
@@ -36,20 +49,36 @@ struct Ground {
 
 /// The task: all parts, or those that are named.
 pub fn run(names: &[String]) -> Result<(), String> {
-    if let Some(unknown) = names.iter().find(|name| !PARTS.iter().any(|(part, _)| part == name)) {
-        return Err(format!("there is no `{unknown}`: python, typescript, document or web"));
+    if let Some(unknown) = names.iter().find(|name| !PARTS.iter().any(|part| part.name == **name)) {
+        let known = PARTS.map(|part| part.name).join(", ");
+        return Err(format!("`sdks` has no part `{unknown}`; its parts are: {known}"));
     }
     packages::install_for_sdks()?;
-    let ground = Ground { eyot: programs::eyot()?, folder: target_directory()?.join("sdks") };
-    fs::create_dir_all(&ground.folder)
-        .map_err(|error| format!("make {}: {error}", ground.folder.display()))?;
-    let chosen =
-        PARTS.iter().filter(|(name, _)| names.is_empty() || names.iter().any(|chosen| chosen == name));
+    let folder = folder()?;
+    let ground = Ground::new(programs::eyot(&programs::built()?)?)?;
+    let is_chosen = |part: &&Part| names.is_empty() || names.iter().any(|name| name == part.name);
+    let chosen: Vec<_> = PARTS.iter().filter(is_chosen).collect();
+    // For the drop-in for Anvia; without one its tests on Docker show as skipped.
+    let engine = chosen.iter().any(|part| part.name == "anvia").then(Engine::ready).flatten();
     // All that fails, not the first.
-    all_of(chosen.map(|(_, part)| part(&ground)))
+    let done = all_of(chosen.iter().map(|part| (part.prepare)(&folder).and_then(|()| (part.run)(&ground))));
+    drop(engine);
+    done
+}
+
+/// Returns the folder that what is installed stays in, and makes it if it is missing.
+pub fn folder() -> Result<PathBuf, String> {
+    let folder = target_directory()?.join("sdks");
+    fs::create_dir_all(&folder).map_err(|error| format!("make {}: {error}", folder.display()))?;
+    Ok(folder)
 }
 
 impl Ground {
+    /// The ground of this program.
+    pub fn new(eyot: PathBuf) -> Result<Self, String> {
+        Ok(Self { eyot, folder: folder()? })
+    }
+
     /// A program that finds the server, and nothing of another one in its environment.
     fn program(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
@@ -65,10 +94,11 @@ impl Ground {
 pub fn step(what: &str, command: &mut Command) -> Result<(), String> {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
-    println!("\n     Running {what}: {}", words.join(" "));
+    say(format_args!("\n     Running {what}: {}", words.join(" ")));
     let begun = Instant::now();
     let done = run_program(command);
-    println!("     {what}: {} after {:.0?}", if done.is_ok() { "done" } else { "FAILED" }, begun.elapsed());
+    let word = if done.is_ok() { "done" } else { "FAILED" };
+    say(format_args!("     {what}: {word} after {:.0?}", begun.elapsed()));
     done.map_err(|error| format!("{what}: {error}"))
 }
 

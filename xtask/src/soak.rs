@@ -4,9 +4,10 @@
 
 use crate::engine::Engine;
 use crate::phases::Phases;
-use crate::process::{all_of, cargo, is_root};
-use crate::programs::ARGUMENTS;
-use crate::tested::Run;
+use crate::process::{all_of, is_root};
+use crate::programs::{self, Built};
+use crate::test::as_root;
+use crate::tested::{OF_SOAK, Program, Run};
 use crate::{fuzz, machine, packages};
 
 /// A part of the soak: a name for the command line, and what it runs.
@@ -23,12 +24,13 @@ enum Work {
     Task(fn(&[String]) -> Result<(), String>, &'static [&'static str]),
 }
 
-const PARTS: [Part; 7] = [
-    Part { name: "threats", work: Work::Tests(&["threats"]) },
-    Part { name: "floods", work: Work::Tests(&["program_exec"]) },
-    Part { name: "docker", work: Work::Tests(&["docker"]) },
-    Part { name: "images", work: Work::Tests(&["registry"]) },
-    Part { name: "load", work: Work::Tests(&["load"]) },
+const PARTS: [Part; 8] = [
+    Part { name: "threats", work: Work::Tests(&["probes/threats"]) },
+    Part { name: "floods", work: Work::Tests(&["guest/program_exec"]) },
+    Part { name: "kills", work: Work::Tests(&["native/pool"]) },
+    Part { name: "docker", work: Work::Tests(&["providers/docker"]) },
+    Part { name: "images", work: Work::Tests(&["cli/registry"]) },
+    Part { name: "load", work: Work::Tests(&["cli/load"]) },
     Part { name: "fuzz", work: Work::Task(fuzz::run, &["--seconds", "60"]) },
     Part { name: "machine", work: Work::Task(machine::run, &machine::OF_SOAK) },
 ];
@@ -41,10 +43,12 @@ pub fn run(names: &[String]) -> Result<(), String> {
     }
     packages::install()?;
     let needs_engine = chosen.iter().any(|part| part.name == "docker");
+    let has_tests = chosen.iter().any(|part| matches!(part.work, Work::Tests(_)));
+    let built = if has_tests { programs::built()? } else { Vec::new() };
     let engine = needs_engine.then(Engine::ready).flatten();
     let mut phases = Phases::default();
     let results: Vec<_> =
-        chosen.iter().map(|part| phases.time(part.name, || part.work.run(part.name))).collect();
+        chosen.iter().map(|part| phases.time(part.name, || part.work.run(part.name, &built))).collect();
     drop(engine);
     phases.print();
     all_of(results)
@@ -60,7 +64,7 @@ fn choose(names: &[String]) -> Result<Vec<&'static Part>, String> {
 }
 
 impl Work {
-    fn run(&self, name: &str) -> Result<(), String> {
+    fn run(&self, name: &str, built: &[Built]) -> Result<(), String> {
         match self {
             Self::Task(task, arguments) => {
                 let arguments: Vec<String> =
@@ -68,13 +72,16 @@ impl Work {
                 task(&arguments).map_err(|error| format!("{name}: {error}"))
             }
             Self::Tests(targets) => {
-                let mut command = cargo();
-                command.args(ARGUMENTS).arg("--no-fail-fast").env("EYOT_SLOW", "1");
-                command.args(targets.iter().flat_map(|target| ["--test", target]));
+                let programs = built.iter().filter(|built| targets.contains(&built.id().as_str()));
                 let mut run = Run::default();
-                // A failure here is looked at, not tried again.
-                run.try_all(name, &mut command, |_| None);
-                run.end().map_err(|error| format!("{name}: {error}"))
+                let done = all_of(programs.map(|built| {
+                    // Every test of the soak is ignored otherwise, and has this in its name. A
+                    // failure is looked at, not tried again.
+                    let arguments = vec!["--ignored".to_owned(), OF_SOAK.to_owned()];
+                    run.try_all(Program { arguments, is_tried_again: false, ..as_root(built, 2) })
+                }));
+                run.print();
+                all_of([done, run.end()]).map_err(|error| format!("{name}: {error}"))
             }
         }
     }

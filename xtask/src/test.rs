@@ -1,103 +1,254 @@
-//! Every test, in one build; and as root those of the sandbox once more as an ordinary user,
-//! because half of the provider (the single map, the masks) only exists there.
+//! Every test, in one build. Test programs, the clients' tests and all that is downloaded for them
+//! run side by side; as root the tests of sandboxes run once more as an ordinary user, because half
+//! of the provider (the single map, the masks) only exists there.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 use crate::engine::Engine;
-use crate::phases::Phases;
-use crate::process::{all_of, cargo, has, is_root, root, run as run_program};
-use crate::programs::{self, ARGUMENTS, Built};
-use crate::tested::Run;
+use crate::jobs::{self, Ended, Job};
+use crate::log::say;
+use crate::process::{all_of, cargo, has, is_root, run as run_program, target_directory};
+use crate::programs::{self, ARGUMENTS, Built, Kind};
+use crate::targets::{TARGETS, Target, Tier, User};
+use crate::tested::{Program, Run, without_soak};
 use crate::{images, packages, sdks};
 
 /// The user that the tests are run as a second time.
 const USER: &str = "eyot-test";
-
-/// The test programs that make sandboxes.
-const OF_SANDBOXES: [&str; 10] =
-    ["conformance", "threats", "real_programs", "lifecycle", "pool", "cli", "host", "images", "tasks", "api"];
-
-/// The tests that never run a second time: a protection that failed once has failed.
+/// A protection that failed once has failed: it is never tried again.
 const OF_PROTECTIONS: &str = "threats";
+/// Of what there is one. The limits of the host are what protections are tried against.
+const ENGINE: &str = "engine";
+const LIMITS: &str = "limits";
+/// The factor by which tests that run beside others are more patient. No rule is weaker for it: only
+/// waits and the deadlines that must not come too soon are longer.
+const SLOWNESS: &str = "2";
+/// The target that installs clients of MCP by npm before it tests, and the job that has it do so.
+const MCP_CLIENTS: &str = "mcp_clients";
+const INSTALL_MCP_CLIENTS: &str = "install mcp_clients";
 
-/// Runs the tests.
-fn run_all(run: &mut Run, phases: &mut Phases) -> Result<(), String> {
-    // All that fails, not the first: a run takes half an hour.
-    let again = |program: Option<&Path>| {
-        let path = root().join(program?);
-        let is_it = |built: &Built| built.path == path && built.name != OF_PROTECTIONS;
-        let built = programs::built().ok()?.into_iter().find(is_it)?;
-        let mut test = Command::new(&built.path);
-        test.current_dir(built.package);
-        Some(test)
+/// The state that jobs share.
+struct Shared {
+    built: OnceLock<Vec<Built>>,
+    engine: Mutex<Option<Engine>>,
+    copies: OnceLock<Copies>,
+    run: Mutex<Run>,
+}
+
+/// The task: all jobs, or those that are named and what they need.
+pub fn run(names: &[String]) -> Result<(), String> {
+    let began = Instant::now();
+    let shared = Shared {
+        built: OnceLock::new(),
+        engine: Mutex::default(),
+        copies: OnceLock::new(),
+        run: Mutex::default(),
     };
-    phases.time("tests", || run.try_all("cargo test", cargo().args(ARGUMENTS).arg("--no-fail-fast"), again));
-    match has("runuser") && has("useradd") {
-        _ if !is_root() => Ok(()),
-        true => phases.time(format!("sandbox tests as {USER}"), || as_ordinary_user(run)),
-        false => {
-            eprintln!("xtask: no runuser or useradd here: the sandbox tests were run as root only");
-            Ok(())
+    let jobs = shared.jobs();
+    let jobs = if names.is_empty() { jobs } else { jobs::only(jobs, names)? };
+    let ended = jobs::run(jobs, &target_directory()?.join("test-logs"))?;
+    let Shared { run, engine, copies, .. } = shared;
+    let mut run = run.into_inner().unwrap_or_else(PoisonError::into_inner);
+    run.try_again();
+    drop((engine, copies));
+    print(&ended, began);
+    run.print();
+    let results = ended.into_iter().map(|job| job.result);
+    all_of(results.chain([run.end()]))
+}
+
+fn print(ended: &[Ended], began: Instant) {
+    println!("\n{:<44} {:>8} {:>8}", "phase (they overlap)", "from s", "seconds");
+    let mut ended: Vec<&Ended> = ended.iter().collect();
+    ended.sort_by_key(|job| job.began);
+    for job in ended {
+        println!("{:<44} {:>8} {:>8}", job.name, job.began.as_secs(), job.took.as_secs());
+    }
+    println!("{:<44} {:>8} {:>8}", "all", "", began.elapsed().as_secs());
+}
+
+impl Shared {
+    /// All jobs. Of those that can begin the first ones do, so what takes longest comes first.
+    fn jobs(&self) -> Vec<Job<'_>> {
+        let mut jobs = vec![self.build(), Job::new("apt", packages::install_for_tests).waiting()];
+        jobs.push(Job::new(ENGINE, || self.start_engine()).needs(&["apt"]).waiting());
+        jobs.extend(sdks::PARTS.iter().map(|part| {
+            let install = || (part.prepare)(&sdks::folder()?);
+            Job::new(format!("install {}", part.name), install)
+                .needs(&["apt"])
+                .shares(part.installer)
+                .waiting()
+        }));
+        let install = || self.install_mcp_clients();
+        jobs.push(Job::new(INSTALL_MCP_CLIENTS, install).needs(&["build", "apt"]).shares("npm").waiting());
+        let of_ci = || TARGETS.iter().filter(|target| target.tier == Tier::Ci);
+        let (on_engine, others): (Vec<_>, Vec<_>) = of_ci().partition(|target| target.on_engine);
+        jobs.extend(on_engine.into_iter().map(|target| self.target(target)));
+        jobs.extend(sdks::PARTS.iter().map(|part| self.client(part)));
+        jobs.extend(others.into_iter().map(|target| self.target(target)));
+        if self.has_ordinary_user() {
+            jobs.push(Job::new(USER, || self.make_user()).needs(&["build"]));
+            jobs.extend(of_ci().filter_map(|target| self.target_as_user(target)));
         }
+        jobs.push(self.quick());
+        jobs.push(Job::new("examples", examples).needs(&["build"]));
+        jobs
     }
-}
 
-/// The Engine and its images, made while the tests are built: the one waits for downloads, the
-/// other for processors.
-fn engine_and_build() -> Result<Option<Engine>, String> {
-    thread::scope(|scope| {
-        let build = scope.spawn(|| run_program(cargo().args(ARGUMENTS).arg("--no-run")));
-        let engine = Engine::ready();
-        let built = build.join().unwrap_or_else(|_| Err("the build of the tests panicked".to_owned()));
-        built.map(|()| engine)
-    })
-}
-
-/// The task.
-pub fn run() -> Result<(), String> {
-    packages::install()?;
-    let mut phases = Phases::default();
-    let engine = phases.time("build, Engine and images", engine_and_build)?;
-    let mut run = Run::default();
-    let tested = run_all(&mut run, &mut phases);
-    // Once, as whoever this is: nothing in them depends on it.
-    let clients = phases.time("clients, document and page", || sdks::run(&[]));
-    drop(engine);
-    phases.print();
-    all_of([run.end(), tested, clients])
-}
-
-fn as_ordinary_user(run: &mut Run) -> Result<(), String> {
-    if Command::new("id").arg(USER).output().is_ok_and(|found| !found.status.success()) {
-        run_program(Command::new("useradd").args(["--create-home", "--shell", "/bin/bash", USER]))?;
+    fn build(&self) -> Job<'_> {
+        Job::new("build", || {
+            let built = programs::built()?;
+            self.built.set(built).map_err(|_| "the tests were built twice".to_owned())
+        })
     }
-    let folder = Copies::new()?;
-    let built = programs::built()?;
-    // They may not ask the Engine.
-    let images = folder.path.join("images.tar");
-    let images = images::save_for_tasks(&images)?.then_some(images);
-    let eyot = built.iter().find(|built| built.name == "eyot" && !built.is_test);
-    let eyot = eyot.map(|built| folder.copy(&built.path, "eyot")).transpose()?;
-    for program in built.iter().filter(|built| built.is_test && OF_SANDBOXES.contains(&built.name.as_str())) {
-        let what = format!("{} as {USER}", program.name);
-        println!("\n     Running {what}");
-        let copy = folder.copy(&program.path, &program.name)?;
-        let test = || {
+
+    /// The tests inside libraries and programs, and all targets that make no sandboxes.
+    fn quick(&self) -> Job<'_> {
+        Job::new("quick", || {
+            let is_quick = |built: &&Built| {
+                let target = TARGETS.iter().find(|target| target.id() == built.id());
+                let is_listed = target.is_some_and(|target| target.tier == Tier::Quick);
+                built.kind == Kind::UnitTests || (built.kind == Kind::Tests && is_listed)
+            };
+            let programs = self.built()?.iter().filter(is_quick);
+            all_of(programs.map(|built| self.test(as_root(built, 2))))
+        })
+        .needs(&["build"])
+    }
+
+    fn target(&self, target: &'static Target) -> Job<'_> {
+        let test = move || self.test(as_root(self.program(target)?, target.threads));
+        sharing(Job::new(target.id(), test).needs(&["build", "apt"]), target, target.on_engine)
+    }
+
+    fn client(&self, part: &'static sdks::Part) -> Job<'_> {
+        let test = || (part.run)(&sdks::Ground::new(programs::eyot(self.built()?)?)?);
+        let install = format!("install {}", part.name);
+        let job = Job::new(format!("client {}", part.name), test).needs(&["build", &install]);
+        // It is tried on Docker, too, but makes few containers.
+        if part.name == "anvia" { job.needs(&[ENGINE]) } else { job }
+    }
+
+    fn has_ordinary_user(&self) -> bool {
+        let can = has("runuser") && has("useradd");
+        if is_root() && !can {
+            println!("     no runuser or useradd here: the tests of sandboxes run as root only");
+        }
+        is_root() && can
+    }
+
+    fn target_as_user(&self, target: &'static Target) -> Option<Job<'_>> {
+        let mut arguments = without_soak();
+        match target.user {
+            User::All => {}
+            User::Some(parts) => arguments.extend(parts.iter().map(|part| (*part).to_owned())),
+            User::None(_) => return None,
+        }
+        let name = format!("{} as {USER}", target.id());
+        let what = name.clone();
+        let test = move || self.test(self.as_user(what, target, arguments)?);
+        // They may not ask the Engine, but what it has saved of its images.
+        let needs: &[&str] = if target.on_engine { &[USER, ENGINE] } else { &[USER] };
+        Some(sharing(Job::new(name, test).needs(needs), target, false))
+    }
+
+    fn as_user(&self, name: String, target: &Target, arguments: Vec<String>) -> Result<Program, String> {
+        let copies = self.copies.get().ok_or("there is no folder for the ordinary user")?;
+        let program = copies.copy(&self.program(target)?.path, &target.id().replace('/', "-"))?;
+        let images = if target.on_engine { copies.images()? } else { None };
+        let folder = copies.path.clone();
+        let command = move || {
             let mut test = Command::new("runuser");
-            test.args(["-u", USER, "--"]).arg(&copy).current_dir(&folder.path);
+            test.args(["-u", USER, "--"]).arg(&program).current_dir(&folder);
             test.env("HOME", format!("/home/{USER}")).env_remove("XDG_STATE_HOME").env_remove("TMPDIR");
+            test.env("EYOT_BIN", folder.join("eyot")).env("EYOT_SLOWNESS", SLOWNESS);
             test.envs(images.iter().map(|images| ("EYOT_TEST_IMAGES", images)));
-            test.envs(eyot.iter().map(|eyot| ("EYOT_BIN", eyot)));
             test
         };
-        let is_tried_again = program.name != OF_PROTECTIONS;
-        run.try_all(&what, &mut test(), |_| is_tried_again.then(&test));
+        let is_tried_again = target.name != OF_PROTECTIONS;
+        Ok(Program { name, command: Arc::new(command), arguments, threads: target.threads, is_tried_again })
     }
-    Ok(())
+
+    fn start_engine(&self) -> Result<(), String> {
+        *self.engine.lock().unwrap_or_else(PoisonError::into_inner) = Engine::ready();
+        Ok(())
+    }
+
+    /// Has the tests install their clients, and run none: a test waits for the network in a place
+    /// that another could use.
+    fn install_mcp_clients(&self) -> Result<(), String> {
+        let target = TARGETS.iter().find(|target| target.name == MCP_CLIENTS);
+        let built = self.program(target.ok_or("there is no such target")?)?;
+        let mut install = (as_root(built, 1).command)();
+        run_program(install.args(["--exact", "no test has this name"]))
+    }
+
+    fn make_user(&self) -> Result<(), String> {
+        if Command::new("id").arg(USER).output().is_ok_and(|found| !found.status.success()) {
+            run_program(Command::new("useradd").args(["--create-home", "--shell", "/bin/bash", USER]))?;
+        }
+        let copies = Copies::new()?;
+        copies.copy(&programs::eyot(self.built()?)?, "eyot")?;
+        self.copies.set(copies).map_err(|_| "the ordinary user's folder was made twice".to_owned())
+    }
+
+    fn built(&self) -> Result<&Vec<Built>, String> {
+        self.built.get().ok_or_else(|| "nothing is built".to_owned())
+    }
+
+    fn program(&self, target: &Target) -> Result<&Built, String> {
+        let id = target.id();
+        let found = self.built()?.iter().find(|built| built.kind == Kind::Tests && built.id() == id);
+        found.ok_or_else(|| format!("cargo built no test target `{id}`"))
+    }
+
+    /// Runs one test program, and adds what it came to to the rest.
+    fn test(&self, program: Program) -> Result<(), String> {
+        say(format_args!("\n     Running {}", program.name));
+        let mut run = Run::default();
+        let done = run.try_all(program);
+        self.run.lock().unwrap_or_else(PoisonError::into_inner).merge(run);
+        done
+    }
+}
+
+/// A test program as whoever this is.
+pub fn as_root(built: &Built, threads: usize) -> Program {
+    let (path, package) = (built.path.clone(), built.package.clone());
+    let command = move || {
+        let mut test = Command::new(&path);
+        test.current_dir(&package).env("EYOT_SLOWNESS", SLOWNESS);
+        test
+    };
+    let is_tried_again = built.name != OF_PROTECTIONS;
+    Program {
+        name: built.id(),
+        command: Arc::new(command),
+        arguments: without_soak(),
+        threads,
+        is_tried_again,
+    }
+}
+
+/// A target that works on the Engine waits for it, and for every other that works there.
+/// Protections are tried by one program at a time, because they use up what the host has.
+fn sharing<'a>(job: Job<'a>, target: &Target, is_on_engine: bool) -> Job<'a> {
+    match target.name {
+        _ if is_on_engine => job.needs(&[ENGINE]).shares(ENGINE),
+        OF_PROTECTIONS => job.shares(LIMITS),
+        MCP_CLIENTS => job.needs(&[INSTALL_MCP_CLIENTS]),
+        _ => job,
+    }
+}
+
+/// The examples in the documentation of the libraries.
+fn examples() -> Result<(), String> {
+    run_program(cargo().args(ARGUMENTS).arg("--doc"))
 }
 
 /// A place for copies of the programs that the ordinary user can reach, wherever the repository
@@ -121,6 +272,12 @@ impl Copies {
             .and_then(|_| fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)));
         done.map_err(|error| format!("copy {}: {error}", program.display()))?;
         Ok(copy)
+    }
+
+    /// The Engine's images, as an archive.
+    fn images(&self) -> Result<Option<PathBuf>, String> {
+        let images = self.path.join("images.tar");
+        Ok(images::save_for_tasks(&images)?.then_some(images))
     }
 }
 

@@ -172,7 +172,18 @@ fn more_input_than_was_granted_breaks_the_connection() {
 
 #[test]
 fn e1_a_reader_who_stops_stops_that_command_and_nothing_else() {
-    let megabytes = if std::env::var_os("EYOT_SLOW").is_some() { 1024 } else { 64 };
+    a_reader_who_stops(64);
+}
+
+mod soak {
+    #[test]
+    #[ignore = "cargo xtask soak floods"]
+    fn e1_a_reader_who_stops_a_gigabyte_stops_that_command_and_nothing_else() {
+        super::a_reader_who_stops(1024);
+    }
+}
+
+fn a_reader_who_stops(megabytes: usize) {
     let mut guest = Guest::start();
     let exec = guest.exec(&format!("head -c {megabytes}M /dev/zero; head -c {megabytes}M /dev/zero >&2"));
     let flood = guest.client.begin(&Request::Exec(exec));

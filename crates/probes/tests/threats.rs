@@ -8,6 +8,14 @@ use eyot_probes::{Case, Verdict, World};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tokio::runtime::Runtime;
 
+/// The threats that are tried smaller here than `cargo xtask soak threats` tries them: a GiB, a
+/// million files.
+const OF_FULL_SIZE: [&str; 3] = [
+    "e01_a_flood_on_both_streams_is_counted_and_kept_in_flat_memory",
+    "e01_a_stream_hands_out_every_byte_of_a_flood",
+    "k11_a_directory_of_very_many_files_is_listed_removed_and_goes_with_the_sandbox",
+];
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     match arguments.get(1).map(String::as_str) {
@@ -18,7 +26,8 @@ fn main() -> ExitCode {
 
 fn run() -> ExitCode {
     let arguments = Arguments::from_args();
-    if std::env::var_os("EYOT_SLOW").is_some_and(|value| value == "1") {
+    // Asked for what is ignored, it is asked for the soak.
+    if arguments.ignored {
         eyot_probes::want_slow();
     }
     let (Ok(runtime), Ok(world)) = (Runtime::new(), World::new(&std::env::temp_dir())) else {
@@ -26,17 +35,22 @@ fn run() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let (runtime, world) = (Arc::new(runtime), Arc::new(world));
-    let trials = eyot_probes::cases().into_iter().map(|case| trial(case, &runtime, &world)).collect();
-    let conclusion = libtest_mimic::run(&arguments, trials);
+    let trials =
+        eyot_probes::cases().into_iter().map(|case| trial(case.name.to_owned(), case, &runtime, &world));
+    let of_name = |name: &str| eyot_probes::cases().into_iter().find(|case| case.name == name);
+    let full = OF_FULL_SIZE.map(|name| of_name(name).expect("a threat of that name")).into_iter();
+    let full = full
+        .map(|case| trial(format!("soak::{}", case.name), case, &runtime, &world).with_ignored_flag(true));
+    let conclusion = libtest_mimic::run(&arguments, trials.chain(full).collect());
     if let Err(error) = runtime.block_on(world.clear()) {
         eprintln!("a failed case's sandbox is left: {error}");
     }
     conclusion.exit_code()
 }
 
-fn trial(case: Case, runtime: &Arc<Runtime>, world: &Arc<World>) -> Trial {
+fn trial(name: String, case: Case, runtime: &Arc<Runtime>, world: &Arc<World>) -> Trial {
     let (runtime, world) = (runtime.clone(), world.clone());
-    Trial::ignorable_test(case.name, move || completion(runtime.block_on(case.attempt(world))))
+    Trial::ignorable_test(name, move || completion(runtime.block_on(case.attempt(world))))
 }
 
 fn completion(came_to: Result<Verdict, String>) -> Result<Completion, Failed> {

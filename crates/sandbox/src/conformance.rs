@@ -79,6 +79,12 @@ pub trait Fixture: Send + Sync + 'static {
     fn spec(&self) -> SandboxSpec {
         SandboxSpec::default()
     }
+
+    /// Returns how often each client of a case with many clients goes round. A provider that takes
+    /// seconds to put a sandbox to sleep may ask for less where time is short.
+    fn rounds(&self) -> usize {
+        6
+    }
 }
 
 /// Trying one rule.

@@ -103,7 +103,7 @@ pub fn tests(folder: &Path, built: &[Built], wanted: &Wanted) -> Result<Tests, S
     programs.retain(|name| !COMMANDS.contains(name));
     programs.push("eyot");
     for name in programs {
-        let found = built.iter().find(|built| built.name == name && built.is_test == (name != "eyot"));
+        let found = built.iter().find(|built| built.name == name && built.is_test() == (name != "eyot"));
         let found = found.ok_or_else(|| format!("there is no program `{name}`"))?;
         put(&tree.0.join(name), &read(&found.path)?, 0o755)?;
     }

@@ -3,6 +3,8 @@
 
 mod server;
 
+use std::path::{Path, PathBuf};
+
 use super::{Ground, step, virtual_environment};
 use crate::process::root;
 use server::Server;
@@ -10,11 +12,19 @@ use server::Server;
 /// The configurations of schemathesis. After the first, its sandbox and its pool are gone.
 const CONFIGURATIONS: [&str; 2] = ["there.toml", "anything.toml"];
 
-/// Installs schemathesis and runs it.
+/// Installs schemathesis.
+pub(super) fn prepare(folder: &Path) -> Result<(), String> {
+    virtual_environment(&folder.join("document"), &configurations().join("requirements.txt"))
+}
+
+fn configurations() -> PathBuf {
+    root().join("crates/server/tests/document")
+}
+
+/// Runs schemathesis.
 pub(super) fn run(ground: &Ground) -> Result<(), String> {
-    let configurations = root().join("crates/server/tests/document");
+    let configurations = configurations();
     let folder = ground.folder.join("document");
-    virtual_environment(&folder, &configurations.join("requirements.txt"))?;
     let mut server = Server::start(ground)?;
     for name in CONFIGURATIONS {
         let mut schemathesis = ground.program(folder.join("bin/schemathesis"));

@@ -1,16 +1,21 @@
 //! The Python client: its tests, LangChain's and Inspect's own, its types, and the package as it
 //! would be published.
 
+use std::path::Path;
 use std::process::Command;
 
 use super::{Ground, step, virtual_environment};
 use crate::process::root;
 
-/// Installs and tests it.
+/// Installs what its tests need.
+pub(super) fn prepare(folder: &Path) -> Result<(), String> {
+    virtual_environment(&folder.join("python"), &root().join("sdks/python/tests/requirements.txt"))
+}
+
+/// Tests it.
 pub(super) fn run(ground: &Ground) -> Result<(), String> {
     let client = root().join("sdks/python");
     let folder = ground.folder.join("python");
-    virtual_environment(&folder, &client.join("tests/requirements.txt"))?;
     let program = |name: &str| -> Command {
         let mut command = ground.program(folder.join("bin").join(name));
         command.current_dir(&client).env("PYTHONDONTWRITEBYTECODE", "1");

@@ -1,9 +1,16 @@
 //! The page: what is built of it is what is there, and it does in a browser what it is for.
 //! Pictures of each view are in `target/web-screenshots` afterwards.
 
-use super::{Ground, step};
+use std::path::Path;
+
+use super::{Ground, step, typescript};
 use crate::process::target_directory;
 use crate::web;
+
+/// Installs what builds and tests it.
+pub(super) fn prepare(_folder: &Path) -> Result<(), String> {
+    typescript::install(&web::folder())
+}
 
 /// Checks and tests it.
 pub(super) fn run(ground: &Ground) -> Result<(), String> {

@@ -1,89 +1,54 @@
-//! The output of test programs: which of them runs, and which tests failed, as Rust's own harness
-//! and `libtest-mimic` write it.
+//! The output of a test program: which tests ended, and how, as Rust's own harness and
+//! `libtest-mimic` write it.
 
-use std::path::PathBuf;
 use std::process::ExitStatus;
+use std::time::Duration;
 
-/// The exit code of a program of which tests failed.
+/// The exit code of a test program whose tests failed.
 const TESTS_FAILED: i32 = 101;
 
 /// A test that failed.
 #[derive(Debug)]
 pub struct Failure {
-    /// The program it is in, as cargo names it; none for an example of the documentation.
-    pub program: Option<PathBuf>,
     /// The test's name in its program.
     pub name: String,
     /// The output about the test.
     pub text: String,
 }
 
-/// The output of one program.
+/// All that was said by one program.
 #[derive(Debug, Default)]
-struct Part {
-    program: Option<PathBuf>,
+pub struct Said {
     /// All from the first word of failures to the result.
     failures: Vec<String>,
+    /// Tests in the order in which they ended, and when.
+    ends: Vec<(String, Duration)>,
+    ignored: Vec<(String, String)>,
     has_ended: bool,
     passed: usize,
     failed: usize,
-}
-
-/// All that was said, a part for each program.
-#[derive(Debug, Default)]
-pub struct Said {
-    parts: Vec<Part>,
-    /// The number of failed programs that cargo reports at its end.
-    failed_programs: Option<usize>,
-    /// A program ended otherwise than one does whose tests failed.
-    has_crashed: bool,
+    filtered_out: usize,
 }
 
 impl Said {
-    /// Hears one more line.
-    pub fn hear(&mut self, line: &str) {
-        if let Some(program) = begun(line) {
-            self.parts.push(Part { program, ..Part::default() });
-        } else if line.starts_with("running ") && self.parts.last().is_none_or(|part| part.has_ended) {
-            // It was not cargo that began it, or it begins a second time, as examples do.
-            self.parts.push(Part::default());
+    /// Hears one more line, so long after the program's start.
+    pub fn hear(&mut self, line: &str, at: Duration) {
+        if self.has_ended {
+            return;
         }
-        self.has_crashed |= line.contains("process didn't exit successfully");
-        self.failed_programs = closing(line).or(self.failed_programs);
-        let Some(part) = self.parts.last_mut() else { return };
         if let Some(result) = line.strip_prefix("test result: ") {
-            part.end(result);
-        } else if !part.has_ended && (line == "failures:" || !part.failures.is_empty()) {
-            part.failures.push(line.to_owned());
+            self.end(result);
+        } else if line == "failures:" || !self.failures.is_empty() {
+            self.failures.push(line.to_owned());
+        } else if let Some((name, outcome)) = outcome(line) {
+            self.ends.push((name.to_owned(), at));
+            if let Some(reason) = outcome.strip_prefix("ignored") {
+                let reason = reason.trim_matches([' ', ',', '(', ')']);
+                self.ignored.push((name.to_owned(), reason.to_owned()));
+            }
         }
     }
 
-    /// The tests that failed.
-    pub fn failures(&self) -> Vec<Failure> {
-        self.parts.iter().flat_map(Part::failures).collect()
-    }
-
-    /// Tells whether the tests that are named as failed explain the whole result. Every program
-    /// said how it ended and named as many failures as it counted, none died, and none is unheard
-    /// of.
-    pub fn explains(&self, status: ExitStatus) -> bool {
-        let is_whole = |part: &Part| part.has_ended && part.failures().len() == part.failed;
-        let with_failures = self.parts.iter().filter(|part| part.failed > 0).count();
-        let is_all = match self.failed_programs {
-            Some(programs) => programs == with_failures,
-            // One program, run by itself.
-            None => self.parts.len() == 1 && status.code() == Some(TESTS_FAILED),
-        };
-        with_failures > 0 && is_all && !self.has_crashed && self.parts.iter().all(is_whole)
-    }
-
-    /// Returns how many tests passed.
-    pub fn passed(&self) -> usize {
-        self.parts.iter().map(|part| part.passed).sum()
-    }
-}
-
-impl Part {
     /// Hears how it ended: "FAILED. 3 passed; 1 failed; …".
     fn end(&mut self, result: &str) {
         let count = |word: &str| {
@@ -93,10 +58,51 @@ impl Part {
         self.has_ended = true;
         self.passed = count(" passed").unwrap_or(0);
         self.failed = count(" failed").unwrap_or(0);
+        self.filtered_out = count(" filtered out").unwrap_or(0);
     }
 
-    /// The list stands at the end; above it is what each of them said.
-    fn failures(&self) -> Vec<Failure> {
+    /// Returns whether the tests that are named as failed are all that was wrong: the program said
+    /// how it ended, named as many failures as it counted, and did not die.
+    pub fn explains(&self, status: ExitStatus) -> bool {
+        let is_whole = self.has_ended && self.failures().len() == self.failed;
+        is_whole && self.failed > 0 && status.code() == Some(TESTS_FAILED)
+    }
+
+    /// Returns whether the program said how it ended.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Returns how many tests passed.
+    pub fn passed(&self) -> usize {
+        self.passed
+    }
+
+    /// Returns how many tests the arguments left out.
+    pub fn filtered_out(&self) -> usize {
+        self.filtered_out
+    }
+
+    /// Returns the tests that were ignored, with the reasons.
+    pub fn ignored(&self) -> &[(String, String)] {
+        &self.ignored
+    }
+
+    /// Returns how long each test took, where the tests were begun in this order by so many
+    /// threads: the next one begins when any ends.
+    pub fn times(&self, order: &[String], threads: usize) -> Vec<(String, Duration)> {
+        let began = |name: &str| {
+            let place = order.iter().position(|other| other == name)?;
+            let Some(freed_by) = place.checked_sub(threads) else { return Some(Duration::ZERO) };
+            self.ends.get(freed_by).map(|(_, at)| *at)
+        };
+        let took = |(name, at): &(String, Duration)| Some((name.clone(), at.saturating_sub(began(name)?)));
+        self.ends.iter().filter_map(took).collect()
+    }
+
+    /// Returns the tests that failed. Their list stands at the end; above it is what each of them
+    /// said.
+    pub fn failures(&self) -> Vec<Failure> {
         let Some(list) = self.failures.iter().rposition(|line| line == "failures:") else {
             return Vec::new();
         };
@@ -107,46 +113,34 @@ impl Part {
             let text = from.clone().take(1).chain(from.skip(1).take_while(|line| !line.starts_with("---- ")));
             text.map(String::as_str).collect::<Vec<_>>().join("\n")
         };
-        let failure =
-            |name: &str| Failure { program: self.program.clone(), name: name.to_owned(), text: told(name) };
-        names.map(failure).collect()
+        names.map(|name| Failure { name: name.to_owned(), text: told(name) }).collect()
     }
 }
 
-/// Returns the number of failed programs, if this is the line of cargo that tells it.
-fn closing(line: &str) -> Option<usize> {
-    let count = line.strip_prefix("error: ")?;
-    let count = count.strip_suffix(" target failed:").or(count.strip_suffix(" targets failed:"))?;
-    count.parse().ok()
-}
-
-/// The program that this line of cargo's says is run next.
-fn begun(line: &str) -> Option<Option<PathBuf>> {
-    if line.starts_with("   Doc-tests ") {
-        return Some(None);
-    }
-    let path = line.strip_prefix("     Running ")?.strip_suffix(')')?.rsplit_once('(')?.1;
-    Some(Some(PathBuf::from(path)))
+/// A test's name with its kind, and its outcome: `test [kind] name ... ok`.
+fn outcome(line: &str) -> Option<(&str, &str)> {
+    let (name, outcome) = line.strip_prefix("test ")?.rsplit_once(" ... ")?;
+    Some((name.trim(), outcome.trim()))
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
+    use std::time::Duration;
 
     use super::Said;
 
-    const CLI: &str = "   Compiling eyot\n     Running tests/cli/main.rs (target/debug/deps/cli-0a)\n\nrunning 3 tests\n\
-        test a ... ok\ntest b::c ... FAILED\ntest d ... FAILED\n\nfailures:\n\n---- b::c stdout ----\nlate\n    by much\n\n\
-        ---- d stdout ----\nno\n\nfailures:\n    b::c\n    d\n\ntest result: FAILED. 1 passed; 2 failed; 0 ignored\n\n\
-        error: test failed, to rerun pass `-p eyot-cli --test cli`\n";
-    const POOL: &str = "     Running tests/pool/main.rs (target/debug/deps/pool-1b)\n\nrunning 1 test\ntest d ... ok\n\n\
-        test result: ok. 1 passed; 0 failed; 0 ignored\n";
-    const CLOSING: &str = "error: 1 target failed:\n    `-p eyot-cli --test cli`\n";
+    const FAILED: &str = "\nrunning 4 tests\ntest a ... ok\ntest b::c ... FAILED\ntest d ... FAILED\n\
+        test e ... ignored (no gdb)\n\nfailures:\n\n---- b::c stdout ----\nlate\n    by much\n\n\
+        ---- d stdout ----\nno\n\nfailures:\n    b::c\n    d\n\ntest result: FAILED. 1 passed; 2 failed; 1 ignored; 0 measured; 7 filtered out\n";
+    const PASSED: &str =
+        "\nrunning 1 test\ntest d ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored\n";
 
-    fn heard(parts: &[&str]) -> Said {
+    fn heard(text: &str) -> Said {
         let mut said = Said::default();
-        parts.concat().lines().for_each(|line| said.hear(line));
+        // A line a second.
+        text.lines().zip(0..).for_each(|(line, second)| said.hear(line, Duration::from_secs(second)));
         said
     }
 
@@ -155,39 +149,34 @@ mod tests {
     }
 
     #[test]
-    fn each_test_that_failed_is_named_with_its_program_and_what_it_said() {
-        let said = heard(&[CLI, POOL, CLOSING]);
+    fn each_test_that_failed_is_named_with_what_it_said() {
+        let said = heard(FAILED);
         let failures = said.failures();
         let names: Vec<_> = failures.iter().map(|failure| failure.name.as_str()).collect();
         assert_eq!(names, ["b::c", "d"]);
-        assert_eq!(failures[0].program.as_deref(), Some("target/debug/deps/cli-0a".as_ref()));
         assert!(failures[0].text.contains("    by much") && !failures[0].text.contains("no"));
-        assert!(said.passed() == 2 && said.explains(ended(101)));
+        assert!(said.passed() == 1 && said.filtered_out() == 7 && said.explains(ended(101)));
+        assert_eq!(said.ignored(), [("e".to_owned(), "no gdb".to_owned())]);
     }
 
     #[test]
-    fn tests_that_failed_explain_no_program_that_died_or_was_never_heard() {
-        let two = "error: 2 targets failed:\n    `-p eyot-cli --test cli`\n    `-p eyot --test pool`\n";
-        let died = "error: test failed\n\nCaused by:\n  process didn't exit successfully: `pool` (signal: 6, SIGABRT)\n";
-        let begun =
-            "     Running unittests src/lib.rs (target/debug/deps/a-0)\n\nrunning 1 test\ntest a ...\n";
-        let too_few = "     Running a (target/a)\n\nrunning 2 tests\nfailures:\n\nfailures:\n    a\n\n\
-            test result: FAILED. 0 passed; 2 failed; 0 ignored\nerror: 1 target failed:\n";
-        assert!(!heard(&[CLI, POOL]).explains(ended(101)) && !heard(&[CLI, POOL, two]).explains(ended(101)));
-        assert!(!heard(&[CLI, POOL, died, CLOSING]).explains(ended(101)));
-        assert!(
-            !heard(&[CLI, begun, CLOSING]).explains(ended(101)) && !heard(&[too_few]).explains(ended(101))
-        );
-        assert!(!heard(&[begun]).explains(ended(101)) && !heard(&[]).explains(ended(101)));
+    fn tests_that_failed_explain_no_program_that_died_or_did_not_end() {
+        let begun = "running 1 test\ntest a ... ok\n";
+        let too_few =
+            "running 2 tests\nfailures:\n\nfailures:\n    a\n\ntest result: FAILED. 0 passed; 2 failed\n";
+        assert!(!heard(FAILED).explains(ended(139)) && !heard(FAILED).explains(ExitStatus::from_raw(6)));
+        assert!(!heard(begun).explains(ended(101)) && !heard("").explains(ended(101)));
+        assert!(!heard(too_few).explains(ended(101)) && !heard(PASSED).explains(ended(101)));
+        assert!(heard(PASSED).has_ended() && !heard(begun).has_ended());
     }
 
     #[test]
-    fn a_program_that_cargo_did_not_start_is_heard_too() {
-        let own = CLI.split_once("\n\n").unwrap().1.replace("error: test failed", "");
-        let said = heard(&[&own]);
-        assert_eq!((said.passed(), said.failures().len()), (1, 2));
-        assert!(said.failures()[0].program.is_none());
-        assert!(said.explains(ended(101)) && !said.explains(ended(139)));
-        assert!(!said.explains(ExitStatus::from_raw(6)));
+    fn a_test_begins_when_the_one_that_freed_its_thread_ends() {
+        // Two threads: `a` and `b` begin at once, `c` when the first of them ends.
+        let said = heard("running 3 tests\ntest b ... ok\ntest a ... ok\n\ntest c ... ok\n");
+        let order = ["a", "b", "c"].map(str::to_owned);
+        let times = said.times(&order, 2);
+        let seconds: Vec<_> = times.iter().map(|(name, took)| (name.as_str(), took.as_secs())).collect();
+        assert_eq!(seconds, [("b", 1), ("a", 2), ("c", 3)]);
     }
 }

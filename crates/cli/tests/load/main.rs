@@ -14,7 +14,7 @@ mod server;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use libtest_mimic::{Arguments, Failed, Trial};
 
 use clients::Clients;
 use samples::Sample;
@@ -25,16 +25,12 @@ const COME_AND_GO: usize = 2;
 const SECONDS: usize = 60;
 
 fn main() -> ExitCode {
-    let name = "a_minute_of_64_clients_has_no_error_and_leaves_the_server_as_it_was";
-    let trial =
-        Trial::ignorable_test(name, a_minute_of_64_clients_has_no_error_and_leaves_the_server_as_it_was);
-    libtest_mimic::run(&Arguments::from_args(), vec![trial]).exit_code()
+    let name = "soak::a_minute_of_64_clients_has_no_error_and_leaves_the_server_as_it_was";
+    let trial = Trial::test(name, a_minute_of_64_clients_has_no_error_and_leaves_the_server_as_it_was);
+    libtest_mimic::run(&Arguments::from_args(), vec![trial.with_ignored_flag(true)]).exit_code()
 }
 
-fn a_minute_of_64_clients_has_no_error_and_leaves_the_server_as_it_was() -> Result<Completion, Failed> {
-    if !std::env::var("EYOT_SLOW").is_ok_and(|value| value == "1") {
-        return Ok(Completion::ignored_with("cargo xtask soak load runs it"));
-    }
+fn a_minute_of_64_clients_has_no_error_and_leaves_the_server_as_it_was() -> Result<(), Failed> {
     let machine = machine::Machine::new();
     let server = server::Server::start(&machine, &[], &[], &[]);
     let clients = Clients::start(&server, CLIENTS, SANDBOXES, COME_AND_GO);
@@ -52,5 +48,5 @@ fn a_minute_of_64_clients_has_no_error_and_leaves_the_server_as_it_was() -> Resu
     assert!(done.errors.is_empty(), "{} errors, the first: {}", done.errors.len(), done.errors[0]);
     assert!(done.execs() > 1000 && done.came_and_went > 20, "{done}");
     assert!(late.is_like(&middle), "it grows: {middle}, then {late}");
-    Ok(Completion::Completed)
+    Ok(())
 }

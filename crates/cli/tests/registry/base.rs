@@ -1,24 +1,20 @@
-//! `eyot image build-base`: a real Debian, made once and used by everybody here. It takes minutes, so it is for the slow
-//! tier.
+//! `eyot image build-base`: a real Debian, made once and used by everybody here. It takes minutes, so it is for the
+//! soak.
 
 use crate::Case;
 use crate::machine::Machine;
 use crate::registry::has;
 
 pub fn trials() -> Vec<Case> {
-    vec![("a_debian_is_built_with_the_packages_that_were_asked_for", built)]
+    vec![("soak::a_debian_is_built_with_the_packages_that_were_asked_for", built)]
 }
 
 /// Why it can't be tried here.
 pub fn missing() -> Option<&'static str> {
-    match std::env::var("EYOT_SLOW").is_ok_and(|value| value == "1") {
-        false => Some("cargo xtask soak images runs it"),
-        true if !has("mmdebstrap") => Some("there is no mmdebstrap"),
-        true if !rustix::process::geteuid().is_root() => {
-            Some("an ordinary user needs sub-ids for mmdebstrap")
-        }
-        true => None,
+    if !has("mmdebstrap") {
+        return Some("there is no mmdebstrap");
     }
+    (!rustix::process::geteuid().is_root()).then_some("an ordinary user needs sub-ids for mmdebstrap")
 }
 
 fn built() {

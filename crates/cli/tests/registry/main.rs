@@ -29,7 +29,7 @@ fn main() {
         listed([engine::trials(), damage::import_trials()].concat(), None),
         listed(engine::real_trials(), no_engine.as_deref()),
         listed(fetched::trials(), no_registry.as_deref().or(no_engine.as_deref())),
-        listed(base::trials(), base::missing()),
+        listed(base::trials(), base::missing()).into_iter().map(of_soak).collect(),
         listed(measured::trials(), no_registry.as_deref()).into_iter().map(by_name).collect(),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit();
@@ -47,6 +47,11 @@ fn listed(cases: Vec<Case>, missing: Option<&str>) -> Vec<Trial> {
         }
     };
     cases.into_iter().map(trial).collect()
+}
+
+/// One that `cargo xtask soak images` runs.
+fn of_soak(trial: Trial) -> Trial {
+    trial.with_ignored_flag(true)
 }
 
 /// One that runs only if it is asked for: `--ignored`.

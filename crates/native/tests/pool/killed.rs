@@ -17,14 +17,19 @@ use libtest_mimic::{Failed, Trial};
 use crate::session::Session;
 use crate::{ensure, trial};
 
-/// How often it is killed.
-const KILLS: u32 = 50;
+/// The number of kills; and that of `cargo xtask soak kills`.
+const KILLS: u32 = 5;
+const KILLS_OF_SOAK: u32 = 50;
 /// The seed of what is done and of when it is killed: the same every time.
 const SEED: u64 = 0x5eed_0000_0000_e707;
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial("a_process_that_is_killed_at_any_moment_loses_nothing_and_leaves_nothing", killed)]
+    let soak = "soak::a_process_that_is_killed_at_any_moment_loses_nothing_and_leaves_nothing";
+    vec![
+        trial("a_process_that_is_killed_at_any_moment_loses_nothing_and_leaves_nothing", || killed(KILLS)),
+        trial(soak, || killed(KILLS_OF_SOAK)).with_ignored_flag(true),
+    ]
 }
 
 /// Numbers that look random, and are the same for a seed (xorshift).
@@ -164,10 +169,10 @@ impl Ledger {
 /// Stands for a file that is not there.
 const ABSENT: &str = "(absent)";
 
-async fn killed() -> Result<(), Failed> {
+async fn killed(kills: u32) -> Result<(), Failed> {
     let session = Session::new()?;
     let (mut random, mut ledger) = (Random(SEED), Ledger::default());
-    for round in 0..KILLS {
+    for round in 0..kills {
         let (lines, after_ms) = (random.below(40), random.below(30));
         work_and_be_killed(&session.state(), random.below(u64::MAX), lines, after_ms, &mut ledger)?;
         check(&session.state(), &mut ledger).await.map_err(|failed| {

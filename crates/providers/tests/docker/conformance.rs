@@ -12,6 +12,7 @@ use crate::engine::{BUSYBOX, DEBIAN, TestEngine, block_on, spec};
 struct Variant {
     provider: Arc<DockerProvider>,
     spec: SandboxSpec,
+    rounds: usize,
 }
 
 impl Fixture for Variant {
@@ -22,9 +23,14 @@ impl Fixture for Variant {
     fn spec(&self) -> SandboxSpec {
         self.spec.clone()
     }
+
+    fn rounds(&self) -> usize {
+        self.rounds
+    }
 }
 
-/// Every rule over every variant.
+/// Every rule over one variant, and over all of them for `cargo xtask soak docker`. A container
+/// costs a third of a second, so each variant takes minutes.
 pub fn trials(engine: &TestEngine) -> Vec<Trial> {
     let user = || SandboxSpec { user: Some("1000:1000".to_owned()), ..spec(DEBIAN) };
     let readonly = || {
@@ -32,42 +38,32 @@ pub fn trials(engine: &TestEngine) -> Vec<Trial> {
         SandboxSpec { security, ..user() }
     };
     let variants = [
-        ("debian_as_a_user", DEBIAN, user(), Tier::Always),
-        ("debian", DEBIAN, spec(DEBIAN), Tier::Slow),
-        ("busybox", BUSYBOX, spec(BUSYBOX), Tier::Slow),
-        ("debian_read_only", DEBIAN, readonly(), Tier::Slow),
+        ("soak::debian_as_a_user", DEBIAN, user()),
+        ("soak::debian", DEBIAN, spec(DEBIAN)),
+        ("soak::busybox", BUSYBOX, spec(BUSYBOX)),
+        ("soak::debian_read_only", DEBIAN, readonly()),
     ];
-    let all = variants.into_iter().map(|(name, image, spec, tier)| over(engine, name, image, &spec, tier));
-    all.flatten().collect()
+    let whole =
+        variants.into_iter().flat_map(|(name, image, spec)| over(engine, name, image, spec, ROUNDS_OF_SOAK));
+    let whole = whole.map(|trial| trial.with_ignored_flag(true));
+    over(engine, "debian_as_a_user", DEBIAN, user(), ROUNDS).into_iter().chain(whole).collect()
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Tier {
-    Always,
-    Slow,
-}
-
-/// Returns whether all variants are wanted. A container costs a third of a second, so each variant takes minutes; only
-/// `cargo xtask soak` runs all of them.
-fn wants_slow() -> bool {
-    std::env::var("EYOT_SLOW").is_ok_and(|value| value == "1")
-}
+/// The rounds of each client of a case with many: each round puts containers to sleep, which takes seconds.
+const ROUNDS: usize = 2;
+const ROUNDS_OF_SOAK: usize = 6;
 
 fn over(
     engine: &TestEngine,
     variant: &str,
     image: &'static str,
-    spec: &SandboxSpec,
-    tier: Tier,
+    spec: SandboxSpec,
+    rounds: usize,
 ) -> Vec<Trial> {
-    let fixture: Arc<dyn Fixture> =
-        Arc::new(Variant { provider: engine.provider.clone(), spec: spec.clone() });
+    let fixture: Arc<dyn Fixture> = Arc::new(Variant { provider: engine.provider.clone(), spec, rounds });
     let trial = |case: Case| {
         let fixture = Arc::clone(&fixture);
         engine.trial(format!("{variant}::{}", case.name), image, move || {
-            if tier == Tier::Slow && !wants_slow() {
-                return Ok(Completion::ignored_with("cargo xtask soak docker runs it"));
-            }
             match block_on(case.attempt(fixture)) {
                 Ok(Verdict::Holds) => Ok(Completion::Completed),
                 Ok(Verdict::NotHere(reason)) => Ok(Completion::ignored_with(reason)),

@@ -266,10 +266,9 @@ async fn made_when_free(provider: &dyn SandboxProvider, spec: &SandboxSpec) -> R
     }
 }
 
-/// How many clients there are, of how many sandboxes, and how often each goes round.
+/// How many clients there are, and of how many sandboxes.
 const CLIENTS: usize = 12;
 const SANDBOXES: usize = 3;
-const ROUNDS: usize = 6;
 /// The clients are done after this long, or one of them hangs.
 const PATIENCE_WITH_CLIENTS: Duration = Duration::from_secs(120);
 
@@ -280,9 +279,10 @@ async fn clients_that_give_up_while_others_sleep_and_wake_lock_no_sandbox(
     for _ in 0..SANDBOXES {
         sandboxes.push(sandbox(&*fixture).await?);
     }
+    let rounds = fixture.rounds();
     let clients = (0..CLIENTS).map(|client| {
         let (provider, name) = (fixture.provider(), sandboxes[client % SANDBOXES].1.clone());
-        tokio::spawn(async move { impatient(&*provider, &name, client).await })
+        tokio::spawn(async move { impatient(&*provider, &name, client, rounds).await })
     });
     // Some hundred sleeps and wakes, each of which is a second's work for an Engine.
     let all = tokio::time::timeout(PATIENCE_WITH_CLIENTS * slowness(), join_all(clients.collect::<Vec<_>>()));
@@ -298,8 +298,8 @@ async fn clients_that_give_up_while_others_sleep_and_wake_lock_no_sandbox(
 }
 
 /// Begins commands and gives them up, puts the sandbox to sleep, and uses it.
-async fn impatient(provider: &dyn SandboxProvider, name: &SandboxName, seed: usize) -> Check {
-    for round in 0..ROUNDS {
+async fn impatient(provider: &dyn SandboxProvider, name: &SandboxName, seed: usize, rounds: usize) -> Check {
+    for round in 0..rounds {
         // The moment is the point of it.
         let patience = Duration::from_millis(2 + (seed * 7 + round * 5) as u64 % 29);
         let begun = async {

@@ -1,11 +1,12 @@
 //! `eyot serve` on native, with a key and a sandbox `fuzzed`, on a state folder of its own.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
 use super::super::Ground;
+use crate::log;
 use crate::process::output;
 
 /// A server, which ends with this, and its sandboxes with it.
@@ -66,7 +67,8 @@ fn announced(said: ChildStderr) -> Result<String, String> {
     while said.read_line(&mut line).map_err(|error| format!("read what the server says: {error}"))? > 0 {
         if let Some((_, url)) = line.trim_end().split_once("serving at ") {
             let url = url.to_owned();
-            std::thread::spawn(move || pass_on(&mut said));
+            let log = log::copy().map_err(|error| error.to_string())?;
+            std::thread::spawn(move || pass_on(&mut said, log));
             return Ok(url);
         }
         line.clear();
@@ -74,8 +76,12 @@ fn announced(said: ChildStderr) -> Result<String, String> {
     Err("the server ended before it said where it is".to_owned())
 }
 
-fn pass_on(said: &mut impl Read) {
-    if let Err(error) = std::io::copy(said, &mut std::io::stderr()) {
+fn pass_on(said: &mut impl Read, log: Option<File>) {
+    let copied = match log {
+        Some(mut log) => std::io::copy(said, &mut log),
+        None => std::io::copy(said, &mut std::io::stderr()),
+    };
+    if let Err(error) = copied {
         eprintln!("xtask: what the server says is lost: {error}");
     }
 }

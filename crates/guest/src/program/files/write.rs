@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "fills the file system of TMPDIR: run it with TMPDIR on a tmpfs of its own"]
+    #[ignore = "by hand: with TMPDIR on a tmpfs of its own, which it fills"]
     fn f5_a_full_disk_is_quota_and_nothing_is_half_written() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a"), "old").unwrap();
