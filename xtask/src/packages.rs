@@ -49,6 +49,11 @@ const NEEDED_FOR_SDKS: [(&str, &str); 4] = [
 /// never left out.
 pub fn install_for_sdks() -> Result<(), String> {
     install_packages(&missing_for_sdks())?;
+    require_for_sdks()
+}
+
+/// Fails where something is missing that the clients' tests need: they are never left out.
+pub fn require_for_sdks() -> Result<(), String> {
     match missing_for_sdks().as_slice() {
         [] => Ok(()),
         missing => Err(format!("the clients' tests need {}: apt-get install them", missing.join(", "))),
@@ -79,21 +84,24 @@ pub fn install() -> Result<(), String> {
     install_missing(&NEEDED)
 }
 
-/// Installs all that any test needs and is missing, at once, where apt is and this is root.
-pub fn install_for_tests() -> Result<(), String> {
+/// Installs all that any test needs and is missing, at once, where apt is and this is root. Tests
+/// whose programs can't be had show as ignored.
+pub fn install_for_tests() {
     let programs = NEEDED.iter().chain(&NEEDED_FOR_ENGINE);
     let mut missing: Vec<&str> =
         programs.filter(|(program, _)| !has(program)).map(|(_, package)| *package).collect();
     missing.extend(missing_for_sdks());
     missing.sort_unstable();
     missing.dedup();
-    if !install_packages(&missing)? {
-        say(format_args!("not installed: {}; the tests that need them show as ignored", missing.join(" ")));
-    }
-    match missing_for_sdks().as_slice() {
-        [] => Ok(()),
-        missing => Err(format!("the clients' tests need {}: apt-get install them", missing.join(", "))),
-    }
+    let reason = match install_packages(&missing) {
+        Ok(true) => return,
+        Ok(false) => "only root can, where apt is".to_owned(),
+        Err(error) => error,
+    };
+    say(format_args!(
+        "not installed: {}: {reason}; the tests that need them show as ignored",
+        missing.join(" ")
+    ));
 }
 
 /// Installs what the virtual machine needs and is missing.

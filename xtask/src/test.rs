@@ -75,10 +75,10 @@ fn print(ended: &[Ended], began: Instant) {
 impl Shared {
     /// All jobs. Of those that can begin the first ones do, so what takes longest comes first.
     fn jobs(&self) -> Vec<Job<'_>> {
-        let mut jobs = vec![self.build(), Job::new("apt", packages::install_for_tests).waiting()];
+        let mut jobs = vec![self.build(), apt()];
         jobs.push(Job::new(ENGINE, || self.start_engine()).needs(&["apt"]).waiting());
         jobs.extend(sdks::PARTS.iter().map(|part| {
-            let install = || (part.prepare)(&sdks::folder()?);
+            let install = || packages::require_for_sdks().and_then(|()| (part.prepare)(&sdks::folder()?));
             Job::new(format!("install {}", part.name), install)
                 .needs(&["apt"])
                 .shares(part.installer)
@@ -244,6 +244,14 @@ fn sharing<'a>(job: Job<'a>, target: &Target, is_on_engine: bool) -> Job<'a> {
         MCP_CLIENTS => job.needs(&[INSTALL_MCP_CLIENTS]),
         _ => job,
     }
+}
+
+fn apt<'a>() -> Job<'a> {
+    let install = || {
+        packages::install_for_tests();
+        Ok(())
+    };
+    Job::new("apt", install).waiting()
 }
 
 /// The examples in the documentation of the libraries.
