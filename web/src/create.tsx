@@ -67,7 +67,7 @@ export function Create({ pools, close, made }: { pools: string[]; close: () => v
     <Dialog title="New sandbox" close={close}>
       <form onSubmit={create}>
         <div class="two">
-          <Field label="Name" hint="Small letters, digits and dashes; empty: one is made up.">
+          <Field label="Name" hint="Lowercase letters, digits and hyphens. Leave empty to generate one.">
             {(id) => <input id={id} value={form.name} onInput={change("name")} pattern="[a-z0-9][a-z0-9\-]{0,40}" autocomplete="off" spellcheck={false} autofocus />}
           </Field>
           <Field label="Pool">

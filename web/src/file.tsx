@@ -110,7 +110,7 @@ export function FileView({ sandbox, path, saved }: { sandbox: Sandbox; path: str
         <textarea ref={field} class="editor" aria-label={`Content of ${path}. Control and S save it.`} value={text} spellcheck={false} autocapitalize="off" autocomplete="off"
           wrap="off" onInput={(event) => { setText(event.currentTarget.value); say(""); }} onKeyDown={keys} />
       ) : null}
-      {content.what === "binary" ? <Empty title="This is no text."><p>It has {bytes(content.stat.size)} that are not UTF-8. Download it to look into it.</p></Empty> : null}
+      {content.what === "binary" ? <Empty title={`Binary file (${bytes(content.stat.size)})`}><p>Download it to view it.</p></Empty> : null}
       {content.what === "long" ? <Empty title="This is too long for a page."><p>It has {bytes(content.stat.size)}; up to {bytes(MAX_TEXT_BYTES)} are opened here. Download it, or use the terminal.</p></Empty> : null}
       {content.what === "mixed" ? <Empty title="This has two kinds of line ends."><p>The page would save it with one. Download it, or use the terminal.</p></Empty> : null}
       {content.what === "odd" ? <Empty title="This is no plain file."><p>A directory behind a link, a socket, a pipe or a device: use the terminal.</p></Empty> : null}

@@ -81,13 +81,13 @@ function Port({ sandbox, port, listens }: { sandbox: Sandbox; port: number; list
             <a class="button primary" href={preview.url} target="_blank" rel="noopener noreferrer" onClick={() => opened(!preview.public)}>Open the preview</a>{" "}
             <button type="button" onClick={make}>New link</button> <button type="button" class="danger" onClick={revoke}>Revoke all</button>
           </p>
-          <p class="hint">{preview.public ? "Anybody with the link gets in" : isOpened ? "This link was opened, and opens no second browser" : "The link opens one browser, once"}; until {clock(Date.parse(preview.expires_at))}.</p>
-          {isByPath ? <p class="hint">The server has no names for previews, so this one is shown apart: its page keeps no cookies, and a private one loads only what stands in it. `eyot serve --preview-domain` mends that.</p> : null}
+          <p class="hint">{preview.public ? "Anyone with the link can open it" : isOpened ? "Single-use link, already opened" : "Single-use link"}; until {clock(Date.parse(preview.expires_at))}.</p>
+          {isByPath ? <p class="hint">The server has no host names for previews, so the browser isolates this one: its page keeps no cookies, and a private one loads only what is in the page itself. `eyot serve --preview-domain` fixes that.</p> : null}
         </>
       ) : (
         <p class="card-row">
           <button type="button" class="primary" onClick={make}>Make a link</button>
-          <label class="check"><input type="checkbox" checked={isPublic} onChange={(event) => setPublic(event.currentTarget.checked)} /> for anybody who has it</label>
+          <label class="check"><input type="checkbox" checked={isPublic} onChange={(event) => setPublic(event.currentTarget.checked)} /> for anyone who has it</label>
         </p>
       )}
       <Failure error={error} />

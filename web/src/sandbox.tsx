@@ -49,7 +49,7 @@ export function SandboxView({ id, view }: { id: string; view: View }) {
   }, [view, isThere]);
 
   if (failure instanceof Refused && failure.problem.no_sandbox) {
-    return <Empty title="This sandbox is not there."><p>It was destroyed, or its time was over.</p><a class="button" href="#/">All sandboxes</a></Empty>;
+    return <Empty title="This sandbox does not exist."><p>It was destroyed, or it expired.</p><a class="button" href="#/">All sandboxes</a></Empty>;
   }
   if (!sandbox) return failure ? <Failure error={failure} again={again} /> : <Loading what="the sandbox" />;
   return (

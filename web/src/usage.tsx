@@ -17,7 +17,7 @@ export function UsageView({ sandbox }: { sandbox: Sandbox; round: number }) {
   const samples = samplesOf(sandbox.id);
   const last = samples.at(-1)?.usage;
   const limits = sandbox.spec.limits ?? {};
-  const none = "This provider does not tell.";
+  const none = "Not reported";
   if (sandbox.status !== "running" && samples.length === 0) {
     return <Empty title={`The sandbox is ${sandbox.status} and uses nothing but its files' disk.`} />;
   }

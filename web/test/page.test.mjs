@@ -124,7 +124,7 @@ test("a file is uploaded by a drop, opened, edited, saved and downloaded", async
   await tree.getByText("chosen.bin").waitFor();
   await shot("files");
   await tree.getByText("chosen.bin").click();
-  await page.getByText("This is no text.").waitFor();
+  await page.getByText("Binary file (").waitFor();
   await tree.getByText("dropped.py").click();
   const editor = page.locator("textarea.editor");
   await editor.waitFor();
@@ -377,7 +377,7 @@ test("a sandbox is destroyed after a question, and one that is gone says so", as
   await page.getByRole("heading", { name: /^Sandboxes/ }).waitFor();
   await page.getByRole("row").filter({ hasText: "from-elsewhere" }).waitFor({ state: "detached" });
   await page.goto(gone);
-  await page.getByText("This sandbox is not there.").waitFor();
+  await page.getByText("This sandbox does not exist.").waitFor();
   await shot("gone");
 });
 
