@@ -249,6 +249,7 @@ impl Config {
         let unless_limited = UnlessLimited {
             memory_mib: unless_limited(self.quotas.memory_mib, defaults.memory_mib, limits.memory_mib),
             disk_mib: unless_limited(self.quotas.disk_mib, defaults.disk_mib, limits.disk_mib),
+            pids: unless_limited(self.quotas.processes, defaults.pids, limits.pids),
         };
         let quotas = self.quotas.or(usual.quotas);
         PoolOptions { quotas, unless_limited, ..self.pool(name, template) }

@@ -6,16 +6,21 @@ use std::path::Path;
 
 use eyot::{Limits, PoolQuotas, UnlessLimited};
 
+use crate::args::ProviderArg;
+use crate::context::Context;
+use crate::errors::Failure;
+
 /// The most sandboxes of a pool.
 const SANDBOXES: u64 = 256;
 /// The share of the host that the sandboxes of a pool may use together: three quarters.
 const SHARE: (u64, u64) = (3, 4);
-/// The part of a quota that a sandbox has which names no limit.
-const PART: u64 = 32;
-/// The least and the most memory of such a sandbox, in MiB.
-const MEMORY_MIB: (u64, u64) = (256, 4096);
-/// The least and the most disk of such a sandbox, in MiB.
+/// The least and the most memory of a sandbox that names no limit, in MiB. Between them it has an equal part of the quota:
+/// as many fit as a pool may have. Below the least, ordinary work fails.
+const MEMORY_MIB: (u64, u64) = (512, 4096);
+/// The same for its disk, in MiB.
 const DISK_MIB: (u64, u64) = (1024, 16_384);
+/// The same for its processes.
+const PROCESSES: (u64, u64) = (256, Limits::DEFAULT_PIDS);
 
 /// The size of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +67,16 @@ impl UsualQuotas {
         Self { quotas, unless_limited: UnlessLimited::default() }
     }
 
+    /// The quotas on this host, as it is reached by `context`.
+    pub fn here(context: &Context) -> Result<Self, Failure> {
+        let state = context.state_folder()?;
+        // An Engine's disk may be another host's, and it holds no limit of it.
+        let on_disk = (context.place.kind == ProviderArg::Native).then_some(state.as_path());
+        let size = HostSize::read(on_disk)
+            .map_err(|error| Failure::host("find out how large this host is", error))?;
+        Ok(Self::of(&size))
+    }
+
     /// The quotas on a host of this size.
     pub fn of(host: &HostSize) -> Self {
         let share = |whole: u64| whole / SHARE.1 * SHARE.0;
@@ -71,10 +86,11 @@ impl UsualQuotas {
             disk_mib: host.disk_mib.map(share),
             processes: Some(share(host.processes).max(Limits::DEFAULT_PIDS)),
         };
-        let part = |quota: u64, (least, most): (u64, u64)| (quota / PART).clamp(least, most).min(quota);
+        let part = |quota: u64, (least, most): (u64, u64)| (quota / SANDBOXES).clamp(least, most).min(quota);
         let unless_limited = UnlessLimited {
             memory_mib: quotas.memory_mib.map(|quota| part(quota, MEMORY_MIB)),
             disk_mib: quotas.disk_mib.map(|quota| part(quota, DISK_MIB)),
+            pids: quotas.processes.map(|quota| part(quota, PROCESSES)),
         };
         Self { quotas, unless_limited }
     }
@@ -94,16 +110,25 @@ mod tests {
     #[test]
     fn a_pool_may_use_three_quarters_of_the_host_and_a_sandbox_without_limits_a_part_of_that() {
         let usual =
-            UsualQuotas::of(&HostSize { memory_mib: 65_536, disk_mib: Some(1 << 20), processes: 1 << 22 });
+            UsualQuotas::of(&HostSize { memory_mib: 262_144, disk_mib: Some(1 << 20), processes: 1 << 22 });
         let quotas = PoolQuotas {
             max_sandboxes: Some(256),
-            memory_mib: Some(49_152),
+            memory_mib: Some(196_608),
             disk_mib: Some(786_432),
             processes: Some(3 << 20),
         };
         assert_eq!(usual.quotas, quotas);
-        let unless_limited = UnlessLimited { memory_mib: Some(1536), disk_mib: Some(16_384) };
+        let unless_limited = UnlessLimited { memory_mib: Some(768), disk_mib: Some(3072), pids: Some(512) };
         assert_eq!(usual.unless_limited, unless_limited);
+    }
+
+    #[test]
+    fn a_sandbox_without_limits_has_enough_to_work_where_256_of_them_do_not_fit() {
+        let host = HostSize { memory_mib: 24_576, disk_mib: Some(102_400), processes: 32_768 };
+        let UsualQuotas { quotas, unless_limited } = UsualQuotas::of(&host);
+        assert_eq!((quotas.memory_mib, unless_limited.memory_mib), (Some(18_432), Some(512)));
+        assert_eq!((quotas.disk_mib, unless_limited.disk_mib), (Some(76_800), Some(1024)));
+        assert_eq!((quotas.processes, unless_limited.pids), (Some(24_576), Some(256)));
     }
 
     #[test]
@@ -112,7 +137,7 @@ mod tests {
             UsualQuotas::of(&HostSize { memory_mib: 128, disk_mib: Some(512), processes: 100 });
         assert_eq!((quotas.memory_mib, unless_limited.memory_mib), (Some(96), Some(96)));
         assert_eq!((quotas.disk_mib, unless_limited.disk_mib), (Some(384), Some(384)));
-        assert_eq!(quotas.processes, Some(Limits::DEFAULT_PIDS));
+        assert_eq!((quotas.processes, unless_limited.pids), (Some(Limits::DEFAULT_PIDS), Some(256)));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::task::{JoinError, JoinSet};
 
 use crate::addresses::addresses;
-use crate::args::{ProviderArg, ServeArgs};
+use crate::args::ServeArgs;
 use crate::client_folder::ClientFolder;
 use crate::config::Named;
 use crate::context::Context;
@@ -20,7 +20,7 @@ use crate::errors::Failure;
 use crate::open_files::OpenFiles;
 use crate::parent::Parent;
 use crate::signals::{SignalEvent, Signals};
-use crate::usual_quotas::{HostSize, UsualQuotas};
+use crate::usual_quotas::UsualQuotas;
 
 /// Where it listens unless somebody says otherwise.
 const ADDRESS: &str = "127.0.0.1:7070";
@@ -169,15 +169,7 @@ fn client_folder(addresses: &[String]) -> Option<ClientFolder> {
 
 /// The quotas of pools that nobody has configured.
 fn usual_quotas(args: &ServeArgs, context: &Context) -> Result<UsualQuotas, Failure> {
-    if args.no_keys {
-        return Ok(UsualQuotas::without_keys());
-    }
-    let state = context.state_folder()?;
-    // An Engine's disk may be another host's, and it holds no limit of it.
-    let on_disk = (context.place.kind == ProviderArg::Native).then_some(state.as_path());
-    let size =
-        HostSize::read(on_disk).map_err(|error| Failure::host("find out how large this host is", error))?;
-    Ok(UsualQuotas::of(&size))
+    if args.no_keys { Ok(UsualQuotas::without_keys()) } else { UsualQuotas::here(context) }
 }
 
 /// The certificate of all TCP ports, if there is to be one.

@@ -75,6 +75,8 @@ pub struct UnlessLimited {
     pub memory_mib: Option<u64>,
     /// As `limits.disk_mib`.
     pub disk_mib: Option<u64>,
+    /// As `limits.pids`.
+    pub pids: Option<u64>,
 }
 
 impl UnlessLimited {
@@ -82,6 +84,7 @@ impl UnlessLimited {
     pub(super) fn fill(&self, limits: &mut Limits) {
         limits.memory_mib = limits.memory_mib.or(self.memory_mib);
         limits.disk_mib = limits.disk_mib.or(self.disk_mib);
+        limits.pids = limits.pids.or(self.pids);
     }
 }
 

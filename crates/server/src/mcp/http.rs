@@ -46,13 +46,16 @@ pub struct HttpOptions {
     pub session_timeout: Duration,
     /// How many sessions there may be at once.
     pub max_sessions: usize,
+    /// The limits of connections and requests.
+    pub limits: ServeLimits,
 }
 
 impl HttpOptions {
     /// With these tokens; sessions time out after an hour, and there may be 100 of them.
     pub fn new(tokens: Tokens) -> Self {
         let session_timeout = Duration::from_secs(3600);
-        Self { tokens, allowed_hosts: vec![], allowed_origins: vec![], session_timeout, max_sessions: 100 }
+        let (allowed_hosts, allowed_origins, limits) = (vec![], vec![], ServeLimits::default());
+        Self { tokens, allowed_hosts, allowed_origins, session_timeout, max_sessions: 100, limits }
     }
 }
 
@@ -65,8 +68,8 @@ pub async fn serve_http(
     stop: CancellationToken,
 ) -> Result<()> {
     refuse_to_be_open(&listener, &options.tokens)?;
+    let (limits, cut) = (options.limits.clone(), CancellationToken::new());
     let router = router(server, options, &stop);
-    let (limits, cut) = (ServeLimits::default(), CancellationToken::new());
     listen::serve(Listener::Tcp(listener), router, &limits, Gauge::default(), stop, cut).await;
     server.ended().await;
     Ok(())

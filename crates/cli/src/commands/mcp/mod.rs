@@ -2,8 +2,9 @@
 
 mod access;
 
-use eyot::{CancellationToken, Engine, PoolOptions, SandboxName};
+use eyot::{CancellationToken, Engine, PoolOptions, SandboxName, SandboxSpec};
 use eyot_providers::remote::RemoteServer;
+use eyot_server::api::ServeLimits;
 use eyot_server::mcp::{McpServer, Pools, serve_http, serve_stdio};
 use futures_util::TryStreamExt;
 use tokio_util::io::StreamReader;
@@ -12,10 +13,12 @@ use crate::args::{McpArgs, SpecArgs};
 use crate::config::Config;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::open_files::OpenFiles;
 use crate::provider;
 use crate::signals::Signals;
 use crate::stdio;
 use crate::toolsets::{served, toolsets};
+use crate::usual_quotas::UsualQuotas;
 
 pub async fn run(args: McpArgs, context: &Context) -> Result<u8, Failure> {
     let names: Vec<&str> = args.toolset.iter().map(String::as_str).collect();
@@ -43,8 +46,10 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<u8, Failure> {
 async fn here(args: &McpArgs, names: &[&str], context: &Context) -> Result<McpServer, Failure> {
     let capabilities = provider::capabilities(context.place.kind);
     let tools = toolsets(names, args.workspace_options.as_ref(), &capabilities)?;
-    let options = pool_options(args, &context.config)?;
-    let engine = context.engine_for(options.default_image.as_deref()).await?;
+    let template = template(args, context)?;
+    // It makes the state folder, whose disk is the measure of a quota.
+    let engine = context.engine_for(template.image.as_deref()).await?;
+    let options = pool_options(args, template, context)?;
     Ok(McpServer::new(tools, pools(args.pool.as_ref(), engine, options)?)?)
 }
 
@@ -80,8 +85,23 @@ async fn serve(
         let stdin = StreamReader::new(stdin.map_err(std::io::Error::other));
         return Ok(serve_stdio(server, stdin, tokio::io::stdout(), stop).await?);
     };
-    let entry = access::open(address, &args.access, context).await?;
+    let limits = shared_files(context)?;
+    let mut entry = access::open(address, &args.access, context).await?;
+    entry.options.limits = limits;
     Ok(serve_http(server, entry.listener, entry.options, stop).await?)
+}
+
+/// The limits of a server whose clients leave it the files that it needs itself.
+fn shared_files(context: &Context) -> Result<ServeLimits, Failure> {
+    let wanted = ServeLimits::default();
+    let limits = OpenFiles::raise()?.share(wanted.clone(), 1)?;
+    if limits != wanted {
+        let connections = limits.max_connections;
+        context.output.note(&format!(
+            "the limit of open files leaves {connections} connections; `ulimit -n` raises it"
+        ));
+    }
+    Ok(limits)
 }
 
 fn pools(named: Option<&SandboxName>, engine: Engine, options: PoolOptions) -> Result<Pools, Failure> {
@@ -95,11 +115,21 @@ fn pools(named: Option<&SandboxName>, engine: Engine, options: PoolOptions) -> R
     Ok(pools)
 }
 
-fn pool_options(args: &McpArgs, config: &Config) -> Result<PoolOptions, Failure> {
+/// The spec that sandboxes are made from.
+fn template(args: &McpArgs, context: &Context) -> Result<SandboxSpec, Failure> {
     if args.spec.name.is_some() || args.spec.id.is_some() {
         let failure = Failure::usage("`--name` and `--id` are one sandbox's, and a session has many");
         return Err(failure.hint("`--pool NAME` names a pool that stays"));
     }
+    args.spec.to_spec(&context.config.defaults)
+}
+
+/// The options of the clients' pools. By HTTP there may be clients who share the host, as those of a
+/// server do.
+fn pool_options(args: &McpArgs, template: SandboxSpec, context: &Context) -> Result<PoolOptions, Failure> {
     let name = args.pool.clone().unwrap_or_else(|| PoolOptions::default().name);
-    Ok(config.pool(name, args.spec.to_spec(&config.defaults)?))
+    match args.http {
+        Some(_) => Ok(context.config.served_pool(name, template, &UsualQuotas::here(context)?)),
+        None => Ok(context.config.pool(name, template)),
+    }
 }
