@@ -113,8 +113,8 @@ impl Context {
         self.refuse_server("this is about this host's own sandboxes")?;
         let configured = self.config.images.values().chain(&self.config.defaults.image).map(String::as_str);
         let named = configured.chain(image).filter_map(|name| ImageName::parse(name).ok()).collect();
-        let provider = provider::open(&self.place_with_images(Some(named)), provider::Makes::Many)?;
-        let place = self.place.clone();
+        let place = self.place_with_images(Some(named));
+        let provider = provider::open(&place, provider::Makes::Many)?;
         let engine = Engine::open(provider, &self.state_folder()?).await?;
         Ok(engine.with_makers(move |name| provider::of_name(&place, name)))
     }

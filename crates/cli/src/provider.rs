@@ -35,7 +35,8 @@ pub struct Place {
     pub simulated: Simulated,
     /// Which provider.
     pub kind: ProviderArg,
-    /// Where native's images come from that the state folder has not.
+    /// The sources of images that native's state folder does not have. On Docker, the names that are
+    /// fetched.
     pub images: Option<Arc<ImageSources>>,
 }
 
@@ -92,7 +93,9 @@ pub fn of_name(place: &Place, name: &str) -> Option<Arc<dyn SandboxProvider>> {
 
 /// Docker's provider, whatever kind is wanted.
 pub fn docker_provider(place: &Place) -> Arc<DockerProvider> {
-    DockerProvider::new(DockerOptions::node(place.state.clone().unwrap_or_else(default_state_folder)))
+    let state = place.state.clone().unwrap_or_else(default_state_folder);
+    let fetched = place.images.as_ref().and_then(|images| images.only.clone());
+    DockerProvider::new(DockerOptions { fetched, ..DockerOptions::node(state) })
 }
 
 /// What its sandboxes can do, without opening it.

@@ -10,7 +10,19 @@ pub fn trials() -> Vec<Case> {
         ("a_deadline_ends_a_command_and_what_it_has_started", deadline),
         ("inspect_shows_what_holds_and_where_ports_are_published", inspect),
         ("a_port_is_reached_without_being_published", dial),
+        ("a6_a_model_has_the_engine_ask_no_registry_that_nobody_allowed", no_registry),
     ]
+}
+
+fn no_registry() {
+    let machine = crate::machine::Machine::new();
+    let registry = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    registry.set_nonblocking(true).unwrap();
+    let image = format!("{}/eyot-test/none:1", registry.local_addr().unwrap());
+    let arguments = serde_json::json!({ "sandbox": "box", "image": image }).to_string();
+    let ran = crate::on_docker(&machine, &["call", "pool", "sandbox_create", &arguments]);
+    assert!(ran.code == Some(1) && ran.text().contains("there is no image"), "{ran:?}");
+    assert_eq!(registry.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
 }
 
 fn commands_and_files() {

@@ -36,7 +36,7 @@ impl Baseline {
     /// # Errors
     /// `unavailable` without an Engine, `not_found` without the image; the hints say what to do.
     pub async fn check(&self) -> Result<()> {
-        image::resolve(&self.engine, &self.image, PullPolicy::Never).await.map(drop)
+        image::resolve(&self.engine, &self.image, PullPolicy::Never, &image::Fetchable::All).await.map(drop)
     }
 
     /// Makes and starts a container of this name that sleeps for an hour.

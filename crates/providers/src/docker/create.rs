@@ -24,7 +24,7 @@ pub(crate) async fn create(host: &Arc<Host>, spec: &ValidSpec) -> Result<Ready> 
     isolation::check_required(spec.spec(), &declared).map_err(|error| error.context("create sandbox"))?;
     check_runtime(engine, spec.spec()).await?;
     let name = spec.spec().image.as_deref().unwrap_or(&host.default_image);
-    let image = image::resolve(engine, name, spec.spec().container.pull).await?;
+    let image = image::resolve(engine, name, spec.spec().container.pull, &host.fetchable).await?;
     host.place_guest(&image.id).await?;
     let _turn = host.turns.acquire().await;
     let made_workspace = workspace::claim(host, spec.spec()).await?;

@@ -5,6 +5,7 @@ use tokio::sync::{OnceCell, Semaphore};
 
 use super::engine::Engine;
 use super::guest_volume;
+use super::image::Fetchable;
 use super::state::State;
 
 /// How many containers are made or started at once. The Engine gets slower, not faster, by more.
@@ -18,13 +19,16 @@ pub(crate) struct Host {
     pub(crate) state: State,
     /// The image of specs that name none.
     pub(crate) default_image: String,
+    /// The images that may be fetched for creates.
+    pub(crate) fetchable: Fetchable,
     pub(crate) turns: Semaphore,
     placed: OnceCell<()>,
 }
 
 impl Host {
-    pub(crate) fn new(engine: Engine, state: State, default_image: String) -> Self {
-        Self { engine, state, default_image, turns: Semaphore::new(TURNS), placed: OnceCell::new() }
+    pub(crate) fn new(engine: Engine, state: State, default_image: String, fetchable: Fetchable) -> Self {
+        let (turns, placed) = (Semaphore::new(TURNS), OnceCell::new());
+        Self { engine, state, default_image, fetchable, turns, placed }
     }
 
     /// Makes sure that the Engine has the guest. `image`: any that is there.

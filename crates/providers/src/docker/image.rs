@@ -1,8 +1,12 @@
 //! Images: the Engine's own store, and when it fetches from a registry. Nothing is ever fetched unless the policy says so.
 
+use std::collections::BTreeSet;
+
 use bollard::Docker;
 use bollard::query_parameters::CreateImageOptionsBuilder;
+
 use eyot::{Error, ErrorKind, PullPolicy, Result};
+use eyot_image::ImageName;
 use futures_util::TryStreamExt;
 
 use super::engine::{Engine, is_absent};
@@ -27,20 +31,64 @@ pub(crate) struct Image {
     pub labels: Vec<String>,
 }
 
-/// The image of this name, after it was fetched where the policy wants that.
-pub(crate) async fn resolve(engine: &Engine, name: &str, policy: PullPolicy) -> Result<Image> {
+/// The images that may be fetched.
+#[derive(Debug, Clone)]
+pub(crate) enum Fetchable {
+    /// All.
+    All,
+    /// These alone.
+    Only(BTreeSet<ImageName>),
+}
+
+impl Fetchable {
+    /// Allows those of `only` and the default image, which only the operator names; without `only` all.
+    pub(crate) fn new(only: Option<BTreeSet<ImageName>>, default: &str) -> Self {
+        only.map_or(Self::All, |mut only| {
+            only.extend(ImageName::parse(default));
+            Self::Only(only)
+        })
+    }
+
+    fn has(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(only) => ImageName::parse(name).is_ok_and(|name| only.contains(&name)),
+        }
+    }
+}
+
+/// The image of this name, after it was fetched where the policy wants that and it may be.
+pub(crate) async fn resolve(
+    engine: &Engine,
+    name: &str,
+    policy: PullPolicy,
+    fetchable: &Fetchable,
+) -> Result<Image> {
     let docker = engine.client().await?;
-    if policy == PullPolicy::Always {
+    let may_fetch = fetchable.has(name);
+    if policy == PullPolicy::Always && may_fetch {
         pull(engine, docker, name).await?;
     }
     match find(engine, docker, name).await? {
         Some(image) => Ok(image),
-        None if policy == PullPolicy::Missing => {
+        None if policy == PullPolicy::Missing && may_fetch => {
             pull(engine, docker, name).await?;
             find(engine, docker, name).await?.ok_or_else(|| absent(name))
         }
-        None => Err(absent(name)),
+        None if policy == PullPolicy::Never || may_fetch => Err(absent(name)),
+        None => Err(not_fetched(name)),
     }
+}
+
+/// The answer to a client, who chooses from what the operator allows.
+fn not_fetched(name: &str) -> Error {
+    let message =
+        format!("create sandbox: the Engine has no image `{name}`, and it is not fetched for clients");
+    let hint = format!(
+        "name an image that the Engine has; or, on the server's host, docker pull {name}, or name it under `[images]` \
+         of the configuration"
+    );
+    Error::new(ErrorKind::NotFound, message).with_hint(hint)
 }
 
 fn absent(name: &str) -> Error {
@@ -140,6 +188,18 @@ fn explained(name: &str, error: Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_may_be_fetched_is_told_by_the_reference_however_it_is_written() {
+        let only = BTreeSet::from([ImageName::parse("python:3.13").unwrap()]);
+        let fetchable = Fetchable::new(Some(only), NODE_IMAGE);
+        for name in ["python:3.13", "library/python:3.13", "docker.io/library/python:3.13", NODE_IMAGE] {
+            assert!(fetchable.has(name), "{name}");
+        }
+        for name in ["python", "python:3.12", "localhost:5000/python:3.13", "node:22", "No Name"] {
+            assert!(!fetchable.has(name) && Fetchable::new(None, NODE_IMAGE).has(name), "{name}");
+        }
+    }
 
     #[test]
     fn a_name_without_a_tag_means_latest() {

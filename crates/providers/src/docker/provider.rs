@@ -1,5 +1,6 @@
 //! The provider.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,11 +9,12 @@ use eyot::{
     Capabilities, Capability, Created, Error, ErrorKind, Isolation, Result, SandboxInfo, SandboxProvider,
     SandboxSpec, ValidSpec,
 };
+use eyot_image::ImageName;
 
 use super::adopt::{self, Adopted, Foreign};
 use super::engine::Engine;
 use super::host::Host;
-use super::image::{DENO_IMAGE, NODE_IMAGE, PYTHON_IMAGE};
+use super::image::{DENO_IMAGE, Fetchable, NODE_IMAGE, PYTHON_IMAGE};
 use super::state::State;
 use super::{create, destroy, find, image, isolation, sleep, sweep, wake};
 
@@ -28,12 +30,15 @@ pub struct DockerOptions {
     /// The state folder. In it is the secret by which the labels of its sandboxes are known: providers with the same
     /// folder have the same sandboxes, and no others are used or removed.
     pub state: PathBuf,
+    /// The only images that are fetched, beside `image`; `None`: all. For programs whose clients or models name images:
+    /// they choose from these and from what the Engine has.
+    pub fetched: Option<BTreeSet<ImageName>>,
 }
 
 impl DockerOptions {
     /// The sandboxes of this state folder, with an image for Node.js.
     pub fn node(state: impl Into<PathBuf>) -> Self {
-        Self { address: None, image: NODE_IMAGE.to_owned(), state: state.into() }
+        Self { address: None, image: NODE_IMAGE.to_owned(), state: state.into(), fetched: None }
     }
 
     /// The same with an image for Python.
@@ -58,7 +63,8 @@ impl DockerProvider {
     /// A provider over an Engine, which is connected to with the first call.
     pub fn new(options: DockerOptions) -> Arc<Self> {
         let state = State::new(&options.state);
-        let host = Arc::new(Host::new(Engine::new(options.address), state, options.image));
+        let fetchable = Fetchable::new(options.fetched, &options.image);
+        let host = Arc::new(Host::new(Engine::new(options.address), state, options.image, fetchable));
         Arc::new(Self { host, capabilities: capabilities() })
     }
 
@@ -96,7 +102,7 @@ impl DockerProvider {
     /// # Errors
     /// As of [`DockerProvider::version`].
     pub async fn has_image(&self, name: &str) -> Result<bool> {
-        match image::resolve(&self.host.engine, name, eyot::PullPolicy::Never).await {
+        match image::resolve(&self.host.engine, name, eyot::PullPolicy::Never, &self.host.fetchable).await {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),

@@ -1,9 +1,11 @@
 //! What the Engine is asked for: Anvia's create options, looked at from the Engine's side.
 
-use eyot::{Enforcement, Limits, NetworkMode, Sandbox, SandboxSpec, WorkspaceSpec};
+use eyot::{Enforcement, Limits, NetworkMode, PullPolicy, Sandbox, SandboxSpec, WorkspaceSpec};
+use eyot_image::ImageName;
+use eyot_providers::docker::{DockerOptions, DockerProvider};
 
 use crate::check::{Check, docker, ensure, ensure_eq, inspected, output, refused, with_sandbox};
-use crate::engine::{BUSYBOX, DEBIAN, TestEngine, spec, tests};
+use crate::engine::{BUSYBOX, DEBIAN, TestEngine, spec, state, tests};
 
 tests! {
     anvia_the_defaults_are_no_network_no_capabilities_no_new_privileges_and_no_limits(BUSYBOX);
@@ -20,6 +22,42 @@ tests! {
     names_that_the_sandbox_knows_and_directories_in_memory(BUSYBOX);
     a_user_who_is_not_in_the_image_is_refused_by_name_and_taken_by_number(BUSYBOX);
     what_docker_does_not_do_is_refused(BUSYBOX);
+    a6_an_image_that_is_not_allowed_is_not_fetched_and_one_that_is_there_is_used(BUSYBOX);
+}
+
+/// An Engine asks no registry for what a client names, unless the operator has named it as well.
+async fn a6_an_image_that_is_not_allowed_is_not_fetched_and_one_that_is_there_is_used(
+    engine: TestEngine,
+) -> Check {
+    // An Engine speaks to loopback without TLS.
+    let registry = std::net::TcpListener::bind("127.0.0.1:0")?;
+    registry.set_nonblocking(true)?;
+    let named = format!("{}/eyot-test/none:1", registry.local_addr()?);
+    let allowed = ImageName::parse("eyot-test-allowed:1")?;
+    let options = DockerOptions { fetched: Some([allowed].into()), ..DockerOptions::node(state()) };
+    let clients = DockerProvider::new(options);
+    for pull in [PullPolicy::Missing, PullPolicy::Always] {
+        let mut wanted = spec(&named);
+        wanted.container.pull = pull;
+        let error = refused!(Sandbox::create(&*clients, wanted).await, NotFound);
+        ensure!(error.hint().is_some_and(|hint| hint.contains("[images]")), "{error:?}");
+    }
+    let asked = registry.accept().map(|_| ()).map_err(|error| error.kind());
+    ensure_eq!(asked, Err(std::io::ErrorKind::WouldBlock));
+    let mut wanted = spec(BUSYBOX);
+    wanted.container.pull = PullPolicy::Missing;
+    let sandbox = Sandbox::create(&*clients, wanted).await?;
+    sandbox.destroy().await?;
+    // Somebody who uses the Engine directly may have it fetch anything: the canary is one.
+    let mut wanted = spec(&named);
+    wanted.container.pull = PullPolicy::Missing;
+    let create = Sandbox::create(&*engine.provider, wanted);
+    let registry = tokio::net::TcpListener::from_std(registry)?;
+    tokio::select! {
+        asked = registry.accept() => drop(asked?),
+        created = create => ensure!(created.is_ok(), "the registry was not asked: {created:?}"),
+    }
+    Ok(())
 }
 
 async fn anvia_the_defaults_are_no_network_no_capabilities_no_new_privileges_and_no_limits(
