@@ -58,6 +58,7 @@ pub fn protect() -> io::Result<(OwnedFd, [u64; 2])> {
     }
     let open_files = sys::raise_open_files()?;
     PER_USER.into_iter().try_for_each(|(what, most)| sys::limit_per_user(what, most))?;
+    sys::limit_core_files()?;
     Ok((children, open_files))
 }
 

@@ -265,6 +265,22 @@ pub fn limit_per_user(what: PerUser, most: u64) -> io::Result<()> {
         PerUser::QueueBytes => libc::RLIMIT_MSGQUEUE,
         PerUser::LockedBytes => libc::RLIMIT_MEMLOCK,
     };
+    lower_limit(resource, most)
+}
+
+/// Has this process and all that it starts leave no core file. One byte is the limit at which the
+/// kernel does not start the program that a core pattern names either, while 0 lets it start.
+pub fn limit_core_files() -> io::Result<()> {
+    lower_limit(libc::RLIMIT_CORE, 1)
+}
+
+#[cfg(target_env = "musl")]
+type Resource = libc::c_int;
+#[cfg(not(target_env = "musl"))]
+type Resource = libc::__rlimit_resource_t;
+
+/// Lowers a limit, soft and hard, to at most so much.
+fn lower_limit(resource: Resource, most: u64) -> io::Result<()> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is valid for the call.
     check(unsafe { libc::getrlimit(resource, &raw mut limit) })?;

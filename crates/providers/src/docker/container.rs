@@ -8,12 +8,13 @@ use bollard::models::{
 use eyot::{Limits, NetworkMode, Result, SandboxSpec};
 use eyot_guest::protocol::container::{GUEST_DIR, GUEST_FILE, INIT, RUN_DIR};
 
+use super::engine::Facts;
 use super::image::Image;
 use super::labels::Record;
 use super::life::WRITABLE_HOME;
 use super::published::LOOPBACK;
 use super::seal::Seal;
-use super::{guest_volume, isolation, workspace};
+use super::{covered, guest_volume, isolation, workspace};
 
 /// How large the directory of the guest's sockets may become, in bytes.
 const RUN_DIR_BYTES: i64 = 64 * 1024;
@@ -23,7 +24,12 @@ const GUEST_PIDS: i64 = 32;
 const NANOS_PER_CPU: f64 = 1e9;
 
 /// The container of a sandbox.
-pub(crate) fn body(record: &Record, image: &Image, seal: &Seal) -> Result<ContainerCreateBody> {
+pub(crate) fn body(
+    record: &Record,
+    image: &Image,
+    seal: &Seal,
+    facts: &Facts,
+) -> Result<ContainerCreateBody> {
     let spec = &record.spec;
     let ports: Vec<String> = spec.container.ports.iter().map(|port| format!("{port}/tcp")).collect();
     Ok(ContainerCreateBody {
@@ -42,12 +48,12 @@ pub(crate) fn body(record: &Record, image: &Image, seal: &Seal) -> Result<Contai
             ..bollard::models::HealthConfig::default()
         }),
         stop_signal: Some("SIGTERM".to_owned()),
-        host_config: Some(host_config(record)),
+        host_config: Some(host_config(record, facts)),
         ..ContainerCreateBody::default()
     })
 }
 
-fn host_config(record: &Record) -> HostConfig {
+fn host_config(record: &Record, facts: &Facts) -> HostConfig {
     let spec = &record.spec;
     let memory = spec.limits.memory_mib.map(|mib| i64::try_from(mib << 20).unwrap_or(i64::MAX));
     let no_new_privileges = spec.security.no_new_privileges.then(|| vec!["no-new-privileges".to_owned()]);
@@ -72,6 +78,8 @@ fn host_config(record: &Record) -> HostConfig {
         security_opt: no_new_privileges,
         cap_drop: Some(vec!["ALL".to_owned()]),
         cap_add: Some(isolation::container_capabilities(&spec.security)),
+        masked_paths: Some(covered::masked(facts)),
+        readonly_paths: Some(covered::read_only()),
         runtime: spec.container.runtime.clone(),
         // The guest is the init; and what it prints, only when it fails, is to be found.
         init: Some(false),
@@ -150,7 +158,7 @@ mod tests {
 
     fn made(json: &str) -> (ContainerCreateBody, HostConfig) {
         let record = record(serde_json::from_str(json).unwrap());
-        let body = body(&record, &image(), &Seal::new([1; 32])).unwrap();
+        let body = body(&record, &image(), &Seal::new([1; 32]), &Facts::default()).unwrap();
         let host = body.host_config.clone().unwrap();
         (body, host)
     }
@@ -234,7 +242,8 @@ mod tests {
         let loose =
             Security { no_new_privileges: false, drop_capabilities: Vec::new(), ..Security::default() };
         let record = record(SandboxSpec { security: loose, ..SandboxSpec::default() });
-        let host = body(&record, &image(), &Seal::new([1; 32])).unwrap().host_config.unwrap();
+        let host =
+            body(&record, &image(), &Seal::new([1; 32]), &Facts::default()).unwrap().host_config.unwrap();
         assert_eq!(host.security_opt, None);
         assert_eq!(host.cap_add.unwrap().len(), 14);
     }

@@ -169,10 +169,10 @@ async fn forget_workspace(host: &Host, record: &Record) {
 /// Makes the container, whose name is the claim on the sandbox's. What a deadline has ended holds no name.
 async fn make_container(host: &Host, record: &Record, image: &Image) -> Result<String> {
     let (engine, state) = (&host.engine, host.state.open().await?);
-    let docker = engine.client().await?;
+    let (docker, facts) = (engine.client().await?, engine.facts().await?);
     let options = CreateContainerOptionsBuilder::default().name(&record.container_name()).build();
     for is_last in [false, true] {
-        let body = container::body(record, image, state.seal())?;
+        let body = container::body(record, image, state.seal(), facts)?;
         match docker.create_container(Some(options.clone()), body).await {
             Ok(made) => return Ok(made.id),
             Err(error) if is_conflict(&error) => {

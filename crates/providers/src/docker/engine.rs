@@ -65,6 +65,8 @@ pub(crate) struct Facts {
     pub runtimes: HashSet<String>,
     /// The release of its host's kernel.
     pub kernel: String,
+    /// The number of its host's processors.
+    pub processors: i64,
 }
 
 impl Engine {
@@ -214,6 +216,7 @@ impl Facts {
             default_runtime: info.default_runtime.unwrap_or_default(),
             runtimes: info.runtimes.unwrap_or_default().into_keys().collect(),
             kernel: info.kernel_version.unwrap_or_default(),
+            processors: info.ncpu.unwrap_or_default(),
         }
     }
 }

@@ -165,6 +165,7 @@ mod tests {
             default_runtime: "runc".into(),
             runtimes: ["runc".to_owned()].into(),
             kernel: "6.1.0".into(),
+            processors: 2,
         }
     }
 

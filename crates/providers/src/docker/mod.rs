@@ -14,6 +14,7 @@ mod baseline;
 mod condition;
 mod connect;
 mod container;
+mod covered;
 mod create;
 mod destroy;
 mod driver;

@@ -1,0 +1,101 @@
+//! Parts of `/proc` and `/sys` that a container is not shown, or not let write to. An Engine takes
+//! these lists in place of its own, so they hold what Engines cover by default as well.
+//!
+//! No limits of processes are asked for: an Engine without `CAP_SYS_RESOURCE` starts nothing when
+//! one is above its own. The guest lowers them.
+
+use super::engine::Facts;
+
+/// Names in `/proc` that tell of the host and of other containers: its disks, memory, interrupts,
+/// locks and kernel. `cgroups` is left open, because Java finds its limit of memory by it.
+const TELLS: [&str; 45] = [
+    "acpi",
+    "allocinfo",
+    "apm",
+    "asound",
+    "bootconfig",
+    "buddyinfo",
+    "bus",
+    "cmdline",
+    "config.gz",
+    "crypto",
+    "diskstats",
+    "driver",
+    "dynamic_debug",
+    "fb",
+    "fs",
+    "interrupts",
+    "iomem",
+    "ioports",
+    "irq",
+    "kallsyms",
+    "kcore",
+    "key-users",
+    "keys",
+    "kmsg",
+    "kpagecgroup",
+    "kpagecount",
+    "kpageflags",
+    "latency_stats",
+    "locks",
+    "mdstat",
+    "modules",
+    "mtrr",
+    "pagetypeinfo",
+    "partitions",
+    "pressure",
+    "sched_debug",
+    "schedstat",
+    "scsi",
+    "slabinfo",
+    "softirqs",
+    "swaps",
+    "timer_list",
+    "vmallocinfo",
+    "vmstat",
+    "zoneinfo",
+];
+/// The same of older kernels, and below `/sys`.
+const TELLS_ELSEWHERE: [&str; 3] = ["/proc/timer_stats", "/sys/firmware", "/sys/devices/virtual/powercap"];
+/// The paths that an Engine keeps read-only by default.
+const READ_ONLY: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+
+/// The paths that are covered.
+pub(super) fn masked(facts: &Facts) -> Vec<String> {
+    let of_proc = TELLS.iter().map(|name| format!("/proc/{name}"));
+    let elsewhere = TELLS_ELSEWHERE.iter().map(|path| (*path).to_owned());
+    let of_processor = |number| format!("/sys/devices/system/cpu/cpu{number}/thermal_throttle");
+    of_proc.chain(elsewhere).chain((0..facts.processors).map(of_processor)).collect()
+}
+
+/// The paths that are read-only.
+pub(super) fn read_only() -> Vec<String> {
+    READ_ONLY.map(str::to_owned).to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_engines_cover_by_default_stays_covered() {
+        let covered = masked(&Facts { processors: 2, ..Facts::default() });
+        for path in [
+            "/proc/acpi",
+            "/proc/asound",
+            "/proc/interrupts",
+            "/proc/kcore",
+            "/proc/keys",
+            "/proc/latency_stats",
+            "/proc/sched_debug",
+            "/proc/scsi",
+            "/proc/timer_list",
+            "/proc/timer_stats",
+            "/sys/devices/system/cpu/cpu1/thermal_throttle",
+            "/sys/devices/virtual/powercap",
+            "/sys/firmware",
+        ] {
+            assert!(covered.iter().any(|one| one == path), "{path}");
+        }
+    }
+}
