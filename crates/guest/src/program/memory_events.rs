@@ -18,20 +18,22 @@ pub struct MemoryEvents {
     /// The number of kills that are accounted for. Each further command that was killed needs a
     /// kill beyond it.
     accounted: u64,
+    /// Kills that [`MemoryEvents::has_new`] has told of.
+    told: u64,
 }
 
 impl MemoryEvents {
     /// Takes over the file that was handed over, if there is one.
     pub fn take(fd: Option<i32>) -> std::io::Result<Self> {
         let file = fd.map(sys::take_inherited).transpose()?.map(File::from);
-        Ok(Self { file, accounted: 0 })
+        Ok(Self { file, accounted: 0, told: 0 })
     }
 
     /// Looks for the file in a control group file system that this process sees, where its own
     /// group is at the top.
     pub fn find() -> Self {
         let places = ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"];
-        Self { file: places.into_iter().find_map(|place| File::open(place).ok()), accounted: 0 }
+        Self { file: places.into_iter().find_map(|place| File::open(place).ok()), accounted: 0, told: 0 }
     }
 
     /// Returns the number of kills. The kernel counts before it kills.
@@ -39,6 +41,12 @@ impl MemoryEvents {
         let mut text = [0; 512];
         let read = self.file.as_ref().and_then(|file| file.read_at(&mut text, 0).ok());
         read.map_or(0, |count| count_in(&String::from_utf8_lossy(&text[..count])))
+    }
+
+    /// Tells if there were kills since this was last asked.
+    pub fn has_new(&mut self) -> bool {
+        let kills = self.kills();
+        std::mem::replace(&mut self.told, kills) < kills
     }
 
     /// Returns the status of a command that began when there were `before` kills. A command counts
@@ -89,7 +97,7 @@ mod tests {
     fn a_killed_command_ran_out_of_memory_only_if_the_count_rose_while_it_ran() {
         let mut file = tempfile::tempfile().unwrap();
         with_kills(&mut file, 1);
-        let mut events = MemoryEvents { file: Some(file.try_clone().unwrap()), accounted: 0 };
+        let mut events = MemoryEvents { file: Some(file.try_clone().unwrap()), accounted: 0, told: 0 };
         assert_eq!(events.explain(KILLED, 1), KILLED);
         with_kills(&mut file, 2);
         assert_eq!(events.explain(Status::Exited(1), 1), Status::Exited(1));
@@ -101,7 +109,7 @@ mod tests {
     fn one_kill_explains_one_command() {
         let mut file = tempfile::tempfile().unwrap();
         with_kills(&mut file, 1);
-        let mut events = MemoryEvents { file: Some(file.try_clone().unwrap()), accounted: 0 };
+        let mut events = MemoryEvents { file: Some(file.try_clone().unwrap()), accounted: 0, told: 0 };
         assert_eq!(events.explain(KILLED, 0), Status::OutOfMemory);
         assert_eq!(events.explain(KILLED, 0), KILLED);
         with_kills(&mut file, 2);

@@ -48,6 +48,7 @@ mod spawn;
 mod start_up;
 mod streams;
 mod sys;
+mod system_v;
 mod tree_kill;
 mod usage;
 mod wire;

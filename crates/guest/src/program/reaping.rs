@@ -14,6 +14,7 @@ use crate::protocol::Status;
 impl Guest {
     /// Reapers reported something.
     pub(super) fn on_records(&mut self) {
+        self.make_room_after_kills();
         loop {
             let records = self.spawner.records();
             // A read that was not filled has emptied the pipe.
@@ -41,6 +42,7 @@ impl Guest {
         // One signal may stand for many children. They are found below.
         let mut signals = [0; 1024];
         drop(sys::read(self.children.as_fd(), &mut signals));
+        self.make_room_after_kills();
         // The reports of a reaper come before its end.
         self.on_records();
         while let Some(reaped) = next_reaped() {

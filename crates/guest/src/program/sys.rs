@@ -554,3 +554,115 @@ mod tests {
         dumpable(1);
     }
 }
+
+/// A kind of System V IPC objects.
+#[derive(Debug, Clone, Copy)]
+pub enum SystemV {
+    /// Shared memory.
+    Segments,
+    /// Messages.
+    Queues,
+    /// Semaphores, in sets.
+    Semaphores,
+}
+
+/// An object, and the processes that are known of it. 0: none.
+#[derive(Debug, Clone, Copy)]
+pub enum SystemVObject {
+    /// Shared memory.
+    Segment { id: i32, attached: u64, maker: i32 },
+    /// Messages.
+    Queue { id: i32, sender: i32, receiver: i32 },
+    /// Semaphores.
+    Semaphores { id: i32 },
+}
+
+impl SystemVObject {
+    /// Returns the id by which it is removed.
+    pub fn id(&self) -> i32 {
+        match *self {
+            Self::Segment { id, .. } | Self::Queue { id, .. } | Self::Semaphores { id } => id,
+        }
+    }
+}
+
+/// Room for all that the kernel writes here: `shmid64_ds`, `msqid64_ds`, `semid64_ds` and the answers
+/// to the `_INFO` commands.
+type SystemVAnswer = [u64; 32];
+
+/// Asks the kernel about objects of a kind. `number`: which semaphore of a set.
+fn ask_system_v(
+    kind: SystemV,
+    id: i32,
+    number: i32,
+    command: i32,
+    answer: &mut SystemVAnswer,
+) -> Option<i32> {
+    let answer = answer.as_mut_ptr();
+    // SAFETY: the commands that are used below write at most one of the structs that fit into `answer`, or nothing.
+    let result = unsafe {
+        match kind {
+            SystemV::Segments => libc::syscall(libc::SYS_shmctl, id, command, answer),
+            SystemV::Queues => libc::syscall(libc::SYS_msgctl, id, command, answer),
+            SystemV::Semaphores => libc::syscall(libc::SYS_semctl, id, number, command, answer),
+        }
+    };
+    i32::try_from(result).ok().filter(|result| *result >= 0)
+}
+
+/// The last place at which there may be an object of this kind.
+pub fn last_system_v(kind: SystemV) -> i32 {
+    let info = match kind {
+        SystemV::Segments => 14,
+        SystemV::Queues => 12,
+        SystemV::Semaphores => 19,
+    };
+    ask_system_v(kind, 0, 0, info, &mut [0; 32]).unwrap_or(0)
+}
+
+/// The object at a place of the kernel's table, whoever may read it.
+pub fn system_v_at(kind: SystemV, place: i32) -> Option<SystemVObject> {
+    let stat_any = match kind {
+        SystemV::Segments => 15,
+        SystemV::Queues => 13,
+        SystemV::Semaphores => 20,
+    };
+    let mut answer = [0; 32];
+    let id = ask_system_v(kind, place, 0, stat_any, &mut answer)?;
+    // Two numbers of processes are in one word.
+    let both = |word: u64| halves_of(word).map(i32::from_ne_bytes);
+    Some(match kind {
+        SystemV::Segments => {
+            let [maker, _] = both(answer[10]);
+            SystemVObject::Segment { id, attached: answer[11], maker }
+        }
+        SystemV::Queues => {
+            let [sender, receiver] = both(answer[12]);
+            SystemVObject::Queue { id, sender, receiver }
+        }
+        SystemV::Semaphores => SystemVObject::Semaphores { id },
+    })
+}
+
+fn halves_of(word: u64) -> [[u8; 4]; 2] {
+    let [a, b, c, d, e, f, g, h] = word.to_ne_bytes();
+    [[a, b, c, d], [e, f, g, h]]
+}
+
+/// The process that changed a semaphore of a set last; `None` if there is no such semaphore.
+pub fn last_user_of_semaphore(id: i32, number: i32) -> Option<i32> {
+    ask_system_v(SystemV::Semaphores, id, number, libc::GETPID, &mut [0; 32])
+}
+
+/// Removes an object. One that is gone already, or another user's, is left.
+pub fn remove_system_v(kind: SystemV, id: i32) {
+    ask_system_v(kind, id, 0, libc::IPC_RMID, &mut [0; 32]);
+}
+
+/// Tells if there is a process of this number; 0 and less are none's.
+pub fn is_alive(pid: i32) -> bool {
+    // SAFETY: the signal 0 is sent to nobody, and the number is one process's.
+    pid > 0
+        && (unsafe { libc::kill(pid, 0) == 0 }
+            || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM))
+}
