@@ -3,7 +3,7 @@
 
 use eyot::{
     DiskEnforcement, Enforcement, Error, ErrorKind, IdentityMap, Isolation, LimitsEnforced, NetworkMode,
-    Requirement, Result, ValidSpec, linux_capability,
+    Requirement, Result, UserCounts, ValidSpec, linux_capability,
 };
 
 use crate::cgroup::{CgroupController, CgroupSupport};
@@ -63,7 +63,16 @@ pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec, groups: &CgroupSupport) -> 
             },
         },
         shared_files: shared_files(plan),
+        user_counts: Some(user_counts(plan)),
         ..unknown()
+    }
+}
+
+/// A range is made by its account, a host user of its own. Whoever is mapped alone is counted as the user that it is.
+fn user_counts(plan: &Plan) -> UserCounts {
+    match plan.map {
+        IdMap::Range { .. } => UserCounts::Own,
+        IdMap::Single { .. } => UserCounts::Shared,
     }
 }
 
@@ -106,6 +115,7 @@ pub(crate) fn unknown() -> Isolation {
         runtime: None,
         guest_out_of_reach: true,
         shared_files: Vec::new(),
+        user_counts: None,
     }
 }
 

@@ -55,6 +55,17 @@ pub struct LimitsEnforced {
     pub disk: DiskEnforcement,
 }
 
+/// The user that the kernel counts a sandbox by: its queued signals, timers, inotify instances and message queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum UserCounts {
+    /// A host user of the sandbox's own: what is used up inside is missing nowhere else.
+    Own,
+    /// A user whom other sandboxes or the host's programs have as well: what is used up inside, they lack.
+    Shared,
+}
+
 /// The protections around a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -96,6 +107,9 @@ pub struct Isolation {
     /// and sockets work across them; everywhere else they stay inside.
     #[serde(default)]
     pub shared_files: Vec<String>,
+    /// The user that the kernel counts signals, inotify instances and the like by, where that is known.
+    #[serde(default)]
+    pub user_counts: Option<UserCounts>,
 }
 
 impl Isolation {

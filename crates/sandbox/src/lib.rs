@@ -57,7 +57,7 @@ pub use files::{
 };
 pub use folder_changes::FolderChanges;
 pub use forward::PortForward;
-pub use isolation::{DiskEnforcement, Enforcement, IdentityMap, Isolation, LimitsEnforced};
+pub use isolation::{DiskEnforcement, Enforcement, IdentityMap, Isolation, LimitsEnforced, UserCounts};
 pub use observer::{
     DestroyEvent, EgressDecisionEvent, ExecEndEvent, ExecStartEvent, FileWriteEvent, Observer,
     OrphanSettlement, SandboxEvent,

@@ -1148,6 +1148,7 @@ export interface components {
             shared_files?: string[];
             /** @description The kernel is the host's own: a hole in it is a hole in the sandbox. */
             shares_host_kernel: boolean;
+            user_counts?: components["schemas"]["UserCounts"] | null;
         };
         /** @description How long a sandbox lives. Both deadlines run from the create, whether an Eyot process is alive or not. */
         Lifecycle: {
@@ -1967,6 +1968,11 @@ export interface components {
             /** @description What it uses; what the provider can't tell is absent. */
             usage: components["schemas"]["Usage"];
         };
+        /**
+         * @description The user that the kernel counts a sandbox by: its queued signals, timers, inotify instances and message queues.
+         * @enum {string}
+         */
+        UserCounts: "own" | "shared";
         /** @description Which server this is. */
         Version: {
             /** @description The API's. */

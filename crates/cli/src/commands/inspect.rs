@@ -1,6 +1,6 @@
 //! `eyot inspect`: what is known of a sandbox, what holds around it and what it uses; no secrets unless asked for.
 
-use eyot::{IdleAction, Isolation, PublishedPort, Sandbox, SandboxInfo, Usage};
+use eyot::{IdleAction, Isolation, PublishedPort, Sandbox, SandboxInfo, Usage, UserCounts};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -129,6 +129,7 @@ fn describe_isolation(page: &mut Page, isolation: &Isolation) {
         if isolation.guest_out_of_reach { "out of reach from inside" } else { "within reach of root" },
     );
     page.line("shared files", list(&isolation.shared_files));
+    page.line("counted as", counted_as(isolation.user_counts));
     page.line("root read-only", yes_no(isolation.readonly_rootfs));
     page.line("cgroup", list(&isolation.cgroup_controllers));
     let limits = &isolation.limits;
@@ -151,6 +152,14 @@ fn describe_usage(page: &mut Page, usage: Usage) {
 
 fn list(items: &[String]) -> String {
     if items.is_empty() { "none".to_owned() } else { items.join(", ") }
+}
+
+fn counted_as(counts: Option<UserCounts>) -> &'static str {
+    match counts {
+        Some(UserCounts::Own) => "a user of its own",
+        Some(UserCounts::Shared) => "a user that others have too",
+        None => "not reported",
+    }
 }
 
 fn yes_no(value: bool) -> &'static str {

@@ -4,7 +4,7 @@
 use eyot::linux_capability::{self, CHOWN, DAC_OVERRIDE, DOCKER_DEFAULT, FOWNER, KILL, SETUID};
 use eyot::{
     DiskEnforcement, Enforcement, Error, ErrorKind, IdentityMap, Isolation, LimitsEnforced, NetworkMode,
-    Result, SandboxSpec, Security, WorkspaceSpec,
+    Result, SandboxSpec, Security, UserCounts, WorkspaceSpec,
 };
 use eyot_guest::protocol::Protections;
 use eyot_guest::protocol::container::{CONTAINER_GUEST_CAPABILITIES, GUEST_DIR};
@@ -59,6 +59,8 @@ pub(crate) fn declared(spec: &SandboxSpec, facts: &Facts) -> Isolation {
         cgroup_controllers: controllers.map(|(name, _)| name.to_owned()).collect(),
         limits,
         runtime: Some(spec.container.runtime.clone().unwrap_or_else(|| facts.default_runtime.clone())),
+        // All containers of an Engine have the same ids on its host, with user namespaces as well.
+        user_counts: Some(UserCounts::Shared),
     }
 }
 
@@ -118,12 +120,14 @@ pub(crate) fn found(
             "the Engine's runtime does not hold it (`docker info` names the runtimes): ask for another one";
         return Err(Error::new(ErrorKind::Setup, message).with_hint(hint));
     }
+    // A runtime with a kernel of its own says so by another release.
+    let shares_host_kernel = facts.kernel.is_empty() || protections.kernel_release == facts.kernel;
     let isolation = Isolation {
         no_new_privileges: protections.no_new_privileges,
         readonly_rootfs: protections.readonly_rootfs,
         seccomp: protections.seccomp,
-        // A runtime with a kernel of its own says so by another release.
-        shares_host_kernel: facts.kernel.is_empty() || protections.kernel_release == facts.kernel,
+        shares_host_kernel,
+        user_counts: Some(if shares_host_kernel { UserCounts::Shared } else { UserCounts::Own }),
         ..declared(spec, facts)
     };
     check_required(spec, &isolation)?;

@@ -136,6 +136,7 @@ pub fn isolation() -> Isolation {
         runtime: None,
         guest_out_of_reach: true,
         shared_files: Vec::new(),
+        user_counts: None,
         seccomp_instructions: None,
         landlock_abi: None,
         network: NetworkMode::None,
