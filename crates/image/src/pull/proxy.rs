@@ -9,12 +9,11 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use eyot_egress::AddressKind;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -40,8 +39,6 @@ struct PullPolicy {
     kinds: Vec<AddressKind>,
     /// The registry is used without TLS.
     plain: bool,
-    /// The token that the client shows, so that no other process on this host uses the proxy.
-    pass: String,
     /// The last refusal.
     refused: Mutex<Option<String>>,
 }
@@ -78,13 +75,9 @@ impl PullProxy {
         // A registry without an address can't be reached either.
         let addresses = registry.addresses().await.unwrap_or_default();
         let kinds = addresses.into_iter().map(AddressKind::of).collect();
-        let mut secret = [0_u8; 32];
-        rustix::rand::getrandom(&mut secret[..], rustix::rand::GetRandomFlags::empty())?;
-        let secret = hex::encode(secret);
-        let pass = format!("Basic {}", STANDARD.encode(format!("eyot:{secret}")));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let url = format!("http://eyot:{secret}@{}", listener.local_addr()?);
-        let rule = Arc::new(PullPolicy { registry, kinds, plain, pass, refused: Mutex::default() });
+        let url = format!("http://{}", listener.local_addr()?);
+        let rule = Arc::new(PullPolicy { registry, kinds, plain, refused: Mutex::default() });
         let task = tokio::spawn(accept(listener, Arc::clone(&rule))).abort_handle();
         Ok(Self { url, rule, task })
     }
@@ -159,12 +152,12 @@ async fn accept(listener: TcpListener, rule: Arc<PullPolicy>) {
 }
 
 async fn serve(mut client: TcpStream, rule: &PullPolicy) -> io::Result<()> {
+    let (there, here) = (client.peer_addr()?, client.local_addr()?);
+    if !tokio::task::spawn_blocking(move || is_this_process(there, here)).await?? {
+        return client.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n").await;
+    }
     let (head, rest) = timeout(PATIENCE, read_head(&mut client)).await??;
-    let Some(request) = ProxyRequest::parse(&head).filter(|request| request.shows(&rule.pass)) else {
-        return client
-            .write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
-            .await;
-    };
+    let request = ProxyRequest::parse(&head).ok_or(io::ErrorKind::InvalidData)?;
     // Without an answer the client sees the same as without the proxy: nothing can be reached.
     let mut server = rule.dial(&request.target, request.forwarded.is_some()).await?;
     match request.forwarded {
@@ -173,6 +166,32 @@ async fn serve(mut client: TcpStream, rule: &PullPolicy) -> io::Result<()> {
     }
     server.write_all(&rest).await?;
     tokio::io::copy_bidirectional(&mut client, &mut server).await.map(drop)
+}
+
+/// Tells if the other end of a connection is this process's own: no other process on this host may
+/// use the proxy. A password would not do, because a client drops it when a redirect leads to
+/// another host.
+fn is_this_process(there: SocketAddr, here: SocketAddr) -> io::Result<bool> {
+    let (SocketAddr::V4(there), SocketAddr::V4(here)) = (there, here) else { return Ok(false) };
+    let ends = [there, here].map(|end| in_the_kernels_words(&end));
+    let table = std::fs::read_to_string("/proc/self/net/tcp")?;
+    let inode = table.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        (fields.get(1..3)? == ends).then(|| fields.get(9).copied()).flatten()
+    });
+    let Some(inode) = inode.filter(|inode| *inode != "0") else { return Ok(false) };
+    let socket = format!("socket:[{inode}]");
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        if std::fs::read_link(entry?.path()).is_ok_and(|target| target == Path::new(&socket)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// An end of a connection as `/proc/net/tcp` has it.
+fn in_the_kernels_words(end: &SocketAddrV4) -> String {
+    format!("{:08X}:{:04X}", u32::from_ne_bytes(end.ip().octets()), end.port())
 }
 
 /// Reads a request's head, and the bytes that came with it.
@@ -193,20 +212,19 @@ async fn read_head(client: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
 }
 
 /// A request to the proxy.
-struct ProxyRequest<'a> {
+struct ProxyRequest {
     target: ProxyTarget,
-    head: &'a str,
     /// The head as the server is to see it; `None` for a tunnel.
     forwarded: Option<String>,
 }
 
-impl<'a> ProxyRequest<'a> {
-    fn parse(head: &'a str) -> Option<Self> {
+impl ProxyRequest {
+    fn parse(head: &str) -> Option<Self> {
         let (line, _) = head.split_once("\r\n")?;
         let mut words = line.split(' ');
         let (method, uri) = (words.next()?, words.next()?);
         if method == "CONNECT" {
-            return Some(Self { target: ProxyTarget::parse(uri, HTTPS_PORT)?, head, forwarded: None });
+            return Some(Self { target: ProxyTarget::parse(uri, HTTPS_PORT)?, forwarded: None });
         }
         let below = uri.strip_prefix("http://")?;
         let authority = below.split(['/', '?', '#']).next()?;
@@ -214,22 +232,14 @@ impl<'a> ProxyRequest<'a> {
         let slash = if path.starts_with('/') { "" } else { "/" };
         // One request for each connection: the next one may be to another host.
         let mut forwarded = format!("{method} {slash}{path} HTTP/1.1\r\nConnection: close\r\n");
-        for line in lines(head).filter(|line| !is_called(line, "connection") && !is_called(line, PASS)) {
+        for line in lines(head).filter(|line| !is_called(line, "connection")) {
             forwarded += line;
             forwarded += "\r\n";
         }
         let target = ProxyTarget::parse(authority, HTTP_PORT)?;
-        Some(Self { target, head, forwarded: Some(forwarded + "\r\n") })
-    }
-
-    fn shows(&self, pass: &str) -> bool {
-        lines(self.head).any(|line| {
-            is_called(line, PASS) && line.split_once(':').is_some_and(|(_, value)| value.trim() == pass)
-        })
+        Some(Self { target, forwarded: Some(forwarded + "\r\n") })
     }
 }
-
-const PASS: &str = "proxy-authorization";
 
 /// Returns the headers of a head.
 fn lines(head: &str) -> impl Iterator<Item = &str> {
@@ -254,7 +264,7 @@ mod tests {
 
     fn rule(kinds: &[AddressKind], plain: bool) -> PullPolicy {
         let registry = ProxyTarget { host: "r.example".to_owned(), port: 443 };
-        PullPolicy { registry, kinds: kinds.to_vec(), plain, pass: String::new(), refused: Mutex::default() }
+        PullPolicy { registry, kinds: kinds.to_vec(), plain, refused: Mutex::default() }
     }
 
     #[test]
@@ -293,8 +303,7 @@ mod tests {
         tokio::spawn(async move {
             loop {
                 let (mut client, _) = listener.accept().await.unwrap();
-                let (request, _) = read_head(&mut client).await.unwrap();
-                assert!(!request.to_lowercase().contains(PASS), "{request}");
+                read_head(&mut client).await.unwrap();
                 count.fetch_add(1, Ordering::SeqCst);
                 client.write_all(head.as_bytes()).await.unwrap();
             }
@@ -335,6 +344,25 @@ mod tests {
         assert_eq!(asked.load(Ordering::SeqCst), 1);
     }
 
+    fn elsewhere(location: &str) -> String {
+        format!("HTTP/1.1 307 Temporary Redirect\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n")
+    }
+
+    #[tokio::test]
+    async fn n7_a_registrys_redirect_is_followed_on_its_own_network_and_not_beyond() {
+        for location in ["http://169.254.169.254/x", "https://169.254.169.254/x", "http://10.1.2.3/x"] {
+            let (address, _) = registry(elsewhere(location)).await;
+            let error = pulled_from(address).await;
+            assert_eq!(error.kind(), ErrorKind::Permission, "{location}: {error}");
+            assert!(error.to_string().contains("leads to"), "{error}");
+        }
+        // On loopback, as the registry is.
+        let (other, asked) = registry("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned()).await;
+        let (address, _) = registry(elsewhere(&format!("http://{other}/x"))).await;
+        assert_eq!(pulled_from(address).await.kind(), ErrorKind::NotFound);
+        assert!(asked.load(Ordering::SeqCst) > 0);
+    }
+
     #[tokio::test]
     async fn a_name_that_leads_to_loopback_is_not_dialled_for_a_public_registry_and_strangers_are_not_served()
     {
@@ -346,13 +374,13 @@ mod tests {
         assert_eq!(rule.refused.lock().unwrap().take(), Some(format!("localhost:{port}")));
 
         let proxy = PullProxy::open("127.0.0.1:1", true).await.unwrap();
-        let (_, address) = proxy.url().rsplit_once('@').unwrap();
-        let mut stranger = TcpStream::connect(address).await.unwrap();
-        let ask = format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nProxy-Authorization: Basic ZXlvdDp4\r\n\r\n");
-        stranger.write_all(ask.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stranger.read_to_string(&mut answer).await.unwrap();
-        assert!(answer.starts_with("HTTP/1.1 407 "), "{answer}");
+        let address = proxy.url().strip_prefix("http://").unwrap();
+        let script = format!("cat < /dev/tcp/{}", address.replace(':', "/"));
+        let mut stranger = std::process::Command::new("bash");
+        stranger.args(["-c", &script]);
+        let answered = tokio::task::spawn_blocking(move || stranger.output()).await.unwrap().unwrap();
+        let answer = String::from_utf8(answered.stdout).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
         assert!(timeout(Duration::ZERO, canary.accept()).await.is_err());
     }
 }
