@@ -200,6 +200,10 @@ fn check_source(source: &Path, state: &StateDir) -> Result<String> {
     if canonical.starts_with("/sys") {
         return Err(invalid("is in `/sys`, which sandboxes do not have"));
     }
+    // A sandbox's own shows none of the host's processes, and its kernel's settings can't be written.
+    if canonical.starts_with("/proc") {
+        return Err(invalid("is in `/proc`, of which sandboxes have their own"));
+    }
     if state.overlaps(&canonical) {
         return Err(invalid("contains Eyot's state folder, or lies inside it"));
     }

@@ -34,6 +34,7 @@ fn by_arguments(name: &str, arguments: [u64; 6]) -> Decision {
     let device = |mode: u32| matches!(mode & 0o170_000, 0o020_000 | 0o060_000);
     match name {
         "clone" => allow_if(a & 0x7E02_0000 == 0),
+        "sync" => Errno(0),
         "unshare" => allow_if(a & !(0x100 | 0x200 | 0x400 | 0x800 | 0x1_0000 | 0x4_0000) == 0),
         "personality" => allow_if(a == u32::MAX || a & !0x6_0008 == 0),
         "ioctl" => allow_if(!matches!(b, 0x5412 | 0x541C | 0x541D | 0x5423)),

@@ -16,7 +16,7 @@ pub(super) const ALLOWED: &[&str] = &[
     "mkdir", "mkdirat", "rmdir", "link", "linkat", "unlink", "unlinkat", "symlink", "symlinkat", "readlink",
     "readlinkat", "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat",
     "umask", "utime", "utimes", "futimesat", "utimensat", "truncate", "ftruncate", "fallocate", "fadvise64",
-    "readahead", "sync", "fsync", "fdatasync", "syncfs", "sync_file_range", "sendfile", "splice", "tee",
+    "readahead", "fsync", "fdatasync", "syncfs", "sync_file_range", "sendfile", "splice", "tee",
     "vmsplice", "copy_file_range", "setxattr", "lsetxattr", "fsetxattr", "getxattr", "lgetxattr", "fgetxattr",
     "listxattr", "llistxattr", "flistxattr", "removexattr", "lremovexattr", "fremovexattr", "setxattrat",
     "getxattrat", "listxattrat", "removexattrat", "file_getattr", "file_setattr", "inotify_init",

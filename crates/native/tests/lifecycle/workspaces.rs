@@ -17,6 +17,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_mount_is_read_only_unless_asked_otherwise", mounts),
         trial("a_mount_whose_source_is_missing_is_refused_by_name", missing_mount),
         trial("a_mount_that_shows_the_state_folder_is_refused", mount_of_the_state),
+        trial("k09_the_hosts_proc_and_sys_can_not_be_mounted", mount_of_the_kernels),
         trial("the_source_of_a_mount_may_be_a_link", linked_source),
         trial(
             "k17_root_can_run_commands_beside_a_writable_mount_and_leaves_nothing_in_it",
@@ -134,6 +135,17 @@ async fn mount_of_the_state() -> Result<(), Failed> {
         let error = error.ok_or_else(|| format!("{} was mounted", source.display()))?;
         let named = error.to_string().contains("mounts.source") && error.to_string().contains("state folder");
         ensure(error.kind() == ErrorKind::Invalid && named, error.to_string())?;
+    }
+    state.assert_empty()
+}
+
+async fn mount_of_the_kernels() -> Result<(), Failed> {
+    let state = State::new()?;
+    let provider = state.provider()?;
+    for source in ["/proc", "/proc/self", "/proc/sys/kernel", "/sys/kernel"] {
+        let error = Sandbox::create(&*provider, with_mount(source.into(), false)?).await.err();
+        let error = error.ok_or_else(|| format!("{source} was mounted"))?;
+        ensure(error.kind() == ErrorKind::Invalid && error.to_string().contains("mounts.source"), &error)?;
     }
     state.assert_empty()
 }
