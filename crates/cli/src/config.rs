@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use eyot::{PoolOptions, PoolQuotas, PullPolicy, SandboxName, SandboxSpec, UnlessLimited};
+use eyot::{DefaultLimits, PoolOptions, PoolQuotas, PullPolicy, SandboxName, SandboxSpec};
 use eyot_image::pull::PullOptions;
 use serde::Deserialize;
 
@@ -246,7 +246,7 @@ impl Config {
                 None => usual.and(default).or(usual),
             };
         let (defaults, limits) = (&self.defaults, usual.unless_limited);
-        let unless_limited = UnlessLimited {
+        let unless_limited = DefaultLimits {
             memory_mib: unless_limited(self.quotas.memory_mib, defaults.memory_mib, limits.memory_mib),
             disk_mib: unless_limited(self.quotas.disk_mib, defaults.disk_mib, limits.disk_mib),
             pids: unless_limited(self.quotas.processes, defaults.pids, limits.pids),

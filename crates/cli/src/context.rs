@@ -116,7 +116,7 @@ impl Context {
         let place = self.place_with_images(Some(named));
         let provider = provider::open(&place, provider::Makes::Many)?;
         let engine = Engine::open(provider, &self.state_folder()?).await?;
-        Ok(engine.with_makers(move |name| provider::of_name(&place, name)))
+        Ok(engine.with_other_providers(move |name| provider::of_name(&place, name)))
     }
 
     /// What is remembered of sandboxes and keys. One that is made now is made as the engine makes it: not where one is lost.

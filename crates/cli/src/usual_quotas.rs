@@ -4,7 +4,7 @@
 use std::io;
 use std::path::Path;
 
-use eyot::{Limits, PoolQuotas, UnlessLimited};
+use eyot::{DefaultLimits, Limits, PoolQuotas};
 
 use crate::args::ProviderArg;
 use crate::context::Context;
@@ -39,7 +39,7 @@ pub struct UsualQuotas {
     /// The quotas.
     pub quotas: PoolQuotas,
     /// The limits.
-    pub unless_limited: UnlessLimited,
+    pub unless_limited: DefaultLimits,
 }
 
 impl HostSize {
@@ -64,7 +64,7 @@ impl UsualQuotas {
     /// number of sandboxes is bounded, and none has a limit that nobody asked for.
     pub fn without_keys() -> Self {
         let quotas = PoolQuotas { max_sandboxes: Some(SANDBOXES), ..PoolQuotas::default() };
-        Self { quotas, unless_limited: UnlessLimited::default() }
+        Self { quotas, unless_limited: DefaultLimits::default() }
     }
 
     /// The quotas on this host, as it is reached by `context`.
@@ -87,7 +87,7 @@ impl UsualQuotas {
             processes: Some(share(host.processes).max(Limits::DEFAULT_PIDS)),
         };
         let part = |quota: u64, (least, most): (u64, u64)| (quota / SANDBOXES).clamp(least, most).min(quota);
-        let unless_limited = UnlessLimited {
+        let unless_limited = DefaultLimits {
             memory_mib: quotas.memory_mib.map(|quota| part(quota, MEMORY_MIB)),
             disk_mib: quotas.disk_mib.map(|quota| part(quota, DISK_MIB)),
             pids: quotas.processes.map(|quota| part(quota, PROCESSES)),
@@ -104,7 +104,7 @@ mod tests {
     fn a_server_without_keys_bounds_the_number_of_sandboxes_and_limits_none() {
         let usual = UsualQuotas::without_keys();
         assert_eq!(usual.quotas, PoolQuotas { max_sandboxes: Some(256), ..PoolQuotas::default() });
-        assert_eq!(usual.unless_limited, UnlessLimited::default());
+        assert_eq!(usual.unless_limited, DefaultLimits::default());
     }
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
             processes: Some(3 << 20),
         };
         assert_eq!(usual.quotas, quotas);
-        let unless_limited = UnlessLimited { memory_mib: Some(768), disk_mib: Some(3072), pids: Some(512) };
+        let unless_limited = DefaultLimits { memory_mib: Some(768), disk_mib: Some(3072), pids: Some(512) };
         assert_eq!(usual.unless_limited, unless_limited);
     }
 

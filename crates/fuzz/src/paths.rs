@@ -1,7 +1,9 @@
 //! Paths and names, as any text. An accepted one is normalised and within the limits, parses to
 //! itself, and never leaves the folder that it is relative to.
 
-use eyot::{MAX_NAME_BYTES, MAX_PATH_BYTES, Place, SandboxId, SandboxName, SandboxPath, WorkspacePath};
+use eyot::{
+    ConfinedPath, MAX_NAME_BYTES, MAX_PATH_BYTES, SandboxId, SandboxName, SandboxPath, WorkspacePath,
+};
 
 /// Parses `data`, a directory and a path with a line break between them.
 pub fn run(data: &[u8]) {
@@ -54,7 +56,7 @@ fn beneath(base: &SandboxPath, path: &str) {
     assert!(text.split('/').all(|name| !matches!(name, "." | "..")), "{text:?}");
     assert_eq!(WorkspacePath::parse_directory(&parsed.to_string()).ok().as_ref(), Some(&parsed));
     assert_eq!(WorkspacePath::parse(path).is_ok(), !text.is_empty());
-    if let Ok(Place { path, beneath }) = parsed.place(base) {
+    if let Ok(ConfinedPath { path, beneath }) = parsed.place(base) {
         is_normal(&path);
         assert_eq!(beneath.as_ref(), Some(base));
         assert_eq!(path.strip_prefix(base), Some(text), "{path} is not where it was asked for");

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use client_fake::{CLIENT_NONCE, GUEST_NONCE, parts, place};
 use eyot::{
-    ByteRange, ByteStream, Bytes, Command, CreateDirOptions, Error, ErrorKind, ExecRequest, ExecutionEvent,
-    ExitStatus, FileType, GlobOptions, GrepOptions, LogQuery, LogStream, Place, ProcessId, ProcessStatus,
-    PtySize, RemoveOptions, SandboxDriver, Signal, TarInOptions, WriteMode, WriteOptions,
+    ByteRange, ByteStream, Bytes, Command, ConfinedPath, CreateDirOptions, Error, ErrorKind, ExecRequest,
+    ExecutionEvent, ExitStatus, FileType, GlobOptions, GrepOptions, LogQuery, LogStream, ProcessId,
+    ProcessStatus, PtySize, RemoveOptions, SandboxDriver, Signal, TarInOptions, WriteMode, WriteOptions,
 };
 use eyot_guest::client::{Connection, GuestDriver};
 use eyot_guest::protocol::{GuestConfig, Identity, WINDOW, encode};
@@ -51,7 +51,7 @@ impl Guest {
         Self { driver, directory, child }
     }
 
-    fn place(&self, name: &str) -> Place {
+    fn place(&self, name: &str) -> ConfinedPath {
         place(self.directory.path().join(name).to_str().unwrap())
     }
 

@@ -61,7 +61,7 @@ impl Maker<'_> {
         let (image, held, spec) = match lower {
             None => {
                 let (image, held) = self.images.resolve(self.state, name, as_root())?;
-                let spec = spec.on_image(wishes(&image)?)?;
+                let spec = spec.with_image_defaults(wishes(&image)?)?;
                 (image, held, spec)
             }
             Some(lower) => {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use eyot::{Error, ErrorKind, ImageWishes, Result, ValidSpec};
+use eyot::{Error, ErrorKind, ImageDefaults, Result, ValidSpec};
 use eyot_guest::accounts::Users as Accounts;
 use eyot_guest::protocol::{Identity, Ids};
 
@@ -102,7 +102,7 @@ fn find(known: &Accounts, wanted: &str, lower: &Lower) -> Result<Identity, Strin
 /// What an image wishes of its sandboxes, as far as it can be had here: an ordinary user's have one user only, and one
 /// that is the default user anyway need not be named. Who is to run commands keeps `HOME`; the way to programs is built
 /// with it, and the proxy is the sandbox's own.
-pub(crate) fn wishes(image: &Image) -> Result<ImageWishes> {
+pub(crate) fn wishes(image: &Image) -> Result<ImageDefaults> {
     let proxies: Vec<String> =
         crate::egress::variables().into_iter().map(|(name, _)| name.to_lowercase()).collect();
     let is_ours = |name: &str| name == "PATH" || proxies.contains(&name.to_lowercase());
@@ -111,7 +111,7 @@ pub(crate) fn wishes(image: &Image) -> Result<ImageWishes> {
         Some(user) if crate::maker::as_root() && !is_default(user, &image.lower)? => Some(user.clone()),
         _ => None,
     };
-    Ok(ImageWishes { env, workdir: image.run.workdir.clone(), user })
+    Ok(ImageDefaults { env, workdir: image.run.workdir.clone(), user })
 }
 
 fn is_default(wanted: &str, lower: &Lower) -> Result<bool> {

@@ -1,6 +1,6 @@
 //! F6: patterns and trees that were made to never end.
 
-use eyot::{ErrorKind, GlobOptions, GrepOptions, Place, SandboxPath, StartOptions};
+use eyot::{ConfinedPath, ErrorKind, GlobOptions, GrepOptions, SandboxPath, StartOptions};
 use futures_util::StreamExt;
 
 use crate::check::{Check, cases, ensure, ensure_eq, promptly};
@@ -26,7 +26,7 @@ fn grep_for(pattern: &str) -> Check<GrepOptions> {
     })
 }
 
-fn workspace() -> Check<Place> {
+fn workspace() -> Check<ConfinedPath> {
     Ok(SandboxPath::parse("/workspace")?.into())
 }
 

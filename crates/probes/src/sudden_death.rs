@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use eyot::{
-    Bytes, CreateDirOptions, Error, ErrorKind, ExecOptions, GlobOptions, GrepOptions, LogQuery, Place,
+    Bytes, ConfinedPath, CreateDirOptions, Error, ErrorKind, ExecOptions, GlobOptions, GrepOptions, LogQuery,
     ProcessId, RemoveOptions, Sandbox, SandboxPath, StartOptions, TarInOptions, WriteOptions,
 };
 use futures_util::{StreamExt, stream};
@@ -21,7 +21,7 @@ cases! {
     e05_destroys_at_once_all_succeed(world);
 }
 
-fn place() -> Place {
+fn place() -> ConfinedPath {
     SandboxPath::root().into()
 }
 
@@ -95,7 +95,7 @@ async fn pack(sandbox: &Sandbox) -> eyot::Result<()> {
 }
 
 fn glob_options() -> GlobOptions {
-    let root = SandboxPath::parse("/usr/share").map_or_else(|_| place(), Place::from);
+    let root = SandboxPath::parse("/usr/share").map_or_else(|_| place(), ConfinedPath::from);
     GlobOptions { pattern: "**/*.txt".to_owned(), root, hidden: true, max_results: 1_000_000 }
 }
 
@@ -104,7 +104,7 @@ fn grep_options() -> GrepOptions {
         pattern: "needle".to_owned(),
         literal: true,
         ignore_case: true,
-        root: SandboxPath::parse("/usr/share").map_or_else(|_| place(), Place::from),
+        root: SandboxPath::parse("/usr/share").map_or_else(|_| place(), ConfinedPath::from),
         include: None,
         max_matches: 1_000_000,
         max_line_bytes: 500,

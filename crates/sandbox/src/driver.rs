@@ -18,7 +18,7 @@ use crate::files::{
     ByteRange, CreateDirOptions, DirEntry, FileStat, RemoveOptions, TarInOptions, WriteOptions,
 };
 use crate::isolation::Isolation;
-use crate::path::{Place, SandboxPath};
+use crate::path::{ConfinedPath, SandboxPath};
 use crate::process::{LiveProcesses, Log, LogQuery, ProcessId, ProcessInfo, Usage};
 use crate::published::PublishedPort;
 use crate::search::{GlobOptions, GlobResult, GrepOptions, GrepResult};
@@ -38,7 +38,7 @@ pub struct ExecRequest {
     /// What to run; already validated.
     pub command: Command,
     /// The working directory.
-    pub cwd: Place,
+    pub cwd: ConfinedPath,
     /// Variables to layer over the backend's own basic ones (`PATH`, `HOME`, …).
     pub env: BTreeMap<String, String>,
     /// Who runs it; `None`: the sandbox's user.
@@ -124,29 +124,29 @@ pub trait SandboxDriver: Send + Sync + 'static {
 
     /// Reads a regular file, following symbolic links. `not_found`, `is_directory`; `invalid` for a FIFO, a socket
     /// or a device, promptly.
-    async fn read(&self, file: &Place, range: ByteRange) -> Result<ByteStream>;
+    async fn read(&self, file: &ConfinedPath, range: ByteRange) -> Result<ByteStream>;
 
     /// Writes a file and says how large it is then. A missing parent directory is `not_found`; it is not made. If
     /// `content` fails, nothing is changed (an append keeps what came before).
-    async fn write(&self, file: &Place, content: ByteStream, options: WriteOptions) -> Result<u64>;
+    async fn write(&self, file: &ConfinedPath, content: ByteStream, options: WriteOptions) -> Result<u64>;
 
     /// Says what is known of a file; see [`FileStat`] about symbolic links.
-    async fn stat(&self, file: &Place) -> Result<FileStat>;
+    async fn stat(&self, file: &ConfinedPath) -> Result<FileStat>;
 
     /// Lists a directory in its own order, without `.` and `..`. The handle sorts.
-    async fn list(&self, directory: &Place) -> Result<Vec<DirEntry>>;
+    async fn list(&self, directory: &ConfinedPath) -> Result<Vec<DirEntry>>;
 
     /// Whether something is there; a dangling link is not. Missing or beneath a file is `false`, not an error.
-    async fn exists(&self, file: &Place) -> Result<bool>;
+    async fn exists(&self, file: &ConfinedPath) -> Result<bool>;
 
     /// Makes a directory.
-    async fn create_dir(&self, directory: &Place, options: CreateDirOptions) -> Result<()>;
+    async fn create_dir(&self, directory: &ConfinedPath, options: CreateDirOptions) -> Result<()>;
 
     /// Removes a file, a symbolic link (not its target) or a directory.
-    async fn remove(&self, file: &Place, options: RemoveOptions) -> Result<()>;
+    async fn remove(&self, file: &ConfinedPath, options: RemoveOptions) -> Result<()>;
 
     /// Moves a file or a directory, replacing a file (or an empty directory) that is in the way.
-    async fn rename(&self, from: &Place, to: &Place) -> Result<()>;
+    async fn rename(&self, from: &ConfinedPath, to: &ConfinedPath) -> Result<()>;
 
     /// Starts a command. A missing program or working directory is `not_found`, one that may not be run `permission`.
     async fn exec(&self, request: ExecRequest) -> Result<Execution>;
@@ -178,8 +178,8 @@ pub trait SandboxDriver: Send + Sync + 'static {
     }
 
     /// A file or a tree as a tar stream; entry names begin with the last segment of the path.
-    async fn tar_out(&self, root: &Place) -> Result<ByteStream> {
-        let Place { .. } = root;
+    async fn tar_out(&self, root: &ConfinedPath) -> Result<ByteStream> {
+        let ConfinedPath { .. } = root;
         Err(unsupported(self.provider(), "tar_out"))
     }
 
@@ -187,8 +187,8 @@ pub trait SandboxDriver: Send + Sync + 'static {
     /// outside of it, and no link is followed; devices and hard links that lead out are refused, setuid bits dropped.
     /// Symbolic links are made wherever they lead, unless the place is held beneath a directory: then one that leads
     /// out of the place is refused.
-    async fn tar_in(&self, directory: &Place, tar: ByteStream, options: TarInOptions) -> Result<u64> {
-        let (Place { .. }, TarInOptions { .. }) = (directory, options);
+    async fn tar_in(&self, directory: &ConfinedPath, tar: ByteStream, options: TarInOptions) -> Result<u64> {
+        let (ConfinedPath { .. }, TarInOptions { .. }) = (directory, options);
         drop(tar);
         Err(unsupported(self.provider(), "tar_in"))
     }
@@ -196,10 +196,10 @@ pub trait SandboxDriver: Send + Sync + 'static {
     /// What happens at a place from now on; see [`WatchEvent`] about paths. Nothing is lost in silence.
     async fn watch(
         &self,
-        place: &Place,
+        place: &ConfinedPath,
         options: WatchOptions,
     ) -> Result<BoxStream<'static, Result<WatchEvent>>> {
-        let (Place { .. }, WatchOptions { .. }) = (place, options);
+        let (ConfinedPath { .. }, WatchOptions { .. }) = (place, options);
         Err(unsupported(self.provider(), "watch"))
     }
 

@@ -13,7 +13,7 @@ use crate::observer::Observer;
 use crate::pool::{PoolOptions, SandboxPool};
 use crate::provider::{SandboxInfo, SandboxProvider};
 use crate::spec::{SandboxId, SandboxName};
-use crate::store::{Claim, RowState, SandboxRow, Store, lost};
+use crate::store::{Claim, RowState, SandboxRow, Store, lost_store_error};
 
 pub use reconcile::Reconciled;
 
@@ -23,96 +23,96 @@ pub use reconcile::Reconciled;
 #[derive(Clone)]
 pub struct Engine {
     provider: Arc<dyn SandboxProvider>,
-    books: Books,
-    opened_with: Arc<[Reconciled]>,
+    records: PoolRecords,
+    reconciled_on_open: Arc<[Reconciled]>,
 }
 
 /// What is written down about sandboxes, and where.
 #[derive(Clone)]
-pub(crate) struct Books {
+pub(crate) struct PoolRecords {
     pub store: Arc<Store>,
     /// `None`: nothing is recorded.
     pub events: Option<Arc<EventLog>>,
     /// Finds the provider that made a sandbox, where that is not the pool's own.
-    pub makers: Option<Arc<FindMaker>>,
+    pub others: Option<Arc<FindProvider>>,
 }
 
 /// Gives the provider of this name over the same state folder, if there is one.
-pub type FindMaker = dyn Fn(&str) -> Option<Arc<dyn SandboxProvider>> + Send + Sync;
+pub type FindProvider = dyn Fn(&str) -> Option<Arc<dyn SandboxProvider>> + Send + Sync;
 
 /// Why a sandbox sleeps that nobody put to sleep. Which of the two it was is not known when it is noticed.
-pub(crate) const FELL_ASLEEP: &str =
+pub(crate) const UNREQUESTED_SLEEP: &str =
     "nobody used it for its time, its host was restarted, or its guest ended unexpectedly";
 
 impl Engine {
     /// Opens the pools of a folder, which is made if need be, and reconciles: see [`Engine::reconcile`]. What that did is in
     /// the event log.
     ///
-    /// `conflict`: the store is gone, and there are sandboxes of its pools. [`Store::begin_anew`] makes another.
+    /// `conflict`: the store is gone, and there are sandboxes of its pools. [`Store::replace_lost`] makes another.
     pub async fn open(provider: Arc<dyn SandboxProvider>, folder: &Path) -> Result<Self> {
         let (database, log) = (folder.join("eyot.db"), folder.join("events"));
         if Store::is_missing(&database) {
-            refuse_to_forget(provider.as_ref()).await?;
+            require_no_orphans(provider.as_ref()).await?;
         }
-        let books = blocking(move || {
+        let records = blocking(move || {
             let store = Store::open(&database)?;
             let events = EventLog::open(log, EventLogOptions::default())?;
-            Ok(Books { store, events: Some(events), makers: None })
+            Ok(PoolRecords { store, events: Some(events), others: None })
         });
-        let engine = Self { provider, books: books.await?, opened_with: Arc::default() };
-        let opened_with = engine.reconcile().await?.into();
-        Ok(Self { opened_with, ..engine })
+        let engine = Self { provider, records: records.await?, reconciled_on_open: Arc::default() };
+        let reconciled_on_open = engine.reconcile().await?.into();
+        Ok(Self { reconciled_on_open, ..engine })
     }
 
     /// The same, with the other providers of the folder. They are asked about nothing but a name that one of their sandboxes
     /// holds: it is free once that sandbox is gone.
     #[must_use]
-    pub fn with_makers(
+    pub fn with_other_providers(
         mut self,
         find: impl Fn(&str) -> Option<Arc<dyn SandboxProvider>> + Send + Sync + 'static,
     ) -> Self {
-        self.books.makers = Some(Arc::new(find));
+        self.records.others = Some(Arc::new(find));
         self
     }
 
     /// The pool of this name, with these options from now on.
     pub fn pool(&self, options: PoolOptions) -> Result<SandboxPool> {
-        SandboxPool::of_books(Arc::clone(&self.provider), options, self.books.clone())
+        SandboxPool::with_records(Arc::clone(&self.provider), options, self.records.clone())
     }
 
     /// The names of the pools that have, or had, sandboxes here.
     pub async fn pools(&self) -> Result<Vec<SandboxName>> {
-        let store = Arc::clone(&self.books.store);
+        let store = Arc::clone(&self.records.store);
         let rows = blocking(move || store.pools()).await?;
         Ok(rows.into_iter().map(|row| row.name).collect())
     }
 
     /// What was put right when it was opened.
-    pub fn opened_with(&self) -> &[Reconciled] {
-        &self.opened_with
+    pub fn reconciled_on_open(&self) -> &[Reconciled] {
+        &self.reconciled_on_open
     }
 
     /// What is remembered.
     pub fn store(&self) -> &Arc<Store> {
-        &self.books.store
+        &self.records.store
     }
 
     /// The pool that has the sandbox of this id, if one has it.
     pub async fn pool_of(&self, id: &SandboxId) -> Result<Option<SandboxName>> {
         let id = id.clone();
-        Ok(self.books.ask(move |store| store.sandbox(&id)).await?.map(|row| row.pool))
+        Ok(self.records.ask(move |store| store.sandbox(&id)).await?.map(|row| row.pool))
     }
 
     /// What happened.
     pub fn events(&self) -> Option<&Arc<EventLog>> {
-        self.books.events.as_ref()
+        self.records.events.as_ref()
     }
 }
 
-impl Books {
-    /// Books that are forgotten with the process.
+impl PoolRecords {
+    /// Records that are forgotten with the process.
     pub(crate) fn in_memory() -> Result<Self> {
-        Ok(Self { store: Store::in_memory()?, events: None, makers: None })
+        Ok(Self { store: Store::in_memory()?, events: None, others: None })
     }
 
     /// Asks the store, on a thread that may block.
@@ -127,7 +127,7 @@ impl Books {
     /// Frees the name of a sandbox that another provider made, if that provider says that it is gone: its deadline may have
     /// passed while nobody asked that provider. `false`: it is there, or nobody can tell.
     pub(crate) async fn free_if_gone(&self, row: &SandboxRow) -> Result<bool> {
-        let maker = self.makers.as_ref().and_then(|find| find(&row.provider));
+        let maker = self.others.as_ref().and_then(|find| find(&row.provider));
         let Some(maker) = maker.filter(|_| row.state == RowState::Live) else { return Ok(false) };
         if !is_gone(maker.as_ref(), row).await {
             return Ok(false);
@@ -155,19 +155,19 @@ impl Books {
     }
 
     /// The sandbox was seen asleep: an event, if that is news.
-    pub(crate) async fn fell_asleep(&self, row: &SandboxRow, reason: &str) -> Result<()> {
+    pub(crate) async fn record_sleep(&self, row: &SandboxRow, reason: &str) -> Result<()> {
         let id = row.id.clone();
-        match self.ask(move |store| store.note_asleep(&id, true)).await? {
+        match self.ask(move |store| store.mark_asleep(&id, true)).await? {
             true => self.record(row, EventKind::Slept, reason).await,
             false => Ok(()),
         }
     }
 
     /// The sandbox was woken, which is an event; that it had fallen asleep by itself is one as well.
-    pub(crate) async fn woke(&self, row: &SandboxRow, reason: &str) -> Result<()> {
-        self.fell_asleep(row, FELL_ASLEEP).await?;
+    pub(crate) async fn record_wake(&self, row: &SandboxRow, reason: &str) -> Result<()> {
+        self.record_sleep(row, UNREQUESTED_SLEEP).await?;
         let id = row.id.clone();
-        self.ask(move |store| store.note_asleep(&id, false)).await?;
+        self.ask(move |store| store.mark_asleep(&id, false)).await?;
         self.record(row, EventKind::Woke, reason).await
     }
 
@@ -189,7 +189,7 @@ impl Books {
         row: &SandboxRow,
         reason: impl Into<String>,
     ) -> Result<()> {
-        refuse_anothers(provider, row)?;
+        require_own_provider(provider, row)?;
         let claim = self.begin_removing(row).await?;
         match provider.remove(row.id.as_str()).await {
             Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed) => Err(error),
@@ -223,12 +223,12 @@ impl Books {
 }
 
 /// Refuses to begin a store beside sandboxes that were in one.
-async fn refuse_to_forget(provider: &dyn SandboxProvider) -> Result<()> {
+async fn require_no_orphans(provider: &dyn SandboxProvider) -> Result<()> {
     // A pool's sandbox has its name from its id, and the one that it has in its pool inside.
     let is_pools = |info: &SandboxInfo| info.spec.hostname.is_some() && info.name == info.id.default_name();
     match provider.list().await?.iter().filter(|info| is_pools(info)).count() {
         0 => Ok(()),
-        count => Err(lost(&format!("sandboxes of its pools are here ({count})"))),
+        count => Err(lost_store_error(&format!("sandboxes of its pools are here ({count})"))),
     }
 }
 
@@ -239,7 +239,7 @@ pub(crate) async fn is_gone(provider: &dyn SandboxProvider, row: &SandboxRow) ->
 }
 
 /// Refuses a sandbox that another provider made. This one would take it for gone, and its name for free.
-pub(crate) fn refuse_anothers(provider: &dyn SandboxProvider, row: &SandboxRow) -> Result<()> {
+pub(crate) fn require_own_provider(provider: &dyn SandboxProvider, row: &SandboxRow) -> Result<()> {
     if row.provider == provider.name() {
         return Ok(());
     }

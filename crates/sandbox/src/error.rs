@@ -113,13 +113,13 @@ pub struct Error {
     hint: Option<String>,
     source: Option<Box<dyn StdError + Send + Sync>>,
     /// The operation had no effect.
-    before_it_began: bool,
+    no_effect: bool,
 }
 
 impl Error {
     /// An error of this kind. The message is one lower-case sentence: verb, object, place, reason.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), reason_at: 0, hint: None, source: None, before_it_began: false }
+        Self { kind, message: message.into(), reason_at: 0, hint: None, source: None, no_effect: false }
     }
 
     /// The same error with what the operator should see; it is never part of the sentence.
@@ -131,14 +131,14 @@ impl Error {
 
     /// The same error, of an operation that never reached its sandbox: it can be tried again without being done twice.
     #[must_use]
-    pub fn with_nothing_begun(mut self) -> Self {
-        self.before_it_began = true;
+    pub fn with_no_effect(mut self) -> Self {
+        self.no_effect = true;
         self
     }
 
     /// Whether it is known that the operation never reached its sandbox. `false`: it may have had an effect.
-    pub fn is_before_it_began(&self) -> bool {
-        self.before_it_began
+    pub fn had_no_effect(&self) -> bool {
+        self.no_effect
     }
 
     /// The same error with what the reader can do about it.
@@ -171,24 +171,24 @@ impl Error {
     /// ([`Error::is_dead`]). [`crate::Sandbox::wake`] gives a handle that works. (That holds as well where somebody else has
     /// woken it since the handle at hand was made.)
     pub fn is_sleeping(&self) -> bool {
-        self.asleep().is_some()
+        self.sleeping_source().is_some()
     }
 
     /// Whether [`Error::is_sleeping`] holds because the sandbox's guest ended unexpectedly: it was killed from outside, or the
     /// host was restarted.
     pub fn is_dead(&self) -> bool {
-        self.asleep().is_some_and(|asleep| asleep.unexpectedly)
+        self.sleeping_source().is_some_and(|asleep| asleep.unexpectedly)
     }
 
-    fn asleep(&self) -> Option<&SandboxSleeping> {
+    fn sleeping_source(&self) -> Option<&SandboxSleeping> {
         self.source.as_ref()?.downcast_ref()
     }
 
     /// The same error, if [`Error::is_sleeping`] holds, about a sandbox that the caller knows by this name.
     #[must_use]
-    pub(crate) fn asleep_as(&self, sandbox: impl fmt::Display) -> Self {
+    pub(crate) fn renamed_sleeping(&self, sandbox: impl fmt::Display) -> Self {
         let same = if self.is_dead() { Self::dead(sandbox) } else { Self::sleeping(sandbox) };
-        Self { before_it_began: self.before_it_began, ..same }
+        Self { no_effect: self.no_effect, ..same }
     }
 
     /// What kind of failure this is.
@@ -362,9 +362,11 @@ mod tests {
         assert!(error.is_sleeping() && error.is_dead() && error.kind() == ErrorKind::Unavailable);
         assert!(error.to_string().contains("ended unexpectedly"), "{error}");
         assert!(error.hint().is_some_and(|hint| hint.contains("eyot wake builder")));
-        assert!(error.asleep_as("b").is_dead() && !Error::sleeping("b").asleep_as("c").is_dead());
-        let untouched = Error::sleeping("b").with_nothing_begun().context("read `a`").asleep_as("c");
-        assert!(untouched.is_before_it_began() && !error.is_before_it_began());
+        assert!(
+            error.renamed_sleeping("b").is_dead() && !Error::sleeping("b").renamed_sleeping("c").is_dead()
+        );
+        let untouched = Error::sleeping("b").with_no_effect().context("read `a`").renamed_sleeping("c");
+        assert!(untouched.had_no_effect() && !error.had_no_effect());
     }
 
     #[test]

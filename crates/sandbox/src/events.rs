@@ -29,7 +29,7 @@ use futures_util::Stream;
 
 pub use event::{Event, EventHash, EventKind, MAX_COMMAND_BYTES, MAX_REASON_BYTES, MAX_TEXT_BYTES, NewEvent};
 pub use recorder::EventRecorder;
-pub use verify::{BrokenChain, Verified};
+pub use verify::{BrokenChain, VerifiedLog};
 
 use crate::blocking::blocking;
 use crate::error::{Error, ErrorKind, Result};
@@ -117,7 +117,7 @@ impl EventLog {
     /// as it takes to read all segments; others can append meanwhile.
     ///
     /// A chain that does not hold is an error of kind `conflict` whose source is a [`BrokenChain`].
-    pub fn verify(&self) -> Result<Verified> {
+    pub fn verify(&self) -> Result<VerifiedLog> {
         verify::verify(&self.folder)
     }
 

@@ -17,20 +17,20 @@ use tokio::sync::watch;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The time between two looks at a folder that the kernel does not watch for us.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Changes of the files in one folder, whichever process makes them. Clones share one watch, and each sees every change.
 #[derive(Clone)]
 pub struct FolderChanges {
     /// Counts the changes. Closed if the watching ends.
     count: watch::Receiver<u64>,
-    _source: Arc<Source>,
+    _source: Arc<ChangeSource>,
 }
 
 /// Where the word of a change comes from. The watching ends when this is dropped.
-enum Source {
-    Kernel { _watcher: RecommendedWatcher },
-    Looks { _stop: Sender<()> },
+enum ChangeSource {
+    Inotify { _watcher: RecommendedWatcher },
+    Polling { _stop: Sender<()> },
 }
 
 impl FolderChanges {
@@ -39,7 +39,7 @@ impl FolderChanges {
     /// The kernel gives each user few watches, and sandboxes of the same user take from the same few. Without one the folder
     /// is looked at once a second, and a warning says so.
     pub(crate) fn watch(folder: &Path, what: &str) -> Result<Self> {
-        match Self::by_kernel(folder) {
+        match Self::watch_with_inotify(folder) {
             Ok(changes) => Ok(changes),
             Err(error) => {
                 tracing::warn!(
@@ -47,7 +47,7 @@ impl FolderChanges {
                     "{what}: the kernel gives no inotify watch, so the folder is looked at once a second; more of \
                      fs.inotify.max_user_instances and fs.inotify.max_user_watches (sysctl) end that"
                 );
-                Self::by_looks(folder).map_err(|error| {
+                Self::watch_by_polling(folder).map_err(|error| {
                     Error::new(ErrorKind::Unavailable, format!("{what}: its folder can't be watched"))
                         .with_source(error)
                 })
@@ -55,28 +55,28 @@ impl FolderChanges {
         }
     }
 
-    fn by_kernel(folder: &Path) -> notify::Result<Self> {
+    fn watch_with_inotify(folder: &Path) -> notify::Result<Self> {
         let (sender, count) = watch::channel(0);
         let told = move |change: notify::Result<notify::Event>| {
             // Opening and reading are what those who wait do themselves.
             if !change.is_ok_and(|change| change.kind.is_access()) {
-                count_one(&sender);
+                count_change(&sender);
             }
         };
         let mut watcher = notify::recommended_watcher(told)?;
         watcher.watch(folder, RecursiveMode::NonRecursive)?;
-        Ok(Self { count, _source: Arc::new(Source::Kernel { _watcher: watcher }) })
+        Ok(Self { count, _source: Arc::new(ChangeSource::Inotify { _watcher: watcher }) })
     }
 
-    fn by_looks(folder: &Path) -> io::Result<Self> {
+    fn watch_by_polling(folder: &Path) -> io::Result<Self> {
         let (sender, count) = watch::channel(0);
         let (stop, stopped) = channel();
         let folder = folder.to_owned();
         // Looked at before this returns: a change from here on is seen.
-        let seen = look(&folder);
-        let looking = move || look_again_and_again(&folder, seen, &sender, &stopped);
+        let seen = snapshot(&folder);
+        let looking = move || poll_until_stopped(&folder, seen, &sender, &stopped);
         thread::Builder::new().name("eyot-looks".to_owned()).spawn(looking)?;
-        Ok(Self { count, _source: Arc::new(Source::Looks { _stop: stop }) })
+        Ok(Self { count, _source: Arc::new(ChangeSource::Polling { _stop: stop }) })
     }
 
     /// From here on only later changes are told.
@@ -95,26 +95,31 @@ impl FolderChanges {
     }
 }
 
-fn count_one(sender: &watch::Sender<u64>) {
+fn count_change(sender: &watch::Sender<u64>) {
     sender.send_modify(|count| *count = count.wrapping_add(1));
 }
 
 /// What tells one state of a file from another.
-type Stamp = (u64, u64, i64, i64);
+type FileStamp = (u64, u64, i64, i64);
 /// The files of a folder; `None`: it can't be read, which those who wait find out themselves.
-type Look = Option<BTreeMap<OsString, Stamp>>;
+type FolderSnapshot = Option<BTreeMap<OsString, FileStamp>>;
 
-fn look_again_and_again(folder: &Path, mut seen: Look, sender: &watch::Sender<u64>, stopped: &Receiver<()>) {
-    while stopped.recv_timeout(BETWEEN_LOOKS) == Err(RecvTimeoutError::Timeout) {
-        let now = look(folder);
+fn poll_until_stopped(
+    folder: &Path,
+    mut seen: FolderSnapshot,
+    sender: &watch::Sender<u64>,
+    stopped: &Receiver<()>,
+) {
+    while stopped.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+        let now = snapshot(folder);
         if now != seen {
             seen = now;
-            count_one(sender);
+            count_change(sender);
         }
     }
 }
 
-fn look(folder: &Path) -> Look {
+fn snapshot(folder: &Path) -> FolderSnapshot {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(folder).ok()? {
         let entry = entry.ok()?;
@@ -126,7 +131,7 @@ fn look(folder: &Path) -> Look {
     Some(files)
 }
 
-fn stamp(metadata: &Metadata) -> Stamp {
+fn stamp(metadata: &Metadata) -> FileStamp {
     (metadata.ino(), metadata.size(), metadata.mtime(), metadata.mtime_nsec())
 }
 
@@ -138,7 +143,7 @@ mod tests {
     use super::*;
 
     /// Waits for a change that `make` makes.
-    async fn sees(changes: &mut FolderChanges, make: impl FnOnce()) {
+    async fn wait_for_change(changes: &mut FolderChanges, make: impl FnOnce()) {
         changes.mark_seen();
         make();
         changes.changed().await.unwrap();
@@ -148,19 +153,19 @@ mod tests {
     async fn looks_see_files_that_come_grow_are_replaced_and_go() {
         let folder = tempfile::tempdir().unwrap();
         let (file, other) = (folder.path().join("a"), folder.path().join("b"));
-        let mut changes = FolderChanges::by_looks(folder.path()).unwrap();
-        sees(&mut changes, || fs::write(&file, "one").unwrap()).await;
+        let mut changes = FolderChanges::watch_by_polling(folder.path()).unwrap();
+        wait_for_change(&mut changes, || fs::write(&file, "one").unwrap()).await;
         let more = || OpenOptions::new().append(true).open(&file).unwrap().write_all(b"two").unwrap();
-        sees(&mut changes, more).await;
-        sees(&mut changes, || fs::write(&other, "onetwo").unwrap()).await;
-        sees(&mut changes, || fs::rename(&other, &file).unwrap()).await;
-        sees(&mut changes, || fs::remove_file(&file).unwrap()).await;
+        wait_for_change(&mut changes, more).await;
+        wait_for_change(&mut changes, || fs::write(&other, "onetwo").unwrap()).await;
+        wait_for_change(&mut changes, || fs::rename(&other, &file).unwrap()).await;
+        wait_for_change(&mut changes, || fs::remove_file(&file).unwrap()).await;
     }
 
     #[tokio::test]
     async fn looks_end_with_the_last_who_waits() {
         let folder = tempfile::tempdir().unwrap();
-        let changes = FolderChanges::by_looks(folder.path()).unwrap();
+        let changes = FolderChanges::watch_by_polling(folder.path()).unwrap();
         let mut count = changes.count.clone();
         drop(changes.clone());
         assert!(count.has_changed().is_ok());

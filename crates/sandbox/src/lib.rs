@@ -44,7 +44,7 @@ pub use driver::{
     ByteStream, ExecRequest, Execution, ExecutionControl, ExecutionEvent, ExecutionInput, SandboxDriver,
     TcpStream,
 };
-pub use engine::{Engine, FindMaker, Reconciled};
+pub use engine::{Engine, FindProvider, Reconciled};
 pub use error::{Error, ErrorKind, Result, SandboxOperationUnsupported, SandboxSleeping};
 pub use exec::{
     Command, ExecEvent, ExecOptions, ExecResult, ExecStream, ExitStatus, FlatResult, Outcome, PtySize,
@@ -62,11 +62,11 @@ pub use observer::{
     DestroyEvent, EgressDecisionEvent, ExecEndEvent, ExecStartEvent, FileWriteEvent, Observer,
     OrphanSettlement, SandboxEvent,
 };
-pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, Place, SandboxPath, WorkspacePath};
+pub use path::{ConfinedPath, MAX_NAME_BYTES, MAX_PATH_BYTES, SandboxPath, WorkspacePath};
 pub use pool::{
-    Changes, DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, MAX_OPEN_PORTS, POOL_WORKDIR, PoolCreate, PoolCreated,
-    PoolEntry, PoolOptions, PoolProvider, PoolQuotas, PoolStatus, Preview, SandboxPool, Service,
-    UnlessLimited,
+    Changes, DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, DefaultLimits, MAX_OPEN_PORTS, POOL_WORKDIR,
+    PoolCreate, PoolCreated, PoolEntry, PoolOptions, PoolProvider, PoolQuotas, PoolStatus, Preview,
+    SandboxPool, Service,
 };
 pub use process::{
     LiveProcess, LiveProcesses, Log, LogChunk, LogQuery, LogRange, LogStream, ProcessId, ProcessInfo,
@@ -77,7 +77,7 @@ pub use published::PublishedPort;
 pub use sandbox::{ANSWER_MS, ExecControl, KILL_CONFIRM_MS, MAX_BUFFERED_READ_BYTES, Sandbox, StartOptions};
 pub use search::{GlobOptions, GlobResult, GrepMatch, GrepOptions, GrepResult};
 pub use spec::{
-    ContainerSpec, IdleAction, ImageWishes, Lifecycle, Limits, Manifest, Mount, NetworkMode, PullPolicy,
+    ContainerSpec, IdleAction, ImageDefaults, Lifecycle, Limits, Manifest, Mount, NetworkMode, PullPolicy,
     Requirement, SandboxId, SandboxName, SandboxSpec, Security, ValidSpec, WorkspaceSpec,
 };
 pub use tokio_util::sync::CancellationToken;

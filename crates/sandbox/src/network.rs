@@ -8,15 +8,15 @@ use crate::spec::NetworkMode;
 
 impl<'de> Deserialize<'de> for NetworkMode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Written)
+        deserializer.deserialize_any(NetworkModeVisitor)
     }
 }
 
-struct Written;
+struct NetworkModeVisitor;
 
 const WORDS: [&str; 4] = ["none", "egress", "bridge", "host"];
 
-impl<'de> Visitor<'de> for Written {
+impl<'de> Visitor<'de> for NetworkModeVisitor {
     type Value = NetworkMode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,7 +1,7 @@
 //! Paths inside a sandbox, parsed once into types that can't be wrong.
 //!
 //! [`SandboxPath`] is absolute and normalised (Flue's rules 1–3); [`WorkspacePath`] is relative and stays beneath the
-//! workspace (Anvia's rules 27–28). Both are lexical: what a symlink does is the guest's business, and [`Place`]
+//! workspace (Anvia's rules 27–28). Both are lexical: what a symlink does is the guest's business, and [`ConfinedPath`]
 //! carries the directory that it must not lead out of.
 
 use std::fmt;
@@ -205,9 +205,9 @@ impl WorkspacePath {
     }
 
     /// The same place as an absolute path, held beneath `workspace`.
-    pub fn place(&self, workspace: &SandboxPath) -> Result<Place> {
+    pub fn place(&self, workspace: &SandboxPath) -> Result<ConfinedPath> {
         let path = if self.0.is_empty() { workspace.clone() } else { workspace.resolve(&self.0)? };
-        Ok(Place { path, beneath: Some(workspace.clone()) })
+        Ok(ConfinedPath { path, beneath: Some(workspace.clone()) })
     }
 }
 
@@ -219,7 +219,7 @@ impl fmt::Display for WorkspacePath {
 
 /// A path as a driver is asked for it: where it is, and the directory that no symlink on the way may lead out of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct ConfinedPath {
     /// The path.
     pub path: SandboxPath,
     /// `path` is this directory or below it, and stays there once every symlink is followed; a symlink that leads
@@ -227,7 +227,7 @@ pub struct Place {
     pub beneath: Option<SandboxPath>,
 }
 
-impl Place {
+impl ConfinedPath {
     /// The parent directory, held beneath the same directory.
     #[must_use]
     pub fn parent(&self) -> Self {
@@ -235,13 +235,13 @@ impl Place {
     }
 }
 
-impl From<SandboxPath> for Place {
+impl From<SandboxPath> for ConfinedPath {
     fn from(path: SandboxPath) -> Self {
         Self { path, beneath: None }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ConfinedPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.path.fmt(f)
     }

@@ -19,25 +19,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::Notify;
 
-use crate::engine::{Books, refuse_anothers};
+use crate::engine::{PoolRecords, require_own_provider};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::EventKind;
 use crate::provider::{SandboxProvider, SandboxStatus};
 use crate::sandbox::Sandbox;
 use crate::spec::{SandboxId, SandboxName};
 use crate::store::{RowState, SandboxRow};
-use crate::tasks::to_the_end;
+use crate::tasks::run_detached;
 use crate::transfer::{Transfer, Transferred, transfer};
-use browse::Forwards;
-use member::{Member, Up};
+use browse::OpenPorts;
+use member::{LiveSandbox, Member};
 
 pub use as_provider::PoolProvider;
 pub use browse::{MAX_OPEN_PORTS, Preview};
 pub use change::Changes;
-pub(crate) use make::Noted;
+pub(crate) use make::PoolMetadata;
 pub use options::{
-    DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, POOL_WORKDIR, PoolCreate, PoolCreated, PoolEntry, PoolOptions,
-    PoolQuotas, PoolStatus, Service, UnlessLimited,
+    DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, DefaultLimits, POOL_WORKDIR, PoolCreate, PoolCreated, PoolEntry,
+    PoolOptions, PoolQuotas, PoolStatus, Service,
 };
 pub(crate) use wake::wake_in_turn;
 
@@ -47,22 +47,22 @@ const TRIES: usize = 4;
 /// The named sandboxes of one agent session. Clones are the same pool.
 #[derive(Clone)]
 pub struct SandboxPool {
-    inner: Arc<Inner>,
+    inner: Arc<PoolInner>,
 }
 
-struct Inner {
+struct PoolInner {
     provider: Arc<dyn SandboxProvider>,
     options: PoolOptions,
-    books: Books,
+    records: PoolRecords,
     members: Mutex<BTreeMap<SandboxName, Arc<Member>>>,
-    forwards: Forwards,
+    forwards: OpenPorts,
     /// Rings when this pool has finished making or removing a sandbox.
     changed: Notify,
 }
 
 /// A pool that nobody may have open any more.
 #[derive(Clone)]
-struct WeakPool(Weak<Inner>);
+struct WeakPool(Weak<PoolInner>);
 
 impl WeakPool {
     fn upgrade(&self) -> Option<SandboxPool> {
@@ -74,22 +74,22 @@ impl SandboxPool {
     /// A pool that is forgotten with this process, and records no events; see [`crate::Engine::pool`] for one that stays.
     /// [`SandboxPool::close`] destroys its sandboxes; nobody else does.
     pub fn open(provider: Arc<dyn SandboxProvider>, options: PoolOptions) -> Result<Self> {
-        Self::of_books(provider, options, Books::in_memory()?)
+        Self::with_records(provider, options, PoolRecords::in_memory()?)
     }
 
-    /// A pool that is kept in these books.
-    pub(crate) fn of_books(
+    /// A pool that is kept in these records.
+    pub(crate) fn with_records(
         provider: Arc<dyn SandboxProvider>,
         options: PoolOptions,
-        books: Books,
+        records: PoolRecords,
     ) -> Result<Self> {
         options.template.clone().validate()?;
-        let inner = Inner {
+        let inner = PoolInner {
             provider,
             options,
-            books,
+            records,
             members: Mutex::default(),
-            forwards: Forwards::default(),
+            forwards: OpenPorts::default(),
             changed: Notify::new(),
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -118,17 +118,17 @@ impl SandboxPool {
     /// not there make one. `quota` if the pool has no room for another.
     pub async fn get(&self, name: &str) -> Result<Sandbox> {
         let name = SandboxName::parse(name)?;
-        let (up, _) = self.up(&name, &PoolCreate::default()).await?;
-        Ok(up.sandbox.called(name))
+        let (up, _) = self.live_sandbox(&name, &PoolCreate::default()).await?;
+        Ok(up.sandbox.with_alias(name))
     }
 
     /// Makes the sandbox of this name unless it is there already; then it stays as it is, awake, and the answer says in
     /// what it differs.
     pub async fn create(&self, name: &str, create: PoolCreate) -> Result<PoolCreated> {
         let sandbox = SandboxName::parse(name)?;
-        let (up, created) = self.up(&sandbox, &create).await?;
+        let (up, created) = self.live_sandbox(&sandbox, &create).await?;
         let differs = if created { Vec::new() } else { self.differences(&create, &up.row) };
-        let image = resolve::shown(up.row.image.as_deref()).to_owned();
+        let image = resolve::image_label(up.row.image.as_deref()).to_owned();
         Ok(PoolCreated { sandbox, created, image, differs })
     }
 
@@ -144,7 +144,11 @@ impl SandboxPool {
                 SandboxStatus::Damaged => PoolStatus::Damaged,
                 SandboxStatus::Creating => return None,
             };
-            Some(PoolEntry { image: resolve::shown(row.image.as_deref()).to_owned(), name: row.name, status })
+            Some(PoolEntry {
+                image: resolve::image_label(row.image.as_deref()).to_owned(),
+                name: row.name,
+                status,
+            })
         };
         Ok(rows.into_iter().filter(|row| row.state == RowState::Live).filter_map(entry).collect())
     }
@@ -158,9 +162,9 @@ impl SandboxPool {
 
     async fn put_to_sleep(&self, row: &SandboxRow) -> Result<()> {
         let (pool, row) = (self.clone(), row.clone());
-        to_the_end(async move {
+        run_detached(async move {
             pool.provider().sleep(row.id.as_str()).await?;
-            pool.inner.books.fell_asleep(&row, "it was put to sleep").await
+            pool.inner.records.record_sleep(&row, "it was put to sleep").await
         })
         .await
     }
@@ -173,16 +177,16 @@ impl SandboxPool {
 
     async fn remove_row(&self, row: &SandboxRow, reason: &'static str) -> Result<()> {
         let (pool, row) = (self.clone(), row.clone());
-        to_the_end(async move {
-            let removed = pool.inner.books.remove(pool.provider().as_ref(), &row, reason).await;
-            pool.forgotten(&row.name);
+        run_detached(async move {
+            let removed = pool.inner.records.remove(pool.provider().as_ref(), &row, reason).await;
+            pool.forget_name(&row.name);
             removed
         })
         .await
     }
 
     /// Nothing is known of this name any more.
-    fn forgotten(&self, name: &SandboxName) {
+    fn forget_name(&self, name: &SandboxName) {
         self.inner.forwards.close(name);
         self.members().remove(name);
         self.inner.changed.notify_waiters();
@@ -205,7 +209,7 @@ impl SandboxPool {
             bytes: moved.bytes,
         };
         let row = self.live(to).await?;
-        self.inner.books.record(&row, kind, "transfer was called").await?;
+        self.inner.records.record(&row, kind, "transfer was called").await?;
         Ok(moved)
     }
 
@@ -220,7 +224,7 @@ impl SandboxPool {
         let (preview, is_new) = self.inner.forwards.open(self, &name, port).await?;
         if is_new {
             let kind = EventKind::PortOpened { port, url: preview.url.clone() };
-            self.inner.books.record(&self.live(name.as_str()).await?, kind, "browse was called").await?;
+            self.inner.records.record(&self.live(name.as_str()).await?, kind, "browse was called").await?;
         }
         Ok(preview)
     }
@@ -237,11 +241,11 @@ impl SandboxPool {
         }
         first?;
         let name = self.name().clone();
-        self.inner.books.ask(move |store| store.remove_pool(&name)).await
+        self.inner.records.ask(move |store| store.remove_pool(&name)).await
     }
 
     /// The sandbox of this name, up; and whether it was made for that.
-    async fn up(&self, name: &SandboxName, create: &PoolCreate) -> Result<(Up, bool)> {
+    async fn live_sandbox(&self, name: &SandboxName, create: &PoolCreate) -> Result<(LiveSandbox, bool)> {
         for _ in 0..TRIES {
             let member = self.member(name);
             let mut made = false;
@@ -250,7 +254,7 @@ impl SandboxPool {
                 made = was_made;
                 Ok(up)
             };
-            let up = match member.up(bring_up).await {
+            let up = match member.live_sandbox(bring_up).await {
                 Ok(up) => up.clone(),
                 // Names are the callers' to choose: none stays that came to nothing.
                 Err(error) => {
@@ -289,19 +293,19 @@ impl SandboxPool {
 
     async fn rows(&self) -> Result<Vec<SandboxRow>> {
         let pool = self.name().clone();
-        self.inner.books.ask(move |store| store.sandboxes(&pool)).await
+        self.inner.records.ask(move |store| store.sandboxes(&pool)).await
     }
 
     async fn row(&self, name: &SandboxName) -> Result<Option<SandboxRow>> {
         let (pool, name) = (self.name().clone(), name.clone());
-        self.inner.books.ask(move |store| store.sandbox_named(&pool, &name)).await
+        self.inner.records.ask(move |store| store.sandbox_named(&pool, &name)).await
     }
 
     /// The row of a sandbox that is there.
     async fn live(&self, name: &str) -> Result<SandboxRow> {
         let name = SandboxName::parse(name)?;
         if let Some(row) = self.row(&name).await? {
-            refuse_anothers(self.provider().as_ref(), &row)?;
+            require_own_provider(self.provider().as_ref(), &row)?;
             return Ok(row);
         }
         let there: Vec<_> = self.rows().await?.iter().map(|row| format!("`{}`", row.name)).collect();

@@ -33,12 +33,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{PtySize, Signal};
 use crate::isolation::Isolation;
 use crate::observer::{Observer, SandboxEvent};
-use crate::path::{Place, SandboxPath};
+use crate::path::{ConfinedPath, SandboxPath};
 use crate::provider::{Created, SandboxInfo, SandboxKeeper};
 use crate::spec::{SandboxId, SandboxName};
 use crate::workspace::Workspace;
 use destroy::Lifetime;
-use egress::Follower;
+use egress::DecisionFollower;
 
 pub(crate) use create::refuse_another_id;
 pub use files::MAX_BUFFERED_READ_BYTES;
@@ -81,14 +81,14 @@ impl ExecControl {
 #[doc(alias = "SessionEnv")]
 #[doc(alias = "SandboxSession")]
 pub struct Sandbox {
-    inner: Arc<Inner>,
+    inner: Arc<SandboxInner>,
     /// What it is called where this handle comes from, if that is not its name.
-    called: Option<SandboxName>,
+    alias: Option<SandboxName>,
     /// The directory that no path of this handle leads out of.
     beneath: Option<SandboxPath>,
 }
 
-struct Inner {
+struct SandboxInner {
     info: SandboxInfo,
     driver: Arc<dyn SandboxDriver>,
     keeper: Option<Arc<dyn SandboxKeeper>>,
@@ -99,7 +99,7 @@ struct Inner {
     env: BTreeMap<String, String>,
     lifetime: Lifetime,
     /// Tells the observer of the decisions of the network `egress`.
-    _follower: Option<Follower>,
+    _follower: Option<DecisionFollower>,
 }
 
 impl Sandbox {
@@ -113,14 +113,15 @@ impl Sandbox {
             provider: info.provider.clone(),
             workdir: driver.workdir().to_string(),
         };
-        let follower = Follower::start(&info, &driver, observer.as_ref(), &event, decisions);
+        let follower = DecisionFollower::start(&info, &driver, observer.as_ref(), &event, decisions);
         let lifetime = Lifetime::default();
-        let inner = Inner { info, driver, keeper, observer, event, env, lifetime, _follower: follower };
-        Self { inner: Arc::new(inner), called: None, beneath: None }
+        let inner =
+            SandboxInner { info, driver, keeper, observer, event, env, lifetime, _follower: follower };
+        Self { inner: Arc::new(inner), alias: None, beneath: None }
     }
 
     /// A handle on what a provider made or found, with whoever watches.
-    pub(crate) fn of(created: Created, observer: Option<Arc<dyn Observer>>) -> Self {
+    pub(crate) fn from_created(created: Created, observer: Option<Arc<dyn Observer>>) -> Self {
         Self::new(created, observer, 0)
     }
 
@@ -132,7 +133,7 @@ impl Sandbox {
 
     /// What it was made of, for another handle.
     pub(crate) fn into_created(self) -> Created {
-        let Inner { info, driver, keeper, .. } = &*self.inner;
+        let SandboxInner { info, driver, keeper, .. } = &*self.inner;
         Created { info: info.clone(), driver: Arc::clone(driver), keeper: keeper.clone() }
     }
 
@@ -143,12 +144,12 @@ impl Sandbox {
 
     /// Its name: of a handle from a pool, the name in that pool, and [`Sandbox::info`] has the one that the provider knows.
     pub fn name(&self) -> &SandboxName {
-        self.called.as_ref().unwrap_or(&self.inner.info.name)
+        self.alias.as_ref().unwrap_or(&self.inner.info.name)
     }
 
     /// The same sandbox under the name that whoever gets this handle knows it by.
-    pub(crate) fn called(self, name: SandboxName) -> Self {
-        Self { called: Some(name), ..self }
+    pub(crate) fn with_alias(self, name: SandboxName) -> Self {
+        Self { alias: Some(name), ..self }
     }
 
     /// What is known of it without asking it, as of when this handle was made.
@@ -178,7 +179,7 @@ impl Sandbox {
     }
 
     /// The same as a place for the options of a call: held where this handle is.
-    pub fn resolve_place(&self, path: &str) -> Result<Place> {
+    pub fn resolve_confined(&self, path: &str) -> Result<ConfinedPath> {
         self.place(path)
     }
 
@@ -226,20 +227,20 @@ impl Sandbox {
     }
 
     /// A path as a caller of this handle gives it: alive first, then resolved, then held where the handle is.
-    fn place(&self, path: &str) -> Result<Place> {
+    fn place(&self, path: &str) -> Result<ConfinedPath> {
         self.check_alive()?;
-        self.held(self.resolve_path(path)?)
+        self.confine(self.resolve_path(path)?)
     }
 
     /// A path, held where the handle is.
-    fn held(&self, path: SandboxPath) -> Result<Place> {
+    fn confine(&self, path: SandboxPath) -> Result<ConfinedPath> {
         match &self.beneath {
             Some(directory) if path.strip_prefix(directory).is_none() => {
                 let message =
                     format!("use `{path}` in sandbox `{}`: it is not beneath `{directory}`", self.name());
                 Err(Error::new(ErrorKind::Permission, message))
             }
-            beneath => Ok(Place { path, beneath: beneath.clone() }),
+            beneath => Ok(ConfinedPath { path, beneath: beneath.clone() }),
         }
     }
 
@@ -249,7 +250,7 @@ impl Sandbox {
         // Below, a sandbox of a pool has another name.
         let known_as = self.inner.keeper.is_some().then(|| self.name().clone());
         move |error| match (error.kind(), known_as) {
-            (_, Some(name)) if error.is_sleeping() => error.asleep_as(name),
+            (_, Some(name)) if error.is_sleeping() => error.renamed_sleeping(name),
             (ErrorKind::Destroyed, Some(name)) => Error::destroyed(name),
             (ErrorKind::Destroyed, None) => error,
             _ if error.is_sleeping() || error.is_unsupported_operation() => error,

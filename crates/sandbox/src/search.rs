@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::path::Place;
+use crate::path::ConfinedPath;
 
 /// Files whose path matches a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct GlobOptions {
     /// them, `[…]` and `{a,b}` work. A pattern without a slash matches in the top directory only.
     pub pattern: String,
     /// Where to look.
-    pub root: Place,
+    pub root: ConfinedPath,
     /// Names that begin with a dot match without being spelt out.
     pub hidden: bool,
     /// How many paths are returned at the most; by default 1,000.
@@ -38,7 +38,7 @@ pub struct GrepOptions {
     /// Upper and lower case are alike.
     pub ignore_case: bool,
     /// The file or the directory to search; directories are searched to the bottom, symbolic links are not followed.
-    pub root: Place,
+    pub root: ConfinedPath,
     /// Only files whose name (or relative path, if it has a slash) matches this glob.
     pub include: Option<String>,
     /// How many matches are returned at the most; by default 100.

@@ -3,7 +3,7 @@
 
 mod checks;
 mod container;
-mod on_image;
+mod image_defaults;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::path::SandboxPath;
 
 pub(crate) use checks::{check_env, check_labels, check_lifecycle, check_rules};
 pub use container::{ContainerSpec, PullPolicy};
-pub use on_image::ImageWishes;
+pub use image_defaults::ImageDefaults;
 
 /// A sandbox's id: `sb_` and a UUID (version 7) in 32 hexadecimal digits. Never used twice.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -376,7 +376,7 @@ pub struct ValidSpec {
     name: SandboxName,
     workdir: SandboxPath,
     /// Nobody asked for another working directory.
-    workdir_is_open: bool,
+    has_default_workdir: bool,
 }
 
 impl ValidSpec {
@@ -408,8 +408,8 @@ impl ValidSpec {
     }
 
     /// The spec as it was asked for: without a working directory if none was asked for.
-    pub fn asked(&self) -> SandboxSpec {
-        let workdir = self.spec.workdir.clone().filter(|_| !self.workdir_is_open);
+    pub fn requested(&self) -> SandboxSpec {
+        let workdir = self.spec.workdir.clone().filter(|_| !self.has_default_workdir);
         SandboxSpec { workdir, ..self.spec.clone() }
     }
 

@@ -8,7 +8,6 @@
 //! work. The same holds for a task of a process that lives on: see [`Claim`]. Nothing is synced on each change: a power failure may lose the last ones, and leaves a whole file.
 
 mod abandoned;
-mod asleep;
 mod changing;
 mod claim;
 mod keys;
@@ -20,6 +19,7 @@ mod quota;
 mod removing;
 mod row;
 mod schema;
+mod sleep_state;
 mod waking;
 
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -35,15 +35,15 @@ use rustix::fs::statvfs;
 
 pub use claim::Claim;
 pub use keys::KeyRow;
-pub use making::{Begun, NewSandbox};
-pub(crate) use mark::lost;
+pub use making::{NameReservation, NewSandbox};
+pub(crate) use mark::lost_store_error;
 pub use owner::Owner;
 pub use pools::PoolRow;
 pub use quota::QuotaUse;
 pub use row::{RowState, SandboxRow};
 pub use waking::WakingTurn;
 
-use claim::Identity;
+use claim::StoreIdentity;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::folder_changes::FolderChanges;
@@ -59,7 +59,7 @@ pub struct Store {
     connection: Mutex<Connection>,
     /// Where its files lie; `None`: in memory.
     folder: Option<PathBuf>,
-    identity: Identity,
+    identity: StoreIdentity,
 }
 
 impl std::fmt::Debug for Store {
@@ -72,13 +72,13 @@ impl Store {
     /// Opens the store in this file, or makes it (mode 0600, with its folder), and brings an older one up to date.
     ///
     /// A file that a newer version of Eyot wrote, or that is no store, is refused (`conflict`) and left as it is. So is the
-    /// place of a store that is gone: see [`Store::begin_anew`].
+    /// place of a store that is gone: see [`Store::replace_lost`].
     pub fn open(path: impl AsRef<Path>) -> Result<Arc<Self>> {
-        Self::open_at(path.as_ref(), |lock| mark::refuse_a_lost_store(path.as_ref(), lock))
+        Self::open_at(path.as_ref(), |lock| mark::refuse_lost_store(path.as_ref(), lock))
     }
 
     /// Makes a new store in the place of one that is gone. `conflict`: it is not gone.
-    pub fn begin_anew(path: impl AsRef<Path>) -> Result<Arc<Self>> {
+    pub fn replace_lost(path: impl AsRef<Path>) -> Result<Arc<Self>> {
         Self::open_at(path.as_ref(), |_| match Self::is_missing(path.as_ref()) {
             true => Ok(()),
             false => Err(Error::new(ErrorKind::Conflict, "begin a new store: the old one is there")),
@@ -106,7 +106,7 @@ impl Store {
         });
         let connection = opened.map_err(|error| or_disk_full(error, Some(folder)))?;
         mark::note(&one_at_a_time);
-        let identity = Identity::File(path.canonicalize().map_err(host)?);
+        let identity = StoreIdentity::File(path.canonicalize().map_err(host)?);
         Ok(Arc::new(Self { connection: Mutex::new(connection), folder: Some(folder.to_owned()), identity }))
     }
 
@@ -115,7 +115,7 @@ impl Store {
         let mut connection = Connection::open_in_memory().map_err(failed("open a store in memory"))?;
         schema::bring_up_to_date(&mut connection)?;
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let identity = Identity::Memory(NEXT.fetch_add(1, Ordering::Relaxed));
+        let identity = StoreIdentity::Memory(NEXT.fetch_add(1, Ordering::Relaxed));
         Ok(Arc::new(Self { connection: Mutex::new(connection), folder: None, identity }))
     }
 
@@ -183,12 +183,13 @@ impl Store {
 /// process, and would be lost if anybody in it closed another descriptor of that file.
 fn lock(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(beside(path))?;
+    let file =
+        options.read(true).write(true).create(true).truncate(false).mode(0o600).open(lock_path(path))?;
     file.lock()?;
     Ok(file)
 }
 
-fn beside(path: &Path) -> PathBuf {
+fn lock_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     PathBuf::from(name)

@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorKind, Result};
 
 /// Does this in a task of its own, and waits for it. A caller who loses patience leaves nothing half done.
-pub(crate) async fn to_the_end<T: Send + 'static>(
+pub(crate) async fn run_detached<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
     let done = tokio::spawn(work).await;

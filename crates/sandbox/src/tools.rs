@@ -25,7 +25,7 @@ mod workspace;
 
 pub use anthropic::{AnthropicToolsOptions, anthropic_tools};
 pub use call::handle_tool_call;
-pub use clip::{Clipped, MAX_TEXT_BYTES, clip};
+pub use clip::{ClippedText, MAX_TEXT_BYTES, clip};
 pub use context::{ToolContext, ToolProgress};
 pub use definition::{MAX_TOOL_NAME_BYTES, ToolDef};
 pub use format::ToolFormat;
@@ -40,4 +40,4 @@ pub use workspace::{
 /// The examples of the page about tools compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/tools.md")]
-struct Page;
+struct DocExamples;

@@ -3,8 +3,8 @@
 //! was.
 
 mod count;
-mod maker;
 mod staged;
+mod staging_name;
 
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
@@ -15,8 +15,8 @@ use crate::files::{ByteRange, FileStat, TarInOptions, WriteOptions};
 use crate::path::SandboxPath;
 use crate::sandbox::Sandbox;
 use crate::spec::Limits;
-use count::Counter;
-use staged::Staged;
+use count::TarCounter;
+use staged::StagingDirectory;
 
 /// What is copied, and where to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ pub(crate) async fn find(from: &Sandbox, what: &Transfer) -> Result<(SandboxPath
 }
 
 /// A path in a sandbox.
-type At<'a> = (&'a Sandbox, &'a SandboxPath);
+type SandboxLocation<'a> = (&'a Sandbox, &'a SandboxPath);
 
 fn is_directory(sandbox: &Sandbox, path: &str) -> Error {
     let message = format!("`{path}` in sandbox `{}` is a directory", sandbox.name());
@@ -74,7 +74,11 @@ fn is_directory(sandbox: &Sandbox, path: &str) -> Error {
         .with_hint("say `recursive` to copy it with everything below it")
 }
 
-async fn copy_file((from, source): At<'_>, stat: &FileStat, (to, target): At<'_>) -> Result<Transferred> {
+async fn copy_file(
+    (from, source): SandboxLocation<'_>,
+    stat: &FileStat,
+    (to, target): SandboxLocation<'_>,
+) -> Result<Transferred> {
     let content = from.read_stream(source.as_str(), ByteRange::default()).await?;
     let options = WriteOptions { permissions: stat.mode.map(|mode| mode & 0o777), ..WriteOptions::default() };
     let bytes = to.write_stream(target.as_str(), content, options).await?;
@@ -82,10 +86,14 @@ async fn copy_file((from, source): At<'_>, stat: &FileStat, (to, target): At<'_>
 }
 
 /// Unpacks the tree near its target and moves it there once it is complete.
-async fn copy_tree((from, source): At<'_>, stat: &FileStat, (to, target): At<'_>) -> Result<Transferred> {
+async fn copy_tree(
+    (from, source): SandboxLocation<'_>,
+    stat: &FileStat,
+    (to, target): SandboxLocation<'_>,
+) -> Result<Transferred> {
     check_tree((from, source), (to, target))?;
     check_target(to, target).await?;
-    let staged = Staged::make(to, target).await?;
+    let staged = StagingDirectory::make(to, target).await?;
     let copied = unpack((from, source), to, &staged).await;
     let placed = match copied {
         Ok(copied) => staged.put(source.file_name(), stat, target).await.map(|()| copied),
@@ -96,7 +104,7 @@ async fn copy_tree((from, source): At<'_>, stat: &FileStat, (to, target): At<'_>
     removed.map(|()| copied)
 }
 
-fn check_tree((from, source): At<'_>, (to, target): At<'_>) -> Result<()> {
+fn check_tree((from, source): SandboxLocation<'_>, (to, target): SandboxLocation<'_>) -> Result<()> {
     if source.is_root() || target.is_root() {
         return Err(Error::invalid("path", "must not be a sandbox's whole root, on either side"));
     }
@@ -129,9 +137,13 @@ async fn check_target(to: &Sandbox, target: &SandboxPath) -> Result<()> {
     }
 }
 
-async fn unpack((from, source): At<'_>, to: &Sandbox, staged: &Staged) -> Result<Transferred> {
+async fn unpack(
+    (from, source): SandboxLocation<'_>,
+    to: &Sandbox,
+    staged: &StagingDirectory,
+) -> Result<Transferred> {
     // Links and shared folders can lead a target inside of its source, where it would be packed while it grows.
-    let counter = Counter::watching_for(staged.name());
+    let counter = TarCounter::watching_for(staged.name());
     let counted = counter.clone();
     let tar: ByteStream = from
         .tar_out(source.as_str())

@@ -12,7 +12,7 @@ mod text;
 
 use crate::capabilities::Capability;
 use crate::error::Result;
-use crate::path::{Place, SandboxPath, WorkspacePath};
+use crate::path::{ConfinedPath, SandboxPath, WorkspacePath};
 use crate::sandbox::Sandbox;
 
 pub use exec::{
@@ -62,18 +62,18 @@ impl Workspace {
     }
 
     /// A path that names something inside, and where that is. Whether the sandbox lives comes first.
-    fn place(&self, operation: &str, path: &str) -> Result<(WorkspacePath, Place)> {
+    fn place(&self, operation: &str, path: &str) -> Result<(WorkspacePath, ConfinedPath)> {
         self.sandbox.check_alive()?;
-        self.held(operation, WorkspacePath::parse(path)?)
+        self.confine(operation, WorkspacePath::parse(path)?)
     }
 
     /// The same for a path that may be the workspace itself.
-    fn directory(&self, operation: &str, path: &str) -> Result<(WorkspacePath, Place)> {
+    fn directory(&self, operation: &str, path: &str) -> Result<(WorkspacePath, ConfinedPath)> {
         self.sandbox.check_alive()?;
-        self.held(operation, WorkspacePath::parse_directory(path)?)
+        self.confine(operation, WorkspacePath::parse_directory(path)?)
     }
 
-    fn held(&self, operation: &str, path: WorkspacePath) -> Result<(WorkspacePath, Place)> {
+    fn confine(&self, operation: &str, path: WorkspacePath) -> Result<(WorkspacePath, ConfinedPath)> {
         self.sandbox.require(Capability::Beneath, operation, &["beneath"])?;
         let place = path.place(self.workdir())?;
         Ok((path, place))

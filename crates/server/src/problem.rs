@@ -53,7 +53,7 @@ impl Refusal {
     }
 
     fn fell_asleep(&self) -> Option<FellAsleep> {
-        let before_it_began = self.error.is_before_it_began();
+        let before_it_began = self.error.had_no_effect();
         self.is_sleeping().then_some(FellAsleep { before_it_began })
     }
 

@@ -115,9 +115,9 @@ async fn reconcile(new_store: bool, context: &Context) -> Result<u8, Failure> {
         "a server puts right what it finds when it starts, and this is for this host's pools",
     )?;
     if new_store {
-        Store::begin_anew(context.store_file()?)?;
+        Store::replace_lost(context.store_file()?)?;
     }
-    let done = context.engine().await?.opened_with().to_vec();
+    let done = context.engine().await?.reconciled_on_open().to_vec();
     if context.output.json {
         context.output.value(&done)?;
         return Ok(0);

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use eyot::{
-    ByteRange, ByteStream, Bytes, Command, CreateDirOptions, ExecRequest, GlobOptions, GrepOptions, LogQuery,
-    Place, ProcessId, RemoveOptions, Result, SandboxDriver, SandboxPath, TarInOptions, WriteOptions,
+    ByteRange, ByteStream, Bytes, Command, ConfinedPath, CreateDirOptions, ExecRequest, GlobOptions,
+    GrepOptions, LogQuery, ProcessId, RemoveOptions, Result, SandboxDriver, SandboxPath, TarInOptions,
+    WriteOptions,
 };
 use eyot_guest::client::GuestDriver;
 use futures_util::future::BoxFuture;
@@ -44,7 +45,7 @@ pub fn one_of_each(driver: &GuestDriver) -> Vec<BoxFuture<'_, Result<()>>> {
     ]
 }
 
-fn place(path: &str) -> Place {
+fn place(path: &str) -> ConfinedPath {
     SandboxPath::parse(path).expect("a path").into()
 }
 

@@ -183,13 +183,13 @@ impl Connection {
         }
         let shape = CallShape::of(request);
         let Some(permits) = self.state().lanes.enter(shape.lane).await else {
-            return Err(self.error().with_nothing_begun());
+            return Err(self.error().with_no_effect());
         };
         let slot = Arc::new(Slot::new(shape, permits));
         let number = lock(&self.state().table).enter(&slot);
-        let refused = |full| self.refusal(full).with_nothing_begun();
+        let refused = |full| self.refusal(full).with_no_effect();
         let call = Call::new(Arc::clone(&self.owner), number.map_err(refused)?, slot);
-        call.send_request(&message).await.map_err(Error::with_nothing_begun)?;
+        call.send_request(&message).await.map_err(Error::with_no_effect)?;
         Ok(call)
     }
 

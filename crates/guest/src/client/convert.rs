@@ -1,9 +1,9 @@
 //! The contract's types as the wire has them, and back.
 
 use eyot::{
-    Command, DirEntry, Error, ErrorKind, ExecRequest, ExitStatus, FileStat, FileType, GlobResult, GrepMatch,
-    GrepResult, LiveProcess, LiveProcesses, LogQuery, LogRange, LogStream, Place, ProcessId, ProcessInfo,
-    ProcessStatus, PtySize, Usage, WriteMode, WriteOptions,
+    Command, ConfinedPath, DirEntry, Error, ErrorKind, ExecRequest, ExitStatus, FileStat, FileType,
+    GlobResult, GrepMatch, GrepResult, LiveProcess, LiveProcesses, LogQuery, LogRange, LogStream, ProcessId,
+    ProcessInfo, ProcessStatus, PtySize, Usage, WriteMode, WriteOptions,
 };
 
 use crate::protocol::{
@@ -28,7 +28,7 @@ pub(super) fn unexpected(reply: &Reply) -> Error {
     Error::new(ErrorKind::Internal, format!("a reply of the wrong kind was let through: {reply:?}"))
 }
 
-pub(super) fn location(place: &Place) -> Location {
+pub(super) fn location(place: &ConfinedPath) -> Location {
     let beneath = place.beneath.as_ref().map(|directory| directory.as_str().to_owned());
     Location { path: place.path.as_str().to_owned(), beneath }
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use eyot::{
-    ANSWER_MS, ByteRange, ByteStream, Capabilities, CreateDirOptions, DirEntry, EgressDecision, EgressRules,
-    Error, ErrorKind, ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult,
-    Isolation, Lifecycle, LiveProcesses, Log, LogQuery, Place, ProcessId, ProcessInfo, RemoveOptions, Result,
-    SandboxDriver, SandboxOperationUnsupported, SandboxPath, Signal, TarInOptions, TcpStream, Usage,
+    ANSWER_MS, ByteRange, ByteStream, Capabilities, ConfinedPath, CreateDirOptions, DirEntry, EgressDecision,
+    EgressRules, Error, ErrorKind, ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions,
+    GrepResult, Isolation, Lifecycle, LiveProcesses, Log, LogQuery, ProcessId, ProcessInfo, RemoveOptions,
+    Result, SandboxDriver, SandboxOperationUnsupported, SandboxPath, Signal, TarInOptions, TcpStream, Usage,
     WatchEvent, WatchOptions, WriteOptions,
 };
 use futures_util::stream::BoxStream;
@@ -186,22 +186,22 @@ impl SandboxDriver for GuestDriver {
         &self.parts.workdir
     }
 
-    async fn read(&self, file: &Place, range: ByteRange) -> Result<ByteStream> {
+    async fn read(&self, file: &ConfinedPath, range: ByteRange) -> Result<ByteStream> {
         self.open(Request::Read(location(file), range.offset, range.limit)).await.map(bytes_of)
     }
 
-    async fn write(&self, file: &Place, content: ByteStream, options: WriteOptions) -> Result<u64> {
+    async fn write(&self, file: &ConfinedPath, content: ByteStream, options: WriteOptions) -> Result<u64> {
         feed(self.connection.call(&Request::Write(location(file), write_how(options))).await?, content).await
     }
 
-    async fn stat(&self, file: &Place) -> Result<FileStat> {
+    async fn stat(&self, file: &ConfinedPath) -> Result<FileStat> {
         match self.connection.ask(&Request::Stat(location(file))).await? {
             Reply::Stat(record) => Ok(file_stat(record)),
             other => Err(unexpected(&other)),
         }
     }
 
-    async fn list(&self, directory: &Place) -> Result<Vec<DirEntry>> {
+    async fn list(&self, directory: &ConfinedPath) -> Result<Vec<DirEntry>> {
         let call = self.open(Request::List(location(directory))).await?;
         match collect(&call).await {
             Ok(entries) => Ok(entries),
@@ -213,22 +213,22 @@ impl SandboxDriver for GuestDriver {
         }
     }
 
-    async fn exists(&self, file: &Place) -> Result<bool> {
+    async fn exists(&self, file: &ConfinedPath) -> Result<bool> {
         match self.connection.ask(&Request::Exists(location(file))).await? {
             Reply::Bool(exists) => Ok(exists),
             other => Err(unexpected(&other)),
         }
     }
 
-    async fn create_dir(&self, directory: &Place, options: CreateDirOptions) -> Result<()> {
+    async fn create_dir(&self, directory: &ConfinedPath, options: CreateDirOptions) -> Result<()> {
         self.done(Request::CreateDir(location(directory), options.recursive)).await
     }
 
-    async fn remove(&self, file: &Place, options: RemoveOptions) -> Result<()> {
+    async fn remove(&self, file: &ConfinedPath, options: RemoveOptions) -> Result<()> {
         self.done(Request::Remove(location(file), options.recursive, options.force)).await
     }
 
-    async fn rename(&self, from: &Place, to: &Place) -> Result<()> {
+    async fn rename(&self, from: &ConfinedPath, to: &ConfinedPath) -> Result<()> {
         self.done(Request::Rename(location(from), location(to))).await
     }
 
@@ -275,18 +275,18 @@ impl SandboxDriver for GuestDriver {
         }
     }
 
-    async fn tar_out(&self, root: &Place) -> Result<ByteStream> {
+    async fn tar_out(&self, root: &ConfinedPath) -> Result<ByteStream> {
         self.open(Request::TarOut(location(root))).await.map(bytes_of)
     }
 
-    async fn tar_in(&self, directory: &Place, tar: ByteStream, options: TarInOptions) -> Result<u64> {
+    async fn tar_in(&self, directory: &ConfinedPath, tar: ByteStream, options: TarInOptions) -> Result<u64> {
         let request = Request::TarIn(location(directory), options.max_total_bytes, options.max_entries);
         feed(self.connection.call(&request).await?, tar).await
     }
 
     async fn watch(
         &self,
-        place: &Place,
+        place: &ConfinedPath,
         options: WatchOptions,
     ) -> Result<BoxStream<'static, Result<WatchEvent>>> {
         let WatchOptions { recursive, max_directories } = options;

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use eyot::{
-    Capabilities, DiskEnforcement, Enforcement, Isolation, LimitsEnforced, NetworkMode, Place, SandboxPath,
+    Capabilities, ConfinedPath, DiskEnforcement, Enforcement, Isolation, LimitsEnforced, NetworkMode,
+    SandboxPath,
 };
 use eyot_guest::client::{Connection, Destroyer, GuestDriver, GuestDriverParts};
 use eyot_guest::protocol::{
@@ -71,8 +72,8 @@ pub fn parts(workdir: &str) -> GuestDriverParts {
 }
 
 /// A path that is held beneath nothing.
-pub fn place(path: &str) -> Place {
-    Place { path: SandboxPath::parse(path).unwrap(), beneath: None }
+pub fn place(path: &str) -> ConfinedPath {
+    ConfinedPath { path: SandboxPath::parse(path).unwrap(), beneath: None }
 }
 
 /// A guest without a client yet, and the client's end of the stream.

@@ -329,7 +329,10 @@ async fn left_out() -> Result<(), Failed> {
     first.get("a").await?.write("kept", "x").await?;
     let shortsighted = Arc::new(Shortsighted(session.provider()?, "native"));
     let engine = Engine::open(shortsighted, &folder(&session)).await?;
-    ensure(engine.opened_with().is_empty() && engine.reconcile().await?.is_empty(), "it was put right")?;
+    ensure(
+        engine.reconciled_on_open().is_empty() && engine.reconcile().await?.is_empty(),
+        "it was put right",
+    )?;
     ensure(first.get("a").await?.read_text("kept").await? == "x", "it was made anew")?;
     Ok(first.close().await?)
 }
@@ -360,7 +363,7 @@ async fn anothers_deadline() -> Result<(), Failed> {
     let other = Engine::open(other, &folder(&session)).await?;
     // Without the provider that made it nobody can tell.
     let blind = other.pool(options("p")?)?;
-    let other = other.with_makers(move |name| (name == "native").then(|| Arc::clone(&provider)));
+    let other = other.with_other_providers(move |name| (name == "native").then(|| Arc::clone(&provider)));
     let pool = other.pool(options("p")?)?;
     let early = pool.get("a").await.err().ok_or("a sandbox that is there was replaced")?;
     ensure(early.kind() == ErrorKind::Conflict, early)?;

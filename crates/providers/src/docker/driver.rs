@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use eyot::{
-    ByteRange, ByteStream, Capabilities, CreateDirOptions, Created, DirEntry, Error, ErrorKind, ExecRequest,
-    Execution, FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult, Isolation, LiveProcesses, Log,
-    LogQuery, Place, ProcessId, ProcessInfo, PublishedPort, RemoveOptions, Result, SandboxDriver,
-    SandboxPath, Signal, TarInOptions, TcpStream, Usage, WatchEvent, WatchOptions, WriteOptions,
+    ByteRange, ByteStream, Capabilities, ConfinedPath, CreateDirOptions, Created, DirEntry, Error, ErrorKind,
+    ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult, Isolation,
+    LiveProcesses, Log, LogQuery, ProcessId, ProcessInfo, PublishedPort, RemoveOptions, Result,
+    SandboxDriver, SandboxPath, Signal, TarInOptions, TcpStream, Usage, WatchEvent, WatchOptions,
+    WriteOptions,
 };
 use eyot_guest::client::{Connection, Destroyer, GuestDriver, GuestDriverParts};
 use futures_util::stream::BoxStream;
@@ -173,35 +174,35 @@ impl SandboxDriver for DockerDriver {
         Ok(())
     }
 
-    async fn read(&self, file: &Place, range: ByteRange) -> Result<ByteStream> {
+    async fn read(&self, file: &ConfinedPath, range: ByteRange) -> Result<ByteStream> {
         self.guest().await?.read(file, range).await
     }
 
-    async fn write(&self, file: &Place, content: ByteStream, options: WriteOptions) -> Result<u64> {
+    async fn write(&self, file: &ConfinedPath, content: ByteStream, options: WriteOptions) -> Result<u64> {
         self.guest().await?.write(file, content, options).await
     }
 
-    async fn stat(&self, file: &Place) -> Result<FileStat> {
+    async fn stat(&self, file: &ConfinedPath) -> Result<FileStat> {
         self.guest().await?.stat(file).await
     }
 
-    async fn list(&self, directory: &Place) -> Result<Vec<DirEntry>> {
+    async fn list(&self, directory: &ConfinedPath) -> Result<Vec<DirEntry>> {
         self.guest().await?.list(directory).await
     }
 
-    async fn exists(&self, file: &Place) -> Result<bool> {
+    async fn exists(&self, file: &ConfinedPath) -> Result<bool> {
         self.guest().await?.exists(file).await
     }
 
-    async fn create_dir(&self, directory: &Place, options: CreateDirOptions) -> Result<()> {
+    async fn create_dir(&self, directory: &ConfinedPath, options: CreateDirOptions) -> Result<()> {
         self.guest().await?.create_dir(directory, options).await
     }
 
-    async fn remove(&self, file: &Place, options: RemoveOptions) -> Result<()> {
+    async fn remove(&self, file: &ConfinedPath, options: RemoveOptions) -> Result<()> {
         self.guest().await?.remove(file, options).await
     }
 
-    async fn rename(&self, from: &Place, to: &Place) -> Result<()> {
+    async fn rename(&self, from: &ConfinedPath, to: &ConfinedPath) -> Result<()> {
         self.guest().await?.rename(from, to).await
     }
 
@@ -217,17 +218,17 @@ impl SandboxDriver for DockerDriver {
         self.guest().await?.grep(options).await
     }
 
-    async fn tar_out(&self, root: &Place) -> Result<ByteStream> {
+    async fn tar_out(&self, root: &ConfinedPath) -> Result<ByteStream> {
         self.guest().await?.tar_out(root).await
     }
 
-    async fn tar_in(&self, directory: &Place, tar: ByteStream, options: TarInOptions) -> Result<u64> {
+    async fn tar_in(&self, directory: &ConfinedPath, tar: ByteStream, options: TarInOptions) -> Result<u64> {
         self.guest().await?.tar_in(directory, tar, options).await
     }
 
     async fn watch(
         &self,
-        place: &Place,
+        place: &ConfinedPath,
         options: WatchOptions,
     ) -> Result<BoxStream<'static, Result<WatchEvent>>> {
         self.guest().await?.watch(place, options).await

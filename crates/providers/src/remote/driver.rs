@@ -8,11 +8,12 @@ use eyot::wire::{
     StartBody, Unpacked, UsageAnswer, Written,
 };
 use eyot::{
-    ByteRange, ByteStream, Capabilities, Capability, Command, CreateDirOptions, DirEntry, EgressDecision,
-    EgressRules, Error, ErrorKind, ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions,
-    GrepResult, Isolation, Lifecycle, LiveProcesses, Log, LogChunk, LogQuery, LogRange, Place, ProcessId,
-    ProcessInfo, PublishedPort, RemoveOptions, Result, SandboxDriver, SandboxInfo, SandboxPath, Signal,
-    TarInOptions, TcpStream, Usage, WatchEvent, WatchEventKind, WatchOptions, WriteMode, WriteOptions,
+    ByteRange, ByteStream, Capabilities, Capability, Command, ConfinedPath, CreateDirOptions, DirEntry,
+    EgressDecision, EgressRules, Error, ErrorKind, ExecRequest, Execution, FileStat, GlobOptions, GlobResult,
+    GrepOptions, GrepResult, Isolation, Lifecycle, LiveProcesses, Log, LogChunk, LogQuery, LogRange,
+    ProcessId, ProcessInfo, PublishedPort, RemoveOptions, Result, SandboxDriver, SandboxInfo, SandboxPath,
+    Signal, TarInOptions, TcpStream, Usage, WatchEvent, WatchEventKind, WatchOptions, WriteMode,
+    WriteOptions,
 };
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
@@ -97,7 +98,7 @@ impl RemoteDriver {
     }
 
     /// Reads a range of a file by one request.
-    pub async fn read_part(&self, file: &Place, range: ByteRange) -> Result<ByteStream> {
+    pub async fn read_part(&self, file: &ConfinedPath, range: ByteRange) -> Result<ByteStream> {
         let mut query = at("path", file);
         query.push(("offset", range.offset.to_string()));
         query.extend(range.limit.map(|limit| ("limit", limit.to_string())));
@@ -121,7 +122,7 @@ impl RemoteDriver {
     }
 }
 
-fn at(name: &'static str, place: &Place) -> Query<'static> {
+fn at(name: &'static str, place: &ConfinedPath) -> Query<'static> {
     let beneath = place.beneath.iter().map(|beneath| ("beneath", beneath.to_string()));
     std::iter::once((name, place.path.to_string())).chain(beneath).collect()
 }
@@ -157,7 +158,7 @@ impl SandboxDriver for RemoteDriver {
         self.end(vec![("abandon", "true".to_owned())]).await
     }
 
-    async fn read(&self, file: &Place, range: ByteRange) -> Result<ByteStream> {
+    async fn read(&self, file: &ConfinedPath, range: ByteRange) -> Result<ByteStream> {
         let has_ranges = self.capabilities.has(Capability::RangedRead);
         match self.max_file_bytes.filter(|_| has_ranges) {
             Some(most) if range.limit.is_none_or(|limit| limit > most) => {
@@ -167,7 +168,7 @@ impl SandboxDriver for RemoteDriver {
         }
     }
 
-    async fn write(&self, file: &Place, content: ByteStream, options: WriteOptions) -> Result<u64> {
+    async fn write(&self, file: &ConfinedPath, content: ByteStream, options: WriteOptions) -> Result<u64> {
         let mut query = at("path", file);
         let mode = match options.mode {
             WriteMode::Replace => "replace",
@@ -181,36 +182,36 @@ impl SandboxDriver for RemoteDriver {
         Ok(size)
     }
 
-    async fn stat(&self, file: &Place) -> Result<FileStat> {
+    async fn stat(&self, file: &ConfinedPath) -> Result<FileStat> {
         self.get(&["stat"], at("path", file)).await
     }
 
-    async fn list(&self, directory: &Place) -> Result<Vec<DirEntry>> {
+    async fn list(&self, directory: &ConfinedPath) -> Result<Vec<DirEntry>> {
         let mut query = at("path", directory);
         query.push(("order", "directory".to_owned()));
         let Listing { entries } = self.get(&["list"], query).await?;
         Ok(entries)
     }
 
-    async fn exists(&self, file: &Place) -> Result<bool> {
+    async fn exists(&self, file: &ConfinedPath) -> Result<bool> {
         let Exists { exists } = self.get(&["exists"], at("path", file)).await?;
         Ok(exists)
     }
 
-    async fn create_dir(&self, directory: &Place, options: CreateDirOptions) -> Result<()> {
+    async fn create_dir(&self, directory: &ConfinedPath, options: CreateDirOptions) -> Result<()> {
         let mut query = at("path", directory);
         query.push(("recursive", options.recursive.to_string()));
         self.done(Method::POST, &["mkdir"], query).await
     }
 
-    async fn remove(&self, file: &Place, options: RemoveOptions) -> Result<()> {
+    async fn remove(&self, file: &ConfinedPath, options: RemoveOptions) -> Result<()> {
         let mut query = at("path", file);
         query.push(("recursive", options.recursive.to_string()));
         query.push(("force", options.force.to_string()));
         self.done(Method::DELETE, &["files"], query).await
     }
 
-    async fn rename(&self, from: &Place, to: &Place) -> Result<()> {
+    async fn rename(&self, from: &ConfinedPath, to: &ConfinedPath) -> Result<()> {
         let mut query = at("from", from);
         query.push(("to", to.path.to_string()));
         self.done(Method::POST, &["rename"], query).await
@@ -239,11 +240,11 @@ impl SandboxDriver for RemoteDriver {
         self.get(&["grep"], query).await
     }
 
-    async fn tar_out(&self, root: &Place) -> Result<ByteStream> {
+    async fn tar_out(&self, root: &ConfinedPath) -> Result<ByteStream> {
         self.stream(&["tree"], at("path", root)).await
     }
 
-    async fn tar_in(&self, directory: &Place, tar: ByteStream, options: TarInOptions) -> Result<u64> {
+    async fn tar_in(&self, directory: &ConfinedPath, tar: ByteStream, options: TarInOptions) -> Result<u64> {
         let mut query = at("path", directory);
         query.push(("max_total_bytes", options.max_total_bytes.to_string()));
         query.push(("max_entries", options.max_entries.to_string()));
@@ -253,7 +254,7 @@ impl SandboxDriver for RemoteDriver {
 
     async fn watch(
         &self,
-        place: &Place,
+        place: &ConfinedPath,
         options: WatchOptions,
     ) -> Result<BoxStream<'static, Result<WatchEvent>>> {
         let mut query = at("path", place);

@@ -1,7 +1,7 @@
 //! A file beyond `limits.max_file_bytes`, read in parts that the server gives: its limit is one of each answer. Whether the
 //! whole may be read is for the handle on this side to say.
 
-use eyot::{ByteRange, ByteStream, Place, Result};
+use eyot::{ByteRange, ByteStream, ConfinedPath, Result};
 use futures_util::StreamExt;
 use futures_util::stream::try_unfold;
 
@@ -10,7 +10,7 @@ use super::driver::RemoteDriver;
 /// How far a read has come.
 struct Parts {
     driver: RemoteDriver,
-    file: Place,
+    file: ConfinedPath,
     /// What is yet to be asked for.
     rest: ByteRange,
     part: ByteStream,
@@ -21,7 +21,7 @@ struct Parts {
 /// Reads a range of a file, at most `most` bytes of it with each request.
 pub(super) async fn read(
     driver: RemoteDriver,
-    file: Place,
+    file: ConfinedPath,
     range: ByteRange,
     most: u64,
 ) -> Result<ByteStream> {

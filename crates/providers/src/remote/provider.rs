@@ -85,7 +85,7 @@ impl SandboxProvider for RemoteProvider {
     }
 
     async fn create(&self, spec: &ValidSpec) -> Result<Created> {
-        let asked = spec.asked();
+        let asked = spec.requested();
         // The handle on this side puts the manifest's files in; its variables go with every command.
         let manifest = Manifest { env: asked.manifest.env.clone(), ..Manifest::default() };
         let body = eyot::SandboxSpec {

@@ -12,7 +12,7 @@ use crate::driver::ByteStream;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{Command, ExecOptions};
 use crate::files::{CreateDirOptions, RemoveOptions, TarInOptions};
-use crate::path::Place;
+use crate::path::ConfinedPath;
 use crate::sandbox::Sandbox;
 use crate::search::{GlobOptions, GrepOptions};
 use crate::spec::{SandboxSpec, WorkspaceSpec};
@@ -64,16 +64,16 @@ async fn outside_is_untouched(sandbox: &Sandbox) -> Check {
     Ok(())
 }
 
-fn held(workspace: &Workspace, path: &str) -> Result<Place> {
+fn held(workspace: &Workspace, path: &str) -> Result<ConfinedPath> {
     let beneath = Some(workspace.workdir().clone());
-    Ok(Place { path: workspace.workdir().resolve(path)?, beneath })
+    Ok(ConfinedPath { path: workspace.workdir().resolve(path)?, beneath })
 }
 
-pub(super) fn glob(root: Place, pattern: &str) -> GlobOptions {
+pub(super) fn glob(root: ConfinedPath, pattern: &str) -> GlobOptions {
     GlobOptions { pattern: pattern.to_owned(), root, hidden: false, max_results: 1000 }
 }
 
-pub(super) fn grep(root: Place, pattern: &str) -> GrepOptions {
+pub(super) fn grep(root: ConfinedPath, pattern: &str) -> GrepOptions {
     GrepOptions {
         pattern: pattern.to_owned(),
         literal: false,
@@ -233,7 +233,7 @@ async fn f1_a_tree_is_not_packed_or_unpacked_behind_a_link_out_of_the_workspace(
     outside_is_untouched(&sandbox).await
 }
 
-async fn packed(sandbox: &Sandbox, place: &Place) -> Result<Vec<u8>> {
+async fn packed(sandbox: &Sandbox, place: &ConfinedPath) -> Result<Vec<u8>> {
     collect(sandbox.tar_out_at(place, "it").await?).await
 }
 

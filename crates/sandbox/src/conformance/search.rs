@@ -2,7 +2,7 @@
 
 use super::beneath::{glob, grep};
 use super::check::{Check, cases, ensure, ensure_eq, ensure_fails, output, promptly};
-use crate::path::Place;
+use crate::path::ConfinedPath;
 use crate::sandbox::Sandbox;
 use crate::search::{GlobOptions, GrepOptions, GrepResult};
 
@@ -29,7 +29,7 @@ cases! {
     f6_an_expression_that_backtracks_elsewhere_ends_promptly(sandbox) needs [Grep];
 }
 
-fn here(sandbox: &Sandbox, path: &str) -> Check<Place> {
+fn here(sandbox: &Sandbox, path: &str) -> Check<ConfinedPath> {
     Ok(sandbox.resolve_path(path)?.into())
 }
 

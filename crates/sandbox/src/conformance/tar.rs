@@ -10,7 +10,7 @@ use super::write::names;
 use crate::driver::ByteStream;
 use crate::error::Result;
 use crate::files::{CreateDirOptions, TarInOptions};
-use crate::path::Place;
+use crate::path::ConfinedPath;
 use crate::sandbox::Sandbox;
 
 cases! {
@@ -223,7 +223,7 @@ async fn f4_hard_links_that_lead_out_and_devices_are_refused_and_named(sandbox: 
 }
 
 async fn f4_symbolic_links_that_lead_out_are_refused_where_the_directory_is_held(sandbox: Sandbox) -> Check {
-    let place = Place { path: sandbox.cwd().clone(), beneath: Some(sandbox.cwd().clone()) };
+    let place = ConfinedPath { path: sandbox.cwd().clone(), beneath: Some(sandbox.cwd().clone()) };
     for target in ["/etc/passwd", "../evil", "a/../../evil"] {
         let archive = sent(Archive::default().symlink("evil", target).bytes());
         ensure_fails!(sandbox.tar_in_at(&place, ".", archive, TarInOptions::default()).await, Invalid);

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Engine, FELL_ASLEEP, is_gone};
+use super::{Engine, UNREQUESTED_SLEEP, is_gone};
 use crate::blocking::blocking;
 use crate::error::{ErrorKind, Result};
 use crate::events::EventKind;
-use crate::pool::{Noted, wake_in_turn};
+use crate::pool::{PoolMetadata, wake_in_turn};
 use crate::provider::SandboxStatus;
 use crate::spec::SandboxId;
 use crate::store::{RowState, SandboxRow, Store};
@@ -38,7 +38,7 @@ impl Engine {
     /// - one without processes though it was not put to sleep (the host was restarted) is woken if it has services.
     pub async fn reconcile(&self) -> Result<Vec<Reconciled>> {
         let provider = self.provider.name().to_owned();
-        let store = Arc::clone(&self.books.store);
+        let store = Arc::clone(&self.records.store);
         let rows = blocking(move || {
             let abandoned = store.abandoned()?.into_iter().map(|row| (store.claim(&row.id), row));
             Ok((abandoned.collect::<Vec<_>>(), store.all_sandboxes()?))
@@ -51,13 +51,13 @@ impl Engine {
                 RowState::Removing => "it was being removed by a process that has ended; now it is",
                 _ => "it was being made by a process that has ended; it is removed",
             };
-            let removed = self.books.remove(self.provider.as_ref(), row, what).await;
-            self.note(&mut done, row, what, removed).await;
+            let removed = self.records.remove(self.provider.as_ref(), row, what).await;
+            self.record_outcome(&mut done, row, what, removed).await;
         }
         self.end_sessions(&all, &mut done).await?;
         let statuses = self.statuses().await?;
         for row in all.iter().filter(|row| row.provider == provider && row.state == RowState::Live) {
-            self.look_at(row, statuses.get(&row.id), &mut done).await;
+            self.reconcile_row(row, statuses.get(&row.id), &mut done).await;
         }
         self.finish_wakes(&provider, &mut done).await?;
         Ok(done)
@@ -66,18 +66,19 @@ impl Engine {
     /// Removes what sessions left whose process has ended.
     async fn end_sessions(&self, all: &[SandboxRow], done: &mut Vec<Reconciled>) -> Result<()> {
         let what = "its session's process has ended; it is removed";
-        for pool in self.books.ask(Store::pools).await? {
-            let owner = serde_json::from_value::<Noted>(pool.options).ok().and_then(|noted| noted.owner);
+        for pool in self.records.ask(Store::pools).await? {
+            let owner =
+                serde_json::from_value::<PoolMetadata>(pool.options).ok().and_then(|noted| noted.owner);
             if owner.is_none_or(|owner| owner.is_alive()) {
                 continue;
             }
             let provider = self.provider.name();
             // Another provider's are its own engine's to end; the pool stays until then.
             for row in all.iter().filter(|row| row.pool == pool.name && row.provider == provider) {
-                let removed = self.books.remove(self.provider.as_ref(), row, what).await;
-                self.note(done, row, what, removed).await;
+                let removed = self.records.remove(self.provider.as_ref(), row, what).await;
+                self.record_outcome(done, row, what, removed).await;
             }
-            match self.books.ask(move |store| store.remove_pool(&pool.name)).await {
+            match self.records.ask(move |store| store.remove_pool(&pool.name)).await {
                 // What could not be removed keeps it until the next time.
                 Err(error) if error.kind() != ErrorKind::Conflict => return Err(error),
                 _ => {}
@@ -89,10 +90,10 @@ impl Engine {
     /// Wakes from the beginning what somebody was waking who has ended: some of its services may not run.
     async fn finish_wakes(&self, provider: &str, done: &mut Vec<Reconciled>) -> Result<()> {
         let what = "it was being woken by a process that has ended; it was woken again, with its services";
-        let left = self.books.ask(Store::half_awake).await?;
+        let left = self.records.ask(Store::abandoned_wakes).await?;
         for row in left.iter().filter(|row| row.provider == provider) {
             let woken = self.wake(row).await;
-            self.note(done, row, what, woken).await;
+            self.record_outcome(done, row, what, woken).await;
         }
         Ok(())
     }
@@ -103,22 +104,27 @@ impl Engine {
         Ok(all.into_iter().map(|info| (info.id, info.status)).collect())
     }
 
-    async fn look_at(&self, row: &SandboxRow, status: Option<&SandboxStatus>, done: &mut Vec<Reconciled>) {
+    async fn reconcile_row(
+        &self,
+        row: &SandboxRow,
+        status: Option<&SandboxStatus>,
+        done: &mut Vec<Reconciled>,
+    ) {
         match status {
             // A listing may leave out what it can't read just now, and a sandbox is not destroyed on a guess.
             None if is_gone(self.provider.as_ref(), row).await => {
                 let what = "its sandbox is gone; its name is free";
-                let removed = self.books.remove(self.provider.as_ref(), row, what).await;
-                self.note(done, row, what, removed).await;
+                let removed = self.records.remove(self.provider.as_ref(), row, what).await;
+                self.record_outcome(done, row, what, removed).await;
             }
             Some(SandboxStatus::Dead) if !row.services.is_empty() => {
                 let what = "it had lost its processes; it was woken, and its services were started";
                 let woken = self.wake(row).await;
-                self.note(done, row, what, woken).await;
+                self.record_outcome(done, row, what, woken).await;
             }
             Some(SandboxStatus::Sleeping) => {
                 // Nothing is to be put right; it is only told that it fell asleep while nobody looked.
-                if let Err(error) = self.books.fell_asleep(row, FELL_ASLEEP).await {
+                if let Err(error) = self.records.record_sleep(row, UNREQUESTED_SLEEP).await {
                     tracing::warn!(%error, sandbox = %row.id, "record that a sandbox sleeps");
                 }
             }
@@ -127,10 +133,10 @@ impl Engine {
     }
 
     async fn wake(&self, row: &SandboxRow) -> Result<()> {
-        wake_in_turn(&self.books, self.provider.as_ref(), row, "it has services").await.map(drop)
+        wake_in_turn(&self.records, self.provider.as_ref(), row, "it has services").await.map(drop)
     }
 
-    async fn note(
+    async fn record_outcome(
         &self,
         done: &mut Vec<Reconciled>,
         row: &SandboxRow,
@@ -140,7 +146,7 @@ impl Engine {
         match result {
             Ok(()) => {
                 let kind = EventKind::Reconciled { what: what.to_owned() };
-                if let Err(error) = self.books.record(row, kind, "a look at what was left").await {
+                if let Err(error) = self.records.record(row, kind, "a look at what was left").await {
                     tracing::error!(%error, sandbox = %row.id, "what was reconciled was not recorded");
                 }
                 let (pool, sandbox) = (row.pool.to_string(), row.name.to_string());

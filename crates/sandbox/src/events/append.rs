@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::event::{Event, EventHash, EventKind, NewEvent};
 use super::head::{Head, lock_to_append, try_lock};
-use super::segment::{self, Lines};
+use super::segment::{self, SegmentLines};
 use super::{EventLogOptions, line};
 use crate::now::now_ms;
 
@@ -81,7 +81,7 @@ impl Writer {
         };
         let (mut last, mut hash) = (newest.saturating_sub(1), EventHash::ZERO);
         if let Some(file) = segment::open(&self.folder, newest)? {
-            let mut lines = Lines::new(file, 0);
+            let mut lines = SegmentLines::new(file, 0);
             while let Some(line) = lines.next()? {
                 if let Ok(event) = line::check(line) {
                     (last, hash) = (event.seq, event.hash);
@@ -105,7 +105,7 @@ impl Writer {
             };
             match size.cmp(&head.bytes) {
                 Ordering::Equal => return Ok(()),
-                Ordering::Greater => self.take_in_tail(head, notes)?,
+                Ordering::Greater => self.adopt_tail(head, notes)?,
                 Ordering::Less => {
                     notes.push(note(
                         format!("a new segment was begun after event {}", head.seq),
@@ -119,14 +119,14 @@ impl Writer {
 
     /// The newest segment has more than the head knows: whole lines of a process that was killed before it could say so,
     /// and perhaps a torn one. A whole line that does not continue the log stays, for [`super::EventLog::verify`] to find.
-    fn take_in_tail(&mut self, head: &mut Head, notes: &mut Vec<NewEvent>) -> io::Result<()> {
+    fn adopt_tail(&mut self, head: &mut Head, notes: &mut Vec<NewEvent>) -> io::Result<()> {
         let Some(file) = self.newest(head.segment)? else {
             return Ok(());
         };
-        let mut lines = Lines::new(file.try_clone()?, head.bytes);
+        let mut lines = SegmentLines::new(file.try_clone()?, head.bytes);
         loop {
             match lines.next() {
-                Ok(Some(line)) => take_in(head, line),
+                Ok(Some(line)) => adopt_line(head, line),
                 Ok(None) => break,
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                     let what = format!("a new segment was begun after event {}", head.seq);
@@ -144,11 +144,11 @@ impl Writer {
             let what = format!("{torn} bytes of a torn line after event {} were cut off", head.seq);
             notes.push(note(what, "a process ended while it wrote; nobody was told that this event is kept"));
         }
-        self.go_on_to_next_segment(head)
+        self.skip_to_next_segment(head)
     }
 
     /// After a power failure the head may be older than a whole segment.
-    fn go_on_to_next_segment(&self, head: &mut Head) -> io::Result<()> {
+    fn skip_to_next_segment(&self, head: &mut Head) -> io::Result<()> {
         if head.seq >= head.segment && segment::open(&self.folder, head.seq + 1)?.is_some() {
             (head.segment, head.bytes) = (head.seq + 1, 0);
         }
@@ -222,7 +222,7 @@ impl Writer {
     }
 }
 
-fn take_in(head: &mut Head, line: &[u8]) {
+fn adopt_line(head: &mut Head, line: &[u8]) {
     match line::check(line) {
         Ok(event) if event.seq == head.seq + 1 && event.previous == head.hash => {
             (head.seq, head.hash) = (event.seq, event.hash);

@@ -149,20 +149,20 @@ impl EventKind {
         }
     }
 
-    fn cut(&mut self) {
+    fn truncate_texts(&mut self) {
         match self {
             Self::ExecStarted { command } | Self::ExecEnded { command, .. } => {
-                cut(command, MAX_COMMAND_BYTES);
+                truncate_text(command, MAX_COMMAND_BYTES);
             }
-            Self::FileWritten { path, .. } => cut(path, MAX_TEXT_BYTES),
+            Self::FileWritten { path, .. } => truncate_text(path, MAX_TEXT_BYTES),
             Self::Transferred { from, from_path, to_path, .. } => {
                 for text in [from, from_path, to_path] {
-                    cut(text, MAX_TEXT_BYTES);
+                    truncate_text(text, MAX_TEXT_BYTES);
                 }
             }
             Self::PortOpened { url: text, .. }
             | Self::EgressDecided { host: text, .. }
-            | Self::Reconciled { what: text } => cut(text, MAX_TEXT_BYTES),
+            | Self::Reconciled { what: text } => truncate_text(text, MAX_TEXT_BYTES),
             Self::Created | Self::Woke | Self::Slept | Self::Destroyed | Self::Unknown => {}
         }
     }
@@ -212,17 +212,17 @@ impl NewEvent {
         if self.kind == EventKind::Unknown {
             return Err(Error::invalid("kind", "must be a kind of event that this version knows"));
         }
-        cut(&mut self.reason, MAX_REASON_BYTES);
+        truncate_text(&mut self.reason, MAX_REASON_BYTES);
         for text in [&mut self.pool, &mut self.sandbox, &mut self.sandbox_id].into_iter().flatten() {
-            cut(text, MAX_TEXT_BYTES);
+            truncate_text(text, MAX_TEXT_BYTES);
         }
-        self.kind.cut();
+        self.kind.truncate_texts();
         Ok(self)
     }
 }
 
 /// Leaves at most `limit` bytes of whole characters, the mark of the cut included.
-fn cut(text: &mut String, limit: usize) {
+fn truncate_text(text: &mut String, limit: usize) {
     if text.len() > limit {
         text.truncate(text.floor_char_boundary(limit - CUT.len()));
         text.push_str(CUT);

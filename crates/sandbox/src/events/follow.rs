@@ -15,7 +15,7 @@ use crate::folder_changes::FolderChanges;
 const BATCH: usize = 256;
 
 /// What a follower has: its place, what it waits for, and what it has read ahead.
-struct Follower {
+struct EventFollower {
     cursor: Cursor,
     changes: FolderChanges,
     /// What keeps the watch of all followers going.
@@ -23,9 +23,9 @@ struct Follower {
     ahead: std::vec::IntoIter<Event>,
 }
 
-enum State {
+enum FollowState {
     Beginning(Arc<EventLog>, u64),
-    Following(Box<Follower>),
+    Following(Box<EventFollower>),
     Ended,
 }
 
@@ -33,24 +33,26 @@ pub(super) fn follow(
     log: Arc<EventLog>,
     from_seq: u64,
 ) -> impl Stream<Item = Result<Event>> + Send + 'static {
-    stream::unfold(State::Beginning(log, from_seq), |state| async move {
+    stream::unfold(FollowState::Beginning(log, from_seq), |state| async move {
         let follower = match state {
-            State::Beginning(log, from_seq) => blocking(move || Follower::begin(&log, from_seq)).await,
-            State::Following(follower) => Ok(follower),
-            State::Ended => return None,
+            FollowState::Beginning(log, from_seq) => {
+                blocking(move || EventFollower::begin(&log, from_seq)).await
+            }
+            FollowState::Following(follower) => Ok(follower),
+            FollowState::Ended => return None,
         };
         let next = match follower {
             Ok(follower) => follower.next().await,
             Err(error) => Err(error),
         };
         Some(match next {
-            Ok((event, follower)) => (Ok(event), State::Following(follower)),
-            Err(error) => (Err(error), State::Ended),
+            Ok((event, follower)) => (Ok(event), FollowState::Following(follower)),
+            Err(error) => (Err(error), FollowState::Ended),
         })
     })
 }
 
-impl Follower {
+impl EventFollower {
     fn begin(log: &EventLog, from_seq: u64) -> Result<Box<Self>> {
         // Watched before it is read, so that nothing falls between.
         let shared = log.changes()?;

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::event::EventHash;
-use super::segment::found;
+use super::segment::none_if_missing;
 
 const NAME: &str = "head";
 /// The file is always this long, so that one write replaces all of it, and finds room on a disk that is full.
@@ -90,7 +90,7 @@ fn open_to_write(folder: &Path) -> io::Result<File> {
 
 /// The head as it is now, read under the lock; `None` if there is none.
 pub(super) fn read_shared(folder: &Path) -> io::Result<Option<Head>> {
-    let Some(file) = found(File::open(folder.join(NAME)))? else {
+    let Some(file) = none_if_missing(File::open(folder.join(NAME)))? else {
         return Ok(None);
     };
     file.lock_shared()?;

@@ -62,7 +62,7 @@ pub(super) fn encode(
 
 /// What is wrong with a line by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wrong {
+pub(super) enum LineError {
     /// It is no event's line at all.
     NoEvent,
     /// It is the line of an event, and its hash is another one than it says.
@@ -70,12 +70,12 @@ pub(super) enum Wrong {
 }
 
 /// The event of a line (without the line's end) whose hash is not checked.
-pub(super) fn decode(line: &[u8]) -> Result<Event, Wrong> {
-    serde_json::from_slice(line).map_err(|_| Wrong::NoEvent)
+pub(super) fn decode(line: &[u8]) -> Result<Event, LineError> {
+    serde_json::from_slice(line).map_err(|_| LineError::NoEvent)
 }
 
 /// Whether the line begins as that of an event with a number below this one: what can be passed over without a look.
-pub(super) fn begins_with_seq_below(line: &[u8], seq: u64) -> bool {
+pub(super) fn has_seq_below(line: &[u8], seq: u64) -> bool {
     let digits = line.strip_prefix(b"{\"seq\":").unwrap_or_default();
     let digits = digits.split(|byte| !byte.is_ascii_digit()).next().unwrap_or_default();
     std::str::from_utf8(digits)
@@ -85,7 +85,7 @@ pub(super) fn begins_with_seq_below(line: &[u8], seq: u64) -> bool {
 }
 
 /// The event of a line whose hash is right.
-pub(super) fn check(line: &[u8]) -> Result<Event, Wrong> {
+pub(super) fn check(line: &[u8]) -> Result<Event, LineError> {
     let event = decode(line)?;
     let end = HASH_BEGINS.len() + HASH_DIGITS + HASH_ENDS.len();
     let (body, end) = line.split_at_checked(line.len().saturating_sub(end)).unwrap_or_default();
@@ -93,7 +93,7 @@ pub(super) fn check(line: &[u8]) -> Result<Event, Wrong> {
     let is_hash = end.starts_with(HASH_BEGINS) && end.ends_with(HASH_ENDS);
     match is_hash && hash(&[body, b"}"]) == event.hash {
         true => Ok(event),
-        false => Err(Wrong::Changed),
+        false => Err(LineError::Changed),
     }
 }
 
@@ -174,6 +174,6 @@ mod tests {
         let hash = hash(&[body.as_bytes()]);
         let line = format!("{},\"hash\":\"{hash}\"}}", body.strip_suffix('}').unwrap());
         assert_eq!(check(line.as_bytes()).unwrap().kind, EventKind::Unknown);
-        assert_eq!(check(line.replace("mars", "moon").as_bytes()), Err(Wrong::Changed));
+        assert_eq!(check(line.replace("mars", "moon").as_bytes()), Err(LineError::Changed));
     }
 }

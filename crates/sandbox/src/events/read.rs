@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::event::Event;
 use super::line;
-use super::segment::{self, Lines};
+use super::segment::{self, SegmentLines};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Somebody's place in the log.
@@ -13,14 +13,14 @@ pub(super) struct Cursor {
     folder: PathBuf,
     /// The next event's number, if it is still there.
     next: u64,
-    segment: Option<Open>,
+    segment: Option<OpenSegment>,
     /// The segment that was read to its end last.
     done: Option<u64>,
 }
 
-struct Open {
+struct OpenSegment {
     first: u64,
-    lines: Lines,
+    lines: SegmentLines,
     /// A later segment was seen, so nothing is added to this one any more.
     is_final: bool,
 }
@@ -49,20 +49,20 @@ impl Cursor {
 
     fn next(&mut self) -> io::Result<Option<Event>> {
         loop {
-            if self.segment.is_none() && !self.enter()? {
+            if self.segment.is_none() && !self.open_next_segment()? {
                 return Ok(None);
             }
             let Some(open) = &mut self.segment else { continue };
             match open.lines.next()? {
                 // Before the place that was asked for, or a line that stands twice.
-                Some(line) if line::begins_with_seq_below(line, self.next) => {}
+                Some(line) if line::has_seq_below(line, self.next) => {}
                 Some(line) => {
                     let event = line::decode(line)
                         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a line is no event"))?;
                     self.next = event.seq + 1;
                     return Ok(Some(event));
                 }
-                None => match self.go_on()? {
+                None => match self.has_more()? {
                     true => {}
                     false => return Ok(None),
                 },
@@ -71,7 +71,7 @@ impl Cursor {
     }
 
     /// Opens the segment that holds the next event, or else the first that may.
-    fn enter(&mut self) -> io::Result<bool> {
+    fn open_next_segment(&mut self) -> io::Result<bool> {
         loop {
             let mut segments = segment::list(&self.folder)?;
             segments.retain(|first| self.done.is_none_or(|done| *first > done));
@@ -81,14 +81,15 @@ impl Cursor {
             };
             // It may have gone since it was listed; then others are there.
             if let Some(file) = segment::open(&self.folder, first)? {
-                self.segment = Some(Open { first, lines: Lines::new(file, 0), is_final: false });
+                self.segment =
+                    Some(OpenSegment { first, lines: SegmentLines::new(file, 0), is_final: false });
                 return Ok(true);
             }
         }
     }
 
     /// At the end of a segment: whether there is more to read, here or in a later one.
-    fn go_on(&mut self) -> io::Result<bool> {
+    fn has_more(&mut self) -> io::Result<bool> {
         let Some(open) = &mut self.segment else { return Ok(true) };
         if open.is_final {
             // Its last lines were read after the next one was seen.

@@ -42,7 +42,7 @@ impl EventRecorder {
     }
 
     /// For what happens when nobody waits for an answer.
-    async fn record_or_complain(&self, sandbox_id: &str, kind: EventKind, reason: String) {
+    async fn record_or_log(&self, sandbox_id: &str, kind: EventKind, reason: String) {
         let name = kind.name();
         if let Err(error) = self.record(sandbox_id, kind, reason).await {
             tracing::error!(sandbox_id, event = name, %error, "an event was not recorded");
@@ -60,8 +60,8 @@ impl Observer for EventRecorder {
 
     async fn exec_ended(&self, event: &ExecEndEvent) -> Result<()> {
         let (start, result) = (&event.start, &event.result);
-        let kind = ended(start.command.to_string(), result);
-        self.record(&start.sandbox.sandbox_id, kind, why_it_ended(result)).await
+        let kind = exec_ended_kind(start.command.to_string(), result);
+        self.record(&start.sandbox.sandbox_id, kind, end_reason(result)).await
     }
 
     async fn file_written(&self, event: &FileWriteEvent) -> Result<()> {
@@ -86,26 +86,26 @@ impl Observer for EventRecorder {
             "" => "the rules of the sandbox's network".to_owned(),
             _ => decision.reason,
         };
-        self.record_or_complain(&event.sandbox.sandbox_id, kind, reason).await;
+        self.record_or_log(&event.sandbox.sandbox_id, kind, reason).await;
     }
 
     async fn orphan_settled(&self, settlement: OrphanSettlement) {
         let (id, command) = (&settlement.sandbox.sandbox_id, settlement.command.to_string());
         let (kind, reason) = match &settlement.result {
             Ok(result) => (
-                ended(command, result),
-                format!("after its kill could not be confirmed: {}", why_it_ended(result)),
+                exec_ended_kind(command, result),
+                format!("after its kill could not be confirmed: {}", end_reason(result)),
             ),
             Err(error) => {
                 let what = format!("nobody will know how this command ended: {command}");
                 (EventKind::Reconciled { what }, format!("its kill could not be confirmed: {error}"))
             }
         };
-        self.record_or_complain(id, kind, reason).await;
+        self.record_or_log(id, kind, reason).await;
     }
 }
 
-fn ended(command: String, result: &ExecResult) -> EventKind {
+fn exec_ended_kind(command: String, result: &ExecResult) -> EventKind {
     EventKind::ExecEnded {
         command,
         outcome: result.outcome,
@@ -115,7 +115,7 @@ fn ended(command: String, result: &ExecResult) -> EventKind {
     }
 }
 
-fn why_it_ended(result: &ExecResult) -> String {
+fn end_reason(result: &ExecResult) -> String {
     let why = match result.outcome {
         Outcome::Exited(code) => format!("it exited with code {code}"),
         Outcome::Signaled(signal) => format!("signal {signal} ended it"),

@@ -31,7 +31,7 @@ pub(super) fn list(folder: &Path) -> io::Result<Vec<u64>> {
 
 /// A segment for reading; `None` if there is none of that name (any more).
 pub(super) fn open(folder: &Path, first: u64) -> io::Result<Option<File>> {
-    found(File::open(path(folder, first)))
+    none_if_missing(File::open(path(folder, first)))
 }
 
 /// A segment for appending, made if there is none.
@@ -45,7 +45,7 @@ pub(super) fn is_linked(file: &File) -> io::Result<bool> {
 }
 
 /// `None` for what is not there.
-pub(super) fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+pub(super) fn none_if_missing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -54,7 +54,7 @@ pub(super) fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 /// The lines of a segment, as far as it goes now. What comes later can be read later.
-pub(super) struct Lines {
+pub(super) struct SegmentLines {
     file: File,
     /// Where the next line begins, in bytes.
     offset: u64,
@@ -63,7 +63,7 @@ pub(super) struct Lines {
     used: usize,
 }
 
-impl Lines {
+impl SegmentLines {
     /// From byte `offset` on, where a line must begin.
     pub(super) fn new(file: File, offset: u64) -> Self {
         Self { file, offset, buffer: Vec::new(), used: 0 }
@@ -74,7 +74,7 @@ impl Lines {
         self.offset
     }
 
-    /// How many bytes follow: of a line without an end, once [`Lines::next`] has answered `None`.
+    /// How many bytes follow: of a line without an end, once [`SegmentLines::next`] has answered `None`.
     pub(super) fn rest(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len().saturating_sub(self.offset))
     }
@@ -135,7 +135,7 @@ mod tests {
         let long = "x".repeat(CHUNK + 10);
         let file = path(folder.path(), 1);
         fs::write(&file, format!("a\n{long}\ntor")).unwrap();
-        let mut lines = Lines::new(open(folder.path(), 1).unwrap().unwrap(), 0);
+        let mut lines = SegmentLines::new(open(folder.path(), 1).unwrap().unwrap(), 0);
         assert_eq!(lines.next().unwrap(), Some(&b"a"[..]));
         assert_eq!(lines.next().unwrap().map(<[u8]>::len), Some(long.len()));
         assert_eq!(lines.next().unwrap(), None);
@@ -150,7 +150,7 @@ mod tests {
     fn a_line_without_an_end_in_sight_is_an_error_and_not_all_of_the_memory() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(path(folder.path(), 1), vec![b'x'; 4 * MAX_LINE_BYTES]).unwrap();
-        let error = Lines::new(open(folder.path(), 1).unwrap().unwrap(), 0).next().unwrap_err();
+        let error = SegmentLines::new(open(folder.path(), 1).unwrap().unwrap(), 0).next().unwrap_err();
         assert!(error.to_string().contains("longer than"), "{error}");
     }
 

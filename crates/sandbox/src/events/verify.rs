@@ -8,13 +8,13 @@ use std::path::Path;
 use super::append::HEAD_LOST;
 use super::event::{Event, EventHash, EventKind};
 use super::head::{self, Head};
-use super::line::{self, Wrong};
-use super::segment::{self, Lines};
+use super::line::{self, LineError};
+use super::segment::{self, SegmentLines};
 use crate::error::{Error, ErrorKind, Result};
 
 /// A log whose chain holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verified {
+pub struct VerifiedLog {
     /// How many events are kept.
     pub events: u64,
     /// The first that is kept; one more than `last_seq` if none is.
@@ -47,18 +47,18 @@ impl fmt::Display for BrokenChain {
 impl StdError for BrokenChain {}
 
 /// Why a check ended early.
-enum Ended {
+enum VerifyStop {
     Broken(BrokenChain),
     Host(io::Error),
 }
 
-impl From<io::Error> for Ended {
+impl From<io::Error> for VerifyStop {
     fn from(error: io::Error) -> Self {
         Self::Host(error)
     }
 }
 
-pub(super) fn verify(folder: &Path) -> Result<Verified> {
+pub(super) fn verify(folder: &Path) -> Result<VerifiedLog> {
     let host = |error| Error::host("verify the event log", error);
     let mut head = head::read_shared(folder).map_err(host)?;
     loop {
@@ -73,35 +73,39 @@ pub(super) fn verify(folder: &Path) -> Result<Verified> {
             continue;
         }
         return Err(match ended {
-            Ended::Host(error) => host(error),
-            Ended::Broken(broken) => {
+            VerifyStop::Host(error) => host(error),
+            VerifyStop::Broken(broken) => {
                 Error::new(ErrorKind::Conflict, format!("verify the event log: {broken}")).with_source(broken)
             }
         });
     }
 }
 
-fn check(folder: &Path, head: Option<&Head>) -> Result<Verified, Ended> {
+fn check(folder: &Path, head: Option<&Head>) -> Result<VerifiedLog, VerifyStop> {
     let mut segments = segment::list(folder)?;
     let Some(head) = head else {
         let Some(first) = segments.first() else {
-            return Ok(Verified { events: 0, first_seq: 1, last_seq: 0 });
+            return Ok(VerifiedLog { events: 0, first_seq: 1, last_seq: 0 });
         };
         let what =
             "and what follows can't be judged: the file `head`, which says where the log ends, is missing";
-        return Err(Ended::Broken(BrokenChain { seq: *first, what: what.to_owned(), place: None }));
+        return Err(VerifyStop::Broken(BrokenChain { seq: *first, what: what.to_owned(), place: None }));
     };
     segments.retain(|first| *first >= head.first_seq);
-    let mut chain = Chain { head, next: head.first_seq, previous: EventHash::ZERO };
+    let mut chain = ChainCheck { head, next: head.first_seq, previous: EventHash::ZERO };
     for (index, first) in segments.iter().enumerate() {
         chain.check_segment(folder, *first, index + 1 == segments.len())?;
     }
     chain.check_end()?;
-    Ok(Verified { events: chain.next - head.first_seq, first_seq: head.first_seq, last_seq: chain.next - 1 })
+    Ok(VerifiedLog {
+        events: chain.next - head.first_seq,
+        first_seq: head.first_seq,
+        last_seq: chain.next - 1,
+    })
 }
 
 /// How far the check has come.
-struct Chain<'a> {
+struct ChainCheck<'a> {
     head: &'a Head,
     /// The number of the event that is due.
     next: u64,
@@ -109,8 +113,8 @@ struct Chain<'a> {
     previous: EventHash,
 }
 
-impl Chain<'_> {
-    fn check_segment(&mut self, folder: &Path, first: u64, is_last: bool) -> Result<(), Ended> {
+impl ChainCheck<'_> {
+    fn check_segment(&mut self, folder: &Path, first: u64, is_last: bool) -> Result<(), VerifyStop> {
         if first != self.next {
             return Err(self.broken(self.gap(folder, first)?, None));
         }
@@ -118,7 +122,7 @@ impl Chain<'_> {
         let Some(file) = segment::open(folder, first)? else {
             return Err(self.broken("is missing with its whole segment".to_owned(), Some(place)));
         };
-        let mut lines = Lines::new(file, 0);
+        let mut lines = SegmentLines::new(file, 0);
         while let Some(line) = next_line(&mut lines)? {
             let checked = line.and_then(|line| self.check_line(line));
             checked.map_err(|what| self.broken(what, Some(place.clone())))?;
@@ -134,21 +138,22 @@ impl Chain<'_> {
 
     /// What is wrong where the next segment begins with another event than the one that is due.
     fn gap(&self, folder: &Path, first: u64) -> io::Result<String> {
-        let begins = segment::open(folder, first)?.map(|file| Lines::new(file, 0).next().map(head_was_lost));
+        let begins = segment::open(folder, first)?
+            .map(|file| SegmentLines::new(file, 0).next().map(is_lost_head_note));
         match begins.transpose()? {
             Some(true) if first == self.next + 1 => {
                 Ok("and any that followed it may be missing: the file `head`, which said where the log ended, was lost"
                     .to_owned())
             }
-            _ => Ok(missing_before(self.next, first)),
+            _ => Ok(describe_gap(self.next, first)),
         }
     }
 
     /// Checks the line that is due, or says what is wrong with the event that should be it.
     fn check_line(&mut self, line: &[u8]) -> Result<(), String> {
         let event = line::check(line).map_err(|wrong| match wrong {
-            Wrong::NoEvent => "is missing: what stands in its place is no event".to_owned(),
-            Wrong::Changed => "was changed: its line does not have the hash that it names".to_owned(),
+            LineError::NoEvent => "is missing: what stands in its place is no event".to_owned(),
+            LineError::Changed => "was changed: its line does not have the hash that it names".to_owned(),
         })?;
         self.check_link(&event)?;
         (self.next, self.previous) = (event.seq + 1, event.hash);
@@ -158,7 +163,7 @@ impl Chain<'_> {
     fn check_link(&self, event: &Event) -> Result<(), String> {
         let due = self.next;
         if event.seq > due {
-            return Err(missing_before(due, event.seq));
+            return Err(describe_gap(due, event.seq));
         }
         if event.seq < due {
             return Err(format!("is not there: event {} stands in its place, moved or inserted", event.seq));
@@ -174,7 +179,7 @@ impl Chain<'_> {
         Ok(())
     }
 
-    fn check_end(&self) -> Result<(), Ended> {
+    fn check_end(&self) -> Result<(), VerifyStop> {
         match self.next > self.head.seq {
             true => Ok(()),
             false => {
@@ -188,13 +193,13 @@ impl Chain<'_> {
         }
     }
 
-    fn broken(&self, what: String, place: Option<(String, u64)>) -> Ended {
-        Ended::Broken(BrokenChain { seq: self.next, what, place })
+    fn broken(&self, what: String, place: Option<(String, u64)>) -> VerifyStop {
+        VerifyStop::Broken(BrokenChain { seq: self.next, what, place })
     }
 }
 
 /// The next line; the inner error is what is wrong with the event that should be it.
-fn next_line(lines: &mut Lines) -> io::Result<Option<Result<&[u8], String>>> {
+fn next_line(lines: &mut SegmentLines) -> io::Result<Option<Result<&[u8], String>>> {
     match lines.next() {
         Ok(line) => Ok(line.map(Ok)),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -205,12 +210,12 @@ fn next_line(lines: &mut Lines) -> io::Result<Option<Result<&[u8], String>>> {
 }
 
 /// Whether a line is the note that the head was lost before it.
-fn head_was_lost(line: Option<&[u8]>) -> bool {
+fn is_lost_head_note(line: Option<&[u8]>) -> bool {
     let kind = line.and_then(|line| line::check(line).ok()).map(|event| event.kind);
     matches!(kind, Some(EventKind::Reconciled { what }) if what.starts_with(HEAD_LOST))
 }
 
-fn missing_before(due: u64, found: u64) -> String {
+fn describe_gap(due: u64, found: u64) -> String {
     match found.saturating_sub(due) {
         0 => format!("is not there: a segment that begins with event {found} stands in its place"),
         1 => format!("is missing: event {found} stands in its place"),

@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 use super::SandboxPool;
 use super::keeper::PoolKeeper;
-use super::make::{BegunHere, PATIENCE, without_contents};
+use super::make::{ClaimedReservation, PATIENCE, without_file_contents};
 use crate::capabilities::Capabilities;
-use crate::engine::{FELL_ASLEEP, refuse_anothers};
+use crate::engine::{UNREQUESTED_SLEEP, require_own_provider};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::EventKind;
 use crate::isolation::Isolation;
@@ -18,7 +18,7 @@ use crate::provider::{Created, SandboxInfo, SandboxKeeper, SandboxProvider, Sand
 use crate::sandbox::{Sandbox, refuse_another_id};
 use crate::spec::{SandboxId, SandboxName, SandboxSpec, ValidSpec, WorkspaceSpec};
 use crate::store::{Claim, NewSandbox, RowState, SandboxRow};
-use crate::tasks::to_the_end;
+use crate::tasks::run_detached;
 
 /// A pool as a provider. Made by [`SandboxPool::as_provider`].
 ///
@@ -53,15 +53,18 @@ impl SandboxProvider for PoolProvider {
     async fn create(&self, spec: &ValidSpec) -> Result<Created> {
         let (pool, spec) = (self.pool.clone(), spec.clone());
         // A result that nobody takes is dropped with the task, and undone.
-        let made = to_the_end(async move { pool.make_new(&spec).await.map(|created| Fresh(Some(created))) });
-        made.await.and_then(Fresh::taken)
+        let made =
+            run_detached(
+                async move { pool.make_new(&spec).await.map(|created| UnclaimedSandbox(Some(created))) },
+            );
+        made.await.and_then(UnclaimedSandbox::claim)
     }
 
     async fn open(&self, id_or_name: &str) -> Result<Created> {
-        let row = self.pool.usable(id_or_name).await?;
+        let row = self.pool.live_row(id_or_name).await?;
         let opened = self.pool.provider().open(row.id.as_str()).await;
-        let opened = self.pool.told_by_name(&row, id_or_name, opened).await?;
-        Ok(self.pool.shown(opened, row))
+        let opened = self.pool.under_pool_name(&row, id_or_name, opened).await?;
+        Ok(self.pool.pool_sandbox(opened, row))
     }
 
     async fn list(&self) -> Result<Vec<SandboxInfo>> {
@@ -78,10 +81,10 @@ impl SandboxProvider for PoolProvider {
     }
 
     async fn info(&self, id_or_name: &str) -> Result<SandboxInfo> {
-        let row = self.pool.row_of(id_or_name).await?;
+        let row = self.pool.row_by_id_or_name(id_or_name).await?;
         let info = self.pool.provider().info(row.id.as_str()).await;
         let mut info = match row.state {
-            RowState::Live => self.pool.told_by_name(&row, id_or_name, info).await?,
+            RowState::Live => self.pool.under_pool_name(&row, id_or_name, info).await?,
             // It is not there yet, or not any more, and somebody is at work on that.
             RowState::Making | RowState::Removing => info?,
         };
@@ -90,37 +93,37 @@ impl SandboxProvider for PoolProvider {
     }
 
     async fn remove(&self, id_or_name: &str) -> Result<()> {
-        let row = self.pool.row_of(id_or_name).await?;
+        let row = self.pool.row_by_id_or_name(id_or_name).await?;
         if row.state == RowState::Making {
-            self.pool.wait_for_others(&row).await?;
+            self.pool.wait_for_owner(&row).await?;
         }
         self.pool.remove_row(&row, "it was removed from its pool").await
     }
 
     async fn sleep(&self, id_or_name: &str) -> Result<()> {
-        let row = self.pool.usable(id_or_name).await?;
+        let row = self.pool.live_row(id_or_name).await?;
         let slept = self.pool.put_to_sleep(&row).await;
-        self.pool.told_by_name(&row, id_or_name, slept).await
+        self.pool.under_pool_name(&row, id_or_name, slept).await
     }
 
     async fn wake(&self, id_or_name: &str) -> Result<Created> {
-        let row = self.pool.usable(id_or_name).await?;
+        let row = self.pool.live_row(id_or_name).await?;
         let woken = self.pool.wake(&row).await;
-        let woken = self.pool.told_by_name(&row, id_or_name, woken).await?;
-        Ok(self.pool.shown(woken.into_created(), row))
+        let woken = self.pool.under_pool_name(&row, id_or_name, woken).await?;
+        Ok(self.pool.pool_sandbox(woken.into_created(), row))
     }
 }
 
 /// A sandbox that nobody has got yet. Dropped so, it is undone.
-struct Fresh(Option<Created>);
+struct UnclaimedSandbox(Option<Created>);
 
-impl Fresh {
-    fn taken(mut self) -> Result<Created> {
+impl UnclaimedSandbox {
+    fn claim(mut self) -> Result<Created> {
         self.0.take().ok_or_else(|| Error::new(ErrorKind::Internal, "a sandbox was handed out twice"))
     }
 }
 
-impl Drop for Fresh {
+impl Drop for UnclaimedSandbox {
     fn drop(&mut self) {
         let Some(Created { info, keeper: Some(keeper), .. }) = self.0.take() else { return };
         match tokio::runtime::Handle::try_current() {
@@ -143,32 +146,32 @@ impl SandboxPool {
             Ok(created) => created,
             Err(error) => {
                 let reason = format!("it could not be made: {error}");
-                if let Err(error) = self.inner.books.remove(self.provider().as_ref(), &made, reason).await {
+                if let Err(error) = self.inner.records.remove(self.provider().as_ref(), &made, reason).await {
                     tracing::warn!(%error, sandbox = %made.id, "free the name of a sandbox that could not be made");
                 }
                 return Err(error);
             }
         };
-        let created = self.shown(created, SandboxRow { state: RowState::Live, ..made.clone() });
+        let created = self.pool_sandbox(created, SandboxRow { state: RowState::Live, ..made.clone() });
         let finished = self.finish_new(&made).await;
         self.inner.changed.notify_waiters();
         // On an error `created` is undone.
-        let fresh = Fresh(Some(created));
+        let fresh = UnclaimedSandbox(Some(created));
         finished?;
         claim.finish();
-        fresh.taken()
+        fresh.claim()
     }
 
     async fn finish_new(&self, row: &SandboxRow) -> Result<()> {
-        self.inner.books.record(row, EventKind::Created, "it was asked for").await?;
+        self.inner.records.record(row, EventKind::Created, "it was asked for").await?;
         let id = row.id.clone();
-        self.inner.books.ask(move |store| store.finish_making(&id)).await.map(drop)
+        self.inner.records.ask(move |store| store.finish_making(&id)).await.map(drop)
     }
 
     /// Takes the name for it: `already_exists` if somebody has it.
     async fn begin_new(&self, spec: &ValidSpec) -> Result<(SandboxRow, Claim)> {
         let lifecycle = &spec.spec().lifecycle;
-        let mut recorded = without_contents(spec.spec().clone());
+        let mut recorded = without_file_contents(spec.spec().clone());
         self.options().unless_limited.fill(&mut recorded.limits);
         let new = NewSandbox {
             pool: self.name().clone(),
@@ -183,9 +186,11 @@ impl SandboxPool {
         };
         for _ in 0..super::TRIES {
             match self.begin_row(new.clone()).await? {
-                BegunHere::Making(row, claim) => return Ok((*row, claim)),
-                BegunHere::There(row) if self.is_on_its_way_out(&row) => self.wait_for_others(&row).await?,
-                BegunHere::There(row) => self.refuse_unless_gone(&row).await?,
+                ClaimedReservation::New(row, claim) => return Ok((*row, claim)),
+                ClaimedReservation::InUse(row) if self.is_name_being_freed(&row) => {
+                    self.wait_for_owner(&row).await?
+                }
+                ClaimedReservation::InUse(row) => self.refuse_unless_gone(&row).await?,
             }
         }
         let message =
@@ -194,20 +199,20 @@ impl SandboxPool {
     }
 
     /// Whether a name is about to be free: its sandbox is being removed, or whoever made it could not go on.
-    fn is_on_its_way_out(&self, row: &SandboxRow) -> bool {
-        row.state == RowState::Removing || self.inner.books.store.is_given_up(row)
+    fn is_name_being_freed(&self, row: &SandboxRow) -> bool {
+        row.state == RowState::Removing || self.inner.records.store.is_given_up(row)
     }
 
     /// Frees the name of a sandbox that is not there any more: its ttl has passed, say.
     async fn refuse_unless_gone(&self, row: &SandboxRow) -> Result<()> {
-        if refuse_anothers(self.provider().as_ref(), row).is_err()
-            && self.inner.books.free_if_gone(row).await?
+        if require_own_provider(self.provider().as_ref(), row).is_err()
+            && self.inner.records.free_if_gone(row).await?
         {
             return Ok(());
         }
         let is_gone = |error: &Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed);
         let found = match row.state {
-            RowState::Live if refuse_anothers(self.provider().as_ref(), row).is_ok() => {
+            RowState::Live if require_own_provider(self.provider().as_ref(), row).is_ok() => {
                 self.provider().open(row.id.as_str()).await.map(drop)
             }
             _ => Ok(()),
@@ -223,7 +228,7 @@ impl SandboxPool {
 
     /// The spec as the provider gets it.
     fn renamed(&self, spec: &ValidSpec) -> Result<ValidSpec> {
-        let mut inner: SandboxSpec = spec.asked();
+        let mut inner: SandboxSpec = spec.requested();
         (inner.id, inner.name) = (Some(spec.id().clone()), None);
         inner.hostname = Some(spec.hostname().clone());
         self.options().unless_limited.fill(&mut inner.limits);
@@ -237,9 +242,9 @@ impl SandboxPool {
     }
 
     /// The row of a sandbox of this pool, by id or name.
-    async fn row_of(&self, id_or_name: &str) -> Result<SandboxRow> {
+    async fn row_by_id_or_name(&self, id_or_name: &str) -> Result<SandboxRow> {
         let row = match (SandboxId::parse(id_or_name), SandboxName::parse(id_or_name)) {
-            (Ok(id), _) => self.inner.books.ask(move |store| store.sandbox(&id)).await?,
+            (Ok(id), _) => self.inner.records.ask(move |store| store.sandbox(&id)).await?,
             (Err(_), Ok(name)) => self.row(&name).await?,
             (Err(_), Err(_)) => None,
         };
@@ -247,16 +252,16 @@ impl SandboxPool {
         let row = row.ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no sandbox `{id_or_name}` in this pool"))
         })?;
-        refuse_anothers(self.provider().as_ref(), &row)?;
+        require_own_provider(self.provider().as_ref(), &row)?;
         Ok(row)
     }
 
     /// The same of one that is neither being made nor removed.
-    pub(super) async fn usable(&self, id_or_name: &str) -> Result<SandboxRow> {
-        let row = self.row_of(id_or_name).await?;
+    pub(super) async fn live_row(&self, id_or_name: &str) -> Result<SandboxRow> {
+        let row = self.row_by_id_or_name(id_or_name).await?;
         match row.state {
             RowState::Live => Ok(row),
-            _ if self.inner.books.store.is_given_up(&row) => {
+            _ if self.inner.records.store.is_given_up(&row) => {
                 self.free_name(&row).await?;
                 Err(Error::destroyed(id_or_name))
             }
@@ -270,15 +275,15 @@ impl SandboxPool {
 
     /// What the provider says of a sandbox, under the name by which it was asked for here. One that is gone gives its name
     /// back.
-    async fn told_by_name<T>(&self, row: &SandboxRow, asked: &str, result: Result<T>) -> Result<T> {
+    async fn under_pool_name<T>(&self, row: &SandboxRow, asked: &str, result: Result<T>) -> Result<T> {
         let error = match result {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
         match error.kind() {
             _ if error.is_sleeping() => {
-                self.inner.books.fell_asleep(row, FELL_ASLEEP).await?;
-                Err(error.asleep_as(asked))
+                self.inner.records.record_sleep(row, UNREQUESTED_SLEEP).await?;
+                Err(error.renamed_sleeping(asked))
             }
             ErrorKind::NotFound | ErrorKind::Destroyed => {
                 self.free_name(row).await?;
@@ -297,7 +302,7 @@ impl SandboxPool {
     }
 
     /// A sandbox of the provider as one of this pool.
-    fn shown(&self, created: Created, row: SandboxRow) -> Created {
+    fn pool_sandbox(&self, created: Created, row: SandboxRow) -> Created {
         let Created { mut info, driver, .. } = created;
         name(&mut info, &row);
         let keeper: Arc<dyn SandboxKeeper> =
@@ -325,14 +330,14 @@ impl PoolProvider {
 
     /// The id of a sandbox of the pool, by name or id. It is not woken.
     pub async fn id_of(&self, id_or_name: &str) -> Result<SandboxId> {
-        Ok(self.pool.row_of(id_or_name).await?.id)
+        Ok(self.pool.row_by_id_or_name(id_or_name).await?.id)
     }
 
     /// Makes a sandbox from a whole spec, as [`Sandbox::create`]; what it does is recorded.
     pub async fn make(&self, spec: SandboxSpec) -> Result<Sandbox> {
         let valid = spec.clone().validate()?;
         let spec = SandboxSpec { id: Some(valid.id().clone()), name: Some(valid.name().clone()), ..spec };
-        Sandbox::create_with(self, spec, self.pool.inner.books.recorder_of(self.pool.name(), valid.name()))
+        Sandbox::create_with(self, spec, self.pool.inner.records.recorder_of(self.pool.name(), valid.name()))
             .await
     }
 
@@ -346,7 +351,7 @@ impl PoolProvider {
                 made => return Ok((made?, true)),
             }
             match self.pool.row(&name).await? {
-                Some(row) if row.state != RowState::Live => self.pool.wait_for_others(&row).await?,
+                Some(row) if row.state != RowState::Live => self.pool.wait_for_owner(&row).await?,
                 _ => match self.find_awake(name.as_str()).await {
                     Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed) => {}
                     found => return Ok((refuse_another_id(found?, &spec)?, false)),
@@ -360,8 +365,8 @@ impl PoolProvider {
     /// Finds a sandbox that runs, by id or name, as [`Sandbox::open`]; what it does is recorded.
     pub async fn find(&self, id_or_name: &str) -> Result<Sandbox> {
         let created = self.open(id_or_name).await?;
-        let recorder = self.pool.inner.books.recorder_of(self.pool.name(), &created.info.name);
-        Ok(Sandbox::of(created, recorder))
+        let recorder = self.pool.inner.records.recorder_of(self.pool.name(), &created.info.name);
+        Ok(Sandbox::from_created(created, recorder))
     }
 
     /// The same, woken if it sleeps or is dead, and woken again while somebody else puts it to sleep.
@@ -381,7 +386,7 @@ impl PoolProvider {
             found => return found,
         }
         let created = self.wake(id_or_name).await?;
-        let recorder = self.pool.inner.books.recorder_of(self.pool.name(), &created.info.name);
-        Ok(Sandbox::of(created, recorder))
+        let recorder = self.pool.inner.records.recorder_of(self.pool.name(), &created.info.name);
+        Ok(Sandbox::from_created(created, recorder))
     }
 }

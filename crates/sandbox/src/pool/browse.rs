@@ -23,20 +23,20 @@ pub struct Preview {
 
 /// The ports that are open.
 #[derive(Default)]
-pub(super) struct Forwards(Mutex<BTreeMap<(SandboxName, u16), Forward>>);
+pub(super) struct OpenPorts(Mutex<BTreeMap<(SandboxName, u16), OpenPort>>);
 
-struct Forward {
+struct OpenPort {
     url: String,
     task: AbortHandle,
 }
 
-impl Drop for Forward {
+impl Drop for OpenPort {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Forwards {
+impl OpenPorts {
     /// Opens a port, or says where it is open already; and whether it was opened now.
     pub(super) async fn open(
         &self,
@@ -51,7 +51,7 @@ impl Forwards {
         let forward = PortForward::bind().await?;
         let url = forward.url().to_owned();
         let task = tokio::spawn(serve(pool.downgrade(), name.clone(), port, forward)).abort_handle();
-        let forward = Forward { url, task };
+        let forward = OpenPort { url, task };
         let own = forward.url.clone();
         // Somebody may have opened it meanwhile: theirs stays, ours closes.
         let mut open = self.lock();
@@ -68,7 +68,7 @@ impl Forwards {
         self.lock().retain(|(of, _), _| of != name);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(SandboxName, u16), Forward>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(SandboxName, u16), OpenPort>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

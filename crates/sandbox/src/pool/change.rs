@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::as_provider::PoolProvider;
 use crate::error::Result;
 use crate::spec::{Lifecycle, SandboxSpec, check_labels, check_lifecycle, check_rules};
-use crate::tasks::to_the_end;
+use crate::tasks::run_detached;
 use eyot_egress::EgressRules;
 
 /// What to change of a sandbox; what is `None` stays.
@@ -44,11 +44,11 @@ impl PoolProvider {
     /// labels.
     pub async fn change(&self, id_or_name: &str, changes: Changes) -> Result<()> {
         let (provider, sandbox) = (self.pool().as_provider(), id_or_name.to_owned());
-        to_the_end(async move { provider.change_here(&sandbox, changes).await }).await
+        run_detached(async move { provider.change_inline(&sandbox, changes).await }).await
     }
 
-    async fn change_here(&self, id_or_name: &str, changes: Changes) -> Result<()> {
-        let row = self.pool().usable(id_or_name).await?;
+    async fn change_inline(&self, id_or_name: &str, changes: Changes) -> Result<()> {
+        let row = self.pool().live_row(id_or_name).await?;
         changes.check(&row.spec)?;
         if changes.egress.is_some() || changes.lifecycle.is_some() {
             let sandbox = self.find_awake(row.id.as_str()).await?;
@@ -63,6 +63,6 @@ impl PoolProvider {
             changes.relabel(spec);
             spec.lifecycle = changes.lifecycle.unwrap_or_else(|| spec.lifecycle.clone());
         };
-        self.pool().inner.books.ask(move |store| store.change_spec(&row.id, change)).await.map(drop)
+        self.pool().inner.records.ask(move |store| store.change_spec(&row.id, change)).await.map(drop)
     }
 }

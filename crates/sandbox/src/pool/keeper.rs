@@ -9,7 +9,7 @@ use crate::driver::SandboxDriver;
 use crate::error::{ErrorKind, Result};
 use crate::provider::SandboxKeeper;
 use crate::store::SandboxRow;
-use crate::tasks::to_the_end;
+use crate::tasks::run_detached;
 
 /// What a handle asks to destroy its sandbox.
 pub(super) struct PoolKeeper {
@@ -38,7 +38,7 @@ impl PoolKeeper {
         reason: &'static str,
     ) -> Result<()> {
         let (pool, row) = (self.pool.clone(), self.row.clone());
-        to_the_end(async move { pool.end(&row, destroyed, reason).await }).await
+        run_detached(async move { pool.end(&row, destroyed, reason).await }).await
     }
 }
 
@@ -50,7 +50,7 @@ impl SandboxPool {
         destroyed: impl Future<Output = Result<()>>,
         reason: &str,
     ) -> Result<()> {
-        let claim = match self.inner.books.begin_removing(row).await {
+        let claim = match self.inner.records.begin_removing(row).await {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             begun => Some(begun?),
         };
@@ -61,8 +61,8 @@ impl SandboxPool {
             _ => {}
         }
         if let Some(claim) = claim {
-            self.inner.books.finish_removing(row, claim, reason).await?;
-            self.forgotten(&row.name);
+            self.inner.records.finish_removing(row, claim, reason).await?;
+            self.forget_name(&row.name);
         }
         Ok(())
     }

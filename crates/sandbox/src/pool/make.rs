@@ -9,17 +9,17 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
-use super::member::Up;
+use super::member::LiveSandbox;
 use super::wake::start_services;
 use super::{PoolCreate, PoolOptions, SandboxPool, TRIES};
 use crate::blocking::blocking;
-use crate::engine::refuse_anothers;
+use crate::engine::require_own_provider;
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::EventKind;
 use crate::sandbox::Sandbox;
 use crate::spec::{Lifecycle, SandboxId, SandboxName, SandboxSpec};
-use crate::store::{Begun, Claim, NewSandbox, Owner, RowState, SandboxRow};
-use crate::tasks::to_the_end;
+use crate::store::{Claim, NameReservation, NewSandbox, Owner, RowState, SandboxRow};
+use crate::tasks::run_detached;
 
 /// How long somebody else's making or removing is waited for, and after how long it is looked whether they still live.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,7 +27,7 @@ pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// What the store notes of a pool.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Noted {
+pub(crate) struct PoolMetadata {
     options: PoolOptions,
     /// The process whose session it is.
     pub owner: Option<Owner>,
@@ -35,32 +35,38 @@ pub(crate) struct Noted {
 
 impl SandboxPool {
     /// The sandbox of this name, up, and whether it was made for that.
-    pub(super) async fn bring_up(&self, name: &SandboxName, create: &PoolCreate) -> Result<(Up, bool)> {
+    pub(super) async fn bring_up(
+        &self,
+        name: &SandboxName,
+        create: &PoolCreate,
+    ) -> Result<(LiveSandbox, bool)> {
         let (pool, name, create) = (self.clone(), name.clone(), create.clone());
-        to_the_end(async move { pool.bring_up_here(&name, &create).await }).await
+        run_detached(async move { pool.bring_up_inline(&name, &create).await }).await
     }
 
-    async fn bring_up_here(&self, name: &SandboxName, create: &PoolCreate) -> Result<(Up, bool)> {
+    async fn bring_up_inline(&self, name: &SandboxName, create: &PoolCreate) -> Result<(LiveSandbox, bool)> {
         for _ in 0..TRIES {
             let id = SandboxId::generate();
             let spec = self.spec(id.clone(), name, create)?;
             let row = match self.begin(name, id, &spec, create).await? {
-                BegunHere::Making(row, claim) => return Ok((self.make(*row, claim, spec).await?, true)),
-                BegunHere::There(row) => *row,
+                ClaimedReservation::New(row, claim) => {
+                    return Ok((self.make(*row, claim, spec).await?, true));
+                }
+                ClaimedReservation::InUse(row) => *row,
             };
-            if let Err(refused) = refuse_anothers(self.provider().as_ref(), &row) {
-                match self.inner.books.free_if_gone(&row).await? {
+            if let Err(refused) = require_own_provider(self.provider().as_ref(), &row) {
+                match self.inner.records.free_if_gone(&row).await? {
                     true => continue,
                     false => return Err(refused),
                 }
             }
             if row.state != RowState::Live {
-                self.wait_for_others(&row).await?;
+                self.wait_for_owner(&row).await?;
             } else if let Some(sandbox) = self.find(&row).await? {
-                return Ok((Up { sandbox, row }, false));
+                return Ok((LiveSandbox { sandbox, row }, false));
             } else {
                 let reason = "it was found to be gone: its ttl had passed, or it was removed by other means";
-                self.inner.books.remove(self.provider().as_ref(), &row, reason).await?;
+                self.inner.records.remove(self.provider().as_ref(), &row, reason).await?;
             }
         }
         let message = format!("use sandbox `{name}`: it appears and vanishes again and again");
@@ -74,7 +80,7 @@ impl SandboxPool {
         id: SandboxId,
         spec: &SandboxSpec,
         create: &PoolCreate,
-    ) -> Result<BegunHere> {
+    ) -> Result<ClaimedReservation> {
         spec.clone().validate()?;
         let new = NewSandbox {
             pool: self.name().clone(),
@@ -82,7 +88,7 @@ impl SandboxPool {
             id,
             provider: self.provider().name().to_owned(),
             image: self.image(create),
-            spec: without_contents(spec.clone()),
+            spec: without_file_contents(spec.clone()),
             services: create.services.clone(),
             sleep_after_ms: self.sleep_after_ms(create),
             deadline_ms: deadline_ms(&spec.lifecycle),
@@ -91,9 +97,9 @@ impl SandboxPool {
     }
 
     /// Takes a name, if it is free; the pool is noted with its first sandbox.
-    pub(super) async fn begin_row(&self, new: NewSandbox) -> Result<BegunHere> {
+    pub(super) async fn begin_row(&self, new: NewSandbox) -> Result<ClaimedReservation> {
         let (quotas, pool) = (self.options().quotas, self.name().clone());
-        let (store, options) = (Arc::clone(&self.inner.books.store), self.noted()?);
+        let (store, options) = (Arc::clone(&self.inner.records.store), self.pool_metadata()?);
         blocking(move || {
             let claim = store.claim(&new.id);
             let begun = match store.begin_making(&new, &quotas) {
@@ -104,11 +110,11 @@ impl SandboxPool {
                 begun => begun,
             };
             match begun? {
-                Begun::Making(row) => Ok(BegunHere::Making(row, claim)),
-                Begun::There(row) => {
+                NameReservation::New(row) => Ok(ClaimedReservation::New(row, claim)),
+                NameReservation::InUse(row) => {
                     // Nothing was begun.
                     claim.finish();
-                    Ok(BegunHere::There(row))
+                    Ok(ClaimedReservation::InUse(row))
                 }
             }
         })
@@ -116,23 +122,23 @@ impl SandboxPool {
     }
 
     /// What the store notes of the pool: its options; and of a session's, whose it is.
-    fn noted(&self) -> Result<serde_json::Value> {
+    fn pool_metadata(&self) -> Result<serde_json::Value> {
         let owner = self.options().session.then(Owner::this_process).transpose()?;
-        let noted = serde_json::to_value(Noted { options: self.options().clone(), owner });
+        let noted = serde_json::to_value(PoolMetadata { options: self.options().clone(), owner });
         noted.map_err(|error| {
             Error::new(ErrorKind::Internal, "write a pool's options down").with_source(error)
         })
     }
 
     /// Makes the sandbox of a row that is this process's to make. A failure frees the name.
-    async fn make(&self, row: SandboxRow, claim: Claim, spec: SandboxSpec) -> Result<Up> {
+    async fn make(&self, row: SandboxRow, claim: Claim, spec: SandboxSpec) -> Result<LiveSandbox> {
         let made = self.make_and_start(&row, spec).await;
         if made.is_ok() {
             claim.finish();
         }
         if let Err(error) = &made {
             let reason = format!("it could not be made: {error}");
-            if let Err(error) = self.inner.books.remove(self.provider().as_ref(), &row, reason).await {
+            if let Err(error) = self.inner.records.remove(self.provider().as_ref(), &row, reason).await {
                 tracing::warn!(%error, sandbox = %row.id, "free the name of a sandbox that could not be made");
             }
         }
@@ -140,19 +146,19 @@ impl SandboxPool {
         made.map_err(|error| error.context(format!("make sandbox `{}` of pool `{}`", row.name, row.pool)))
     }
 
-    async fn make_and_start(&self, row: &SandboxRow, spec: SandboxSpec) -> Result<Up> {
-        let recorder = self.inner.books.recorder(row);
+    async fn make_and_start(&self, row: &SandboxRow, spec: SandboxSpec) -> Result<LiveSandbox> {
+        let recorder = self.inner.records.recorder(row);
         let sandbox = Sandbox::create_with(self.provider().as_ref(), spec, recorder).await?;
         start_services(&sandbox, &row.services).await?;
-        self.inner.books.record(row, EventKind::Created, "its name was used for the first time").await?;
+        self.inner.records.record(row, EventKind::Created, "its name was used for the first time").await?;
         let id = row.id.clone();
-        let row = self.inner.books.ask(move |store| store.finish_making(&id)).await?;
-        Ok(Up { sandbox, row })
+        let row = self.inner.records.ask(move |store| store.finish_making(&id)).await?;
+        Ok(LiveSandbox { sandbox, row })
     }
 
     /// The sandbox of a row, woken if it sleeps; `None` if it is gone.
     async fn find(&self, row: &SandboxRow) -> Result<Option<Sandbox>> {
-        let recorder = self.inner.books.recorder(row);
+        let recorder = self.inner.records.recorder(row);
         match Sandbox::open_with(self.provider().as_ref(), row.id.as_str(), recorder).await {
             Ok(sandbox) => Ok(Some(sandbox)),
             Err(error) if error.is_sleeping() => self.wake(row).await.map(Some),
@@ -162,15 +168,15 @@ impl SandboxPool {
     }
 
     /// Waits until nobody is at work on this row any more. Who has ended in the middle of it is followed by this process.
-    pub(super) async fn wait_for_others(&self, row: &SandboxRow) -> Result<()> {
+    pub(super) async fn wait_for_owner(&self, row: &SandboxRow) -> Result<()> {
         let given_up = tokio::time::Instant::now() + PATIENCE;
         loop {
             let changed = self.inner.changed.notified();
-            let recorded = self.next_event_of(row).await?;
+            let recorded = self.next_event(row).await?;
             match self.row(&row.name).await? {
                 Some(now) if now.id == row.id && now.state != RowState::Live => {
-                    if self.inner.books.store.is_given_up(&now) {
-                        self.finish_for_others(&now).await?;
+                    if self.inner.records.store.is_given_up(&now) {
+                        self.finish_abandoned(&now).await?;
                         continue;
                     }
                 }
@@ -191,10 +197,10 @@ impl SandboxPool {
     }
 
     /// Ready when something is recorded of this sandbox from now on, by whatever process.
-    pub(super) async fn next_event_of(&self, row: &SandboxRow) -> Result<impl Future<Output = ()> + use<>> {
-        let events = self.inner.books.events.clone();
+    pub(super) async fn next_event(&self, row: &SandboxRow) -> Result<impl Future<Output = ()> + use<>> {
+        let events = self.inner.records.events.clone();
         let log = events.clone();
-        let last_seq = self.inner.books.ask(move |_| log.map_or(Ok(0), |log| log.last_seq())).await?;
+        let last_seq = self.inner.records.ask(move |_| log.map_or(Ok(0), |log| log.last_seq())).await?;
         let id = row.id.to_string();
         Ok(async move {
             let Some(events) = events else { return std::future::pending().await };
@@ -209,7 +215,7 @@ impl SandboxPool {
     }
 
     /// Removes what somebody was making or removing who can't go on.
-    async fn finish_for_others(&self, row: &SandboxRow) -> Result<()> {
+    async fn finish_abandoned(&self, row: &SandboxRow) -> Result<()> {
         match self.remove_row(row, "whoever was making or removing it could not go on").await {
             // Somebody else did, or does.
             Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::NotFound) => Ok(()),
@@ -218,12 +224,12 @@ impl SandboxPool {
     }
 }
 
-/// What came of asking for a name; see [`Begun`].
-pub(super) enum BegunHere {
+/// What came of asking for a name; see [`NameReservation`].
+pub(super) enum ClaimedReservation {
     /// It is this task's to make.
-    Making(Box<SandboxRow>, Claim),
+    New(Box<SandboxRow>, Claim),
     /// The name is taken.
-    There(Box<SandboxRow>),
+    InUse(Box<SandboxRow>),
 }
 
 /// When a sandbox that is made now ends, in milliseconds since 1970 (UTC).
@@ -233,7 +239,7 @@ pub(super) fn deadline_ms(lifecycle: &Lifecycle) -> Option<i64> {
 }
 
 /// What the store keeps of a spec: what was put into the sandbox is in the sandbox.
-pub(super) fn without_contents(mut spec: SandboxSpec) -> SandboxSpec {
+pub(super) fn without_file_contents(mut spec: SandboxSpec) -> SandboxSpec {
     spec.manifest.files.clear();
     spec
 }

@@ -32,7 +32,7 @@ pub struct PoolOptions {
     /// How much its sandboxes may use together.
     pub quotas: PoolQuotas,
     /// The limits of sandboxes that name none. A quota counts limits, so one without them could not be made.
-    pub unless_limited: UnlessLimited,
+    pub unless_limited: DefaultLimits,
     /// It is of this process alone: should that be killed before it has closed the pool, the next one that reconciles
     /// destroys what is left of it. By default a pool stays until somebody closes it.
     pub session: bool,
@@ -47,7 +47,7 @@ impl Default for PoolOptions {
             default_image: None,
             sleep_after_ms: Some(DEFAULT_SLEEP_AFTER_MS),
             quotas: PoolQuotas::default(),
-            unless_limited: UnlessLimited::default(),
+            unless_limited: DefaultLimits::default(),
             session: false,
         }
     }
@@ -70,7 +70,7 @@ pub struct PoolQuotas {
 /// The limits that a sandbox of a pool has where its spec names none. `None`: it has none then.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct UnlessLimited {
+pub struct DefaultLimits {
     /// As `limits.memory_mib`.
     pub memory_mib: Option<u64>,
     /// As `limits.disk_mib`.
@@ -79,7 +79,7 @@ pub struct UnlessLimited {
     pub pids: Option<u64>,
 }
 
-impl UnlessLimited {
+impl DefaultLimits {
     /// Fills in what these limits leave open.
     pub(super) fn fill(&self, limits: &mut Limits) {
         limits.memory_mib = limits.memory_mib.or(self.memory_mib);

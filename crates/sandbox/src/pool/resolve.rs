@@ -1,6 +1,6 @@
 //! What a sandbox of a pool is made from: the pool's template, the image that was named, how long it stays awake.
 
-use super::make::without_contents;
+use super::make::without_file_contents;
 use super::{POOL_WORKDIR, PoolCreate, SandboxPool};
 use crate::capabilities::Capability;
 use crate::error::Result;
@@ -12,7 +12,7 @@ use crate::store::SandboxRow;
 const UNNAMED: &str = "host";
 
 /// An image as it is shown.
-pub(super) fn shown(image: Option<&str>) -> &str {
+pub(super) fn image_label(image: Option<&str>) -> &str {
     image.unwrap_or(UNNAMED)
 }
 
@@ -33,7 +33,7 @@ fn has_form_of_reference(name: &str) -> bool {
 impl SandboxPool {
     /// Tells if a tenant or a model may ask for an image by this name: an alias or the default of the pool, or a name of
     /// the form that references of images have. The form alone decides: no such name reaches the host's file system.
-    pub fn may_be_asked_for(&self, image: &str) -> bool {
+    pub fn allows_image(&self, image: &str) -> bool {
         let options = self.options();
         options.images.contains_key(image)
             || options.default_image.as_deref() == Some(image)
@@ -74,8 +74,9 @@ impl SandboxPool {
 
     /// In what a sandbox that is there differs from what is asked for.
     pub(super) fn differences(&self, asked: &PoolCreate, row: &SandboxRow) -> Vec<String> {
-        let other_image = asked.image.as_ref().is_some_and(|image| image != shown(row.image.as_deref()));
-        let without_image = |spec| SandboxSpec { image: None, ..without_contents(spec) };
+        let other_image =
+            asked.image.as_ref().is_some_and(|image| image != image_label(row.image.as_deref()));
+        let without_image = |spec| SandboxSpec { image: None, ..without_file_contents(spec) };
         let other_spec = asked.spec.is_some()
             && self
                 .spec(row.id.clone(), &row.name, asked)

@@ -7,13 +7,13 @@ use tokio::time::Instant;
 use super::make::{LOOK_AGAIN, PATIENCE};
 use super::{SandboxPool, Service};
 use crate::blocking::blocking;
-use crate::engine::Books;
+use crate::engine::PoolRecords;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Command;
 use crate::provider::SandboxProvider;
 use crate::sandbox::{Sandbox, StartOptions};
 use crate::store::{SandboxRow, WakingTurn};
-use crate::tasks::to_the_end;
+use crate::tasks::run_detached;
 
 impl SandboxPool {
     /// Wakes the sandbox of a row, or waits for whoever does.
@@ -28,7 +28,7 @@ impl SandboxPool {
                 let message = format!("use sandbox `{}`: somebody has been waking it for too long", row.name);
                 return Err(Error::new(ErrorKind::Unavailable, message));
             }
-            let recorded = self.next_event_of(row).await?;
+            let recorded = self.next_event(row).await?;
             tokio::select! {
                 () = changed => {}
                 () = recorded => {}
@@ -41,9 +41,9 @@ impl SandboxPool {
     /// Wakes the sandbox of a row, or does nothing while somebody else does.
     async fn wake_once(&self, row: &SandboxRow) -> Result<Option<Sandbox>> {
         let (pool, row) = (self.clone(), row.clone());
-        to_the_end(async move {
+        run_detached(async move {
             let reason = "it was used while it slept";
-            let woken = wake_in_turn(&pool.inner.books, pool.provider().as_ref(), &row, reason).await;
+            let woken = wake_in_turn(&pool.inner.records, pool.provider().as_ref(), &row, reason).await;
             if !matches!(woken, Ok(None)) {
                 pool.inner.changed.notify_waiters();
             }
@@ -55,12 +55,12 @@ impl SandboxPool {
 
 /// Wakes the sandbox of a row; `None` while somebody else does. One that somebody has woken meanwhile is opened.
 pub(crate) async fn wake_in_turn(
-    books: &Books,
+    records: &PoolRecords,
     provider: &dyn SandboxProvider,
     row: &SandboxRow,
     reason: &str,
 ) -> Result<Option<Sandbox>> {
-    let (store, id) = (Arc::clone(&books.store), row.id.clone());
+    let (store, id) = (Arc::clone(&records.store), row.id.clone());
     let (claim, is_half_awake) = match blocking(move || store.begin_waking(&id)).await? {
         WakingTurn::Theirs => return Ok(None),
         WakingTurn::Ours(claim) => (claim, false),
@@ -69,26 +69,26 @@ pub(crate) async fn wake_in_turn(
     // What the one before has started is ended, so that everything is started once.
     let settled = if is_half_awake { provider.sleep(row.id.as_str()).await } else { Ok(()) };
     let woken = match settled {
-        Ok(()) => wake_unless_awake(books, provider, row, reason).await,
+        Ok(()) => wake_unless_awake(records, provider, row, reason).await,
         Err(error) => Err(error),
     };
     let id = row.id.clone();
-    books.ask(move |store| store.finish_waking(&id)).await?;
+    records.ask(move |store| store.finish_waking(&id)).await?;
     claim.finish();
     woken.map(Some)
 }
 
 async fn wake_unless_awake(
-    books: &Books,
+    records: &PoolRecords,
     provider: &dyn SandboxProvider,
     row: &SandboxRow,
     reason: &str,
 ) -> Result<Sandbox> {
     let id = row.id.as_str();
-    if let Ok(awake) = Sandbox::open_with(provider, id, books.recorder(row)).await {
+    if let Ok(awake) = Sandbox::open_with(provider, id, records.recorder(row)).await {
         return Ok(awake);
     }
-    let sandbox = Sandbox::wake_with(provider, id, books.recorder(row)).await?;
+    let sandbox = Sandbox::wake_with(provider, id, records.recorder(row)).await?;
     // One whose services can't be started sleeps on, and the next use tries again: nobody is handed half of it.
     if let Err(error) = start_services(&sandbox, &row.services).await {
         if let Err(error) = provider.sleep(id).await {
@@ -96,7 +96,7 @@ async fn wake_unless_awake(
         }
         return Err(error.context(format!("start the services of sandbox `{}`", row.name)));
     }
-    books.woke(row, reason).await?;
+    records.record_wake(row, reason).await?;
     Ok(sandbox)
 }
 

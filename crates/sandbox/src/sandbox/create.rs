@@ -13,7 +13,7 @@ use crate::capabilities::Capability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{CreateDirOptions, WriteOptions};
 use crate::observer::Observer;
-use crate::path::{Place, WorkspacePath};
+use crate::path::{ConfinedPath, WorkspacePath};
 use crate::provider::{SandboxProvider, SandboxStatus};
 use crate::spec::{IdleAction, Manifest, SandboxSpec, ValidSpec};
 
@@ -96,13 +96,13 @@ impl Sandbox {
         };
         let given_up = Instant::now() + CREATE_PATIENCE;
         while Instant::now() < given_up {
-            if let Some(found) = find_finished(provider, &key, &spec).await? {
+            if let Some(found) = find_when_made(provider, &key, &spec).await? {
                 return Ok((found, false));
             }
             match Self::create(provider, spec.clone()).await {
                 // Somebody else was faster; an engine knows a name as taken before it shows what has it.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                    if has_anothers_id(provider, &spec).await {
+                    if has_foreign_id(provider, &spec).await {
                         return Err(error);
                     }
                     tokio::time::sleep(CREATE_LOOK).await
@@ -123,9 +123,9 @@ impl Sandbox {
         let spec = spec.validate()?;
         refuse_idle_sleep(provider, &spec)?;
         let created = provider.create(&spec).await?;
-        let unfinished = Unfinished { sandbox: Self::new(created, observer, usize::MAX), armed: true };
+        let unfinished = PendingCreate { sandbox: Self::new(created, observer, usize::MAX), armed: true };
         // The caller's manifest: a provider need not keep the contents of files in what it knows of a sandbox.
-        match unfinished.sandbox.furnish(&spec.spec().manifest).await {
+        match unfinished.sandbox.apply_manifest(&spec.spec().manifest).await {
             Ok(()) => Ok(unfinished.finish()),
             Err(error) => {
                 unfinished.undo().await;
@@ -135,14 +135,14 @@ impl Sandbox {
     }
 
     /// Applies the manifest, directories first, and says that the sandbox is there.
-    async fn furnish(&self, manifest: &Manifest) -> Result<()> {
+    async fn apply_manifest(&self, manifest: &Manifest) -> Result<()> {
         for path in &manifest.directories {
-            let place = self.manifest_place(&WorkspacePath::parse_directory(path)?)?;
+            let place = self.manifest_path(&WorkspacePath::parse_directory(path)?)?;
             let made = self.driver().create_dir(&place, CreateDirOptions { recursive: true }).await;
             made.map_err(self.failed("create directory", path))?;
         }
         for (path, content) in &manifest.files {
-            self.furnish_file(&WorkspacePath::parse(path)?, content.clone()).await?;
+            self.write_manifest_file(&WorkspacePath::parse(path)?, content.clone()).await?;
         }
         match self.observer() {
             Some(observer) => observer.sandbox_created(self.event()).await,
@@ -150,15 +150,15 @@ impl Sandbox {
         }
     }
 
-    async fn furnish_file(&self, path: &WorkspacePath, content: Bytes) -> Result<()> {
-        let place = self.manifest_place(path)?;
+    async fn write_manifest_file(&self, path: &WorkspacePath, content: Bytes) -> Result<()> {
+        let place = self.manifest_path(path)?;
         self.write_at(&place, path.as_str(), Content::Bytes(content), WriteOptions::default()).await?;
         Ok(())
     }
 
     /// A manifest's path, held beneath the working directory where the driver can: a shared, persistent workspace may
     /// have links in it.
-    fn manifest_place(&self, path: &WorkspacePath) -> Result<Place> {
+    fn manifest_path(&self, path: &WorkspacePath) -> Result<ConfinedPath> {
         let place = path.place(self.cwd())?;
         match self.capabilities().has(Capability::Beneath) {
             true => Ok(place),
@@ -179,7 +179,7 @@ fn refuse_idle_sleep(provider: &dyn SandboxProvider, spec: &ValidSpec) -> Result
 }
 
 /// The same as [`find`], once nobody is making that sandbox any more.
-async fn find_finished(
+async fn find_when_made(
     provider: &dyn SandboxProvider,
     key: &str,
     spec: &SandboxSpec,
@@ -199,7 +199,7 @@ async fn find_finished(
 }
 
 /// Whether the spec's id is of a sandbox by another name, or of one that is gone: neither ever gets the spec's name.
-async fn has_anothers_id(provider: &dyn SandboxProvider, spec: &SandboxSpec) -> bool {
+async fn has_foreign_id(provider: &dyn SandboxProvider, spec: &SandboxSpec) -> bool {
     let (Some(id), Some(name)) = (&spec.id, &spec.name) else { return false };
     match provider.info(id.as_str()).await {
         Ok(info) => info.name != *name,
@@ -238,12 +238,12 @@ pub(crate) fn refuse_another_id(found: Sandbox, spec: &SandboxSpec) -> Result<Sa
 }
 
 /// A sandbox that nobody has yet. Dropping it armed (the caller gave up waiting) destroys the sandbox.
-struct Unfinished {
+struct PendingCreate {
     sandbox: Sandbox,
     armed: bool,
 }
 
-impl Unfinished {
+impl PendingCreate {
     fn finish(mut self) -> Sandbox {
         self.armed = false;
         self.sandbox.clone()
@@ -255,7 +255,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for PendingCreate {
     fn drop(&mut self) {
         if !self.armed {
             return;

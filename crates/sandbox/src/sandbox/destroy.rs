@@ -6,7 +6,7 @@ use tokio::sync::Mutex;
 
 use super::Sandbox;
 use crate::error::{ErrorKind, Result};
-use crate::tasks::to_the_end;
+use crate::tasks::run_detached;
 
 /// Whether a sandbox was destroyed through its handle.
 #[derive(Default)]
@@ -30,7 +30,7 @@ impl Sandbox {
     pub async fn destroy(&self) -> Result<()> {
         self.inner.lifetime.over.store(true, Ordering::Release);
         let sandbox = self.clone();
-        to_the_end(async move {
+        run_detached(async move {
             let ended = match &sandbox.inner.keeper {
                 Some(keeper) => sandbox.end(keeper.destroy(), "destroy").await?,
                 None => sandbox.end(sandbox.driver().destroy(), "destroy").await?,
@@ -48,7 +48,7 @@ impl Sandbox {
     pub async fn abandon(&self) -> Result<()> {
         self.inner.lifetime.over.store(true, Ordering::Release);
         let sandbox = self.clone();
-        to_the_end(async move {
+        run_detached(async move {
             let ended = match &sandbox.inner.keeper {
                 Some(keeper) => sandbox.end(keeper.abandon(), "abandon").await,
                 None => sandbox.end(sandbox.driver().abandon(), "abandon").await,

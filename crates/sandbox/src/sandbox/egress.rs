@@ -58,15 +58,15 @@ impl Sandbox {
 }
 
 /// Tells an observer of decisions. Dropping it ends that.
-pub(super) struct Follower(AbortHandle);
+pub(super) struct DecisionFollower(AbortHandle);
 
-impl Drop for Follower {
+impl Drop for DecisionFollower {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-impl Follower {
+impl DecisionFollower {
     /// Tells `observer` of decisions, beginning with the `last` that are remembered; where there can be any.
     pub(super) fn start(
         info: &SandboxInfo,

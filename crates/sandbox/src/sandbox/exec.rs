@@ -7,14 +7,14 @@ use async_trait::async_trait;
 use futures_util::stream;
 use std::sync::Arc;
 
-use super::run::{Launched, Run, Subject, Terms, launch, never_ran};
+use super::run::{CommandRun, LaunchOutcome, RunContext, RunOptions, launch, unstarted_result};
 use super::{ExecControl, Sandbox};
 use crate::capabilities::Capability;
 use crate::driver::{ExecRequest, ExecutionControl};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{Command, ExecEvent, ExecOptions, ExecResult, ExecStream, Outcome, PtySize, Signal, Stdin};
 use crate::observer::ExecStartEvent;
-use crate::path::Place;
+use crate::path::ConfinedPath;
 use crate::spec::{Limits, check_env};
 
 impl Sandbox {
@@ -48,12 +48,12 @@ impl Sandbox {
     pub(crate) async fn exec_at(
         &self,
         command: Command,
-        cwd: Place,
+        cwd: ConfinedPath,
         options: ExecOptions,
     ) -> Result<ExecResult> {
         let mut run = match self.begin(command, cwd, options, false).await? {
-            Launched::Running(run) => run,
-            Launched::Ended(result) => return Ok(result),
+            LaunchOutcome::Running(run) => run,
+            LaunchOutcome::Ended(result) => return Ok(result),
         };
         while let Some(event) = run.next().await {
             if let ExecEvent::End(result) = event? {
@@ -66,27 +66,27 @@ impl Sandbox {
     pub(crate) async fn exec_stream_at(
         &self,
         command: Command,
-        cwd: Place,
+        cwd: ConfinedPath,
         options: ExecOptions,
     ) -> Result<ExecStream> {
         Ok(match self.begin(command, cwd, options, true).await? {
-            Launched::Running(run) => {
-                let control = run.control().unwrap_or_else(|| Arc::new(Ended));
-                let next = async |mut run: Run| run.next().await.map(|event| (event, run));
+            LaunchOutcome::Running(run) => {
+                let control = run.control().unwrap_or_else(|| Arc::new(EndedControl));
+                let next = async |mut run: CommandRun| run.next().await.map(|event| (event, run));
                 ExecStream { events: Box::pin(stream::unfold(run, next)), control: ExecControl(control) }
             }
-            Launched::Ended(result) => ExecStream {
+            LaunchOutcome::Ended(result) => ExecStream {
                 events: Box::pin(stream::once(async { Ok(ExecEvent::End(result)) })),
-                control: ExecControl(Arc::new(Ended)),
+                control: ExecControl(Arc::new(EndedControl)),
             },
         })
     }
 
     /// Where a command starts: exactly the sandbox's own directory, or one that is resolved against it.
-    pub(super) fn exec_cwd(&self, cwd: Option<&str>) -> Result<Place> {
+    pub(super) fn exec_cwd(&self, cwd: Option<&str>) -> Result<ConfinedPath> {
         match cwd {
-            None | Some("") => self.held(self.cwd().clone()),
-            Some(path) => self.held(self.resolve_path(path)?),
+            None | Some("") => self.confine(self.cwd().clone()),
+            Some(path) => self.confine(self.resolve_path(path)?),
         }
     }
 
@@ -115,37 +115,37 @@ impl Sandbox {
     async fn begin(
         &self,
         command: Command,
-        cwd: Place,
+        cwd: ConfinedPath,
         options: ExecOptions,
         watched: bool,
-    ) -> Result<Launched> {
+    ) -> Result<LaunchOutcome> {
         self.check_alive()?;
         self.check_command("exec", &command, options.user.as_deref())?;
         if options.pty.is_some() {
             self.require(Capability::Pty, "exec", &["pty"])?;
         }
         let env = self.exec_env(&options.env)?;
-        let terms = self.terms(&options, watched);
-        if let Some(outcome) = over_before_it_began(&terms) {
-            return Ok(Launched::Ended(never_ran(outcome, terms.timeout_ms)));
+        let run_options = self.run_options(&options, watched);
+        if let Some(outcome) = outcome_without_start(&run_options) {
+            return Ok(LaunchOutcome::Ended(unstarted_result(outcome, run_options.timeout_ms)));
         }
         let start =
             ExecStartEvent { sandbox: self.event().clone(), command: command.clone(), cwd: options.cwd };
         let stdin = !matches!(options.stdin, Stdin::Closed);
         let request = ExecRequest { command, cwd, env, user: options.user, stdin, pty: options.pty };
-        let subject = Subject { sandbox: self.clone(), start };
+        let subject = RunContext { sandbox: self.clone(), start };
         subject.report_start().await?;
-        let launched = launch(subject.clone(), request, options.stdin, terms).await?;
-        if let Launched::Ended(result) = &launched {
+        let launched = launch(subject.clone(), request, options.stdin, run_options).await?;
+        if let LaunchOutcome::Ended(result) = &launched {
             subject.report_end(result).await?;
         }
         Ok(launched)
     }
 
-    fn terms(&self, options: &ExecOptions, watched: bool) -> Terms {
+    fn run_options(&self, options: &ExecOptions, watched: bool) -> RunOptions {
         let limits = &self.info().spec.limits;
         let max_output_bytes = options.max_output_bytes.or(limits.max_output_bytes);
-        Terms {
+        RunOptions {
             timeout_ms: options.timeout_ms.or(limits.timeout_ms),
             max_output_bytes: max_output_bytes.unwrap_or(Limits::DEFAULT_MAX_OUTPUT_BYTES),
             cancel: options.cancel.clone(),
@@ -155,18 +155,18 @@ impl Sandbox {
 }
 
 /// Why a command need not even be started: the caller cancelled already, or gave it no time at all.
-fn over_before_it_began(terms: &Terms) -> Option<Outcome> {
-    if terms.cancel.as_ref().is_some_and(|cancel| cancel.is_cancelled()) {
+fn outcome_without_start(run_options: &RunOptions) -> Option<Outcome> {
+    if run_options.cancel.as_ref().is_some_and(|cancel| cancel.is_cancelled()) {
         return Some(Outcome::Cancelled);
     }
-    (terms.timeout_ms == Some(0)).then_some(Outcome::TimedOut)
+    (run_options.timeout_ms == Some(0)).then_some(Outcome::TimedOut)
 }
 
 /// The control of a command that does not run.
-struct Ended;
+struct EndedControl;
 
 #[async_trait]
-impl ExecutionControl for Ended {
+impl ExecutionControl for EndedControl {
     async fn kill(&self) -> Result<()> {
         Ok(())
     }

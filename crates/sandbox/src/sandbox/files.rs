@@ -8,7 +8,7 @@ use super::Sandbox;
 use crate::driver::ByteStream;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{ByteRange, CreateDirOptions, DirEntry, FileStat, RemoveOptions};
-use crate::path::Place;
+use crate::path::ConfinedPath;
 
 /// The most that [`Sandbox::read`] holds in memory, 1 GiB: a sparse file claims to be any size.
 pub const MAX_BUFFERED_READ_BYTES: u64 = 1 << 30;
@@ -50,11 +50,11 @@ impl Sandbox {
     /// `not_directory`.
     #[doc(alias = "readdir")]
     pub async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
-        Ok(DirEntry::sorted(self.list_in_its_order(path).await?))
+        Ok(DirEntry::sorted(self.list_unsorted(path).await?))
     }
 
     /// The same in the directory's own order, which is no order that anybody promises.
-    pub async fn list_in_its_order(&self, path: &str) -> Result<Vec<DirEntry>> {
+    pub async fn list_unsorted(&self, path: &str) -> Result<Vec<DirEntry>> {
         let place = self.place(path)?;
         self.driver().list(&place).await.map_err(self.failed("list directory", path))
     }
@@ -86,7 +86,7 @@ impl Sandbox {
         renamed.map_err(self.failed("rename", format_args!("{from}` to `{to}")))
     }
 
-    pub(crate) async fn read_at(&self, place: &Place, shown: &str) -> Result<Bytes> {
+    pub(crate) async fn read_at(&self, place: &ConfinedPath, shown: &str) -> Result<Bytes> {
         let limit = self.max_file_bytes().unwrap_or(u64::MAX).min(MAX_BUFFERED_READ_BYTES);
         let mut stream = self.read_stream_at(place, shown, ByteRange::default(), limit).await?;
         let Some(first) = stream.next().await else {
@@ -109,7 +109,7 @@ impl Sandbox {
     /// A file's bytes, failing where more than `limit` of them would come.
     pub(crate) async fn read_stream_at(
         &self,
-        place: &Place,
+        place: &ConfinedPath,
         shown: &str,
         range: ByteRange,
         limit: u64,

@@ -11,12 +11,12 @@ impl Sandbox {
     /// call on. Providers without [`Capability::ChangeDeadlines`](crate::Capability) say `unsupported`.
     pub async fn set_lifecycle(&self, lifecycle: &Lifecycle) -> Result<()> {
         check_lifecycle(lifecycle)?;
-        self.refuse_a_ttl_that_has_passed(lifecycle)?;
+        self.refuse_passed_ttl(lifecycle)?;
         self.driver().set_lifecycle(lifecycle).await.map_err(self.failed("set", "lifecycle"))
     }
 
     /// Whoever wants it gone destroys it.
-    fn refuse_a_ttl_that_has_passed(&self, lifecycle: &Lifecycle) -> Result<()> {
+    fn refuse_passed_ttl(&self, lifecycle: &Lifecycle) -> Result<()> {
         let Some(ttl_ms) = lifecycle.ttl_ms.filter(|_| lifecycle.auto_destroy) else { return Ok(()) };
         let lived_ms = u64::try_from(now_ms().saturating_sub(self.info().created_ms)).unwrap_or(0);
         match ttl_ms > lived_ms {

@@ -1,4 +1,4 @@
-//! Locks that a sandbox's handles share within this process, whichever way each was come by. Nothing here holds up other
+//! LockTable that a sandbox's handles share within this process, whichever way each was come by. Nothing here holds up other
 //! processes that have the sandbox open, or commands inside.
 
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use crate::spec::SandboxId;
 
 /// What is done one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Turn {
+enum LockPurpose {
     /// Changing a file from what it holds.
     Change,
     /// Counting the processes and starting one more.
@@ -20,38 +20,38 @@ enum Turn {
     Shell,
 }
 
-type Lock = tokio::sync::Mutex<()>;
-type Locks = HashMap<(SandboxId, Turn), Weak<Lock>>;
+type AsyncLock = tokio::sync::Mutex<()>;
+type LockTable = HashMap<(SandboxId, LockPurpose), Weak<AsyncLock>>;
 
 /// Those that somebody holds or waits for.
-static LOCKS: LazyLock<Mutex<Locks>> = LazyLock::new(Mutex::default);
+static LOCKS: LazyLock<Mutex<LockTable>> = LazyLock::new(Mutex::default);
 
 impl Sandbox {
     /// Waits until nobody in this process changes a file of this sandbox; others wait until the guard is dropped. Held per
     /// sandbox, not per path: two paths can be one file (links, spellings), and only the sandbox knows.
     pub(crate) async fn lock_changes(&self) -> OwnedMutexGuard<()> {
-        lock_of(self.id(), Turn::Change).lock_owned().await
+        lock_of(self.id(), LockPurpose::Change).lock_owned().await
     }
 
     /// The same for commands of one shell: each begins where the last one ended.
     pub(crate) async fn lock_shell(&self) -> OwnedMutexGuard<()> {
-        lock_of(self.id(), Turn::Shell).lock_owned().await
+        lock_of(self.id(), LockPurpose::Shell).lock_owned().await
     }
 
     /// The same for who starts as many processes as may run, and no more.
     pub(crate) async fn lock_starts(&self) -> OwnedMutexGuard<()> {
-        lock_of(self.id(), Turn::Start).lock_owned().await
+        lock_of(self.id(), LockPurpose::Start).lock_owned().await
     }
 }
 
-fn lock_of(sandbox: &SandboxId, turn: Turn) -> Arc<Lock> {
+fn lock_of(sandbox: &SandboxId, turn: LockPurpose) -> Arc<AsyncLock> {
     let mut locks = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     let key = (sandbox.clone(), turn);
     if let Some(held) = locks.get(&key).and_then(Weak::upgrade) {
         return held;
     }
     locks.retain(|_, lock| lock.strong_count() > 0);
-    let lock = Arc::new(Lock::default());
+    let lock = Arc::new(AsyncLock::default());
     locks.insert(key, Arc::downgrade(&lock));
     lock
 }

@@ -12,7 +12,7 @@ use crate::driver::ExecRequest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{Command, Signal};
 use crate::observer::ExecStartEvent;
-use crate::path::Place;
+use crate::path::ConfinedPath;
 use crate::process::{Log, LogChunk, LogQuery, ProcessId, ProcessInfo};
 
 impl Sandbox {
@@ -33,7 +33,7 @@ impl Sandbox {
     pub(crate) async fn start_at(
         &self,
         command: Command,
-        cwd: Place,
+        cwd: ConfinedPath,
         options: StartOptions,
     ) -> Result<ProcessInfo> {
         self.check_processes("start")?;
@@ -50,7 +50,7 @@ impl Sandbox {
             pty: None,
         };
         let info = self.driver().start(request).await.map_err(self.failed("start", shown))?;
-        self.tell_of_start(&info, start).await?;
+        self.notify_start(&info, start).await?;
         Ok(info)
     }
 
@@ -81,7 +81,7 @@ impl Sandbox {
         let log = self.driver().logs(process, query).await;
         let Log { range, chunks } = log.map_err(self.failed("read the log of process", process))?;
         let chunks = match query.limit_bytes {
-            Some(limit) => limited(chunks, limit),
+            Some(limit) => limit_chunks(chunks, limit),
             None => chunks,
         };
         Ok(Log { range, chunks })
@@ -117,10 +117,10 @@ impl Sandbox {
     }
 }
 
-type Chunks = BoxStream<'static, Result<LogChunk>>;
+type LogChunks = BoxStream<'static, Result<LogChunk>>;
 
 /// The first `limit` bytes of these chunks; with the last of them the source is dropped.
-fn limited(chunks: Chunks, limit: u64) -> Chunks {
+fn limit_chunks(chunks: LogChunks, limit: u64) -> LogChunks {
     stream::unfold((Some(chunks), limit), async |(chunks, left)| {
         let mut chunks = chunks.filter(|_| left > 0)?;
         let mut chunk = match chunks.next().await? {

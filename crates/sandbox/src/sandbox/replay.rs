@@ -16,9 +16,9 @@ use crate::error::Result;
 const KEPT_BYTES: usize = 1 << 20;
 
 /// A stream of which the beginning is remembered while somebody else reads it.
-pub(super) struct Replay(Arc<Mutex<Tape>>);
+pub(super) struct Replay(Arc<Mutex<ReplayBuffer>>);
 
-struct Tape {
+struct ReplayBuffer {
     source: ByteStream,
     /// What was pulled, until it became too much or the source failed.
     pulled: Option<Vec<Bytes>>,
@@ -28,12 +28,12 @@ struct Tape {
 
 impl Replay {
     pub(super) fn new(source: ByteStream) -> Self {
-        Self(Arc::new(Mutex::new(Tape { source, pulled: Some(Vec::new()), kept: 0, total: 0 })))
+        Self(Arc::new(Mutex::new(ReplayBuffer { source, pulled: Some(Vec::new()), kept: 0, total: 0 })))
     }
 
     /// What a driver is given to read.
     pub(super) fn reader(&self) -> ByteStream {
-        Reader(self.0.clone()).boxed()
+        ReplayReader(self.0.clone()).boxed()
     }
 
     /// How many bytes were pulled.
@@ -52,14 +52,14 @@ impl Replay {
         Some(self.reader())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Tape> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, ReplayBuffer> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-struct Reader(Arc<Mutex<Tape>>);
+struct ReplayReader(Arc<Mutex<ReplayBuffer>>);
 
-impl Stream for Reader {
+impl Stream for ReplayReader {
     type Item = Result<Bytes>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -74,7 +74,7 @@ impl Stream for Reader {
     }
 }
 
-impl Tape {
+impl ReplayBuffer {
     fn remember(&mut self, bytes: &Bytes) {
         self.total += bytes.len() as u64;
         self.kept += bytes.len();

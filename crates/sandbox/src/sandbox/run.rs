@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{ExecEvent, ExecResult, Outcome, Stdin};
 use crate::observer::{ExecEndEvent, ExecStartEvent};
 use clock::{Clock, arrived};
-use live::{Live, Step};
+use live::{LiveCommand, RunStep};
 
 /// How long a kill may take to be confirmed before the caller is told that the command may still be running, in
 /// milliseconds.
@@ -30,7 +30,7 @@ pub const KILL_CONFIRM_MS: u64 = 5_000;
 pub const ANSWER_MS: u64 = 750;
 
 /// What holds of a command whatever its driver says.
-pub(super) struct Terms {
+pub(super) struct RunOptions {
     pub(super) timeout_ms: Option<u64>,
     pub(super) max_output_bytes: u64,
     pub(super) cancel: Option<CancellationToken>,
@@ -39,33 +39,33 @@ pub(super) struct Terms {
 }
 
 /// What a launch led to.
-pub(super) enum Launched {
+pub(super) enum LaunchOutcome {
     /// It runs.
-    Running(Run),
+    Running(CommandRun),
     /// It ended, or never began.
     Ended(ExecResult),
 }
 
 /// A command that runs, or is being killed.
-pub(super) struct Run {
+pub(super) struct CommandRun {
     /// `None` after the end.
-    live: Option<Box<Live>>,
+    live: Option<Box<LiveCommand>>,
 }
 
 /// What is being launched: where, and what the observer was told.
 #[derive(Clone)]
-pub(super) struct Subject {
+pub(super) struct RunContext {
     pub(super) sandbox: Sandbox,
     pub(super) start: ExecStartEvent,
 }
 
 /// Launches a command that was checked. Deadline and cancellation count from here.
 pub(super) async fn launch(
-    subject: Subject,
+    subject: RunContext,
     request: ExecRequest,
     stdin: Stdin,
-    terms: Terms,
-) -> Result<Launched> {
+    terms: RunOptions,
+) -> Result<LaunchOutcome> {
     let mut clock = Clock::start(&terms);
     let driver = subject.sandbox.driver().clone();
     let mut starting: BoxFuture<'static, _> = Box::pin(async move { driver.exec(request).await });
@@ -73,7 +73,7 @@ pub(super) async fn launch(
         biased;
         started = &mut starting => {
             let execution = started.map_err(|error| subject.failed(error))?;
-            return Ok(Launched::Running(Run::new(Live::new(subject, clock, terms, execution, stdin)?)));
+            return Ok(LaunchOutcome::Running(CommandRun::new(LiveCommand::new(subject, clock, terms, execution, stdin)?)));
         }
         () = arrived(&mut clock.cancelled) => Outcome::Cancelled,
         () = arrived(&mut clock.deadline) => Outcome::TimedOut,
@@ -83,33 +83,33 @@ pub(super) async fn launch(
 
 /// Stops a command that is still being started: only its start can say what there is to kill.
 async fn stop_launch(
-    subject: Subject,
+    subject: RunContext,
     clock: Clock,
-    terms: Terms,
+    terms: RunOptions,
     mut starting: BoxFuture<'static, Result<Execution>>,
     outcome: Outcome,
-) -> Result<Launched> {
-    let result = never_ran(outcome, clock.timeout_ms);
+) -> Result<LaunchOutcome> {
+    let result = unstarted_result(outcome, clock.timeout_ms);
     match tokio::time::timeout(Duration::from_millis(ANSWER_MS), &mut starting).await {
         Ok(Ok(execution)) => {
-            let mut live = Live::new(subject, clock, terms, execution, Stdin::Closed)?;
+            let mut live = LiveCommand::new(subject, clock, terms, execution, Stdin::Closed)?;
             live.stop(outcome);
-            Ok(Launched::Running(Run::new(live)))
+            Ok(LaunchOutcome::Running(CommandRun::new(live)))
         }
         Ok(Err(error)) => {
             tracing::debug!(%error, "a command that was to be stopped could not be started");
-            Ok(Launched::Ended(ExecResult { duration_ms: clock.elapsed_ms(), ..result }))
+            Ok(LaunchOutcome::Ended(ExecResult { duration_ms: clock.elapsed_ms(), ..result }))
         }
         Err(_elapsed) => {
             let duration_ms = clock.elapsed_ms();
             orphan::adopt_launch(subject, clock, terms, starting);
-            Ok(Launched::Ended(ExecResult { duration_ms, may_still_be_running: true, ..result }))
+            Ok(LaunchOutcome::Ended(ExecResult { duration_ms, may_still_be_running: true, ..result }))
         }
     }
 }
 
 /// The result of a command that never ran.
-pub(super) fn never_ran(outcome: Outcome, timeout_ms: Option<u64>) -> ExecResult {
+pub(super) fn unstarted_result(outcome: Outcome, timeout_ms: Option<u64>) -> ExecResult {
     ExecResult {
         outcome,
         stdout: bytes::Bytes::new(),
@@ -123,8 +123,8 @@ pub(super) fn never_ran(outcome: Outcome, timeout_ms: Option<u64>) -> ExecResult
     }
 }
 
-impl Run {
-    fn new(live: Live) -> Self {
+impl CommandRun {
+    fn new(live: LiveCommand) -> Self {
         Self { live: Some(Box::new(live)) }
     }
 
@@ -137,18 +137,18 @@ impl Run {
     pub(super) async fn next(&mut self) -> Option<Result<ExecEvent>> {
         loop {
             match self.live.as_mut()?.step().await {
-                Step::Event(event) => return Some(Ok(event)),
-                Step::Again => {}
-                Step::Ended { outcome, output_open } => {
+                RunStep::Event(event) => return Some(Ok(event)),
+                RunStep::Again => {}
+                RunStep::Ended { outcome, output_open } => {
                     let mut live = self.live.take()?;
                     let outcome = live.outcome(outcome);
                     let result = ExecResult { output_open, ..live.result(outcome) };
                     return Some(live.subject.end(result).await);
                 }
-                Step::Lost(error) => return Some(self.lost(error).await),
-                Step::Unconfirmed => {
+                RunStep::Lost(error) => return Some(self.lost(error).await),
+                RunStep::Unconfirmed => {
                     let live = self.live.take()?;
-                    let (subject, result) = (live.subject.clone(), live.unconfirmed());
+                    let (subject, result) = (live.subject.clone(), live.unconfirmed_result());
                     orphan::adopt(live);
                     return Some(subject.end(result).await);
                 }
@@ -161,20 +161,20 @@ impl Run {
         let Some(mut live) = self.live.take() else {
             return Err(error);
         };
-        let Some(outcome) = live.stopped_for() else {
+        let Some(outcome) = live.stop_outcome() else {
             return Err(live.subject.failed(error));
         };
         if error.kind() == ErrorKind::Destroyed {
             let result = live.result(outcome);
             return live.subject.end(result).await;
         }
-        let result = live.unconfirmed();
+        let result = live.unconfirmed_result();
         orphan::settle(&live, Err(error));
         live.subject.end(result).await
     }
 }
 
-impl Subject {
+impl RunContext {
     /// Tells the observer of the end, and makes it the last event.
     async fn end(&self, result: ExecResult) -> Result<ExecEvent> {
         self.report_end(&result).await?;

@@ -8,7 +8,7 @@ use crate::capabilities::Capability;
 use crate::driver::{ByteStream, TcpStream};
 use crate::error::{Error, Result};
 use crate::files::TarInOptions;
-use crate::path::Place;
+use crate::path::ConfinedPath;
 use crate::process::{LiveProcesses, Usage};
 use crate::published::PublishedPort;
 use crate::search::{GlobOptions, GlobResult, GrepOptions, GrepResult};
@@ -48,7 +48,7 @@ impl Sandbox {
         self.tar_in_at(&place, path, tar, options).await
     }
 
-    pub(crate) async fn tar_out_at(&self, place: &Place, shown: &str) -> Result<ByteStream> {
+    pub(crate) async fn tar_out_at(&self, place: &ConfinedPath, shown: &str) -> Result<ByteStream> {
         self.require(Capability::Tar, "tar_out", &[])?;
         let tar = self.driver().tar_out(place).await;
         let tar = tar.map_err(self.failed("pack", shown))?;
@@ -59,7 +59,7 @@ impl Sandbox {
 
     pub(crate) async fn tar_in_at(
         &self,
-        place: &Place,
+        place: &ConfinedPath,
         shown: &str,
         tar: ByteStream,
         options: TarInOptions,

@@ -14,11 +14,11 @@ use crate::observer::{ExecEndEvent, ExecStartEvent, Observer};
 use crate::process::{LogQuery, LogStream, ProcessId, ProcessInfo, ProcessStatus};
 
 /// The most that is told of each stream of a process that has ended: its last bytes.
-const MAX_TOLD_BYTES: u64 = 64 << 10;
+const MAX_TAIL_BYTES: u64 = 64 << 10;
 
 impl Sandbox {
     /// A process was started. An observer's error ends it: what can't be recorded does not run.
-    pub(super) async fn tell_of_start(&self, info: &ProcessInfo, start: ExecStartEvent) -> Result<()> {
+    pub(super) async fn notify_start(&self, info: &ProcessInfo, start: ExecStartEvent) -> Result<()> {
         let Some(observer) = self.observer() else { return Ok(()) };
         if let Err(error) = observer.exec_started(&start).await {
             if let Err(error) = self.driver().kill(info.id, None).await {
@@ -29,7 +29,7 @@ impl Sandbox {
         let (driver, observer) = (Arc::clone(self.driver()), Arc::clone(observer));
         let process = info.id;
         tokio::spawn(async move {
-            if let Err(error) = tell_of_end(driver.as_ref(), observer.as_ref(), process, start).await {
+            if let Err(error) = notify_end(driver.as_ref(), observer.as_ref(), process, start).await {
                 // Its sandbox was destroyed, or sleeps, which is told by itself.
                 tracing::debug!(%error, %process, "nobody will hear of a started process's end");
             }
@@ -38,7 +38,7 @@ impl Sandbox {
     }
 }
 
-async fn tell_of_end(
+async fn notify_end(
     driver: &dyn SandboxDriver,
     observer: &dyn Observer,
     process: ProcessId,
@@ -51,8 +51,8 @@ async fn tell_of_end(
             return Err(Error::new(ErrorKind::Internal, "a process that was waited for runs on"));
         }
     };
-    let (stdout, stdout_bytes) = last_of(driver, process, LogStream::Stdout).await?;
-    let (stderr, stderr_bytes) = last_of(driver, process, LogStream::Stderr).await?;
+    let (stdout, stdout_bytes) = stream_tail(driver, process, LogStream::Stdout).await?;
+    let (stderr, stderr_bytes) = stream_tail(driver, process, LogStream::Stderr).await?;
     let lived = ended.ended_ms.unwrap_or(ended.started_ms).saturating_sub(ended.started_ms);
     let result = ExecResult {
         outcome,
@@ -69,8 +69,12 @@ async fn tell_of_end(
 }
 
 /// The last bytes of a stream, and how many there were in all.
-async fn last_of(driver: &dyn SandboxDriver, process: ProcessId, stream: LogStream) -> Result<(Bytes, u64)> {
-    let query = LogQuery { stream: Some(stream), tail_bytes: Some(MAX_TOLD_BYTES), ..LogQuery::default() };
+async fn stream_tail(
+    driver: &dyn SandboxDriver,
+    process: ProcessId,
+    stream: LogStream,
+) -> Result<(Bytes, u64)> {
+    let query = LogQuery { stream: Some(stream), tail_bytes: Some(MAX_TAIL_BYTES), ..LogQuery::default() };
     let mut log = driver.logs(process, query).await?;
     let total_bytes = log.range.total_bytes;
     let mut kept = BytesMut::new();

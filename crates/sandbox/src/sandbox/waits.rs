@@ -12,7 +12,7 @@ use crate::exec::Signal;
 use crate::process::{LogQuery, LogStream, ProcessId, ProcessInfo};
 
 /// How long after a port did not answer it is tried again: a sandbox has no way to say that somebody listens now.
-const PORT_TRIED_AGAIN_AFTER: Duration = Duration::from_millis(25);
+const PORT_RETRY_INTERVAL: Duration = Duration::from_millis(25);
 /// The longest line that is looked at; of a longer one, its beginning.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 
@@ -42,7 +42,7 @@ impl Sandbox {
         let what = format!("a line with `{text}` from process {process}");
         let until = deadline(timeout_ms);
         let found = timeout_at(until, self.find_line(process, text)).await;
-        match found.map_err(|_| self.too_late(&what, timeout_ms))?? {
+        match found.map_err(|_| self.timeout_error(&what, timeout_ms))?? {
             Some(line) => Ok(line),
             None => {
                 let message = format!("wait for {what} in sandbox `{}`: it ended without one", self.name());
@@ -62,22 +62,22 @@ impl Sandbox {
                 Ok(Err(error)) if error.kind() != ErrorKind::Unavailable || error.is_sleeping() => {
                     return Err(error);
                 }
-                Ok(Err(_)) if Instant::now() + PORT_TRIED_AGAIN_AFTER < until => {
-                    sleep_until(Instant::now() + PORT_TRIED_AGAIN_AFTER).await;
+                Ok(Err(_)) if Instant::now() + PORT_RETRY_INTERVAL < until => {
+                    sleep_until(Instant::now() + PORT_RETRY_INTERVAL).await;
                 }
-                _ => return Err(self.too_late(&format!("port {port} to answer"), timeout_ms)),
+                _ => return Err(self.timeout_error(&format!("port {port} to answer"), timeout_ms)),
             }
         }
     }
 
-    fn too_late(&self, what: &str, timeout_ms: u64) -> Error {
+    fn timeout_error(&self, what: &str, timeout_ms: u64) -> Error {
         let message = format!("wait for {what} in sandbox `{}`: not within {timeout_ms} ms", self.name());
         Error::new(ErrorKind::Timeout, message)
     }
 
     async fn find_line(&self, process: ProcessId, text: &str) -> Result<Option<String>> {
         let mut log = self.logs(process, LogQuery { follow: true, ..LogQuery::default() }).await?;
-        let mut lines = [Line::default(), Line::default()];
+        let mut lines = [PartialLine::default(), PartialLine::default()];
         while let Some(chunk) = log.next().await {
             let chunk = chunk?;
             let line = match chunk.stream {
@@ -101,9 +101,9 @@ fn deadline(timeout_ms: u64) -> Instant {
 
 /// The line of a stream that has begun.
 #[derive(Default)]
-struct Line(Vec<u8>);
+struct PartialLine(Vec<u8>);
 
-impl Line {
+impl PartialLine {
     /// Takes in bytes; the first line that ends in them and has the text.
     fn find(&mut self, bytes: &[u8], text: &str) -> Option<String> {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn a_line_is_found_however_its_bytes_arrive() {
         for step in [1, 3, 100] {
-            let mut line = Line::default();
+            let mut line = PartialLine::default();
             let found =
                 b"starting\nready on 80\r\nmore\n".chunks(step).find_map(|bytes| line.find(bytes, "ready"));
             assert_eq!(found.as_deref(), Some("ready on 80"), "{step}");
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn of_an_endless_line_its_beginning_is_kept() {
-        let mut line = Line::default();
+        let mut line = PartialLine::default();
         for _ in 0..100 {
             assert_eq!(line.find(&[b'x'; 10_000], "y"), None);
         }

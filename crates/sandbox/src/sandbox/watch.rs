@@ -6,7 +6,7 @@ use futures_util::stream::BoxStream;
 use super::Sandbox;
 use crate::capabilities::Capability;
 use crate::error::{Error, Result};
-use crate::path::Place;
+use crate::path::ConfinedPath;
 use crate::watch::{MAX_WATCHED_DIRECTORIES, WatchEvent, WatchOptions};
 
 impl Sandbox {
@@ -31,7 +31,7 @@ impl Sandbox {
     /// The same for a place that is shown as `shown` in errors and as `itself` in events.
     pub(crate) async fn watch_at(
         &self,
-        place: &Place,
+        place: &ConfinedPath,
         shown: &str,
         itself: String,
         options: WatchOptions,

@@ -11,7 +11,7 @@ use crate::driver::ByteStream;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{CreateDirOptions, WriteMode, WriteOptions};
 use crate::observer::FileWriteEvent;
-use crate::path::Place;
+use crate::path::ConfinedPath;
 
 /// What is written: bytes that can be sent as often as needed, or a stream.
 pub(crate) enum Content {
@@ -61,7 +61,7 @@ impl Sandbox {
     /// Writes `content` to `place`, which the error and the observer call `shown`.
     pub(crate) async fn write_at(
         &self,
-        place: &Place,
+        place: &ConfinedPath,
         shown: &str,
         content: Content,
         options: WriteOptions,
@@ -75,7 +75,7 @@ impl Sandbox {
             Content::Bytes(bytes) => self.write_bytes(place, bytes, options).await,
             Content::Stream(stream) => self.write_replayable(place, &Replay::new(stream), options).await,
         };
-        let Written { bytes, file_size } = written.map_err(self.failed("write file", shown))?;
+        let WriteTotals { bytes, file_size } = written.map_err(self.failed("write file", shown))?;
         if let Some(observer) = self.observer() {
             let event = FileWriteEvent { sandbox: self.event().clone(), path: shown.to_owned(), size: bytes };
             observer.file_written(&event).await?;
@@ -89,7 +89,12 @@ impl Sandbox {
         WriteOptions { max_file_bytes: limits.into_iter().flatten().min(), ..options }
     }
 
-    async fn write_bytes(&self, place: &Place, bytes: Bytes, options: WriteOptions) -> Result<Written> {
+    async fn write_bytes(
+        &self,
+        place: &ConfinedPath,
+        bytes: Bytes,
+        options: WriteOptions,
+    ) -> Result<WriteTotals> {
         let size = bytes.len() as u64;
         if let Some(limit) = options.max_file_bytes.filter(|limit| size > *limit) {
             return Err(Error::new(
@@ -105,15 +110,15 @@ impl Sandbox {
             }
             first => first?,
         };
-        Ok(Written { bytes: size, file_size })
+        Ok(WriteTotals { bytes: size, file_size })
     }
 
     async fn write_replayable(
         &self,
-        place: &Place,
+        place: &ConfinedPath,
         replay: &Replay,
         options: WriteOptions,
-    ) -> Result<Written> {
+    ) -> Result<WriteTotals> {
         let file_size = match self.driver().write(place, replay.reader(), options).await {
             Err(error) if parent_may_be_missing(&error) => {
                 let Some(again) = replay.rewind() else {
@@ -124,11 +129,11 @@ impl Sandbox {
             }
             first => first?,
         };
-        Ok(Written { bytes: replay.total(), file_size })
+        Ok(WriteTotals { bytes: replay.total(), file_size })
     }
 
     /// Its failure does not matter: the second write says what is wrong.
-    async fn make_parent(&self, place: &Place) {
+    async fn make_parent(&self, place: &ConfinedPath) {
         let options = CreateDirOptions { recursive: true };
         if let Err(error) = self.driver().create_dir(&place.parent(), options).await {
             tracing::trace!(%error, "parents could not be made; the write is tried all the same");
@@ -137,7 +142,7 @@ impl Sandbox {
 }
 
 /// How much was sent, and how large the file is then.
-struct Written {
+struct WriteTotals {
     bytes: u64,
     file_size: u64,
 }

@@ -22,7 +22,7 @@ impl SandboxSpec {
     pub fn validate(mut self) -> Result<ValidSpec> {
         let id = self.id.take().unwrap_or_else(SandboxId::generate);
         let name = self.name.take().unwrap_or_else(|| id.default_name());
-        let workdir_is_open = self.workdir.is_none();
+        let has_default_workdir = self.workdir.is_none();
         let workdir = match self.workdir.take() {
             Some(workdir) => workdir,
             None => SandboxPath::parse("/workspace")?,
@@ -46,14 +46,14 @@ impl SandboxSpec {
         self.id = Some(id.clone());
         self.name = Some(name.clone());
         self.workdir = Some(workdir.clone());
-        Ok(ValidSpec { spec: self, id, name, workdir, workdir_is_open })
+        Ok(ValidSpec { spec: self, id, name, workdir, has_default_workdir })
     }
 }
 
 /// Directories that the provider owns; a working directory or a mount there would hide what the sandbox needs.
 const RESERVED: [&str; 7] = ["/proc", "/dev", "/sys", "/usr", "/etc", "/.eyot-guest", "/.eyot-run"];
 
-pub(super) fn reserved(path: &SandboxPath) -> Option<&'static str> {
+pub(super) fn reserved_base(path: &SandboxPath) -> Option<&'static str> {
     RESERVED
         .into_iter()
         .find(|base| SandboxPath::parse(base).is_ok_and(|base| path.strip_prefix(&base).is_some()))
@@ -62,7 +62,7 @@ pub(super) fn reserved(path: &SandboxPath) -> Option<&'static str> {
 /// An image of one's own has its own `/usr`.
 pub(super) fn check_workdir(workdir: &SandboxPath, image: Option<&str>) -> Result<()> {
     let is_own = image.is_some_and(|image| image != "host");
-    match reserved(workdir).filter(|base| *base != "/usr" || !is_own) {
+    match reserved_base(workdir).filter(|base| *base != "/usr" || !is_own) {
         Some(base) => Err(Error::invalid("workdir", format!("must not be in `{base}`: {workdir}"))),
         None if workdir.is_root() => Err(Error::invalid("workdir", "must not be `/`")),
         None => Ok(()),
@@ -103,7 +103,7 @@ pub(super) fn check_mounts(mounts: &[Mount], workdir: &SandboxPath) -> Result<()
                 format!("must not be `/` or the working directory: {target}"),
             ));
         }
-        if let Some(base) = reserved(target).filter(|base| *base != "/usr" && *base != "/etc") {
+        if let Some(base) = reserved_base(target).filter(|base| *base != "/usr" && *base != "/etc") {
             return Err(Error::invalid("mounts.target", format!("must not be in `{base}`: {target}")));
         }
         if !targets.insert(target) {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::NetworkMode;
-use super::checks::reserved;
+use super::checks::reserved_base;
 use crate::error::{Error, Result};
 use crate::path::SandboxPath;
 
@@ -115,7 +115,7 @@ fn check_tmpfs(directories: &BTreeMap<SandboxPath, u64>, workdir: &SandboxPath) 
         return refused(format!("may have {MAX_ENTRIES} entries"));
     }
     for (path, size_mib) in directories {
-        match reserved(path) {
+        match reserved_base(path) {
             Some(base) => return refused(format!("must not be in `{base}`: {path}")),
             None if path.is_root() || path == workdir => {
                 return refused(format!("must not be `/` or the working directory: {path}"));

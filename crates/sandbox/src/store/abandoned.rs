@@ -2,7 +2,7 @@
 
 use super::Store;
 use super::owner::Owner;
-use super::removing::own;
+use super::removing::take_ownership;
 use super::row::{SandboxRow, select};
 use crate::error::Result;
 
@@ -16,7 +16,7 @@ impl Store {
             let mut rows = select(transaction, "WHERE state != 'live' ORDER BY pool, name", &[])?;
             rows.retain(|row| row.owner.as_ref().is_some_and(|owner| !owner.is_alive()));
             for row in &mut rows {
-                own(transaction, &row.id, row.state, &this)?;
+                take_ownership(transaction, &row.id, row.state, &this)?;
                 row.owner = Some(this.clone());
             }
             Ok(rows)

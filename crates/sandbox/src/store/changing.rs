@@ -3,7 +3,7 @@
 use rusqlite::params;
 
 use super::Store;
-use super::making::{execute, gone, json};
+use super::making::{execute, json, sandbox_not_found};
 use super::row::{SandboxRow, by_id};
 use crate::error::Result;
 use crate::now::now_ms;
@@ -14,7 +14,7 @@ impl Store {
     /// sandbox is not there (any more).
     pub fn change_spec(&self, id: &SandboxId, change: impl FnOnce(&mut SandboxSpec)) -> Result<SandboxRow> {
         self.write("change a sandbox", |transaction| {
-            let mut row = by_id(transaction, id)?.ok_or_else(|| gone(id))?;
+            let mut row = by_id(transaction, id)?.ok_or_else(|| sandbox_not_found(id))?;
             change(&mut row.spec);
             let lifecycle = &row.spec.lifecycle;
             let ttl_ms = lifecycle.ttl_ms.filter(|_| lifecycle.auto_destroy);

@@ -17,20 +17,20 @@ use crate::spec::SandboxId;
 
 /// One store, however often this process has it open.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Identity {
+pub(super) enum StoreIdentity {
     /// Its file.
     File(PathBuf),
     /// A store in memory, by a number of its own.
     Memory(u64),
 }
 
-type Held = HashMap<(Identity, SandboxId), usize>;
+type ClaimCounts = HashMap<(StoreIdentity, SandboxId), usize>;
 
 /// How many live claims there are on each sandbox.
-static HELD: LazyLock<Mutex<Held>> = LazyLock::new(Mutex::default);
+static CLAIMS: LazyLock<Mutex<ClaimCounts>> = LazyLock::new(Mutex::default);
 
-fn all() -> MutexGuard<'static, Held> {
-    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+fn claim_counts() -> MutexGuard<'static, ClaimCounts> {
+    CLAIMS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A task of this process is at work on a sandbox. Dropped before [`Claim::finish`], it gives the sandbox's rows up, for
@@ -53,7 +53,7 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         let is_last = {
-            let mut all = all();
+            let mut all = claim_counts();
             let key = (self.store.identity.clone(), self.id.clone());
             let left = all.get(&key).map_or(0, |count| count.saturating_sub(1));
             if left == 0 {
@@ -76,7 +76,7 @@ impl Drop for Claim {
 impl Store {
     /// Says that a task of this process is at work on this sandbox. Take it before the row says so.
     pub fn claim(self: &Arc<Self>, id: &SandboxId) -> Claim {
-        *all().entry((self.identity.clone(), id.clone())).or_default() += 1;
+        *claim_counts().entry((self.identity.clone(), id.clone())).or_default() += 1;
         Claim { store: Arc::clone(self), id: id.clone(), is_finished: false }
     }
 
@@ -85,7 +85,7 @@ impl Store {
     pub(super) fn is_idle(&self, owner: &Owner, id: &SandboxId, own: usize) -> bool {
         if Owner::this_process().is_ok_and(|this| this == *owner) {
             let key = (self.identity.clone(), id.clone());
-            return all().get(&key).is_none_or(|held| *held <= own);
+            return claim_counts().get(&key).is_none_or(|held| *held <= own);
         }
         !owner.is_alive()
     }
@@ -98,7 +98,7 @@ impl Store {
     /// Leaves what this process has begun with a sandbox to whoever wants to go on with it.
     fn give_up(&self, id: &SandboxId) -> Result<()> {
         let Owner { pid, start_ticks, boot_id } = Owner::this_process()?;
-        let nobody = Owner::nobody();
+        let nobody = Owner::none();
         self.write("give up the work on a sandbox", |transaction| {
             for table in ["sandboxes", "wakes"] {
                 let sql = format!(

@@ -48,14 +48,14 @@ impl Store {
             return Err(Error::invalid("pools", "must name at least one pool"));
         }
         self.write("note a key", |transaction| {
-            if in_use(transaction, name.as_str())?.is_some() {
+            if active_key(transaction, name.as_str())?.is_some() {
                 let message = format!("make a key: the name `{name}` is in use");
                 return Err(Error::new(ErrorKind::AlreadyExists, message)
                     .with_hint(format!("take another name, or: eyot keys revoke {name}")));
             }
             let sql = "INSERT INTO api_keys VALUES (?1, ?2, ?3, ?4, ?5, NULL)";
             execute(transaction, sql, params![id, name.as_str(), hash, json(&pools)?, now_ms()])?;
-            in_use(transaction, id)?.ok_or_else(|| not_there(id))
+            active_key(transaction, id)?.ok_or_else(|| not_found(id))
         })
     }
 
@@ -71,19 +71,19 @@ impl Store {
 
     /// The key in use with this hash.
     pub fn key_of_hash(&self, hash: [u8; 32]) -> Result<Option<KeyRow>> {
-        self.read(WHAT, |transaction| of_hash(transaction, hash))
+        self.read(WHAT, |transaction| key_by_hash(transaction, hash))
     }
 
     /// The same in some microseconds, without waiting for anybody; `None` while somebody in this process uses the store. For
     /// async code, where a thread that may block costs more than the look.
     pub fn key_of_hash_at_once(&self, hash: [u8; 32]) -> Option<Result<Option<KeyRow>>> {
-        self.read_at_once(|connection| of_hash(connection, hash))
+        self.read_at_once(|connection| key_by_hash(connection, hash))
     }
 
     /// Revokes the key in use with this id or name; `not_found` if there is none.
     pub fn revoke_key(&self, id_or_name: &str) -> Result<KeyRow> {
         self.write("revoke a key", |transaction| {
-            let row = in_use(transaction, id_or_name)?.ok_or_else(|| not_there(id_or_name))?;
+            let row = active_key(transaction, id_or_name)?.ok_or_else(|| not_found(id_or_name))?;
             let now = now_ms();
             execute(transaction, "UPDATE api_keys SET revoked_ms = ?2 WHERE id = ?1", params![row.id, now])?;
             Ok(KeyRow { revoked_ms: Some(now), ..row })
@@ -91,19 +91,19 @@ impl Store {
     }
 }
 
-fn of_hash(connection: &Connection, hash: [u8; 32]) -> Result<Option<KeyRow>> {
+fn key_by_hash(connection: &Connection, hash: [u8; 32]) -> Result<Option<KeyRow>> {
     let sql = format!("{SELECT} WHERE hash = ?1 AND revoked_ms IS NULL");
     let mut statement = connection.prepare_cached(&sql).map_err(failed(WHAT))?;
     statement.query_row([hash], from_row).optional().map_err(failed(WHAT))
 }
 
-fn in_use(transaction: &Transaction<'_>, id_or_name: &str) -> Result<Option<KeyRow>> {
+fn active_key(transaction: &Transaction<'_>, id_or_name: &str) -> Result<Option<KeyRow>> {
     let sql = format!("{SELECT} WHERE (id = ?1 OR name = ?1) AND revoked_ms IS NULL");
     let mut statement = transaction.prepare_cached(&sql).map_err(failed(WHAT))?;
     statement.query_row([id_or_name], from_row).optional().map_err(failed(WHAT))
 }
 
-fn not_there(id_or_name: &str) -> Error {
+fn not_found(id_or_name: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no key `{id_or_name}` in use"))
         .with_hint("`eyot keys ls` shows the keys there are")
 }

@@ -37,11 +37,11 @@ pub struct NewSandbox {
 
 /// What came of asking for a name.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Begun {
+pub enum NameReservation {
     /// It is ours to make: the row is in the state `making` and this process owns it.
-    Making(Box<SandboxRow>),
+    New(Box<SandboxRow>),
     /// The name is taken, by this one, in whatever state it is. Nothing was changed, and no quota was looked at.
-    There(Box<SandboxRow>),
+    InUse(Box<SandboxRow>),
 }
 
 const WHAT: &str = "take a sandbox's name";
@@ -51,18 +51,18 @@ const MOST_NAMES: u32 = 1000;
 impl Store {
     /// Takes a name for a sandbox that this process is about to make. Of all processes that ask for one name at a time one
     /// gets it. Over a quota: `quota`, with what is used and what was asked for. Without the pool: `not_found`.
-    pub fn begin_making(&self, new: &NewSandbox, quotas: &PoolQuotas) -> Result<Begun> {
+    pub fn begin_making(&self, new: &NewSandbox, quotas: &PoolQuotas) -> Result<NameReservation> {
         let owner = Owner::this_process()?;
         self.write(WHAT, |transaction| {
             if let Some(there) = by_name(transaction, &new.pool, &new.name)? {
-                return Ok(Begun::There(Box::new(there)));
+                return Ok(NameReservation::InUse(Box::new(there)));
             }
             pools::require(transaction, &new.pool)?;
-            quota::hold(transaction, new, quotas)?;
+            quota::enforce(transaction, new, quotas)?;
             let generation = next_generation(transaction, new)?;
             insert(transaction, new, generation, &owner)?;
             let row = by_id(transaction, &new.id)?;
-            row.map(|row| Begun::Making(Box::new(row))).ok_or_else(|| gone(&new.id))
+            row.map(|row| NameReservation::New(Box::new(row))).ok_or_else(|| sandbox_not_found(&new.id))
         })
     }
 
@@ -71,14 +71,14 @@ impl Store {
     pub fn finish_making(&self, id: &SandboxId) -> Result<SandboxRow> {
         let owner = Owner::this_process()?;
         self.write("note that a sandbox was made", |transaction| {
-            let row = by_id(transaction, id)?.ok_or_else(|| gone(id))?;
+            let row = by_id(transaction, id)?.ok_or_else(|| sandbox_not_found(id))?;
             if row.state != RowState::Making || row.owner.as_ref() != Some(&owner) {
-                return Err(not_ours(&row));
+                return Err(owned_by_other(&row));
             }
             let sql = "UPDATE sandboxes SET state = 'live', owner_pid = NULL, owner_start_ticks = NULL, \
                  owner_boot_id = NULL, last_change_ms = ?2 WHERE id = ?1";
             execute(transaction, sql, params![id.as_str(), now_ms()])?;
-            by_id(transaction, id)?.ok_or_else(|| gone(id))
+            by_id(transaction, id)?.ok_or_else(|| sandbox_not_found(id))
         })
     }
 }
@@ -144,12 +144,12 @@ pub(super) fn json(value: &impl Serialize) -> Result<String> {
     })
 }
 
-pub(super) fn gone(id: &SandboxId) -> Error {
+pub(super) fn sandbox_not_found(id: &SandboxId) -> Error {
     Error::new(ErrorKind::NotFound, format!("the store has no sandbox {id}"))
 }
 
 /// Somebody else is at work on it, or nobody is.
-pub(super) fn not_ours(row: &SandboxRow) -> Error {
+pub(super) fn owned_by_other(row: &SandboxRow) -> Error {
     let SandboxRow { pool, name, .. } = row;
     let state = match row.state {
         RowState::Making => "being made",

@@ -25,13 +25,13 @@ pub(super) fn note(lock: &File) {
 }
 
 /// Refuses to make a store where one was that is gone.
-pub(super) fn refuse_a_lost_store(path: &Path, lock: &File) -> Result<()> {
+pub(super) fn refuse_lost_store(path: &Path, lock: &File) -> Result<()> {
     let was_here = lock.metadata().is_ok_and(|metadata| metadata.len() > 0);
-    if was_here && Store::is_missing(path) { Err(lost("a store was here")) } else { Ok(()) }
+    if was_here && Store::is_missing(path) { Err(lost_store_error("a store was here")) } else { Ok(()) }
 }
 
 /// The store is gone, which shows by this.
-pub(crate) fn lost(sign: &str) -> Error {
+pub(crate) fn lost_store_error(sign: &str) -> Error {
     let message = format!("open the store: `eyot.db` is missing or empty, and {sign}");
     Error::new(ErrorKind::Conflict, message).with_hint(WAYS_ON)
 }

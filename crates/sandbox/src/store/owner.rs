@@ -33,13 +33,13 @@ impl Owner {
     }
 
     /// No process: [`Owner::is_alive`] is `false`, for whatever version of Eyot reads it.
-    pub(super) fn nobody() -> Self {
+    pub(super) fn none() -> Self {
         Self { pid: 0, start_ticks: 0, boot_id: String::new() }
     }
 
     /// The process that has this number now.
     fn now(pid: u32) -> io::Result<Self> {
-        let start_ticks = Process::read(pid)?.start_ticks;
+        let start_ticks = ProcStat::read(pid)?.start_ticks;
         Ok(Self { pid, start_ticks, boot_id: boot_id()? })
     }
 
@@ -49,8 +49,8 @@ impl Owner {
         let mut all = Vec::new();
         for entry in fs::read_dir("/proc")? {
             let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-            match Process::read(pid) {
-                Ok(Process { start_ticks, runs: true }) => {
+            match ProcStat::read(pid) {
+                Ok(ProcStat { start_ticks, runs: true }) => {
                     all.push(Self { pid, start_ticks, boot_id: boot_id.clone() });
                 }
                 Ok(_) => {}
@@ -70,7 +70,7 @@ impl Owner {
         if boot.is_ok_and(|boot| boot != self.boot_id) {
             return false;
         }
-        match Process::read(self.pid) {
+        match ProcStat::read(self.pid) {
             Ok(process) => process.start_ticks == self.start_ticks && process.runs,
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         }
@@ -82,12 +82,12 @@ fn boot_id() -> io::Result<String> {
 }
 
 /// What `/proc/<pid>/stat` says.
-struct Process {
+struct ProcStat {
     start_ticks: u64,
     runs: bool,
 }
 
-impl Process {
+impl ProcStat {
     fn read(pid: u32) -> io::Result<Self> {
         let stat = fs::read(format!("/proc/{pid}/stat")).map_err(gone)?;
         Self::parse(&stat).ok_or_else(|| io::Error::other("/proc holds a process without a start time"))
@@ -121,7 +121,7 @@ mod tests {
         assert!(!Owner { start_ticks: this.start_ticks + 1, ..this.clone() }.is_alive());
         assert!(!Owner { boot_id: "another".to_owned(), ..this.clone() }.is_alive());
         assert!(!Owner { pid: u32::MAX, ..this }.is_alive());
-        assert!(!Owner::nobody().is_alive());
+        assert!(!Owner::none().is_alive());
     }
 
     #[test]
@@ -138,8 +138,8 @@ mod tests {
     #[test]
     fn a_name_with_parentheses_and_spaces_hides_no_field() {
         let stat = b"12 (a) Z (b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 0";
-        let process = Process::parse(stat).unwrap();
+        let process = ProcStat::parse(stat).unwrap();
         assert_eq!((process.start_ticks, process.runs), (4711, true));
-        assert!(!Process::parse(&stat.map(|byte| if byte == b'S' { b'Z' } else { byte })).unwrap().runs);
+        assert!(!ProcStat::parse(&stat.map(|byte| if byte == b'S' { b'Z' } else { byte })).unwrap().runs);
     }
 }

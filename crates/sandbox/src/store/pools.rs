@@ -31,7 +31,7 @@ impl Store {
             let sql = "INSERT INTO pools VALUES (?1, ?2, ?3) \
                  ON CONFLICT DO UPDATE SET options = excluded.options";
             execute(transaction, sql, params![name.as_str(), now_ms(), options])?;
-            by_name(transaction, name)?.ok_or_else(|| not_there(name))
+            by_name(transaction, name)?.ok_or_else(|| not_found(name))
         })
     }
 
@@ -68,10 +68,10 @@ impl Store {
 
 /// Refuses a pool that is not there.
 pub(super) fn require(transaction: &Transaction<'_>, name: &SandboxName) -> Result<()> {
-    by_name(transaction, name)?.map(drop).ok_or_else(|| not_there(name))
+    by_name(transaction, name)?.map(drop).ok_or_else(|| not_found(name))
 }
 
-fn not_there(name: &SandboxName) -> Error {
+fn not_found(name: &SandboxName) -> Error {
     Error::new(ErrorKind::NotFound, format!("the store has no pool `{name}`"))
 }
 

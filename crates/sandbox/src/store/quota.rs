@@ -48,7 +48,7 @@ fn used(transaction: &Transaction<'_>, pool: &SandboxName) -> Result<QuotaUse> {
 }
 
 /// Refuses a sandbox that is too much for its pool.
-pub(super) fn hold(transaction: &Transaction<'_>, new: &NewSandbox, quotas: &PoolQuotas) -> Result<()> {
+pub(super) fn enforce(transaction: &Transaction<'_>, new: &NewSandbox, quotas: &PoolQuotas) -> Result<()> {
     if *quotas == PoolQuotas::default() {
         return Ok(());
     }
@@ -59,13 +59,13 @@ pub(super) fn hold(transaction: &Transaction<'_>, new: &NewSandbox, quotas: &Poo
         let message = format!("pool `{}` may have {most} sandboxes and has {}", new.pool, used.sandboxes);
         return Err(Error::new(ErrorKind::Quota, message).with_hint("remove one that is not needed any more"));
     }
-    hold_sum(&new.pool, "memory_mib", used.memory_mib, limits.memory_mib, quotas.memory_mib)?;
-    hold_sum(&new.pool, "disk_mib", used.disk_mib, limits.disk_mib, quotas.disk_mib)?;
+    enforce_sum(&new.pool, "memory_mib", used.memory_mib, limits.memory_mib, quotas.memory_mib)?;
+    enforce_sum(&new.pool, "disk_mib", used.disk_mib, limits.disk_mib, quotas.disk_mib)?;
     let pids = Some(limits.pids.unwrap_or(Limits::DEFAULT_PIDS));
-    hold_sum(&new.pool, "pids", used.processes, pids, quotas.processes)
+    enforce_sum(&new.pool, "pids", used.processes, pids, quotas.processes)
 }
 
-fn hold_sum(
+fn enforce_sum(
     pool: &SandboxName,
     limit: &str,
     used: u64,

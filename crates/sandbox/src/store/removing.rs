@@ -3,7 +3,7 @@
 use rusqlite::{Transaction, params};
 
 use super::Store;
-use super::making::{execute, gone, not_ours};
+use super::making::{execute, owned_by_other, sandbox_not_found};
 use super::owner::Owner;
 use super::row::{RowState, SandboxRow, by_id};
 use crate::error::Result;
@@ -17,12 +17,12 @@ impl Store {
     pub fn begin_removing(&self, id: &SandboxId) -> Result<SandboxRow> {
         let this = Owner::this_process()?;
         self.write("begin to remove a sandbox", |transaction| {
-            let row = by_id(transaction, id)?.ok_or_else(|| gone(id))?;
+            let row = by_id(transaction, id)?.ok_or_else(|| sandbox_not_found(id))?;
             if row.owner.as_ref().is_some_and(|owner| *owner != this && owner.is_alive()) {
-                return Err(not_ours(&row));
+                return Err(owned_by_other(&row));
             }
-            own(transaction, id, RowState::Removing, &this)?;
-            by_id(transaction, id)?.ok_or_else(|| gone(id))
+            take_ownership(transaction, id, RowState::Removing, &this)?;
+            by_id(transaction, id)?.ok_or_else(|| sandbox_not_found(id))
         })
     }
 
@@ -33,7 +33,7 @@ impl Store {
         self.write("note that a sandbox was removed", |transaction| {
             let Some(row) = by_id(transaction, id)? else { return Ok(()) };
             if row.state != RowState::Removing || row.owner.as_ref() != Some(&this) {
-                return Err(not_ours(&row));
+                return Err(owned_by_other(&row));
             }
             execute(transaction, "DELETE FROM sandboxes WHERE id = ?1", [id.as_str()])
         })
@@ -41,7 +41,7 @@ impl Store {
 }
 
 /// Makes this process the one at work on a sandbox.
-pub(super) fn own(
+pub(super) fn take_ownership(
     transaction: &Transaction<'_>,
     id: &SandboxId,
     state: RowState,

@@ -116,7 +116,7 @@ pub(super) fn select(
 }
 
 pub(super) fn by_id(transaction: &Transaction<'_>, id: &SandboxId) -> Result<Option<SandboxRow>> {
-    one(transaction, "WHERE id = ?1", &[&id.as_str()])
+    query_one(transaction, "WHERE id = ?1", &[&id.as_str()])
 }
 
 pub(super) fn by_name(
@@ -124,10 +124,14 @@ pub(super) fn by_name(
     pool: &SandboxName,
     name: &SandboxName,
 ) -> Result<Option<SandboxRow>> {
-    one(transaction, "WHERE pool = ?1 AND name = ?2", &[&pool.as_str(), &name.as_str()])
+    query_one(transaction, "WHERE pool = ?1 AND name = ?2", &[&pool.as_str(), &name.as_str()])
 }
 
-fn one(transaction: &Transaction<'_>, rest: &str, parameters: &[&dyn ToSql]) -> Result<Option<SandboxRow>> {
+fn query_one(
+    transaction: &Transaction<'_>,
+    rest: &str,
+    parameters: &[&dyn ToSql],
+) -> Result<Option<SandboxRow>> {
     let failed = failed(WHAT);
     let mut statement = transaction.prepare_cached(&format!("{SELECT} {rest}")).map_err(&failed)?;
     statement.query_row(parameters, from_row).optional().map_err(&failed)

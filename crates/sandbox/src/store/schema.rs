@@ -6,13 +6,13 @@ use rusqlite_migration::{M, Migrations};
 use super::failed;
 use crate::error::{Error, ErrorKind, Result};
 
-const STEPS: &[M<'static>] = &[
+const MIGRATION_STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0001_pools.sql")),
     M::up(include_str!("migrations/0002_sandboxes.sql")),
     M::up(include_str!("migrations/0003_asleep.sql")),
     M::up(include_str!("migrations/0004_keys.sql")),
 ];
-const MIGRATIONS: Migrations<'static> = Migrations::from_slice(STEPS);
+const MIGRATIONS: Migrations<'static> = Migrations::from_slice(MIGRATION_STEPS);
 
 /// What the first migration sets.
 const APPLICATION_ID: i64 = 0x4579_6f74;
@@ -73,7 +73,7 @@ fn refuse_what_is_newer(connection: &Connection) -> Result<()> {
 mod tests {
     use super::*;
 
-    const LATEST: usize = STEPS.len();
+    const LATEST: usize = MIGRATION_STEPS.len();
 
     fn version(connection: &Connection) -> usize {
         connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()

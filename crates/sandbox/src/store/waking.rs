@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
 use super::claim::Claim;
-use super::making::{execute, gone};
+use super::making::{execute, sandbox_not_found};
 use super::owner::Owner;
 use super::row::{SandboxRow, by_id, select};
 use super::{Store, failed};
@@ -33,7 +33,7 @@ impl Store {
         // Held before the row says so, and not within the transaction: a claim that is given up writes to the store.
         let claim = self.claim(id);
         let begun = self.write(WHAT, |transaction| {
-            by_id(transaction, id)?.ok_or_else(|| gone(id))?;
+            by_id(transaction, id)?.ok_or_else(|| sandbox_not_found(id))?;
             let before = waker(transaction, id)?;
             if before.as_ref().is_some_and(|other| !self.is_idle(other, id, 1)) {
                 return Ok(None);
@@ -60,7 +60,7 @@ impl Store {
     }
 
     /// The live sandboxes whose waker could not go on in the middle of it. Nothing is taken over: ask for the turn.
-    pub fn half_awake(&self) -> Result<Vec<SandboxRow>> {
+    pub fn abandoned_wakes(&self) -> Result<Vec<SandboxRow>> {
         self.read(WHAT, |transaction| {
             let rows = select(transaction, "WHERE state = 'live' AND id IN (SELECT id FROM wakes)", &[])?;
             let mut left = Vec::new();

@@ -48,6 +48,6 @@ pub fn anthropic_tools(options: AnthropicToolsOptions) -> Result<Toolset> {
 }
 
 /// The same without options.
-pub(super) fn by_default() -> Result<Toolset> {
+pub(super) fn default_tools() -> Result<Toolset> {
     anthropic_tools(AnthropicToolsOptions::default())
 }

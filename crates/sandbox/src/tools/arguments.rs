@@ -6,29 +6,30 @@ mod problems;
 
 use serde_json::{Map, Value};
 
-use expectation::{expectation, fits, shown};
-use problems::Problems;
+use expectation::{display_value, expectation, fits};
+use problems::ArgumentProblems;
 
 /// The arguments put right, or everything that is wrong with them, a line each.
 pub(super) fn check(schema: &Value, mut input: Value) -> Result<Value, String> {
     if !input.is_object() {
-        return Err(format!("the arguments must be an object, got {}", shown(&input)));
+        return Err(format!("the arguments must be an object, got {}", display_value(&input)));
     }
-    let mut problems = Problems::default();
+    let mut problems = ArgumentProblems::default();
     value("", schema, &mut input, &mut problems);
     match problems.is_empty() {
         true => Ok(input),
-        false => Err(problems.told()),
+        false => Err(problems.render()),
     }
 }
 
-fn value(at: &str, schema: &Value, input: &mut Value, problems: &mut Problems) {
+fn value(at: &str, schema: &Value, input: &mut Value, problems: &mut ArgumentProblems) {
     if let Some(choices) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
         return any_of(at, choices, input, problems);
     }
     make_integer(schema, input);
     if !fits(schema, input) {
-        return problems.add(|| format!("`{at}` must be {}, got {}", expectation(schema), shown(input)));
+        return problems
+            .add(|| format!("`{at}` must be {}, got {}", expectation(schema), display_value(input)));
     }
     match input {
         Value::Object(fields) => object(at, schema, fields, problems),
@@ -44,10 +45,10 @@ fn value(at: &str, schema: &Value, input: &mut Value, problems: &mut Problems) {
 }
 
 /// The first choice that it fits counts. Where only one choice is of its kind, what is wrong with it by that one is told.
-fn any_of(at: &str, choices: &[Value], input: &mut Value, problems: &mut Problems) {
+fn any_of(at: &str, choices: &[Value], input: &mut Value, problems: &mut ArgumentProblems) {
     let mut of_its_kind = Vec::new();
     for choice in choices {
-        let (mut tried, mut wrong) = (input.clone(), Problems::default());
+        let (mut tried, mut wrong) = (input.clone(), ArgumentProblems::default());
         value(at, choice, &mut tried, &mut wrong);
         if wrong.is_empty() {
             *input = tried;
@@ -62,7 +63,7 @@ fn any_of(at: &str, choices: &[Value], input: &mut Value, problems: &mut Problem
     }
     problems.add(|| {
         let expected: Vec<_> = choices.iter().map(expectation).collect();
-        format!("`{at}` must be {}, got {}", expected.join(", or "), shown(input))
+        format!("`{at}` must be {}, got {}", expected.join(", or "), display_value(input))
     });
 }
 
@@ -81,7 +82,7 @@ fn make_integer(schema: &Value, input: &mut Value) {
     }
 }
 
-fn object(at: &str, schema: &Value, fields: &mut Map<String, Value>, problems: &mut Problems) {
+fn object(at: &str, schema: &Value, fields: &mut Map<String, Value>, problems: &mut ArgumentProblems) {
     let none = Map::new();
     let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
     let required: Vec<&str> = match schema.get("required").and_then(Value::as_array) {
@@ -93,14 +94,14 @@ fn object(at: &str, schema: &Value, fields: &mut Map<String, Value>, problems: &
     for name in required.iter().filter(|name| !fields.contains_key(**name)) {
         problems.add(|| {
             let expected = known.get(*name).map_or_else(|| "there".to_owned(), expectation);
-            format!("`{}` is missing; it must be {expected}", inside(at, name))
+            format!("`{}` is missing; it must be {expected}", field_path(at, name))
         });
     }
     for (name, field) in fields.iter_mut() {
         match (known.get(name), schema.get("additionalProperties")) {
-            (Some(schema), _) => value(&inside(at, name), schema, field, problems),
+            (Some(schema), _) => value(&field_path(at, name), schema, field, problems),
             (None, Some(Value::Bool(false))) => problems.add(|| unknown(at, name, known)),
-            (None, Some(others)) => value(&inside(at, name), others, field, problems),
+            (None, Some(others)) => value(&field_path(at, name), others, field, problems),
             (None, None) => {}
         }
     }
@@ -110,7 +111,7 @@ fn takes_null(schema: &Value) -> bool {
     fits(schema, &Value::Null)
 }
 
-fn inside(at: &str, name: &str) -> String {
+fn field_path(at: &str, name: &str) -> String {
     if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") }
 }
 
@@ -120,14 +121,14 @@ const ALIKE: f64 = 0.75;
 const MAX_ALIKE_BYTES: usize = 100;
 
 fn unknown(at: &str, name: &str, known: &Map<String, Value>) -> String {
-    let name_shown = shown(&Value::String(inside(at, name)));
+    let name_shown = display_value(&Value::String(field_path(at, name)));
     let name_shown = name_shown.trim_matches('"');
-    let likeness = |other: &str| strsim::jaro_winkler(&folded(name), &folded(other));
+    let likeness = |other: &str| strsim::jaro_winkler(&normalized(name), &normalized(other));
     let short = (name.len() <= MAX_ALIKE_BYTES).then_some(known);
     let others = short.into_iter().flat_map(Map::keys).map(|other| (likeness(other), other));
     match others.max_by(|a, b| a.0.total_cmp(&b.0)) {
         Some((likeness, other)) if likeness >= ALIKE => {
-            format!("`{name_shown}` is unknown; did you mean `{}`?", inside(at, other))
+            format!("`{name_shown}` is unknown; did you mean `{}`?", field_path(at, other))
         }
         _ if known.is_empty() => format!("`{name_shown}` is unknown; there are no arguments"),
         _ => {
@@ -138,6 +139,6 @@ fn unknown(at: &str, name: &str, known: &Map<String, Value>) -> String {
 }
 
 /// `timeoutMs` and `timeout-ms` are `timeout_ms`.
-fn folded(name: &str) -> String {
+fn normalized(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

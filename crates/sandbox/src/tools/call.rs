@@ -32,7 +32,7 @@ pub async fn handle_tool_call(
     }
     let run = AssertUnwindSafe(async { run(context, tool, input).await }).catch_unwind();
     run.await.unwrap_or_else(|panic| {
-        let why = why(panic.as_ref());
+        let why = panic_message(panic.as_ref());
         tracing::error!(tool = name, why, "a tool panicked");
         ToolOutput::error(format!("tool `{name}` has a defect and did not finish: {why}"))
     })
@@ -71,7 +71,7 @@ fn parsed(input: Value) -> Result<Value, String> {
     }
 }
 
-fn why(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it panicked")
 }

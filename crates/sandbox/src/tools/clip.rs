@@ -9,20 +9,20 @@ pub const MAX_TEXT_BYTES: usize = 64 << 10;
 
 /// The first and the last bytes of a text that comes piece by piece; what lies between is only counted.
 #[derive(Debug, Clone)]
-pub struct Clipped {
+pub struct ClippedText {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     half_bytes: usize,
     total_bytes: u64,
 }
 
-impl Default for Clipped {
+impl Default for ClippedText {
     fn default() -> Self {
         Self::new(MAX_TEXT_BYTES)
     }
 }
 
-impl Clipped {
+impl ClippedText {
     /// Keeps `max_bytes`: the first half and the last half.
     pub fn new(max_bytes: usize) -> Self {
         Self { head: Vec::new(), tail: VecDeque::new(), half_bytes: max_bytes / 2, total_bytes: 0 }
@@ -58,8 +58,8 @@ impl Clipped {
             head.append(&mut tail);
             return String::from_utf8_lossy(&head).into_owned();
         }
-        head.truncate(head.len() - cut_short(&head));
-        let continued = begun_before(&tail);
+        head.truncate(head.len() - incomplete_bytes(&head));
+        let continued = continuation_bytes(&tail);
         let left_out = head.len() as u64..self.total_bytes - (tail.len() - continued) as u64;
         let (head, tail) = (String::from_utf8_lossy(&head), String::from_utf8_lossy(&tail[continued..]));
         let Range { start, end } = left_out;
@@ -70,13 +70,13 @@ impl Clipped {
 
 /// The text, or its head and its tail and how to read the bytes between, counted from 0.
 pub fn clip(text: &str, how: impl FnOnce(Range<u64>) -> String) -> String {
-    let mut clipped = Clipped::default();
+    let mut clipped = ClippedText::default();
     clipped.push(text.as_bytes());
     clipped.text(how)
 }
 
 /// How many bytes at the end begin a character that is not complete; at most 3.
-pub(super) fn cut_short(bytes: &[u8]) -> usize {
+pub(super) fn incomplete_bytes(bytes: &[u8]) -> usize {
     for back in 1..=bytes.len().min(3) {
         let needed = match bytes[bytes.len() - back] {
             0xC2..=0xDF => 2,
@@ -91,7 +91,7 @@ pub(super) fn cut_short(bytes: &[u8]) -> usize {
 }
 
 /// How many bytes at the beginning end a character that began before; at most 3.
-pub(super) fn begun_before(bytes: &[u8]) -> usize {
+pub(super) fn continuation_bytes(bytes: &[u8]) -> usize {
     bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count()
 }
 
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn clipped(text: &str, piece: usize, max_bytes: usize) -> String {
-        let mut clipped = Clipped::new(max_bytes);
+        let mut clipped = ClippedText::new(max_bytes);
         text.as_bytes().chunks(piece).for_each(|piece| clipped.push(piece));
         clipped.text(|left_out| format!("{left_out:?}"))
     }

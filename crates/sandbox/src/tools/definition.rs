@@ -25,7 +25,7 @@ pub(super) enum Effect {
     Adds,
 }
 
-type Run = Arc<dyn Fn(ToolContext, Value) -> BoxFuture<'static, Result<ToolOutput>> + Send + Sync>;
+type ToolRun = Arc<dyn Fn(ToolContext, Value) -> BoxFuture<'static, Result<ToolOutput>> + Send + Sync>;
 
 /// One tool: name, description, the schema of its arguments, and its run.
 ///
@@ -62,7 +62,7 @@ pub struct ToolDef {
     anthropic_type: Option<String>,
     pub(super) effect: Option<Effect>,
     pub(super) settles_cancel: bool,
-    run: Run,
+    run: ToolRun,
 }
 
 impl ToolDef {
@@ -99,7 +99,7 @@ impl ToolDef {
         Self::make(name, description, input_schema, Arc::new(run))
     }
 
-    fn make(name: &str, description: &str, schema: Value, run: Run) -> Result<Self> {
+    fn make(name: &str, description: &str, schema: Value, run: ToolRun) -> Result<Self> {
         check_name(name)?;
         if schema.get("type").and_then(Value::as_str) != Some("object") {
             return Err(Error::invalid("schema", format!("of tool `{name}` must have the type `object`")));
@@ -142,21 +142,21 @@ impl ToolDef {
     /// The same tool, promising that it changes no file and no process and reaches nothing outside of the sandboxes: MCP
     /// clients may then call it without asking anybody.
     #[must_use]
-    pub fn that_only_reads(self) -> Self {
+    pub fn read_only(self) -> Self {
         Self { effect: Some(Effect::Reads), ..self }
     }
 
     /// The same tool, promising that it only adds to what is there, once for the same arguments, and reaches nothing
     /// outside of the sandboxes.
     #[must_use]
-    pub fn that_only_adds(self) -> Self {
+    pub fn additive(self) -> Self {
         Self { effect: Some(Effect::Adds), ..self }
     }
 
     /// The same tool, which looks at [`ToolContext::cancel`] itself and still has something to say then. Others are
     /// dropped where they are when their call is cancelled.
     #[must_use]
-    pub fn settling_cancel(mut self) -> Self {
+    pub fn handling_cancel(mut self) -> Self {
         self.settles_cancel = true;
         self
     }
@@ -164,7 +164,7 @@ impl ToolDef {
     /// The same tool as a model is shown it, answered by this instead: by a server that has the tool, say. Its arguments are
     /// checked before, and it is dropped where it is when its call is cancelled.
     #[must_use]
-    pub fn answered_by<F, Fut>(self, run: F) -> Self
+    pub fn with_handler<F, Fut>(self, run: F) -> Self
     where
         F: Fn(ToolContext, Value) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<ToolOutput>> + Send + 'static,

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 /// A path for a line of its own. Most are shown as they are; others as `$'…'`.
-pub(super) fn shown(path: &[u8]) -> String {
+pub(super) fn display_path(path: &[u8]) -> String {
     match std::str::from_utf8(path) {
         Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),
         _ => path.utf8_chunks().fold("$'".to_owned(), escaped) + "'",
@@ -39,12 +39,12 @@ mod tests {
 
     #[test]
     fn a_plain_path_is_shown_as_it_is() {
-        assert_eq!(shown("./a b/it's é\\".as_bytes()), "./a b/it's é\\");
+        assert_eq!(display_path("./a b/it's é\\".as_bytes()), "./a b/it's é\\");
     }
 
     #[test]
     fn a_name_with_a_line_feed_or_bytes_that_are_no_text_is_one_line() {
-        assert_eq!(shown(b"./a\nb"), "$'./a\\nb'");
-        assert_eq!(shown(b"it's\xff\x1b\\"), "$'it\\'s\\377\\033\\\\'");
+        assert_eq!(display_path(b"./a\nb"), "$'./a\\nb'");
+        assert_eq!(display_path(b"it's\xff\x1b\\"), "$'it\\'s\\377\\033\\\\'");
     }
 }

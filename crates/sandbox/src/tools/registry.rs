@@ -7,14 +7,14 @@ use super::set::{Toolset, quoted};
 use super::workspace;
 use crate::error::{Error, ErrorKind, Result};
 
-type Make = fn() -> Result<Toolset>;
+type BuildToolset = fn() -> Result<Toolset>;
 
 /// One line for each toolset.
-const TOOLSETS: &[(&str, Make)] = &[
+const TOOLSETS: &[(&str, BuildToolset)] = &[
     ("pool", pool::toolset),
     ("coding", coding::coding),
-    ("workspace", workspace::by_default),
-    ("anthropic", anthropic::by_default),
+    ("workspace", workspace::default_tools),
+    ("anthropic", anthropic::default_tools),
 ];
 
 /// The toolset of this name. `not_found`, with the names that there are.

@@ -33,7 +33,7 @@ pub(super) async fn run(
 ) -> Result<Option<ExecResult>> {
     let options = ExecOptions { cancel: Some(context.cancel.clone()), max_output_bytes: Some(0), ..options };
     let mut events = sandbox.exec_stream(Command::Shell(line), options).await?;
-    let mut seen = Seen::default();
+    let mut seen = ProgressReporter::default();
     while let Some(event) = events.next().await {
         let (stream, piece) = match event? {
             ExecEvent::Stdout(piece) => (LogStream::Stdout, piece),
@@ -50,12 +50,12 @@ pub(super) async fn run(
 
 /// How much output there was, for whoever watches a call.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct ProgressReporter {
     bytes: u64,
     told: Option<Instant>,
 }
 
-impl Seen {
+impl ProgressReporter {
     /// Tells of a piece of output: how much there was so far, and the last line of this.
     pub(super) fn report(&mut self, context: &ToolContext, piece: &[u8]) {
         self.bytes += piece.len() as u64;
@@ -85,13 +85,13 @@ pub(super) fn quote(text: &str) -> String {
 
 /// The end of what a command wrote to one of its streams.
 #[derive(Debug)]
-pub(super) struct Tail {
+pub(super) struct OutputTail {
     kept: Vec<u8>,
     max_bytes: usize,
     dropped: bool,
 }
 
-impl Tail {
+impl OutputTail {
     /// Nothing yet; at least the last `max_bytes` will be kept, and at most twice as much.
     pub(super) fn new(max_bytes: usize) -> Self {
         Self { kept: Vec::new(), max_bytes, dropped: false }
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_tail_keeps_the_end_and_no_half_character() {
-        let mut tail = Tail::new(4);
+        let mut tail = OutputTail::new(4);
         "äöüäöü".bytes().for_each(|byte| tail.push(&[byte]));
         assert!("äöüäöü".ends_with(&tail.text()) && tail.text().len() >= 3, "{}", tail.text());
     }

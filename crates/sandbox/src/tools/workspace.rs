@@ -40,10 +40,10 @@ pub fn workspace_tools(options: WorkspaceToolsOptions, capabilities: &Capabiliti
     let names = options.tools();
     let asked = |tools: &[WorkspaceTool]| tools.iter().any(|tool| names.contains(tool));
     if asked(&WorkspaceTool::PORTS) && !capabilities.has(Capability::Dial) {
-        return Err(lacking("published port tools"));
+        return Err(unsupported_error("published port tools"));
     }
     if asked(&WorkspaceTool::PROCESSES) && !capabilities.has(Capability::Processes) {
-        return Err(lacking("managed process tools"));
+        return Err(unsupported_error("managed process tools"));
     }
     let options = Arc::new(options);
     let tools = names.into_iter().map(|name| tool(name, &options)).collect::<Result<Vec<_>>>()?;
@@ -51,7 +51,7 @@ pub fn workspace_tools(options: WorkspaceToolsOptions, capabilities: &Capabiliti
 }
 
 /// The four tools that are there unless others are asked for, without a policy.
-pub(super) fn by_default() -> Result<Toolset> {
+pub(super) fn default_tools() -> Result<Toolset> {
     workspace_tools(WorkspaceToolsOptions::default(), &Capabilities::default())
 }
 
@@ -71,11 +71,11 @@ fn tool(name: WorkspaceTool, options: &Arc<WorkspaceToolsOptions>) -> Result<Too
     }
 }
 
-fn lacking(what: &str) -> Error {
+fn unsupported_error(what: &str) -> Error {
     Error::new(ErrorKind::Unsupported, format!("The sandbox session does not support {what}."))
 }
 
 /// A refusal by policy.
-fn refused(message: String) -> Error {
+fn policy_error(message: String) -> Error {
     Error::new(ErrorKind::Permission, message)
 }

@@ -9,10 +9,10 @@ use super::Transferred;
 
 /// Counts; clones count together.
 #[derive(Clone, Default)]
-pub(super) struct Counter(Arc<Mutex<State>>);
+pub(super) struct TarCounter(Arc<Mutex<TarScan>>);
 
 #[derive(Default)]
-struct State {
+struct TarScan {
     /// The part of a header that has come.
     header: Vec<u8>,
     /// Bytes of content and of its filling up that still come before the next header.
@@ -33,7 +33,7 @@ const NAME_BYTES: usize = 100;
 /// The longest name that is looked at; the kernel's own limit is below it.
 const MAX_NAME_BYTES: u64 = 16 << 10;
 
-impl Counter {
+impl TarCounter {
     /// A counter that says when an entry's path has this directory in it.
     pub(super) fn watching_for(name: &str) -> Self {
         let counter = Self::default();
@@ -68,12 +68,12 @@ impl Counter {
         self.lock().seen
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TarScan> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl TarScan {
     fn see_header<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let taken = bytes.len().min(BLOCK_BYTES - self.header.len());
         self.header.extend_from_slice(&bytes[..taken]);
@@ -144,7 +144,7 @@ mod tests {
         stream.extend(entry(b'0', &[0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0], 512));
         stream.extend([0; 1024]);
         for step in [1, 7, 512, 600, 10_000] {
-            let counter = Counter::default();
+            let counter = TarCounter::default();
             assert!(stream.chunks(step).all(|piece| counter.see(piece)));
             assert_eq!(counter.seen(), Transferred { files: 3, bytes: 513 + 512 }, "{step}");
         }
@@ -160,7 +160,7 @@ mod tests {
         content[BLOCK_BYTES..BLOCK_BYTES + 6].copy_from_slice(b".mine/");
         for (stream, met) in [(&short, true), (&long, true), (&content, false)] {
             for step in [1, 100, 10_000] {
-                let counter = Counter::watching_for(".mine");
+                let counter = TarCounter::watching_for(".mine");
                 let unmet = stream.chunks(step).fold(true, |_, piece| counter.see(piece));
                 assert_eq!((unmet, counter.has_met()), (!met, met), "{step}");
             }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::maker;
+use super::staging_name;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{CreateDirOptions, FileStat, RemoveOptions};
 use crate::path::SandboxPath;
@@ -17,10 +17,10 @@ const OWNER_WRITES: u32 = 0o200;
 async fn sweep(sandbox: &Sandbox, folder: &SandboxPath) {
     let Ok(entries) = sandbox.list(folder.as_str()).await else { return };
     for entry in &entries {
-        let removed = match maker::is_abandoned(&entry.name) {
+        let removed = match staging_name::is_abandoned(&entry.name) {
             Ok(false) => continue,
             Ok(true) => match folder.resolve(&entry.name) {
-                Ok(path) => Staged { sandbox: sandbox.clone(), path, armed: false }.clear().await,
+                Ok(path) => StagingDirectory { sandbox: sandbox.clone(), path, armed: false }.clear().await,
                 Err(error) => Err(error),
             },
             Err(error) => Err(error),
@@ -32,13 +32,13 @@ async fn sweep(sandbox: &Sandbox, folder: &SandboxPath) {
 }
 
 /// A directory that goes, also when nobody waits for the copying any more.
-pub(super) struct Staged {
+pub(super) struct StagingDirectory {
     sandbox: Sandbox,
     path: SandboxPath,
     armed: bool,
 }
 
-impl Staged {
+impl StagingDirectory {
     /// Makes it, on the file system that `target` is to lie on.
     pub(super) async fn make(sandbox: &Sandbox, target: &SandboxPath) -> Result<Self> {
         let mut near = target.parent();
@@ -48,7 +48,7 @@ impl Staged {
         for folder in BTreeSet::from([&near, &sandbox.info().workdir]) {
             sweep(sandbox, folder).await;
         }
-        let path = near.resolve(&maker::new_name()?)?;
+        let path = near.resolve(&staging_name::new_name()?)?;
         sandbox.create_dir(path.as_str(), CreateDirOptions { recursive: false }).await?;
         Ok(Self { sandbox: sandbox.clone(), path, armed: true })
     }
@@ -116,7 +116,7 @@ impl Staged {
     }
 }
 
-impl Drop for Staged {
+impl Drop for StagingDirectory {
     fn drop(&mut self) {
         if !self.armed {
             return;

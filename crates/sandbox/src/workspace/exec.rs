@@ -14,7 +14,7 @@ use super::Workspace;
 use super::text::TextDecoder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{Command, ExecEvent, ExecOptions, ExecResult, ExecStream, FlatResult, Stdin};
-use crate::path::Place;
+use crate::path::ConfinedPath;
 
 /// The deadline of a command when neither the call nor the spec names one, in milliseconds.
 pub const DEFAULT_TIMEOUT_MS: u64 = 30_000;
@@ -190,7 +190,7 @@ impl Workspace {
     }
 
     /// A program that could not be started, as the result that a shell would make of it; any other error as it is.
-    async fn as_a_shell_would(&self, cwd: &Place, error: Error) -> Result<WorkspaceExecResult> {
+    async fn as_a_shell_would(&self, cwd: &ConfinedPath, error: Error) -> Result<WorkspaceExecResult> {
         let exit_code = match error.kind() {
             ErrorKind::NotFound => match self.sandbox.driver().exists(cwd).await? {
                 true => 127,
@@ -221,7 +221,7 @@ impl Workspace {
 /// A command whose paths were checked.
 struct Request {
     command: Command,
-    cwd: Place,
+    cwd: ConfinedPath,
     options: ExecOptions,
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Workspace, text};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{CreateDirOptions, DirEntry, FileStat, FileType, RemoveOptions, WriteOptions};
-use crate::path::{Place, WorkspacePath};
+use crate::path::{ConfinedPath, WorkspacePath};
 use crate::sandbox::Content;
 use crate::watch::{WatchEvent, WatchOptions};
 
@@ -112,14 +112,14 @@ impl Workspace {
         self.sandbox.watch_at(&place, &itself, itself.clone(), options).await
     }
 
-    async fn is_file(&self, place: &Place) -> bool {
+    async fn is_file(&self, place: &ConfinedPath) -> bool {
         self.sandbox.driver().stat(place).await.is_ok_and(|stat| !stat.is_directory)
     }
 
     async fn entry(
         &self,
         directory: &WorkspacePath,
-        place: &Place,
+        place: &ConfinedPath,
         entry: DirEntry,
     ) -> Result<WorkspaceEntry> {
         let DirEntry { name, file_type, size, .. } = entry;
@@ -130,7 +130,7 @@ impl Workspace {
         if let Some(file_type) = file_type {
             return Ok(WorkspaceEntry { path, file_type, size });
         }
-        let child = Place { path: place.path.resolve(&name)?, beneath: place.beneath.clone() };
+        let child = ConfinedPath { path: place.path.resolve(&name)?, beneath: place.beneath.clone() };
         let stat = self.sandbox.driver().stat(&child).await;
         let (file_type, known) = described(stat).map_err(self.sandbox.failed("stat", &path))?;
         Ok(WorkspaceEntry { path, file_type, size: size.or(known) })

@@ -67,7 +67,7 @@ impl Workspace {
             self.sandbox.read_stream_at(&place, path.as_str(), ByteRange::default(), u64::MAX).await?;
         let timeout_ms = self.sandbox.info().spec.limits.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS);
         let read =
-            tokio::time::timeout(Duration::from_millis(timeout_ms), Window::read(stream, options)).await;
+            tokio::time::timeout(Duration::from_millis(timeout_ms), PageWindow::read(stream, options)).await;
         let window = read.unwrap_or_else(|_elapsed| {
             let why = format!("looking for line {} took more than {timeout_ms} ms", options.start_line);
             let error =
@@ -93,7 +93,7 @@ impl PageOptions {
 
 /// The bytes of the lines that were asked for, and at most a few more than may be shown.
 #[derive(Debug, Default)]
-struct Window {
+struct PageWindow {
     bytes: Vec<u8>,
     /// Line ends before the window.
     skipped: u64,
@@ -103,7 +103,7 @@ struct Window {
     more: bool,
 }
 
-impl Window {
+impl PageWindow {
     async fn read(mut stream: ByteStream, options: PageOptions) -> Result<Self> {
         let mut window = Self::default();
         while let Some(piece) = stream.next().await {
@@ -188,7 +188,7 @@ mod tests {
         let options = PageOptions { start_line, line_count, max_bytes };
         let pages: Vec<TextPage> = (1..=file.len().max(1))
             .map(|size| {
-                let mut window = Window::default();
+                let mut window = PageWindow::default();
                 file.as_bytes().chunks(size).any(|piece| window.take(piece, options));
                 window.page(options)
             })

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use eyot::ErrorKind;
-use eyot::events::{EventHash, EventKind, EventLog, EventLogOptions, NewEvent, Verified};
+use eyot::events::{EventHash, EventKind, EventLog, EventLogOptions, NewEvent, VerifiedLog};
 
 use crate::log::Scene;
 
@@ -15,7 +15,7 @@ fn events_are_numbered_from_one_and_each_names_the_hash_of_the_one_before() {
     assert_eq!(scene.numbers(), [1, 2, 3]);
     assert_eq!(events[0].previous, EventHash::ZERO);
     assert_eq!((events[1].previous, events[2].previous), (events[0].hash, events[1].hash));
-    assert_eq!(scene.holds(), Verified { events: 3, first_seq: 1, last_seq: 3 });
+    assert_eq!(scene.holds(), VerifiedLog { events: 3, first_seq: 1, last_seq: 3 });
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn the_oldest_segments_go_and_the_first_line_that_is_kept_anchors_the_chain() {
     scene.slept(45);
     assert_eq!(scene.segments(), [21, 31, 41]);
     assert_eq!(scene.numbers(), (21..=45).collect::<Vec<u64>>());
-    assert_eq!(scene.holds(), Verified { events: 25, first_seq: 21, last_seq: 45 });
+    assert_eq!(scene.holds(), VerifiedLog { events: 25, first_seq: 21, last_seq: 45 });
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn one_segment_of_one_line_is_a_log_too() {
     let scene = Scene::new(1, 1);
     scene.slept(5);
     assert_eq!(scene.numbers(), [5]);
-    assert_eq!(scene.holds(), Verified { events: 1, first_seq: 5, last_seq: 5 });
+    assert_eq!(scene.holds(), VerifiedLog { events: 1, first_seq: 5, last_seq: 5 });
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn threads_of_one_process_share_the_log() {
             });
         }
     });
-    assert_eq!(scene.holds(), Verified { events: 200, first_seq: 1, last_seq: 200 });
+    assert_eq!(scene.holds(), VerifiedLog { events: 200, first_seq: 1, last_seq: 200 });
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use eyot::events::{BrokenChain, Event, EventKind, EventLog, EventLogOptions, NewEvent, Verified};
+use eyot::events::{BrokenChain, Event, EventKind, EventLog, EventLogOptions, NewEvent, VerifiedLog};
 use tempfile::TempDir;
 
 pub struct Scene {
@@ -53,7 +53,7 @@ impl Scene {
     }
 
     #[track_caller]
-    pub fn holds(&self) -> Verified {
+    pub fn holds(&self) -> VerifiedLog {
         self.log.verify().unwrap()
     }
 

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use async_trait::async_trait;
 use bytes::Bytes;
 use eyot::{
-    ByteRange, ByteStream, Capabilities, Capability, Command, CreateDirOptions, Created, DirEntry,
-    DiskEnforcement, Enforcement, Error, ErrorKind, ExecRequest, Execution, ExecutionControl, ExecutionEvent,
-    ExecutionInput, ExitStatus, FileStat, Isolation, LimitsEnforced, NetworkMode, Place, PtySize,
+    ByteRange, ByteStream, Capabilities, Capability, Command, ConfinedPath, CreateDirOptions, Created,
+    DirEntry, DiskEnforcement, Enforcement, Error, ErrorKind, ExecRequest, Execution, ExecutionControl,
+    ExecutionEvent, ExecutionInput, ExitStatus, FileStat, Isolation, LimitsEnforced, NetworkMode, PtySize,
     RemoveOptions, Result, Sandbox, SandboxDriver, SandboxInfo, SandboxPath, SandboxProvider, SandboxSpec,
     SandboxStatus, Signal, ValidSpec, WriteOptions,
 };
@@ -229,13 +229,18 @@ impl SandboxDriver for Scripted {
         &self.workdir
     }
 
-    async fn read(&self, file: &Place, _range: ByteRange) -> Result<ByteStream> {
+    async fn read(&self, file: &ConfinedPath, _range: ByteRange) -> Result<ByteStream> {
         self.log.add(format!("read {file}"));
         let pieces: Vec<Bytes> = self.file.lock().unwrap().chunks(4).map(Bytes::copy_from_slice).collect();
         Ok(futures_util::stream::iter(pieces.into_iter().map(Ok)).boxed())
     }
 
-    async fn write(&self, file: &Place, mut content: ByteStream, options: WriteOptions) -> Result<u64> {
+    async fn write(
+        &self,
+        file: &ConfinedPath,
+        mut content: ByteStream,
+        options: WriteOptions,
+    ) -> Result<u64> {
         self.log.add(format!("write {file}"));
         let mut whole = Vec::new();
         while let Some(bytes) = content.next().await {
@@ -246,32 +251,32 @@ impl SandboxDriver for Scripted {
         Ok(whole.len() as u64)
     }
 
-    async fn stat(&self, file: &Place) -> Result<FileStat> {
+    async fn stat(&self, file: &ConfinedPath) -> Result<FileStat> {
         self.log.add(format!("stat {file}"));
         Ok(FileStat { is_directory: true, ..FileStat::default() })
     }
 
-    async fn list(&self, directory: &Place) -> Result<Vec<DirEntry>> {
+    async fn list(&self, directory: &ConfinedPath) -> Result<Vec<DirEntry>> {
         self.log.add(format!("list {directory}"));
         Ok(vec![DirEntry { name: "x".into(), name_bytes: None, file_type: None, size: None }])
     }
 
-    async fn exists(&self, file: &Place) -> Result<bool> {
+    async fn exists(&self, file: &ConfinedPath) -> Result<bool> {
         self.log.add(format!("exists {file}"));
         Ok(!file.path.as_str().contains("missing"))
     }
 
-    async fn create_dir(&self, directory: &Place, options: CreateDirOptions) -> Result<()> {
+    async fn create_dir(&self, directory: &ConfinedPath, options: CreateDirOptions) -> Result<()> {
         self.log.add(format!("mkdir {directory} recursive={}", options.recursive));
         answer(&self.create_dirs)
     }
 
-    async fn remove(&self, file: &Place, _options: RemoveOptions) -> Result<()> {
+    async fn remove(&self, file: &ConfinedPath, _options: RemoveOptions) -> Result<()> {
         self.log.add(format!("remove {file}"));
         Ok(())
     }
 
-    async fn rename(&self, from: &Place, to: &Place) -> Result<()> {
+    async fn rename(&self, from: &ConfinedPath, to: &ConfinedPath) -> Result<()> {
         self.log.add(format!("rename {from} {to}"));
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use eyot::store::{Begun, NewSandbox, RowState, Store};
+use eyot::store::{NameReservation, NewSandbox, RowState, Store};
 use eyot::{ErrorKind, PoolQuotas, SandboxId, SandboxName, SandboxSpec};
 use libtest_mimic::Trial;
 
@@ -41,11 +41,11 @@ pub fn take_role(arguments: &[String]) {
     for index in 0..30 {
         let new = new(&format!("{}{index}", arguments[1]));
         match store.begin_making(&new, &quotas) {
-            Ok(Begun::Making(row)) => {
+            Ok(NameReservation::New(row)) => {
                 store.finish_making(&row.id).unwrap();
                 say(&row.name);
             }
-            Ok(Begun::There(_)) => {}
+            Ok(NameReservation::InUse(_)) => {}
             Err(error) => assert_eq!(error.kind(), ErrorKind::Quota, "{error}"),
         }
     }
@@ -56,7 +56,7 @@ pub fn churn_role(arguments: &[String]) {
     let store = open(Path::new(&arguments[0]));
     for index in 0.. {
         let new = new(&format!("{}{index}", arguments[1]));
-        let Begun::Making(row) = store.begin_making(&new, &PoolQuotas::default()).unwrap() else {
+        let NameReservation::New(row) = store.begin_making(&new, &PoolQuotas::default()).unwrap() else {
             panic!("the name is free")
         };
         say(format_args!("making {}", row.id));

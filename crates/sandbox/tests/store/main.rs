@@ -5,7 +5,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
-use eyot::store::{Begun, Claim, NewSandbox, Owner, QuotaUse, RowState, SandboxRow, Store, WakingTurn};
+use eyot::store::{
+    Claim, NameReservation, NewSandbox, Owner, QuotaUse, RowState, SandboxRow, Store, WakingTurn,
+};
 use eyot::{Error, ErrorKind, PoolQuotas, SandboxId, SandboxName, SandboxSpec, Service};
 use tempfile::TempDir;
 
@@ -25,7 +27,7 @@ impl Scene {
         Self { folder, store }
     }
 
-    fn begin(&self, new: &NewSandbox) -> Result<Begun, Error> {
+    fn begin(&self, new: &NewSandbox) -> Result<NameReservation, Error> {
         self.store.begin_making(new, &PoolQuotas::default())
     }
 
@@ -82,10 +84,10 @@ fn with_limits(sandbox: &str, memory_mib: Option<u64>, disk_mib: Option<u64>) ->
 }
 
 #[track_caller]
-fn making(begun: Begun) -> SandboxRow {
+fn making(begun: NameReservation) -> SandboxRow {
     match begun {
-        Begun::Making(row) => *row,
-        Begun::There(row) => panic!("it is there: {row:?}"),
+        NameReservation::New(row) => *row,
+        NameReservation::InUse(row) => panic!("it is there: {row:?}"),
     }
 }
 
@@ -121,10 +123,10 @@ fn a_sandbox_is_kept_as_it_was_begun() {
 fn a_name_that_is_taken_answers_with_who_has_it_and_changes_nothing() {
     let scene = Scene::new();
     let first = scene.making("box");
-    assert_eq!(scene.begin(&new("p", "box")).unwrap(), Begun::There(Box::new(first.clone())));
+    assert_eq!(scene.begin(&new("p", "box")).unwrap(), NameReservation::InUse(Box::new(first.clone())));
     let live = scene.store.finish_making(&first.id).unwrap();
     assert_eq!((live.state, live.owner.clone(), live.generation), (RowState::Live, None, 1));
-    assert_eq!(scene.begin(&new("p", "box")).unwrap(), Begun::There(Box::new(live)));
+    assert_eq!(scene.begin(&new("p", "box")).unwrap(), NameReservation::InUse(Box::new(live)));
     assert_eq!(
         making(scene.begin(&new("q", "box")).unwrap()).generation,
         1,
@@ -231,7 +233,7 @@ fn the_number_of_sandboxes_is_held_whatever_state_they_are_in() {
     let first = making(begin("p", "a").unwrap());
     making(begin("p", "b").unwrap());
     assert_eq!(refused(begin("p", "c"), ErrorKind::Quota), "pool `p` may have 2 sandboxes and has 2");
-    assert!(matches!(begin("p", "a").unwrap(), Begun::There(_)), "one that is there is no more");
+    assert!(matches!(begin("p", "a").unwrap(), NameReservation::InUse(_)), "one that is there is no more");
     making(begin("q", "c").unwrap());
     scene.store.begin_removing(&first.id).unwrap();
     refused(begin("p", "c"), ErrorKind::Quota);
@@ -395,7 +397,7 @@ fn threads_of_one_process_share_a_store() {
                 scope.spawn(move || {
                     let names = (0..25).map(|index| new("p", &format!("n{index}")));
                     let begun = names.map(|new| store.begin_making(&new, &PoolQuotas::default()).unwrap());
-                    begun.filter(|begun| matches!(begun, Begun::Making(_))).count()
+                    begun.filter(|begun| matches!(begun, NameReservation::New(_))).count()
                 })
             })
             .collect();
@@ -446,10 +448,14 @@ fn a_turn_to_wake_whose_task_was_dropped_goes_to_the_next_one_who_asks() {
     let (claim, _) = waking(scene.store.begin_waking(&row.id).unwrap());
     for store in [&scene.store, &other] {
         assert!(matches!(store.begin_waking(&row.id).unwrap(), WakingTurn::Theirs));
-        assert_eq!(store.half_awake().unwrap(), []);
+        assert_eq!(store.abandoned_wakes().unwrap(), []);
     }
     drop(claim);
-    assert_eq!(scene.store.half_awake().unwrap(), std::slice::from_ref(&row), "other processes see it too");
+    assert_eq!(
+        scene.store.abandoned_wakes().unwrap(),
+        std::slice::from_ref(&row),
+        "other processes see it too"
+    );
     let (claim, was_half_awake) = waking(other.begin_waking(&row.id).unwrap());
     assert!(was_half_awake);
     other.finish_waking(&row.id).unwrap();

@@ -209,7 +209,7 @@ pub(super) async fn list(
 ) -> Result<Json<Listing>, Refusal> {
     let entries = match order {
         Order::Name => sandbox.list(&path).await?,
-        Order::Directory => sandbox.list_in_its_order(&path).await?,
+        Order::Directory => sandbox.list_unsorted(&path).await?,
     };
     Ok(Json(Listing { entries }))
 }

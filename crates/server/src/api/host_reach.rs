@@ -29,9 +29,7 @@ pub(super) fn refuse_spec(api: &Api, pool: &SandboxPool, spec: &SandboxSpec) -> 
 /// Refuses an image that may be a path on the host, with the same words whatever is there.
 pub(super) fn refuse_image(pool: &SandboxPool, image: Option<&str>) -> Result<(), Refusal> {
     match image {
-        Some(image) if !pool.may_be_asked_for(image) => {
-            refused("image", "can't be a path on the server's host")
-        }
+        Some(image) if !pool.allows_image(image) => refused("image", "can't be a path on the server's host"),
         _ => Ok(()),
     }
 }

@@ -1,7 +1,7 @@
 //! Finding files and lines.
 
 use axum::Json;
-use eyot::{GlobOptions, GlobResult, GrepOptions, GrepResult, Place, Sandbox};
+use eyot::{ConfinedPath, GlobOptions, GlobResult, GrepOptions, GrepResult, Sandbox};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -81,9 +81,9 @@ pub(super) async fn grep(
     Ok(Json(sandbox.grep(&options).await?))
 }
 
-fn root(sandbox: &Sandbox, path: Option<&str>) -> Result<Place, Refusal> {
+fn root(sandbox: &Sandbox, path: Option<&str>) -> Result<ConfinedPath, Refusal> {
     Ok(match path {
-        Some(path) => sandbox.resolve_place(path)?,
-        None => sandbox.resolve_place(sandbox.cwd().as_str())?,
+        Some(path) => sandbox.resolve_confined(path)?,
+        None => sandbox.resolve_confined(sandbox.cwd().as_str())?,
     })
 }

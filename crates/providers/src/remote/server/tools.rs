@@ -30,7 +30,7 @@ impl RemoteServer {
         let tools = set.tools().iter().map(|tool| {
             let (server, pool) = (self.clone(), pool.clone());
             let (set, name) = (set.name().to_owned(), tool.name().to_owned());
-            tool.clone().answered_by(move |_, arguments| {
+            tool.clone().with_handler(move |_, arguments| {
                 let (server, pool, set, name) = (server.clone(), pool.clone(), set.clone(), name.clone());
                 async move { server.call(&pool, &set, &name, arguments).await }
             })

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use super::Terms;
+use super::RunOptions;
 
 /// Deadlines beyond this (ten years) are none; 2^53 milliseconds must not overflow anything.
 const FAR_MS: u64 = 10 * 365 * 24 * 60 * 60 * 1000;
@@ -22,7 +22,7 @@ pub(super) struct Clock {
 
 impl Clock {
     /// Starts it, now.
-    pub(super) fn start(terms: &Terms) -> Self {
+    pub(super) fn start(terms: &RunOptions) -> Self {
         let mut clock = Self {
             started: Instant::now(),
             started_at: SystemTime::now(),

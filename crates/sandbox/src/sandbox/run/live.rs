@@ -13,28 +13,28 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock::{Clock, arrived};
 use super::watchdog::Watchdog;
-use super::{ANSWER_MS, KILL_CONFIRM_MS, Subject, Terms};
+use super::{ANSWER_MS, KILL_CONFIRM_MS, RunContext, RunOptions};
 use crate::driver::{Execution, ExecutionControl, ExecutionEvent};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{ExecEvent, ExecResult, Outcome, Stdin};
 use crate::sandbox::capture::Capture;
-use crate::sandbox::stdin::{Feed, feed};
+use crate::sandbox::stdin::{StdinFeed, feed};
 
-pub(super) struct Live {
-    pub(super) subject: Subject,
+pub(super) struct LiveCommand {
+    pub(super) subject: RunContext,
     pub(super) clock: Clock,
     cancel: Option<CancellationToken>,
     stdout: Capture,
     stderr: Capture,
     events: BoxStream<'static, Result<ExecutionEvent>>,
     control: Arc<dyn ExecutionControl>,
-    feed: Option<Feed>,
+    feed: Option<StdinFeed>,
     watchdog: Option<Watchdog>,
-    stopping: Option<Stopping>,
+    stopping: Option<PendingKill>,
 }
 
 /// A kill that was ordered.
-struct Stopping {
+struct PendingKill {
     outcome: Outcome,
     order: Option<BoxFuture<'static, Result<()>>>,
     /// When it must be confirmed, if the order is taken.
@@ -45,7 +45,7 @@ struct Stopping {
 }
 
 /// What one step was.
-pub(super) enum Step {
+pub(super) enum RunStep {
     /// Output.
     Event(ExecEvent),
     /// Something else; take another step.
@@ -58,11 +58,11 @@ pub(super) enum Step {
     Unconfirmed,
 }
 
-impl Live {
+impl LiveCommand {
     pub(super) fn new(
-        subject: Subject,
+        subject: RunContext,
         clock: Clock,
-        terms: Terms,
+        terms: RunOptions,
         execution: Execution,
         stdin: Stdin,
     ) -> Result<Self> {
@@ -87,11 +87,11 @@ impl Live {
 
     /// Cancellation comes first, so that a command that ended in the same moment is cancelled all the same; the deadline
     /// comes before output, or a flood would keep it off.
-    pub(super) async fn step(&mut self) -> Step {
+    pub(super) async fn step(&mut self) -> RunStep {
         if let Some(stopping) = &mut self.stopping {
             return match stopping.next(&mut self.events).await {
                 Some(event) => self.take(event),
-                None => Step::Unconfirmed,
+                None => RunStep::Unconfirmed,
             };
         }
         tokio::select! {
@@ -104,24 +104,24 @@ impl Live {
             },
             event = self.events.next() => return self.take(event),
         }
-        Step::Again
+        RunStep::Again
     }
 
     /// The deadline passed. If the end is there already it was in time, unless a watchdog forced it.
-    fn expired(&mut self) -> Step {
+    fn expired(&mut self) -> RunStep {
         let ready = self.events.next().now_or_never();
         let ended = matches!(ready, Some(Some(Ok(ExecutionEvent::Exit { .. }))));
-        if !ended || self.watchdog.as_ref().is_some_and(Watchdog::has_bitten) {
+        if !ended || self.watchdog.as_ref().is_some_and(Watchdog::has_fired) {
             self.stop(Outcome::TimedOut);
         }
-        ready.map_or(Step::Again, |event| self.take(event))
+        ready.map_or(RunStep::Again, |event| self.take(event))
     }
 
     /// Orders the kill; from now on only its confirmation is waited for.
     pub(super) fn stop(&mut self, outcome: Outcome) {
         self.feed = None;
         let control = self.control.clone();
-        self.stopping = Some(Stopping {
+        self.stopping = Some(PendingKill {
             outcome,
             order: Some(Box::pin(async move { control.kill().await })),
             until: Instant::now() + Duration::from_millis(KILL_CONFIRM_MS),
@@ -130,32 +130,32 @@ impl Live {
     }
 
     /// From now on it may take as long as it likes.
-    pub(super) fn be_patient(&mut self) {
+    pub(super) fn wait_without_limit(&mut self) {
         if let Some(stopping) = &mut self.stopping {
             stopping.grace = None;
         }
     }
 
-    fn take(&mut self, event: Option<Result<ExecutionEvent>>) -> Step {
+    fn take(&mut self, event: Option<Result<ExecutionEvent>>) -> RunStep {
         match event {
             Some(Ok(ExecutionEvent::Stdout(bytes))) => {
                 self.stdout.push(&bytes);
-                Step::Event(ExecEvent::Stdout(bytes))
+                RunStep::Event(ExecEvent::Stdout(bytes))
             }
             Some(Ok(ExecutionEvent::Stderr(bytes))) => {
                 self.stderr.push(&bytes);
-                Step::Event(ExecEvent::Stderr(bytes))
+                RunStep::Event(ExecEvent::Stderr(bytes))
             }
             Some(Ok(ExecutionEvent::Exit { status, output_open })) => {
-                Step::Ended { outcome: status.into(), output_open }
+                RunStep::Ended { outcome: status.into(), output_open }
             }
-            Some(Err(error)) => Step::Lost(error),
-            None => Step::Lost(Error::new(ErrorKind::Unavailable, "its end was never reported")),
+            Some(Err(error)) => RunStep::Lost(error),
+            None => RunStep::Lost(Error::new(ErrorKind::Unavailable, "its end was never reported")),
         }
     }
 
     /// Why it was stopped, if it was.
-    pub(super) fn stopped_for(&self) -> Option<Outcome> {
+    pub(super) fn stop_outcome(&self) -> Option<Outcome> {
         self.stopping.as_ref().map(|stopping| stopping.outcome)
     }
 
@@ -163,7 +163,7 @@ impl Live {
     /// had cancelled.
     pub(super) fn outcome(&self, exit: Outcome) -> Outcome {
         let cancelled = self.cancel.as_ref().is_some_and(CancellationToken::is_cancelled);
-        self.stopped_for().or(cancelled.then_some(Outcome::Cancelled)).unwrap_or(exit)
+        self.stop_outcome().or(cancelled.then_some(Outcome::Cancelled)).unwrap_or(exit)
     }
 
     /// The result at the end.
@@ -182,9 +182,9 @@ impl Live {
     }
 
     /// The result so far of a command whose kill nobody confirmed.
-    pub(super) fn unconfirmed(&self) -> ExecResult {
+    pub(super) fn unconfirmed_result(&self) -> ExecResult {
         ExecResult {
-            outcome: self.stopped_for().unwrap_or(Outcome::Cancelled),
+            outcome: self.stop_outcome().unwrap_or(Outcome::Cancelled),
             stdout: self.stdout.snapshot(),
             stderr: self.stderr.snapshot(),
             stdout_bytes: self.stdout.total(),
@@ -197,7 +197,7 @@ impl Live {
     }
 }
 
-impl Stopping {
+impl PendingKill {
     /// The next event, or `None` once the grace is over. An order that failed is no reason to wait less than for one that
     /// was taken: the command may be ending by itself.
     async fn next(

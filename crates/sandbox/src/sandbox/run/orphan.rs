@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use futures_util::future::BoxFuture;
 
 use super::clock::Clock;
-use super::live::{Live, Step};
-use super::{Subject, Terms};
+use super::live::{LiveCommand, RunStep};
+use super::{RunContext, RunOptions};
 use crate::driver::Execution;
 use crate::error::Result;
 use crate::exec::{ExecResult, Outcome, Stdin};
@@ -15,18 +15,18 @@ use crate::observer::OrphanSettlement;
 
 /// When what was abandoned.
 struct Orphan {
-    subject: Subject,
+    subject: RunContext,
     started_at: SystemTime,
     abandoned_at: SystemTime,
 }
 
 impl Orphan {
-    fn new(subject: &Subject, clock: &Clock) -> Self {
+    fn new(subject: &RunContext, clock: &Clock) -> Self {
         Self { subject: subject.clone(), started_at: clock.started_at, abandoned_at: SystemTime::now() }
     }
 
     /// Tells the observer. Nobody is left to hear of an error, and a panic ends with this task.
-    async fn tell(self, result: Result<ExecResult>) {
+    async fn notify_observer(self, result: Result<ExecResult>) {
         let Some(observer) = self.subject.sandbox.observer().cloned() else {
             return;
         };
@@ -43,45 +43,45 @@ impl Orphan {
 }
 
 /// Waits for the end of a command that was given up.
-pub(super) fn adopt(mut live: Box<Live>) {
+pub(super) fn adopt(mut live: Box<LiveCommand>) {
     let orphan = Orphan::new(&live.subject, &live.clock);
-    tokio::spawn(async move { orphan.tell(wait(&mut live).await).await });
+    tokio::spawn(async move { orphan.notify_observer(wait(&mut live).await).await });
 }
 
 /// Waits for the start of a command that was given up, kills it, and waits for its end.
 pub(super) fn adopt_launch(
-    subject: Subject,
+    subject: RunContext,
     clock: Clock,
-    terms: Terms,
+    terms: RunOptions,
     starting: BoxFuture<'static, Result<Execution>>,
 ) {
     let orphan = Orphan::new(&subject, &clock);
     tokio::spawn(async move {
         let result = async {
-            let mut live = Live::new(subject, clock, terms, starting.await?, Stdin::Closed)?;
+            let mut live = LiveCommand::new(subject, clock, terms, starting.await?, Stdin::Closed)?;
             live.stop(Outcome::Cancelled);
             wait(&mut live).await
         };
-        orphan.tell(result.await).await;
+        orphan.notify_observer(result.await).await;
     });
 }
 
 /// Tells the observer of a command that was given up and whose end is known, or will never be.
-pub(super) fn settle(live: &Live, result: Result<ExecResult>) {
+pub(super) fn settle(live: &LiveCommand, result: Result<ExecResult>) {
     let orphan = Orphan::new(&live.subject, &live.clock);
-    tokio::spawn(orphan.tell(result));
+    tokio::spawn(orphan.notify_observer(result));
 }
 
 /// What really came of it, however long that takes.
-async fn wait(live: &mut Live) -> Result<ExecResult> {
-    live.be_patient();
+async fn wait(live: &mut LiveCommand) -> Result<ExecResult> {
+    live.wait_without_limit();
     loop {
         match live.step().await {
-            Step::Event(_) | Step::Again | Step::Unconfirmed => {}
-            Step::Ended { outcome, output_open } => {
+            RunStep::Event(_) | RunStep::Again | RunStep::Unconfirmed => {}
+            RunStep::Ended { outcome, output_open } => {
                 return Ok(ExecResult { output_open, ..live.result(outcome) });
             }
-            Step::Lost(error) => return Err(error),
+            RunStep::Lost(error) => return Err(error),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::driver::ExecutionControl;
 /// A task that waits for the moment to kill. Dropping it calls it off.
 pub(super) struct Watchdog {
     task: AbortHandle,
-    bitten: Arc<AtomicBool>,
+    fired: Arc<AtomicBool>,
 }
 
 impl Watchdog {
@@ -29,8 +29,8 @@ impl Watchdog {
         }
         let cancel = cancel.cloned().unwrap_or_default();
         let control = control.clone();
-        let bitten = Arc::new(AtomicBool::new(false));
-        let bite = bitten.clone();
+        let fired = Arc::new(AtomicBool::new(false));
+        let fire = fired.clone();
         let task = tokio::spawn(async move {
             let expired = async {
                 match expiry {
@@ -42,17 +42,17 @@ impl Watchdog {
                 () = cancel.cancelled() => {}
                 () = expired => {}
             }
-            bite.store(true, Ordering::Release);
+            fire.store(true, Ordering::Release);
             if let Err(error) = control.kill().await {
                 tracing::debug!(%error, "the watchdog could not order a kill; the run will try again");
             }
         });
-        Some(Self { task: task.abort_handle(), bitten })
+        Some(Self { task: task.abort_handle(), fired })
     }
 
     /// Whether it has ordered a kill.
-    pub(super) fn has_bitten(&self) -> bool {
-        self.bitten.load(Ordering::Acquire)
+    pub(super) fn has_fired(&self) -> bool {
+        self.fired.load(Ordering::Acquire)
     }
 }
 

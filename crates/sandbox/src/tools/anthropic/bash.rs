@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{ExecOptions, ExecResult, Outcome};
 use crate::process::LogStream;
 use crate::sandbox::Sandbox;
-use crate::tools::clip::Clipped;
+use crate::tools::clip::ClippedText;
 use crate::tools::context::ToolContext;
 use crate::tools::definition::ToolDef;
 use crate::tools::output::ToolOutput;
@@ -22,7 +22,7 @@ const DESCRIPTION: &str = "Run a command in a bash session that keeps its workin
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Bash {
+struct Args {
     /// The bash command to run. Required unless the session is restarted.
     command: Option<String>,
     /// Set to true to restart the session.
@@ -30,18 +30,18 @@ struct Bash {
 }
 
 pub(super) fn tool(options: Arc<AnthropicToolsOptions>) -> Result<ToolDef> {
-    let tool = ToolDef::typed("bash", DESCRIPTION, move |context: ToolContext, asked: Bash| {
+    let tool = ToolDef::typed("bash", DESCRIPTION, move |context: ToolContext, asked: Args| {
         bash(context, asked, options.bash_timeout_ms)
     });
-    Ok(tool?.with_anthropic_type("bash_20250124").settling_cancel())
+    Ok(tool?.with_anthropic_type("bash_20250124").handling_cancel())
 }
 
-async fn bash(context: ToolContext, asked: Bash, timeout_ms: u64) -> Result<ToolOutput> {
+async fn bash(context: ToolContext, asked: Args, timeout_ms: u64) -> Result<ToolOutput> {
     let sandbox = sandbox(&context).await?;
     match asked {
-        Bash { restart: Some(true), .. } => restart(&sandbox).await,
-        Bash { command: Some(command), .. } => in_session(&context, &sandbox, &command, timeout_ms).await,
-        Bash { command: None, .. } => Err(Error::new(ErrorKind::Invalid, "no command provided.")),
+        Args { restart: Some(true), .. } => restart(&sandbox).await,
+        Args { command: Some(command), .. } => run_in_session(&context, &sandbox, &command, timeout_ms).await,
+        Args { command: None, .. } => Err(Error::new(ErrorKind::Invalid, "no command provided.")),
     }
 }
 
@@ -56,7 +56,7 @@ async fn restart(sandbox: &Sandbox) -> Result<ToolOutput> {
     }
 }
 
-async fn in_session(
+async fn run_in_session(
     context: &ToolContext,
     sandbox: &Sandbox,
     command: &str,
@@ -67,7 +67,7 @@ async fn in_session(
         turn = sandbox.lock_shell() => turn,
         () = context.cancel.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "Operation aborted")),
     };
-    let mut output = Output::default();
+    let mut output = BashOutput::default();
     let options = ExecOptions { timeout_ms: Some(timeout_ms), ..ExecOptions::default() };
     let take = |stream, piece: &bytes::Bytes| {
         match stream {
@@ -83,12 +83,12 @@ async fn in_session(
 
 /// What a command wrote, as much as fits into an answer.
 #[derive(Debug, Default)]
-struct Output {
-    stdout: Clipped,
-    stderr: Clipped,
+struct BashOutput {
+    stdout: ClippedText,
+    stderr: ClippedText,
 }
 
-impl Output {
+impl BashOutput {
     fn answer(&self, result: &ExecResult) -> ToolOutput {
         let how = |_| "run it again with its output in a file, and view that".to_owned();
         let (stdout, stderr) = (self.stdout.text(how), self.stderr.text(how));
@@ -102,12 +102,13 @@ impl Output {
             outcome => Some((format!("Command exited with code {}", outcome.exit_code()), false)),
         };
         let (note, is_error) = ended.map_or((None, false), |(note, is_error)| (Some(note), is_error));
-        let parts = [Some(one_end_less(&stdout)), Some(one_end_less(&stderr)), note.as_deref()];
+        let parts =
+            [Some(without_final_newline(&stdout)), Some(without_final_newline(&stderr)), note.as_deref()];
         let parts: Vec<_> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
         ToolOutput::text(parts.join("\n")).with_error(is_error)
     }
 }
 
-fn one_end_less(text: &str) -> &str {
+fn without_final_newline(text: &str) -> &str {
     text.strip_suffix('\n').unwrap_or(text)
 }

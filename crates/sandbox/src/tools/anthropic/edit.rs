@@ -13,7 +13,7 @@ const SNIPPET_LINES: usize = 4;
 const MAX_LINES: usize = 100;
 
 /// A file as it is to be, and what to say of it.
-struct Edited {
+struct EditResult {
     file: Vec<u8>,
     answer: String,
 }
@@ -37,7 +37,7 @@ pub(super) async fn insert(sandbox: &Sandbox, path: &str, line: i64, text: &str)
 async fn change(
     sandbox: &Sandbox,
     path: &str,
-    edit: impl FnOnce(&[u8]) -> Result<Edited> + Send,
+    edit: impl FnOnce(&[u8]) -> Result<EditResult> + Send,
 ) -> Result<String> {
     let mut answer = String::new();
     let changed = sandbox.change(path, MAX_FILE_BYTES, |file| {
@@ -49,7 +49,7 @@ async fn change(
     Ok(answer)
 }
 
-fn replaced(path: &str, file: &[u8], old: &str, new: &str) -> Result<Edited> {
+fn replaced(path: &str, file: &[u8], old: &str, new: &str) -> Result<EditResult> {
     let mut found = memmem::find_iter(file, old);
     let start = match (found.next(), found.next()) {
         (Some(start), None) => start,
@@ -74,10 +74,10 @@ fn replaced(path: &str, file: &[u8], old: &str, new: &str) -> Result<Edited> {
          if necessary.",
         snippet(&edited, &format!("a snippet of {path}"), first, new)
     );
-    Ok(Edited { file: edited, answer })
+    Ok(EditResult { file: edited, answer })
 }
 
-fn inserted(path: &str, file: &[u8], line: i64, text: &str) -> Result<Edited> {
+fn inserted(path: &str, file: &[u8], line: i64, text: &str) -> Result<EditResult> {
     // A line feed at the end ends the last line; it does not begin another.
     let text = text.strip_suffix('\n').unwrap_or(text);
     let total = file.split_inclusive(|byte| *byte == b'\n').count();
@@ -99,7 +99,7 @@ fn inserted(path: &str, file: &[u8], line: i64, text: &str) -> Result<Edited> {
          no duplicate lines, etc). Edit the file again if necessary.",
         snippet(&edited, "a snippet of the edited file", after, text)
     );
-    Ok(Edited { file: edited, answer })
+    Ok(EditResult { file: edited, answer })
 }
 
 /// The line that a byte belongs to, counted from 0.

@@ -19,14 +19,14 @@ const DESCRIPTION: &str = "View, create and edit text files. `view` shows a file
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Command {
+enum EditorCommand {
     View,
     Create,
     StrReplace,
     Insert,
 }
 
-impl Command {
+impl EditorCommand {
     fn name(self) -> &'static str {
         match self {
             Self::View => "view",
@@ -39,9 +39,9 @@ impl Command {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Editor {
+struct Args {
     /// What to do.
-    command: Command,
+    command: EditorCommand,
     /// Path to a file or a directory; a relative one begins at the sandbox's working directory.
     path: String,
     /// `view` of a file: the first and the last line to show, counted from 1; -1 as the last is the file's end.
@@ -62,40 +62,40 @@ pub(super) fn tool(options: Arc<AnthropicToolsOptions>) -> Result<ToolDef> {
     let tool = ToolDef::typed(
         "str_replace_based_edit_tool",
         DESCRIPTION,
-        move |context: ToolContext, asked: Editor| {
+        move |context: ToolContext, asked: Args| {
             let max_characters = options.max_characters;
             async move {
                 let sandbox = context.sandbox(None).await?;
                 let (command, path) = (asked.command, asked.path.clone());
                 let done = asked.run(&sandbox, max_characters).await;
-                done.map(ToolOutput::text).map_err(|error| as_documented(command, &path, error))
+                done.map(ToolOutput::text).map_err(|error| documented_error(command, &path, error))
             }
         },
     );
     Ok(tool?.with_anthropic_type("text_editor_20250728"))
 }
 
-impl Editor {
+impl Args {
     async fn run(self, sandbox: &Sandbox, max_characters: Option<usize>) -> Result<String> {
         let Self { command, path, view_range, file_text, old_str, new_str, insert_line, insert_text } = self;
         match command {
-            Command::View => view::view(sandbox, &path, view_range.as_deref(), max_characters).await,
-            Command::Create => create(sandbox, &path, needed(file_text, "file_text", command)?).await,
-            Command::StrReplace => {
-                let old = needed(old_str, "old_str", command)?;
+            EditorCommand::View => view::view(sandbox, &path, view_range.as_deref(), max_characters).await,
+            EditorCommand::Create => create(sandbox, &path, required(file_text, "file_text", command)?).await,
+            EditorCommand::StrReplace => {
+                let old = required(old_str, "old_str", command)?;
                 edit::str_replace(sandbox, &path, &old, &new_str.unwrap_or_default()).await
             }
-            Command::Insert => {
-                let line = needed(insert_line, "insert_line", command)?;
+            EditorCommand::Insert => {
+                let line = required(insert_line, "insert_line", command)?;
                 // Models that learned the tool's older versions say `new_str` here.
-                let text = needed(insert_text.or(new_str), "insert_text", command)?;
+                let text = required(insert_text.or(new_str), "insert_text", command)?;
                 edit::insert(sandbox, &path, line, &text).await
             }
         }
     }
 }
 
-fn needed<T>(value: Option<T>, name: &str, command: Command) -> Result<T> {
+fn required<T>(value: Option<T>, name: &str, command: EditorCommand) -> Result<T> {
     value.ok_or_else(|| {
         let message = format!("Parameter `{name}` is required for command: {}", command.name());
         Error::new(ErrorKind::Invalid, message)
@@ -113,7 +113,7 @@ async fn create(sandbox: &Sandbox, path: &str, content: String) -> Result<String
 }
 
 /// An error of the sandbox in the words that models know of this tool.
-fn as_documented(command: Command, path: &str, error: Error) -> Error {
+fn documented_error(command: EditorCommand, path: &str, error: Error) -> Error {
     let message = match (error.kind(), command) {
         // Those are the tool's own words already.
         _ if error.to_string().starts_with(char::is_uppercase) => return error,
@@ -123,7 +123,7 @@ fn as_documented(command: Command, path: &str, error: Error) -> Error {
         (ErrorKind::IsDirectory, _) => {
             format!("The path {path} is a directory and only the `view` command can be used on directories")
         }
-        (ErrorKind::AlreadyExists, Command::Create) => {
+        (ErrorKind::AlreadyExists, EditorCommand::Create) => {
             format!("File already exists at: {path}. Cannot overwrite files using command `create`.")
         }
         _ => return error,

@@ -6,7 +6,7 @@ use super::MAX_FILE_BYTES;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{DirEntry, FileType};
 use crate::sandbox::Sandbox;
-use crate::tools::clip::{Clipped, MAX_TEXT_BYTES};
+use crate::tools::clip::{ClippedText, MAX_TEXT_BYTES};
 use crate::tools::names;
 
 /// Shows what there is at a path.
@@ -31,7 +31,7 @@ pub(super) async fn view(
         Error::new(ErrorKind::Invalid, message)
             .with_hint("look at it with bash, for example with file or xxd")
     })?;
-    let (first, last) = selected(range, memchr_iter(b'\n', text.as_bytes()).count() + 1)?;
+    let (first, last) = line_range(range, memchr_iter(b'\n', text.as_bytes()).count() + 1)?;
     let lines = text.split('\n').skip(first - 1).take(last + 1 - first);
     Ok(format!(
         "Here's the result of running `cat -n` on {path}:\n{}\n",
@@ -53,7 +53,7 @@ pub(super) fn numbered<'a>(
         let fits = fitting(&line, shown.len(), max_characters.map(|most| most - characters));
         shown.push_str(&line[..fits]);
         if fits < line.len() {
-            shown.push_str(&left_out(first + index, index == 0));
+            shown.push_str(&omission_note(first + index, index == 0));
             break;
         }
         characters += if max_characters.is_some() { line.chars().count() } else { 0 };
@@ -62,7 +62,7 @@ pub(super) fn numbered<'a>(
 }
 
 /// What is said in place of the rest. A line that is too long by itself is no shorter in another range.
-fn left_out(line: usize, alone: bool) -> String {
+fn omission_note(line: usize, alone: bool) -> String {
     match alone {
         true => format!(
             "\n[eyot: the rest of line {line} is left out; a range begins with a whole line, so look at it with bash, \
@@ -81,7 +81,7 @@ fn fitting(line: &str, shown_bytes: usize, characters_left: Option<usize>) -> us
 }
 
 /// The first and the last line that are asked for, counted from 1.
-fn selected(range: Option<&[i64]>, lines: usize) -> Result<(usize, usize)> {
+fn line_range(range: Option<&[i64]>, lines: usize) -> Result<(usize, usize)> {
     let Some(range) = range else {
         return Ok((1, lines));
     };
@@ -113,8 +113,8 @@ fn selected(range: Option<&[i64]>, lines: usize) -> Result<(usize, usize)> {
 /// What a directory holds, and what its directories do, without hidden names. Links are not followed.
 async fn directory(sandbox: &Sandbox, path: &str) -> Result<String> {
     let shown = path.trim_end_matches('/');
-    let mut listed = Clipped::default();
-    listed.push(names::shown(if shown.is_empty() { b"/" } else { shown.as_bytes() }).as_bytes());
+    let mut listed = ClippedText::default();
+    listed.push(names::display_path(if shown.is_empty() { b"/" } else { shown.as_bytes() }).as_bytes());
     for entry in visible(sandbox.list(path).await?) {
         let below = format!("{shown}/{}", entry.name);
         listed.push(line(shown, &entry).as_bytes());
@@ -142,7 +142,7 @@ fn visible(entries: Vec<DirEntry>) -> impl Iterator<Item = DirEntry> {
 
 fn line(parent: &str, entry: &DirEntry) -> String {
     let name = entry.name_bytes.as_deref().unwrap_or(entry.name.as_bytes());
-    format!("\n{}", names::shown(&[parent.as_bytes(), b"/", name].concat()))
+    format!("\n{}", names::display_path(&[parent.as_bytes(), b"/", name].concat()))
 }
 
 #[cfg(test)]
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     fn error(range: &[i64], lines: usize) -> String {
-        selected(Some(range), lines).unwrap_err().to_string()
+        line_range(Some(range), lines).unwrap_err().to_string()
     }
 
     #[test]
@@ -161,9 +161,9 @@ mod tests {
 
     #[test]
     fn a_range_goes_to_the_end_with_minus_one() {
-        assert_eq!(selected(Some(&[2, -1]), 5).unwrap(), (2, 5));
-        assert_eq!(selected(Some(&[2, 2]), 5).unwrap(), (2, 2));
-        assert_eq!(selected(None, 5).unwrap(), (1, 5));
+        assert_eq!(line_range(Some(&[2, -1]), 5).unwrap(), (2, 5));
+        assert_eq!(line_range(Some(&[2, 2]), 5).unwrap(), (2, 2));
+        assert_eq!(line_range(None, 5).unwrap(), (1, 5));
     }
 
     #[test]

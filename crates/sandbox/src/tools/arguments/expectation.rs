@@ -6,7 +6,7 @@ use serde_json::Value;
 const MAX_SHOWN: usize = 60;
 
 /// What was sent, as JSON, cut where it is long.
-pub(super) fn shown(value: &Value) -> String {
+pub(super) fn display_value(value: &Value) -> String {
     match value {
         Value::Object(_) => "an object".to_owned(),
         Value::Array(_) => "an array".to_owned(),
@@ -23,8 +23,8 @@ pub(super) fn shown(value: &Value) -> String {
 /// Whether the value itself is what the schema says.
 pub(super) fn fits(schema: &Value, value: &Value) -> bool {
     let by_type = match schema.get("type") {
-        Some(Value::String(name)) => is(name, value),
-        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).any(|name| is(name, value)),
+        Some(Value::String(name)) => is_type(name, value),
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).any(|name| is_type(name, value)),
         _ => true,
     };
     let by_choice =
@@ -33,7 +33,7 @@ pub(super) fn fits(schema: &Value, value: &Value) -> bool {
     by_type && by_choice && by_constant && schema != &Value::Bool(false) && is_within(schema, value)
 }
 
-fn is(name: &str, value: &Value) -> bool {
+fn is_type(name: &str, value: &Value) -> bool {
     match name {
         "object" => value.is_object(),
         "array" => value.is_array(),

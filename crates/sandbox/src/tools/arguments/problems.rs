@@ -6,12 +6,12 @@ const MAX_TOLD: usize = 20;
 
 /// What is wrong, as far as it is told.
 #[derive(Debug, Default)]
-pub(super) struct Problems {
+pub(super) struct ArgumentProblems {
     told: Vec<String>,
     more: usize,
 }
 
-impl Problems {
+impl ArgumentProblems {
     /// One more thing that is wrong; it is put into words only if it is told.
     pub(super) fn add(&mut self, problem: impl FnOnce() -> String) {
         match self.told.len() < MAX_TOLD {
@@ -33,7 +33,7 @@ impl Problems {
     }
 
     /// A line each, and how many more there are.
-    pub(super) fn told(mut self) -> String {
+    pub(super) fn render(mut self) -> String {
         if self.more > 0 {
             self.told.push(format!("and {} more", self.more));
         }

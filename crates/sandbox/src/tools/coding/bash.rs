@@ -10,7 +10,7 @@ use crate::process::LogStream;
 use crate::tools::context::ToolContext;
 use crate::tools::definition::ToolDef;
 use crate::tools::output::ToolOutput;
-use crate::tools::running::{Tail, run, sandbox};
+use crate::tools::running::{OutputTail, run, sandbox};
 
 const DESCRIPTION: &str =
     "Execute a bash command. Returns stdout and stderr. Output is truncated to the last 2000 lines or 50KB.";
@@ -19,7 +19,7 @@ const DESCRIPTION: &str =
 const KEPT_BYTES: usize = 256 << 10;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Bash {
+struct Args {
     /// Bash command to execute
     command: String,
     /// Timeout in seconds
@@ -27,16 +27,16 @@ struct Bash {
 }
 
 pub(super) fn tool() -> Result<ToolDef> {
-    let tool = ToolDef::typed("bash", DESCRIPTION, async |context: ToolContext, asked: Bash| {
+    let tool = ToolDef::typed("bash", DESCRIPTION, async |context: ToolContext, asked: Args| {
         bash(context, asked).await
     });
-    tool.map(ToolDef::settling_cancel)
+    tool.map(ToolDef::handling_cancel)
 }
 
-async fn bash(context: ToolContext, asked: Bash) -> Result<ToolOutput> {
+async fn bash(context: ToolContext, asked: Args) -> Result<ToolOutput> {
     let timeout_ms = asked.timeout.map(milliseconds).transpose()?;
     let sandbox = sandbox(&context).await?;
-    let (mut stdout, mut stderr) = (Tail::new(KEPT_BYTES), Tail::new(KEPT_BYTES));
+    let (mut stdout, mut stderr) = (OutputTail::new(KEPT_BYTES), OutputTail::new(KEPT_BYTES));
     let options = ExecOptions { timeout_ms, ..ExecOptions::default() };
     let take = |stream, piece: &bytes::Bytes| {
         match stream {

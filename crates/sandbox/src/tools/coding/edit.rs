@@ -16,7 +16,7 @@ const DESCRIPTION: &str = "Edit a file using exact text replacement. The oldText
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Edit {
+struct Args {
     /// Path to the file to edit
     path: String,
     /// Exact text to find (must be unique)
@@ -28,7 +28,7 @@ struct Edit {
 }
 
 pub(super) fn tool() -> Result<ToolDef> {
-    ToolDef::typed("edit", DESCRIPTION, async |context: ToolContext, asked: Edit| {
+    ToolDef::typed("edit", DESCRIPTION, async |context: ToolContext, asked: Args| {
         if asked.old_text.is_empty() {
             return Err(Error::new(ErrorKind::Invalid, "oldText must be a non-empty string."));
         }
@@ -45,13 +45,13 @@ pub(super) fn tool() -> Result<ToolDef> {
 }
 
 /// A file as it is to be, and what to say of it.
-struct Edited {
+struct EditedFile {
     file: Bytes,
     answer: String,
 }
 
-impl Edit {
-    fn apply(&self, file: &[u8]) -> Result<Edited> {
+impl Args {
+    fn apply(&self, file: &[u8]) -> Result<EditedFile> {
         let path = &self.path;
         let found = memmem::find_iter(file, &self.old_text).count();
         let answer = match (self.replace_all.unwrap_or_default(), found) {
@@ -75,7 +75,7 @@ impl Edit {
                 return Err(Error::new(ErrorKind::Conflict, message));
             }
         };
-        Ok(Edited { file: replace(file, &self.old_text, &self.new_text, found, path)?, answer })
+        Ok(EditedFile { file: replace(file, &self.old_text, &self.new_text, found, path)?, answer })
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
 
     fn edit(file: &[u8], old: &str, new: &str, all: bool) -> Result<(Vec<u8>, String), String> {
         let (old_text, new_text) = (old.to_owned(), new.to_owned());
-        let edit = Edit { path: "p".into(), old_text, new_text, replace_all: Some(all) };
+        let edit = Args { path: "p".into(), old_text, new_text, replace_all: Some(all) };
         let edited = edit.apply(file).map_err(|error| error.to_string())?;
         Ok((edited.file.to_vec(), edited.answer))
     }

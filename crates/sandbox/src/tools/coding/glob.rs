@@ -10,7 +10,7 @@ use crate::tools::context::ToolContext;
 use crate::tools::definition::ToolDef;
 use crate::tools::names;
 use crate::tools::output::ToolOutput;
-use crate::tools::running::{Tail, no_null, quote, run};
+use crate::tools::running::{OutputTail, no_null, quote, run};
 
 const DESCRIPTION: &str =
     "Find files by filename pattern using shell find -name semantics. Returns matching file paths.";
@@ -19,7 +19,7 @@ const DESCRIPTION: &str =
 const MAX_RESULTS: usize = 1_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Glob {
+struct Args {
     /// Filename pattern, e.g. "*.ts"
     pattern: String,
     /// Directory to search in (default: .)
@@ -27,15 +27,15 @@ struct Glob {
 }
 
 pub(super) fn tool() -> Result<ToolDef> {
-    ToolDef::typed("glob", DESCRIPTION, async |context: ToolContext, asked: Glob| glob(context, asked).await)
-        .map(ToolDef::that_only_reads)
+    ToolDef::typed("glob", DESCRIPTION, async |context: ToolContext, asked: Args| glob(context, asked).await)
+        .map(ToolDef::read_only)
 }
 
-async fn glob(context: ToolContext, asked: Glob) -> Result<ToolOutput> {
+async fn glob(context: ToolContext, asked: Args) -> Result<ToolOutput> {
     no_null("pattern", Some(&asked.pattern))?;
     no_null("path", asked.path.as_deref())?;
     let sandbox = context.sandbox(None).await?;
-    let (mut paths, mut said) = (Paths::default(), Tail::new(4 << 10));
+    let (mut paths, mut said) = (FoundPaths::default(), OutputTail::new(4 << 10));
     let take = |stream, piece: &bytes::Bytes| {
         match stream {
             LogStream::Stdout => paths.take(piece),
@@ -52,7 +52,7 @@ async fn glob(context: ToolContext, asked: Glob) -> Result<ToolOutput> {
 }
 
 /// The names come with a NUL between them: every other byte may be part of a name.
-fn line(asked: &Glob) -> String {
+fn line(asked: &Args) -> String {
     let path = match asked.path.as_deref() {
         None | Some("") => ".".to_owned(),
         // To find, it would be a part of the expression.
@@ -63,7 +63,7 @@ fn line(asked: &Glob) -> String {
 }
 
 /// A directory that is missing or closed has no files; a `find` that is missing is another matter.
-fn check(result: Option<&ExecResult>, said: &Tail) -> Result<()> {
+fn check(result: Option<&ExecResult>, said: &OutputTail) -> Result<()> {
     match result.map(|result| result.outcome.exit_code()) {
         Some(code @ (126 | 127)) => {
             let message = format!("glob failed with code {code}: {}", said.text().trim());
@@ -75,17 +75,17 @@ fn check(result: Option<&ExecResult>, said: &Tail) -> Result<()> {
 
 /// Names that come piece by piece.
 #[derive(Debug, Default)]
-struct Paths {
+struct FoundPaths {
     found: Vec<String>,
     rest: Vec<u8>,
 }
 
-impl Paths {
+impl FoundPaths {
     fn take(&mut self, piece: &[u8]) {
         for part in piece.split_inclusive(|byte| *byte == 0) {
             self.rest.extend_from_slice(part);
             if self.found.len() < MAX_RESULTS && self.rest.last() == Some(&0) {
-                self.found.push(names::shown(&self.rest[..self.rest.len() - 1]));
+                self.found.push(names::display_path(&self.rest[..self.rest.len() - 1]));
                 self.rest.clear();
             }
         }
@@ -98,14 +98,14 @@ mod tests {
 
     #[test]
     fn a_path_that_looks_like_an_option_is_a_path() {
-        let asked = |path: &str| Glob { pattern: "*'x".into(), path: Some(path.into()) };
+        let asked = |path: &str| Args { pattern: "*'x".into(), path: Some(path.into()) };
         assert_eq!(line(&asked("-delete")), r"find './-delete' -type f -name '*'\''x' -print0");
         assert_eq!(line(&asked("")), r"find '.' -type f -name '*'\''x' -print0");
     }
 
     #[test]
     fn names_that_come_in_pieces_are_put_together() {
-        let mut paths = Paths::default();
+        let mut paths = FoundPaths::default();
         [&b"./a"[..], b"b\0./c\nd", b"\0"].into_iter().for_each(|piece| paths.take(piece));
         assert_eq!(paths.found, ["./ab", "$'./c\\nd'"]);
     }

@@ -11,7 +11,7 @@ use crate::sandbox::Sandbox;
 use crate::tools::context::ToolContext;
 use crate::tools::definition::ToolDef;
 use crate::tools::output::ToolOutput;
-use crate::tools::running::{Tail, no_null, quote, run};
+use crate::tools::running::{OutputTail, no_null, quote, run};
 
 const DESCRIPTION: &str =
     "Search file contents for a regex pattern. Returns matching lines with file paths and line numbers.";
@@ -24,7 +24,7 @@ const MAX_LINE_UNITS: usize = 500;
 const ENOUGH_BYTES: usize = 3 * (MAX_LINE_UNITS + 2);
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Grep {
+struct Args {
     /// Search pattern (regex)
     pattern: String,
     /// Directory or file to search (default: .)
@@ -36,17 +36,17 @@ struct Grep {
 }
 
 pub(super) fn tool() -> Result<ToolDef> {
-    ToolDef::typed("grep", DESCRIPTION, async |context: ToolContext, asked: Grep| grep(context, asked).await)
-        .map(ToolDef::that_only_reads)
+    ToolDef::typed("grep", DESCRIPTION, async |context: ToolContext, asked: Args| grep(context, asked).await)
+        .map(ToolDef::read_only)
 }
 
-async fn grep(context: ToolContext, asked: Grep) -> Result<ToolOutput> {
+async fn grep(context: ToolContext, asked: Args) -> Result<ToolOutput> {
     no_null("pattern", Some(&asked.pattern))?;
     no_null("path", asked.path.as_deref())?;
     no_null("include", asked.include.as_deref())?;
     let sandbox = context.sandbox(None).await?;
     check_searchable(&sandbox, asked.path.as_deref().filter(|path| !path.is_empty())).await?;
-    let (mut lines, mut said) = (Lines::default(), Tail::new(16 << 10));
+    let (mut lines, mut said) = (MatchLines::default(), OutputTail::new(16 << 10));
     let take = |stream, piece: &bytes::Bytes| {
         match stream {
             LogStream::Stdout => lines.take(piece),
@@ -56,7 +56,7 @@ async fn grep(context: ToolContext, asked: Grep) -> Result<ToolOutput> {
     };
     let result = run(&context, &sandbox, line(&asked), ExecOptions::default(), take).await?;
     match result.map_or(0, |result| result.outcome.exit_code()) {
-        0 | 1 => Ok(ToolOutput::text(lines.shown())),
+        0 | 1 => Ok(ToolOutput::text(lines.render())),
         code if said.text().trim().is_empty() => {
             let message = format!("grep failed: it exited with code {code}");
             Err(Error::new(ErrorKind::Invalid, message)
@@ -80,7 +80,7 @@ async fn check_searchable(sandbox: &Sandbox, path: Option<&str>) -> Result<()> {
 }
 
 /// One command that finds out what there is and becomes it.
-fn line(asked: &Grep) -> String {
+fn line(asked: &Args) -> String {
     let literal = asked.literal.unwrap_or_default();
     let include = asked.include.as_deref().filter(|include| !include.is_empty()).map(quote);
     let path = match asked.path.as_deref() {
@@ -106,14 +106,14 @@ fn line(asked: &Grep) -> String {
 
 /// The first lines of what was found, and how many there are.
 #[derive(Debug, Default)]
-struct Lines {
+struct MatchLines {
     kept: Vec<Vec<u8>>,
     total: u64,
     /// The last line has not ended.
     open: bool,
 }
 
-impl Lines {
+impl MatchLines {
     fn take(&mut self, piece: &[u8]) {
         for part in piece.split_inclusive(|byte| *byte == b'\n') {
             let (text, ended) = match part.strip_suffix(b"\n") {
@@ -137,7 +137,7 @@ impl Lines {
         }
     }
 
-    fn shown(&self) -> String {
+    fn render(&self) -> String {
         let lines: Vec<_> = self.kept.iter().map(|line| cut(&String::from_utf8_lossy(line))).collect();
         let text = lines.join("\n");
         match (text.trim().is_empty(), self.total > MAX_MATCHES as u64) {
@@ -162,42 +162,42 @@ fn cut(line: &str) -> String {
 mod tests {
     use super::*;
 
-    fn shown(output: &[u8]) -> String {
-        let mut whole = Lines::default();
+    fn render(output: &[u8]) -> String {
+        let mut whole = MatchLines::default();
         whole.take(output);
-        let mut pieces = Lines::default();
+        let mut pieces = MatchLines::default();
         output.chunks(3).for_each(|piece| pieces.take(piece));
-        assert_eq!(whole.shown(), pieces.shown());
-        whole.shown()
+        assert_eq!(whole.render(), pieces.render());
+        whole.render()
     }
 
     #[test]
     fn nothing_found_is_said() {
-        assert_eq!(shown(b""), "No matches found.");
+        assert_eq!(render(b""), "No matches found.");
     }
 
     #[test]
     fn a_hundred_lines_are_shown_and_how_many_there_are() {
         let output: String = (1..=123).map(|line| format!("f:{line}:x\n")).collect();
-        let answer = shown(output.as_bytes());
+        let answer = render(output.as_bytes());
         assert!(answer.ends_with("f:100:x\n\n[Showing 100 of 123 matches. Narrow your search.]"), "{answer}");
         let exact: String = (1..=100).map(|line| format!("f:{line}:x\n")).collect();
-        assert_eq!(shown(exact.as_bytes()), exact.trim_end());
+        assert_eq!(render(exact.as_bytes()), exact.trim_end());
     }
 
     #[test]
     fn a_long_line_is_cut() {
-        let answer = shown(format!("f:1:{}\nf:2:b\n", "漢".repeat(5_000)).as_bytes());
+        let answer = render(format!("f:1:{}\nf:2:b\n", "漢".repeat(5_000)).as_bytes());
         assert_eq!(answer, format!("f:1:{}...\nf:2:b", "漢".repeat(496)));
     }
 
     #[test]
     fn what_is_asked_for_is_quoted_and_can_not_be_an_option() {
         let asked =
-            Grep { pattern: "-e '".into(), path: None, include: Some("*.rs".into()), literal: Some(true) };
+            Args { pattern: "-e '".into(), path: None, include: Some("*.rs".into()), literal: Some(true) };
         let expected = r"if rg --version >/dev/null 2>&1; then exec rg --line-number --with-filename --color never --fixed-strings --glob '*.rs' -- '-e '\''' '.'; else exec grep -rnH -F --include='*.rs' -- '-e '\''' '.'; fi";
         assert_eq!(line(&asked), expected);
-        let asked = Grep { pattern: "x".into(), path: Some("-".into()), include: None, literal: None };
+        let asked = Args { pattern: "x".into(), path: Some("-".into()), include: None, literal: None };
         assert!(line(&asked).contains("-- 'x' './-'; else"), "{}", line(&asked));
     }
 }

@@ -21,7 +21,7 @@ const DESCRIPTION: &str =
 const ENOUGH_BYTES: usize = 3 * (MAX_UNITS + 2);
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Read {
+struct Args {
     /// Path to the file to read
     path: String,
     /// Line number to start from (1-indexed)
@@ -31,15 +31,15 @@ struct Read {
 }
 
 pub(super) fn tool() -> Result<ToolDef> {
-    ToolDef::typed("read", DESCRIPTION, async |context: ToolContext, asked: Read| {
+    ToolDef::typed("read", DESCRIPTION, async |context: ToolContext, asked: Args| {
         let sandbox = context.sandbox(None).await?;
         read(&sandbox, &asked).await.map(ToolOutput::text)
     })
-    .map(ToolDef::that_only_reads)
+    .map(ToolDef::read_only)
 }
 
-async fn read(sandbox: &Sandbox, asked: &Read) -> Result<String> {
-    let mut window = Window::of(asked);
+async fn read(sandbox: &Sandbox, asked: &Args) -> Result<String> {
+    let mut window = LineWindow::from_args(asked);
     let mut file = sandbox.read_stream(&asked.path, ByteRange::default()).await?;
     while let Some(piece) = file.next().await {
         let was_done = window.line >= window.end;
@@ -54,7 +54,7 @@ async fn read(sandbox: &Sandbox, asked: &Read) -> Result<String> {
             break;
         }
     }
-    window.shown(asked).map_err(|error| match error.kind() {
+    window.render(asked).map_err(|error| match error.kind() {
         ErrorKind::NotFound => error,
         _ => sandbox.failed("read file", &asked.path)(error),
     })
@@ -62,7 +62,7 @@ async fn read(sandbox: &Sandbox, asked: &Read) -> Result<String> {
 
 /// The lines that were asked for, as far as they may be shown, and how many there are in all.
 #[derive(Debug, Default)]
-struct Window {
+struct LineWindow {
     /// The first line, counted from 0.
     start: u64,
     /// Behind the last line.
@@ -76,11 +76,11 @@ struct Window {
     total_bytes: u64,
 }
 
-impl Window {
-    fn of(asked: &Read) -> Self {
+impl LineWindow {
+    fn from_args(asked: &Args) -> Self {
         // As Flue has it, an offset of 0 or less is the first line, and a limit of 0 is none.
-        let start = whole(asked.offset).saturating_sub(1);
-        let end = match whole(asked.limit) {
+        let start = to_index(asked.offset).saturating_sub(1);
+        let end = match to_index(asked.limit) {
             0 => u64::MAX,
             limit => start.saturating_add(limit),
         };
@@ -119,7 +119,7 @@ impl Window {
         self.kept.len() >= ENOUGH_BYTES || self.kept_ends > MAX_LINES
     }
 
-    fn shown(&self, asked: &Read) -> Result<String> {
+    fn render(&self, asked: &Args) -> Result<String> {
         let total = self.line + 1;
         if self.start >= total {
             let offset = asked.offset.unwrap_or_default();
@@ -127,7 +127,7 @@ impl Window {
             return Err(Error::new(ErrorKind::NotFound, message));
         }
         let text = self.text()?;
-        let Shown { text: shown, lines, is_cut } = cut(text);
+        let TextHead { text: shown, lines, is_cut } = cut(text);
         let first = self.start + 1;
         Ok(match (is_cut, lines) {
             (false, _) => shown.to_owned(),
@@ -163,47 +163,47 @@ impl Window {
 }
 
 /// A number as JavaScript uses it for an index: what is behind the point does not count.
-fn whole(number: Option<f64>) -> u64 {
+fn to_index(number: Option<f64>) -> u64 {
     // The cast saturates: less than 0 is 0.
     number.unwrap_or_default() as u64
 }
 
 /// The beginning of a text, and whether there is more.
-struct Shown<'a> {
+struct TextHead<'a> {
     text: &'a str,
     lines: u64,
     is_cut: bool,
 }
 
 /// Cuts a text before the line that would be too much.
-fn cut(text: &str) -> Shown<'_> {
+fn cut(text: &str) -> TextHead<'_> {
     let (mut units, mut end, mut lines) = (0, 0, 0);
     for line in text.split('\n') {
         let separator = usize::from(lines > 0);
         units += separator + units::length(line);
         if lines as usize >= MAX_LINES || units > MAX_UNITS {
-            return Shown { text: &text[..end], lines, is_cut: true };
+            return TextHead { text: &text[..end], lines, is_cut: true };
         }
         end += separator + line.len();
         lines += 1;
     }
-    Shown { text, lines, is_cut: false }
+    TextHead { text, lines, is_cut: false }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn asked(offset: Option<f64>, limit: Option<f64>) -> Read {
-        Read { path: "f".into(), offset, limit }
+    fn asked(offset: Option<f64>, limit: Option<f64>) -> Args {
+        Args { path: "f".into(), offset, limit }
     }
 
     /// What is shown of a file, however it arrives.
-    fn shown(file: &[u8], asked: &Read) -> Result<String> {
+    fn render(file: &[u8], asked: &Args) -> Result<String> {
         let mut results = [1, 7, 4096, usize::MAX].map(|size| {
-            let mut window = Window::of(asked);
+            let mut window = LineWindow::from_args(asked);
             file.chunks(size.min(file.len().max(1))).for_each(|piece| window.take(piece));
-            window.shown(asked).map_err(|error| error.to_string())
+            window.render(asked).map_err(|error| error.to_string())
         });
         assert!(results.windows(2).all(|pair| pair[0] == pair[1]));
         std::mem::replace(&mut results[0], Ok(String::new()))
@@ -211,7 +211,7 @@ mod tests {
     }
 
     fn text(file: &str, offset: Option<f64>, limit: Option<f64>) -> String {
-        shown(file.as_bytes(), &asked(offset, limit)).unwrap_or_else(|error| error.to_string())
+        render(file.as_bytes(), &asked(offset, limit)).unwrap_or_else(|error| error.to_string())
     }
 
     #[test]
@@ -274,9 +274,9 @@ mod tests {
 
     #[test]
     fn what_is_not_utf_8_is_said_to_be_so_with_the_files_size() {
-        let error = shown(b"ok\n\xff\xfe\n", &asked(None, None)).unwrap_err().to_string();
+        let error = render(b"ok\n\xff\xfe\n", &asked(None, None)).unwrap_err().to_string();
         assert_eq!(error, "it is not UTF-8 text; it has 6 bytes");
-        let other_line = shown(b"ok\n\xff\xfe\n", &asked(None, Some(1.0))).unwrap();
+        let other_line = render(b"ok\n\xff\xfe\n", &asked(None, Some(1.0))).unwrap();
         assert_eq!(other_line, "ok");
     }
 }

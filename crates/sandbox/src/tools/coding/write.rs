@@ -14,7 +14,7 @@ const DESCRIPTION: &str =
     "Write content to a file. Creates the file and parent directories if they do not exist.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Write {
+struct Args {
     /// Path to the file to write
     path: String,
     /// Content to write to the file
@@ -22,9 +22,9 @@ struct Write {
 }
 
 pub(super) fn tool() -> Result<ToolDef> {
-    ToolDef::typed("write", DESCRIPTION, async |context: ToolContext, asked: Write| {
+    ToolDef::typed("write", DESCRIPTION, async |context: ToolContext, asked: Args| {
         let sandbox = context.sandbox(None).await?;
-        let Write { path, content } = asked;
+        let Args { path, content } = asked;
         let answer = format!("Successfully wrote {} bytes to {path}", units::length(&content));
         let options = WriteOptions { max_file_bytes: Some(MAX_FILE_BYTES), ..WriteOptions::default() };
         // An edit that has read the file must not write what this replaces.

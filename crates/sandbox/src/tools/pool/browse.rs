@@ -24,7 +24,7 @@ struct Answer {
 pub(super) fn tool() -> Result<ToolDef> {
     let description = "Expose a port from the sandbox and return its URL, for whoever runs you to open. A server that \
                        listens on 127.0.0.1 is enough; other sandboxes can't reach it.";
-    Ok(ToolDef::typed("browse", description, run)?.returns::<Answer>().that_only_adds().with_plain_numbers())
+    Ok(ToolDef::typed("browse", description, run)?.returns::<Answer>().additive().with_plain_numbers())
 }
 
 async fn run(context: ToolContext, args: Args) -> Result<ToolOutput> {

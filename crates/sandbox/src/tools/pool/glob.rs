@@ -36,7 +36,7 @@ pub(super) fn tool() -> Result<ToolDef> {
         "List files matching a glob pattern. `*` and `?` stay within a name, `**` crosses directories; names that begin \
          with a dot are to be spelt out. At most {MAX_FILES} files."
     );
-    Ok(ToolDef::typed("glob", &description, run)?.returns::<Answer>().that_only_reads().with_plain_numbers())
+    Ok(ToolDef::typed("glob", &description, run)?.returns::<Answer>().read_only().with_plain_numbers())
 }
 
 async fn run(context: ToolContext, args: Args) -> Result<ToolOutput> {

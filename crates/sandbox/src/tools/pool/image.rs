@@ -17,7 +17,7 @@ pub(super) async fn create_of(
     image: &str,
     create: PoolCreate,
 ) -> Result<PoolCreated> {
-    if !pool.may_be_asked_for(image) {
+    if !pool.allows_image(image) {
         return Err(no_such_image(pool, image));
     }
     let create = PoolCreate { image: Some(image.to_owned()), ..create };

@@ -36,10 +36,7 @@ pub(super) fn tool() -> Result<ToolDef> {
          than {} KiB the first and the last part are shown: read the rest with offset and limit.",
         MAX_TEXT_BYTES >> 10
     );
-    Ok(ToolDef::typed("read_file", &description, run)?
-        .returns::<Answer>()
-        .that_only_reads()
-        .with_plain_numbers())
+    Ok(ToolDef::typed("read_file", &description, run)?.returns::<Answer>().read_only().with_plain_numbers())
 }
 
 async fn run(context: ToolContext, args: Args) -> Result<ToolOutput> {

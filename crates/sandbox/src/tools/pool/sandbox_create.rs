@@ -41,7 +41,7 @@ pub(super) fn tool() -> Result<ToolDef> {
                        and network; the other tools make theirs on first use.";
     Ok(ToolDef::typed("sandbox_create", description, run)?
         .returns::<Answer>()
-        .that_only_adds()
+        .additive()
         .with_plain_numbers())
 }
 

@@ -13,19 +13,19 @@ struct Args {}
 
 #[derive(Serialize, JsonSchema)]
 struct Answer {
-    sandboxes: Vec<Entry>,
+    sandboxes: Vec<SandboxEntry>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Entry {
+struct SandboxEntry {
     name: String,
     image: String,
-    status: Status,
+    status: EntryStatus,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Status {
+enum EntryStatus {
     Running,
     Sleeping,
 }
@@ -33,20 +33,20 @@ enum Status {
 pub(super) fn tool() -> Result<ToolDef> {
     let description =
         "List all active sandboxes in this session. One that sleeps has its files and wakes when it is used.";
-    Ok(ToolDef::typed("sandbox_list", description, run)?.returns::<Answer>().that_only_reads())
+    Ok(ToolDef::typed("sandbox_list", description, run)?.returns::<Answer>().read_only())
 }
 
 async fn run(context: ToolContext, _args: Args) -> Result<ToolOutput> {
-    let sandboxes = context.pool.list().await?.into_iter().filter_map(Entry::of_active).collect();
+    let sandboxes = context.pool.list().await?.into_iter().filter_map(SandboxEntry::of_active).collect();
     Ok(ToolOutput::json(&Answer { sandboxes }))
 }
 
-impl Entry {
+impl SandboxEntry {
     /// A sandbox that can be used; a damaged one can't.
     fn of_active(entry: PoolEntry) -> Option<Self> {
         let status = match entry.status {
-            PoolStatus::Running => Status::Running,
-            PoolStatus::Sleeping => Status::Sleeping,
+            PoolStatus::Running => EntryStatus::Running,
+            PoolStatus::Sleeping => EntryStatus::Sleeping,
             PoolStatus::Damaged => return None,
         };
         Some(Self { name: entry.name.to_string(), image: entry.image, status })

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{ExecEvent, ExecOptions, ExecResult, ExecStream, Outcome};
-use crate::tools::{Clipped, MAX_TEXT_BYTES, ToolContext, ToolDef, ToolOutput, ToolProgress};
+use crate::tools::{ClippedText, MAX_TEXT_BYTES, ToolContext, ToolDef, ToolOutput, ToolProgress};
 
 /// A command's deadline when a call names none, in milliseconds.
 const DEFAULT_TIMEOUT_MS: u64 = 30_000;
@@ -47,7 +47,7 @@ pub(super) fn tool() -> Result<ToolDef> {
          longer than {} KiB the first and the last part are shown.",
         MAX_TEXT_BYTES >> 10
     );
-    Ok(ToolDef::typed("shell", &description, run)?.returns::<Answer>().with_plain_numbers().settling_cancel())
+    Ok(ToolDef::typed("shell", &description, run)?.returns::<Answer>().with_plain_numbers().handling_cancel())
 }
 
 async fn run(context: ToolContext, args: Args) -> Result<ToolOutput> {
@@ -76,13 +76,13 @@ async fn run(context: ToolContext, args: Args) -> Result<ToolOutput> {
 }
 
 #[derive(Default)]
-struct Output {
-    stdout: Clipped,
-    stderr: Clipped,
+struct ShellOutput {
+    stdout: ClippedText,
+    stderr: ClippedText,
 }
 
-async fn collect(context: &ToolContext, mut stream: ExecStream) -> Result<(Output, ExecResult)> {
-    let mut output = Output::default();
+async fn collect(context: &ToolContext, mut stream: ExecStream) -> Result<(ShellOutput, ExecResult)> {
+    let mut output = ShellOutput::default();
     let mut told: Option<Instant> = None;
     while let Some(event) = stream.next().await {
         let bytes = match event? {

@@ -1,7 +1,7 @@
 //! A part of a text file whose ends lie anywhere: a character belongs to the part in which it begins, so parts that
 //! follow each other are the whole text.
 
-use crate::tools::clip::{begun_before, cut_short};
+use crate::tools::clip::{continuation_bytes, incomplete_bytes};
 
 /// How many bytes after a part's end are needed to complete its last character.
 pub(super) const LOOK_AHEAD_BYTES: u64 = 3;
@@ -10,12 +10,12 @@ pub(super) const LOOK_AHEAD_BYTES: u64 = 3;
 /// the beginning belong to a character before it. `None`: it is not UTF-8.
 pub(super) fn text(bytes: &[u8], is_file_start: bool, limit: usize) -> Option<(&str, usize)> {
     let mut end = bytes.len().min(limit);
-    let short = cut_short(&bytes[..end]);
+    let short = incomplete_bytes(&bytes[..end]);
     if short > 0 {
         let continued = bytes[end..].iter().take_while(|byte| **byte & 0xC0 == 0x80).count();
         end += continued.min(length(bytes[end - short]) - short);
     }
-    let skipped = if is_file_start { 0 } else { begun_before(&bytes[..end]) };
+    let skipped = if is_file_start { 0 } else { continuation_bytes(&bytes[..end]) };
     std::str::from_utf8(&bytes[skipped..end]).ok().map(|text| (text, skipped))
 }
 

@@ -9,14 +9,14 @@ use serde::Deserialize;
 
 use super::answer;
 use super::options::WorkspaceToolsOptions;
-use super::policy::Program;
+use super::policy::ProgramRequest;
 use crate::error::Result;
 use crate::exec::Stdin;
-use crate::tools::clip::Clipped;
+use crate::tools::clip::ClippedText;
 use crate::tools::context::ToolContext;
 use crate::tools::definition::ToolDef;
 use crate::tools::output::ToolOutput;
-use crate::tools::running::{Seen, sandbox};
+use crate::tools::running::{ProgressReporter, sandbox};
 use crate::workspace::{OutputCallback, WorkspaceExec, WorkspaceExecResult};
 
 const DESCRIPTION: &str =
@@ -24,7 +24,7 @@ const DESCRIPTION: &str =
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ExecCommand {
+struct Args {
     /// Executable to run inside the sandbox workspace.
     #[schemars(length(min = 1))]
     command: String,
@@ -43,25 +43,20 @@ struct ExecCommand {
 }
 
 pub(super) fn tool(options: Arc<WorkspaceToolsOptions>) -> Result<ToolDef> {
-    let tool =
-        ToolDef::typed("exec_command", DESCRIPTION, move |context: ToolContext, asked: ExecCommand| {
-            run(context, asked, options.clone())
-        });
-    tool.map(ToolDef::settling_cancel)
+    let tool = ToolDef::typed("exec_command", DESCRIPTION, move |context: ToolContext, asked: Args| {
+        run(context, asked, options.clone())
+    });
+    tool.map(ToolDef::handling_cancel)
 }
 
-async fn run(
-    context: ToolContext,
-    asked: ExecCommand,
-    options: Arc<WorkspaceToolsOptions>,
-) -> Result<ToolOutput> {
+async fn run(context: ToolContext, asked: Args, options: Arc<WorkspaceToolsOptions>) -> Result<ToolOutput> {
     let workspace = sandbox(&context).await?.workspace();
-    let ExecCommand { command, args, cwd, env, timeout_ms, input } = asked;
+    let Args { command, args, cwd, env, timeout_ms, input } = asked;
     let env = env.unwrap_or_default();
-    let program = Program { command: &command, cwd: cwd.as_deref(), env: &env };
+    let program = ProgramRequest { command: &command, cwd: cwd.as_deref(), env: &env };
     options.exec.check_program(workspace.workdir(), program)?;
     let asked_ms = timeout_ms.and_then(|timeout| u64::try_from(timeout).ok());
-    let seen = Output::default();
+    let seen = SharedOutput::default();
     let exec = WorkspaceExec {
         args: args.unwrap_or_default(),
         timeout_ms: options.exec.timeout_ms(asked_ms, options.exec_timeout_ms)?,
@@ -79,17 +74,21 @@ async fn run(
 
 /// What a command wrote: as much as fits into an answer, from both ends.
 #[derive(Clone, Default)]
-struct Output(Arc<Mutex<Kept>>);
+struct SharedOutput(Arc<Mutex<CommandOutput>>);
 
 #[derive(Default)]
-struct Kept {
-    stdout: Clipped,
-    stderr: Clipped,
-    seen: Seen,
+struct CommandOutput {
+    stdout: ClippedText,
+    stderr: ClippedText,
+    seen: ProgressReporter,
 }
 
-impl Output {
-    fn callback(&self, context: &ToolContext, stream: fn(&mut Kept) -> &mut Clipped) -> OutputCallback {
+impl SharedOutput {
+    fn callback(
+        &self,
+        context: &ToolContext,
+        stream: fn(&mut CommandOutput) -> &mut ClippedText,
+    ) -> OutputCallback {
         let (kept, context) = (self.0.clone(), context.clone());
         Box::new(move |piece: &Bytes| {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -116,7 +115,7 @@ impl Output {
 }
 
 /// The result's text, which also says what kept a program from being run, or both ends of a longer one.
-fn text(kept: &Clipped, result: &str) -> String {
+fn text(kept: &ClippedText, result: &str) -> String {
     match kept.is_clipped() {
         true => {
             kept.text(|_| "run it again with its output in a file, and read that with read_file".to_owned())

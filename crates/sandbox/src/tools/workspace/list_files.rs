@@ -16,13 +16,13 @@ const DESCRIPTION: &str = "List files and directories inside the sandbox workspa
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ListFiles {
+struct Args {
     /// Relative directory path inside the sandbox. Defaults to root.
     path: Option<String>,
 }
 
 pub(super) fn tool() -> Result<ToolDef> {
-    ToolDef::typed("list_files", DESCRIPTION, async |context: ToolContext, asked: ListFiles| {
+    ToolDef::typed("list_files", DESCRIPTION, async |context: ToolContext, asked: Args| {
         let workspace = context.sandbox(None).await?.workspace();
         let entries = workspace.list_files(asked.path.as_deref().unwrap_or(".")).await?;
         let lines: Vec<_> = entries.iter().map(line).collect();
@@ -33,7 +33,7 @@ pub(super) fn tool() -> Result<ToolDef> {
             false => clip(&lines.join("\n"), how),
         }))
     })
-    .map(ToolDef::that_only_reads)
+    .map(ToolDef::read_only)
 }
 
 fn line(entry: &WorkspaceEntry) -> String {
@@ -44,7 +44,7 @@ fn line(entry: &WorkspaceEntry) -> String {
         FileType::Other => "other",
     };
     let size = entry.size.map(|size| format!(" {size}b")).unwrap_or_default();
-    format!("{kind}{size}\t{}", names::shown(entry.path.as_bytes()))
+    format!("{kind}{size}\t{}", names::display_path(entry.path.as_bytes()))
 }
 
 #[cfg(test)]

@@ -16,10 +16,10 @@ const DESCRIPTION: &str = "List pre-authorized sandbox preview ports. Servers mu
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ListPorts {}
+struct Args {}
 
 pub(super) fn tool(options: Arc<WorkspaceToolsOptions>) -> Result<ToolDef> {
-    ToolDef::typed("list_ports", DESCRIPTION, move |context: ToolContext, ListPorts {}| {
+    ToolDef::typed("list_ports", DESCRIPTION, move |context: ToolContext, Args {}| {
         let options = options.clone();
         async move {
             let mut lines = Vec::new();

@@ -13,10 +13,10 @@ const DESCRIPTION: &str = "List managed sandbox processes and their current stat
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ListProcesses {}
+struct Args {}
 
 pub(super) fn tool() -> Result<ToolDef> {
-    ToolDef::typed("list_processes", DESCRIPTION, async |context: ToolContext, ListProcesses {}| {
+    ToolDef::typed("list_processes", DESCRIPTION, async |context: ToolContext, Args {}| {
         let processes = context.sandbox(None).await?.processes().await?;
         let parts = processes.iter().map(|process| Some(answer::process(process, false)));
         Ok(ToolOutput::text(match processes.is_empty() {
@@ -24,5 +24,5 @@ pub(super) fn tool() -> Result<ToolDef> {
             false => answer::joined(parts),
         }))
     })
-    .map(ToolDef::that_only_reads)
+    .map(ToolDef::read_only)
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::refused;
+use super::policy_error;
 use crate::error::Result;
 use crate::path::SandboxPath;
 
@@ -33,7 +33,7 @@ pub struct ExecPolicy {
 
 /// What a request will run.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Program<'a> {
+pub(super) struct ProgramRequest<'a> {
     pub(super) command: &'a str,
     pub(super) cwd: Option<&'a str>,
     pub(super) env: &'a BTreeMap<String, String>,
@@ -41,7 +41,7 @@ pub(super) struct Program<'a> {
 
 /// A program as a list or a request names it.
 #[derive(Debug, PartialEq, Eq)]
-enum Named {
+enum ProgramName {
     /// What `PATH` finds.
     ByPath(String),
     /// A file.
@@ -50,30 +50,30 @@ enum Named {
 
 impl ExecPolicy {
     /// Refuses a program that may not be run.
-    pub(super) fn check_program(&self, workdir: &SandboxPath, program: Program<'_>) -> Result<()> {
+    pub(super) fn check_program(&self, workdir: &SandboxPath, program: ProgramRequest<'_>) -> Result<()> {
         let (command, blocked, allowed) = (program.command, &self.blocked_commands, &self.allowed_commands);
         if blocked.is_empty() && allowed.is_none() {
             return Ok(());
         }
         let from = workdir.resolve(program.cwd.unwrap_or("."))?;
-        let runs = Named::parse(&from, command)?;
+        let runs = ProgramName::parse(&from, command)?;
         for entry in blocked {
-            if runs.is_blocked_by(&Named::parse(workdir, entry)?) {
-                return Err(refused(format!("Command is blocked by sandbox tool policy: {command}")));
+            if runs.is_blocked_by(&ProgramName::parse(workdir, entry)?) {
+                return Err(policy_error(format!("Command is blocked by sandbox tool policy: {command}")));
             }
         }
         let Some(allowed) = allowed else { return Ok(()) };
         let mut found = false;
         for entry in allowed {
-            found |= runs == Named::parse(workdir, entry)?;
+            found |= runs == ProgramName::parse(workdir, entry)?;
         }
         if !found {
-            return Err(refused(format!("Command is not allowed by sandbox tool policy: {command}")));
+            return Err(policy_error(format!("Command is not allowed by sandbox tool policy: {command}")));
         }
         match program.env.keys().find(|name| *name == "PATH" || name.starts_with("LD_")) {
-            Some(name) => {
-                Err(refused(format!("Environment variable is not allowed by sandbox tool policy: {name}")))
-            }
+            Some(name) => Err(policy_error(format!(
+                "Environment variable is not allowed by sandbox tool policy: {name}"
+            ))),
             None => Ok(()),
         }
     }
@@ -84,15 +84,15 @@ impl ExecPolicy {
             return Ok(None);
         };
         match self.max_timeout_ms.filter(|most| timeout > *most) {
-            Some(most) => {
-                Err(refused(format!("Command timeout exceeds sandbox tool policy ({timeout} > {most}).")))
-            }
+            Some(most) => Err(policy_error(format!(
+                "Command timeout exceeds sandbox tool policy ({timeout} > {most})."
+            ))),
             None => Ok(Some(timeout)),
         }
     }
 }
 
-impl Named {
+impl ProgramName {
     fn parse(from: &SandboxPath, name: &str) -> Result<Self> {
         Ok(match name.contains('/') {
             true => Self::File(from.resolve(name)?),
@@ -114,7 +114,7 @@ mod tests {
 
     fn check(policy: &ExecPolicy, command: &str, cwd: Option<&str>) -> Result<(), String> {
         let (workdir, env) = (SandboxPath::parse("/workspace").unwrap(), BTreeMap::new());
-        let checked = policy.check_program(&workdir, Program { command, cwd, env: &env });
+        let checked = policy.check_program(&workdir, ProgramRequest { command, cwd, env: &env });
         checked.map_err(|error| error.to_string())
     }
 
@@ -168,7 +168,7 @@ mod tests {
         let workdir = SandboxPath::parse("/workspace").unwrap();
         for name in ["PATH", "LD_PRELOAD"] {
             let env = BTreeMap::from([(name.to_owned(), "x".to_owned())]);
-            let program = Program { command: "node", cwd: None, env: &env };
+            let program = ProgramRequest { command: "node", cwd: None, env: &env };
             let error = allowing(&["node"]).check_program(&workdir, program).unwrap_err().to_string();
             assert_eq!(error, format!("Environment variable is not allowed by sandbox tool policy: {name}"));
             assert!(ExecPolicy::default().check_program(&workdir, program).is_ok());

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::options::{ReadFilePolicy, WorkspaceToolsOptions};
-use super::refused;
+use super::policy_error;
 use crate::error::Result;
 use crate::tools::context::ToolContext;
 use crate::tools::definition::ToolDef;
@@ -18,7 +18,7 @@ const DESCRIPTION: &str = "Read a bounded page of a text file from the sandbox w
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ReadFile {
+struct Args {
     /// Relative file path inside the sandbox.
     #[schemars(length(min = 1))]
     path: String,
@@ -31,7 +31,7 @@ struct ReadFile {
 }
 
 pub(super) fn tool(options: Arc<WorkspaceToolsOptions>) -> Result<ToolDef> {
-    ToolDef::typed("read_file", DESCRIPTION, move |context: ToolContext, asked: ReadFile| {
+    ToolDef::typed("read_file", DESCRIPTION, move |context: ToolContext, asked: Args| {
         let policy = options.read_file.clone();
         async move {
             let page = page(&asked, &policy)?;
@@ -39,16 +39,16 @@ pub(super) fn tool(options: Arc<WorkspaceToolsOptions>) -> Result<ToolDef> {
             Ok(ToolOutput::json(&workspace.read_text_file_page(&asked.path, page).await?))
         }
     })
-    .map(ToolDef::that_only_reads)
+    .map(ToolDef::read_only)
 }
 
 /// The part of the file that is asked for, if it may be.
-fn page(asked: &ReadFile, policy: &ReadFilePolicy) -> Result<PageOptions> {
+fn page(asked: &Args, policy: &ReadFilePolicy) -> Result<PageOptions> {
     let positive = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
     let line_count = positive(asked.line_count).unwrap_or(policy.default_line_count);
     let most = policy.max_line_count;
     if line_count > most {
-        return Err(refused(format!("Line count exceeds sandbox tool policy ({line_count} > {most}).")));
+        return Err(policy_error(format!("Line count exceeds sandbox tool policy ({line_count} > {most}).")));
     }
     let start_line = positive(asked.start_line).unwrap_or(1);
     Ok(PageOptions { start_line, line_count, max_bytes: policy.max_bytes })

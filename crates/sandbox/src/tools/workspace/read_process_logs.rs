@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::options::WorkspaceToolsOptions;
-use super::{answer, refused};
+use super::{answer, policy_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::process::{LogQuery, LogStream, ProcessId};
 use crate::sandbox::Sandbox;
-use crate::tools::clip::begun_before;
+use crate::tools::clip::continuation_bytes;
 use crate::tools::context::ToolContext;
 use crate::tools::definition::ToolDef;
 use crate::tools::output::ToolOutput;
@@ -20,7 +20,7 @@ const DESCRIPTION: &str = "Read recent stdout and stderr from a managed sandbox 
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ReadProcessLogs {
+struct Args {
     /// Managed process identifier.
     #[schemars(length(min = 1))]
     process_id: String,
@@ -30,26 +30,28 @@ struct ReadProcessLogs {
 }
 
 pub(super) fn tool(options: Arc<WorkspaceToolsOptions>) -> Result<ToolDef> {
-    ToolDef::typed("read_process_logs", DESCRIPTION, move |context: ToolContext, asked: ReadProcessLogs| {
+    ToolDef::typed("read_process_logs", DESCRIPTION, move |context: ToolContext, asked: Args| {
         let most = options.process.max_log_bytes;
         async move {
             let tail_bytes = asked.tail_bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(most);
             if tail_bytes > most {
                 let message =
                     format!("Process log request exceeds sandbox tool policy ({tail_bytes} > {most}).");
-                return Err(refused(message));
+                return Err(policy_error(message));
             }
             let sandbox = context.sandbox(None).await?;
             logs(&sandbox, &asked.process_id, tail_bytes).await.map(ToolOutput::text)
         }
     })
-    .map(ToolDef::that_only_reads)
+    .map(ToolDef::read_only)
 }
 
 async fn logs(sandbox: &Sandbox, id: &str, tail_bytes: u64) -> Result<String> {
-    let process = known(id)?;
-    let stdout = tail(sandbox, process, LogStream::Stdout, tail_bytes).await.map_err(unknown(id))?;
-    let stderr = tail(sandbox, process, LogStream::Stderr, tail_bytes).await.map_err(unknown(id))?;
+    let process = parse_process_id(id)?;
+    let stdout =
+        tail(sandbox, process, LogStream::Stdout, tail_bytes).await.map_err(or_unknown_process(id))?;
+    let stderr =
+        tail(sandbox, process, LogStream::Stderr, tail_bytes).await.map_err(or_unknown_process(id))?;
     let text = answer::joined([
         answer::output("stdout", &stdout.text),
         answer::output("stderr", &stderr.text),
@@ -59,30 +61,30 @@ async fn logs(sandbox: &Sandbox, id: &str, tail_bytes: u64) -> Result<String> {
 }
 
 /// A process by its id.
-pub(super) fn known(id: &str) -> Result<ProcessId> {
-    id.parse().map_err(|_: Error| no_such(id))
+pub(super) fn parse_process_id(id: &str) -> Result<ProcessId> {
+    id.parse().map_err(|_: Error| unknown_process(id))
 }
 
 /// That there is no process of this id, where that is what an error says.
-pub(super) fn unknown(id: &str) -> impl Fn(Error) -> Error {
+pub(super) fn or_unknown_process(id: &str) -> impl Fn(Error) -> Error {
     move |error| match error.kind() {
-        ErrorKind::NotFound => no_such(id),
+        ErrorKind::NotFound => unknown_process(id),
         _ => error,
     }
 }
 
-fn no_such(id: &str) -> Error {
+fn unknown_process(id: &str) -> Error {
     let message = format!("Unknown sandbox process: {id}");
     Error::new(ErrorKind::NotFound, message).with_hint("list_processes says which there are")
 }
 
 /// The end of a stream.
-struct Tail {
+struct LogTail {
     text: String,
     is_cut: bool,
 }
 
-async fn tail(sandbox: &Sandbox, process: ProcessId, stream: LogStream, tail_bytes: u64) -> Result<Tail> {
+async fn tail(sandbox: &Sandbox, process: ProcessId, stream: LogStream, tail_bytes: u64) -> Result<LogTail> {
     let query = LogQuery { stream: Some(stream), tail_bytes: Some(tail_bytes), ..LogQuery::default() };
     let mut log = sandbox.logs(process, query).await?;
     let total = log.range.total_bytes;
@@ -91,6 +93,6 @@ async fn tail(sandbox: &Sandbox, process: ProcessId, stream: LogStream, tail_byt
         bytes.extend_from_slice(&chunk?.data);
     }
     let is_cut = total > bytes.len() as u64;
-    let begun = if is_cut { begun_before(&bytes) } else { 0 };
-    Ok(Tail { text: String::from_utf8_lossy(&bytes[begun..]).into_owned(), is_cut })
+    let begun = if is_cut { continuation_bytes(&bytes) } else { 0 };
+    Ok(LogTail { text: String::from_utf8_lossy(&bytes[begun..]).into_owned(), is_cut })
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::answer;
 use super::options::WorkspaceToolsOptions;
-use super::policy::Program;
+use super::policy::ProgramRequest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::process::ProcessStatus;
 use crate::sandbox::Sandbox;
@@ -22,7 +22,7 @@ const DESCRIPTION: &str = "Start a managed long-running process inside the sandb
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct StartProcess {
+struct Args {
     /// Executable to run as a managed sandbox process.
     #[schemars(length(min = 1))]
     command: String,
@@ -36,20 +36,16 @@ struct StartProcess {
 }
 
 pub(super) fn tool(options: Arc<WorkspaceToolsOptions>) -> Result<ToolDef> {
-    ToolDef::typed("start_process", DESCRIPTION, move |context: ToolContext, asked: StartProcess| {
+    ToolDef::typed("start_process", DESCRIPTION, move |context: ToolContext, asked: Args| {
         start(context, asked, options.clone())
     })
 }
 
-async fn start(
-    context: ToolContext,
-    asked: StartProcess,
-    options: Arc<WorkspaceToolsOptions>,
-) -> Result<ToolOutput> {
+async fn start(context: ToolContext, asked: Args, options: Arc<WorkspaceToolsOptions>) -> Result<ToolOutput> {
     let sandbox = context.sandbox(None).await?;
-    let StartProcess { command, args, cwd, env } = asked;
+    let Args { command, args, cwd, env } = asked;
     let (args, env) = (args.unwrap_or_default(), env.unwrap_or_default());
-    let program = Program { command: &command, cwd: cwd.as_deref(), env: &env };
+    let program = ProgramRequest { command: &command, cwd: cwd.as_deref(), env: &env };
     options.exec.check_program(sandbox.cwd(), program)?;
     let _guard = sandbox.lock_starts().await;
     check_room(&sandbox, options.process.max_processes).await?;

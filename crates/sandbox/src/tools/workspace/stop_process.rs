@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::answer;
 use super::options::WorkspaceToolsOptions;
-use super::read_process_logs::{known, unknown};
+use super::read_process_logs::{or_unknown_process, parse_process_id};
 use crate::error::Result;
 use crate::process::ProcessStatus;
 use crate::tools::context::ToolContext;
@@ -18,24 +18,24 @@ const DESCRIPTION: &str = "Stop a managed sandbox process.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct StopProcess {
+struct Args {
     /// Managed process identifier.
     #[schemars(length(min = 1))]
     process_id: String,
 }
 
 pub(super) fn tool(options: Arc<WorkspaceToolsOptions>) -> Result<ToolDef> {
-    ToolDef::typed("stop_process", DESCRIPTION, move |context: ToolContext, asked: StopProcess| {
+    ToolDef::typed("stop_process", DESCRIPTION, move |context: ToolContext, asked: Args| {
         let grace_ms = options.process.stop_grace_period_ms;
         async move {
             let id = asked.process_id.as_str();
-            let process = known(id)?;
+            let process = parse_process_id(id)?;
             let sandbox = context.sandbox(None).await?;
             let before = sandbox.processes().await?;
             let runs =
                 |of: &crate::process::ProcessInfo| of.id == process && of.status == ProcessStatus::Running;
             let stopped = before.iter().any(runs);
-            let ended = sandbox.stop(process, grace_ms).await.map_err(unknown(id))?;
+            let ended = sandbox.stop(process, grace_ms).await.map_err(or_unknown_process(id))?;
             Ok(ToolOutput::text(answer::process(&ended, stopped)))
         }
     })

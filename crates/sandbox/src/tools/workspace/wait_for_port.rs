@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::list_ports::address;
 use super::options::WorkspaceToolsOptions;
-use super::refused;
+use super::policy_error;
 use crate::error::{Error, ErrorKind, Result};
 use crate::tools::context::ToolContext;
 use crate::tools::definition::ToolDef;
@@ -17,7 +17,7 @@ const DESCRIPTION: &str = "Wait until a pre-authorized sandbox TCP port is accep
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct WaitForPort {
+struct Args {
     /// Pre-authorized TCP port inside the sandbox container.
     #[schemars(extend("minimum" = 1, "maximum" = 65_535))]
     container_port: u16,
@@ -27,23 +27,21 @@ struct WaitForPort {
 }
 
 pub(super) fn tool(options: Arc<WorkspaceToolsOptions>) -> Result<ToolDef> {
-    ToolDef::typed("wait_for_port", DESCRIPTION, move |context: ToolContext, asked: WaitForPort| {
+    ToolDef::typed("wait_for_port", DESCRIPTION, move |context: ToolContext, asked: Args| {
         wait(context, asked, options.clone())
     })
-    .map(ToolDef::that_only_reads)
+    .map(ToolDef::read_only)
 }
 
-async fn wait(
-    context: ToolContext,
-    asked: WaitForPort,
-    options: Arc<WorkspaceToolsOptions>,
-) -> Result<ToolOutput> {
+async fn wait(context: ToolContext, asked: Args, options: Arc<WorkspaceToolsOptions>) -> Result<ToolOutput> {
     let port = asked.container_port;
     let policy = &options.process;
     let asked_ms = asked.timeout_ms.and_then(|timeout| u64::try_from(timeout).ok());
     let (timeout, most) = (asked_ms.unwrap_or(policy.default_wait_timeout_ms), policy.max_wait_timeout_ms);
     if timeout > most {
-        return Err(refused(format!("Port wait timeout exceeds sandbox tool policy ({timeout} > {most}).")));
+        return Err(policy_error(format!(
+            "Port wait timeout exceeds sandbox tool policy ({timeout} > {most})."
+        )));
     }
     if !options.ports.contains(&port) {
         let message = format!("Sandbox port is not published: {port}/tcp");

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::options::WorkspaceToolsOptions;
-use super::refused;
+use super::policy_error;
 use crate::error::Result;
 use crate::tools::context::ToolContext;
 use crate::tools::definition::ToolDef;
@@ -16,7 +16,7 @@ const DESCRIPTION: &str = "Write a text file inside the sandbox workspace. Creat
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct WriteFile {
+struct Args {
     /// Relative file path inside the sandbox.
     #[schemars(length(min = 1))]
     path: String,
@@ -25,12 +25,12 @@ struct WriteFile {
 }
 
 pub(super) fn tool(options: Arc<WorkspaceToolsOptions>) -> Result<ToolDef> {
-    ToolDef::typed("write_file", DESCRIPTION, move |context: ToolContext, asked: WriteFile| {
+    ToolDef::typed("write_file", DESCRIPTION, move |context: ToolContext, asked: Args| {
         let most = options.write_file.max_bytes;
         async move {
-            let WriteFile { path, content } = asked;
+            let Args { path, content } = asked;
             if most.is_some_and(|most| content.len() as u64 > most) {
-                return Err(refused("File content exceeds sandbox tool policy.".to_owned()));
+                return Err(policy_error("File content exceeds sandbox tool policy.".to_owned()));
             }
             let sandbox = context.sandbox(None).await?;
             // Beside a tool that edits, the edit must not write what this replaces.

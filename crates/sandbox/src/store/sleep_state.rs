@@ -11,7 +11,7 @@ const WHAT: &str = "note that a sandbox sleeps, or is awake";
 
 impl Store {
     /// The sandbox was seen asleep, or awake. Whether that is news; of one that is not there (any more) nothing is.
-    pub fn note_asleep(&self, id: &SandboxId, is_asleep: bool) -> Result<bool> {
+    pub fn mark_asleep(&self, id: &SandboxId, is_asleep: bool) -> Result<bool> {
         self.write(WHAT, |transaction| {
             let sql = "UPDATE sandboxes SET is_asleep = ?2 WHERE id = ?1 AND is_asleep <> ?2";
             let mut statement = transaction.prepare_cached(sql).map_err(failed(WHAT))?;

@@ -1,4 +1,4 @@
-//! What an image wishes, where a spec leaves it open.
+//! What an image defaults, where a spec leaves it open.
 
 use super::ValidSpec;
 use super::checks::{check_env, check_mounts, check_user, check_workdir};
@@ -7,7 +7,7 @@ use crate::path::SandboxPath;
 
 /// How an image wants its commands to be run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ImageWishes {
+pub struct ImageDefaults {
     /// Variables.
     pub env: Vec<(String, String)>,
     /// Where commands start.
@@ -20,23 +20,24 @@ pub struct ImageWishes {
 const OF_THE_SANDBOX: [&str; 6] = ["HOME", "HOSTNAME", "LOGNAME", "PWD", "SHELL", "USER"];
 
 impl ValidSpec {
-    /// The same spec on an image that wishes this: each wish counts where the spec leaves it open. A working directory
+    /// The same spec on an image that defaults this: each wish counts where the spec leaves it open. A working directory
     /// that can't be one (`/`, or in a directory that sandboxes own) is not wished for.
     ///
     /// # Errors
     /// `Invalid`: a mount lies where the image's working directory is.
-    pub fn on_image(&self, wishes: ImageWishes) -> Result<Self> {
+    pub fn with_image_defaults(&self, defaults: ImageDefaults) -> Result<Self> {
         let mut fitted = self.clone();
-        for (name, value) in wishes.env {
+        for (name, value) in defaults.env {
             let is_open = !OF_THE_SANDBOX.contains(&name.as_str());
             if is_open {
                 fitted.spec.env.entry(name).or_insert(value);
             }
         }
         check_env("image's env", &fitted.spec.env)?;
-        fitted.spec.user = fitted.spec.user.or(wishes.user);
+        fitted.spec.user = fitted.spec.user.or(defaults.user);
         check_user(fitted.spec.user.as_deref())?;
-        if let Some(workdir) = wishes.workdir.filter(|_| self.workdir_is_open).and_then(|path| usable(&path))
+        if let Some(workdir) =
+            defaults.workdir.filter(|_| self.has_default_workdir).and_then(|path| usable(&path))
         {
             check_mounts(&fitted.spec.mounts, &workdir)?;
             fitted.spec.workdir = Some(workdir.clone());
@@ -56,9 +57,9 @@ mod tests {
     use super::*;
     use crate::spec::SandboxSpec;
 
-    fn wishes(workdir: &str) -> ImageWishes {
+    fn defaults(workdir: &str) -> ImageDefaults {
         let env = [("A", "image"), ("B", "image"), ("HOME", "/root")];
-        ImageWishes {
+        ImageDefaults {
             env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
             workdir: Some(workdir.to_owned()),
             user: Some("node".to_owned()),
@@ -66,8 +67,9 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_counts_where_the_spec_leaves_it_open() {
-        let fitted = SandboxSpec::default().validate().unwrap().on_image(wishes("/usr/src/app")).unwrap();
+    fn an_images_default_counts_where_the_spec_leaves_it_open() {
+        let fitted =
+            SandboxSpec::default().validate().unwrap().with_image_defaults(defaults("/usr/src/app")).unwrap();
         assert_eq!(fitted.workdir().as_str(), "/usr/src/app");
         assert_eq!(fitted.spec().user.as_deref(), Some("node"));
         assert_eq!(fitted.env().len(), 2);
@@ -77,15 +79,16 @@ mod tests {
             env: [("A".to_owned(), "mine".to_owned())].into(),
             ..SandboxSpec::default()
         };
-        let fitted = spec.validate().unwrap().on_image(wishes("/app")).unwrap();
+        let fitted = spec.validate().unwrap().with_image_defaults(defaults("/app")).unwrap();
         assert_eq!((fitted.workdir().as_str(), fitted.spec().user.as_deref()), ("/home/user", Some("root")));
         assert_eq!((fitted.env()["A"].as_str(), fitted.env()["B"].as_str()), ("mine", "image"));
     }
 
     #[test]
-    fn a_working_directory_that_can_not_be_one_is_not_wished_for() {
+    fn a_working_directory_that_can_not_be_one_is_not_taken() {
         for path in ["/", "", "/proc/x", "/etc", "/a/../.."] {
-            let fitted = SandboxSpec::default().validate().unwrap().on_image(wishes(path)).unwrap();
+            let fitted =
+                SandboxSpec::default().validate().unwrap().with_image_defaults(defaults(path)).unwrap();
             assert_eq!(fitted.workdir().as_str(), "/workspace", "{path}");
         }
     }
@@ -93,8 +96,9 @@ mod tests {
     #[test]
     fn a_spec_that_was_fitted_is_valid_once_more() {
         let spec = SandboxSpec { image: Some("node:22".to_owned()), ..SandboxSpec::default() };
-        let fitted = spec.validate().unwrap().on_image(wishes("/usr/src/app")).unwrap();
-        let again = fitted.spec().clone().validate().unwrap().on_image(wishes("/other")).unwrap();
+        let fitted = spec.validate().unwrap().with_image_defaults(defaults("/usr/src/app")).unwrap();
+        let again =
+            fitted.spec().clone().validate().unwrap().with_image_defaults(defaults("/other")).unwrap();
         assert_eq!(again.workdir().as_str(), "/usr/src/app");
     }
 }
