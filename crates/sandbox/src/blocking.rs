@@ -1,8 +1,9 @@
-//! What blocks, from async code.
+//! Blocking work, from async code.
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Runs what blocks on a thread that may. Once begun it is carried out, also when nobody waits any more.
+/// Runs blocking work on a thread that may block. Once begun it is carried out, even if the caller
+/// stops waiting.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {

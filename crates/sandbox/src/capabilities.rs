@@ -1,4 +1,5 @@
-//! What a provider can do, as data: callers ask before, conformance cases are gated by it, and a refusal names it.
+//! The capabilities of a provider, as data: callers ask before, conformance cases are gated by it,
+//! and a refusal names it.
 
 use std::collections::BTreeSet;
 
@@ -79,7 +80,7 @@ impl Capabilities {
         Self(capabilities.into_iter().collect())
     }
 
-    /// Whether this one is among them.
+    /// Returns whether this one is among them.
     pub fn has(&self, capability: Capability) -> bool {
         self.0.contains(&capability)
     }
@@ -97,9 +98,10 @@ impl Capabilities {
         operation: &str,
         options: &[&str],
     ) -> Result<()> {
-        match self.has(capability) {
-            true => Ok(()),
-            false => Err(SandboxOperationUnsupported::new(operation, provider, options).into()),
+        if self.has(capability) {
+            Ok(())
+        } else {
+            Err(SandboxOperationUnsupported::new(operation, provider, options).into())
         }
     }
 }

@@ -68,14 +68,15 @@ use crate::spec::SandboxSpec;
 
 pub use harness::main;
 
-/// What a stranger supplies: their provider, and what an ordinary sandbox of theirs is made from.
+/// The part that an implementer supplies: the provider, and what an ordinary sandbox of it is made
+/// from.
 pub trait Fixture: Send + Sync + 'static {
     /// The provider, ready to make sandboxes. Called inside a runtime, once for every sandbox; the same provider every
     /// time, or one that sees the same sandboxes.
     fn provider(&self) -> Arc<dyn SandboxProvider>;
 
-    /// What a sandbox is made from, quickly: the image, say. The suite fills in names, limits and manifests. By default
-    /// the default spec.
+    /// The spec of an ordinary sandbox, quick to make: its image, say. The suite fills in names,
+    /// limits and manifests. By default the default spec.
     fn spec(&self) -> SandboxSpec {
         SandboxSpec::default()
     }
@@ -95,13 +96,13 @@ pub type Attempt = BoxFuture<'static, Result<Verdict, String>>;
 pub struct Case {
     /// The rule, a sentence in snake case.
     pub name: &'static str,
-    /// What a provider must be able to do for the rule to apply.
+    /// The capabilities that a provider must have for the rule to apply.
     pub needs: &'static [Capability],
     /// Tries it in sandboxes of its own, and removes them. An error says what did not hold.
     pub run: fn(Arc<dyn Fixture>) -> Attempt,
 }
 
-/// What trying a rule led to, short of a failure.
+/// The result of trying a rule, short of a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It holds.

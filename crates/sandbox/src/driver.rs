@@ -1,4 +1,5 @@
-//! What a backend implements per sandbox: about a dozen required methods, and optional ones that refuse by default.
+//! The interface that a backend implements per sandbox: about a dozen required methods, and
+//! optional ones that refuse by default.
 //!
 //! A driver maps its backend and stops. It gets absolute, normalised paths, never makes parent directories by itself,
 //! has no deadlines, caps nothing and invents nothing: all of that is [`crate::Sandbox`]'s.
@@ -35,22 +36,22 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> TcpStream for T {}
 /// A command as a driver is asked to run it.
 #[derive(Debug, Clone)]
 pub struct ExecRequest {
-    /// What to run; already validated.
+    /// The command to run; already validated.
     pub command: Command,
     /// The working directory.
     pub cwd: ConfinedPath,
     /// Variables to layer over the backend's own basic ones (`PATH`, `HOME`, …).
     pub env: BTreeMap<String, String>,
-    /// Who runs it; `None`: the sandbox's user.
+    /// The user who runs it; `None`: the sandbox's user.
     pub user: Option<String>,
-    /// Whether [`Execution::input`] is wanted; without it the command reads end of file at once.
+    /// `true` if [`Execution::input`] is wanted; without it the command reads end of file at once.
     pub stdin: bool,
     /// Run it on a terminal of this size.
     pub pty: Option<PtySize>,
 }
 
-/// What a running command does. [`ExecutionEvent::Exit`] comes exactly once, last: after the command's own process has
-/// ended and everything that it wrote was delivered.
+/// An event of a running command. [`ExecutionEvent::Exit`] comes exactly once, last: after the
+/// command's own process has ended and everything that it wrote was delivered.
 ///
 /// A process that it left behind may hold its output open. Then the driver reads on until the output was silent for
 /// 5 ms, and at most for 50 ms: `>(tee log)` still gets its last line out, and `sleep 60 &` delays almost nothing.
@@ -62,7 +63,7 @@ pub enum ExecutionEvent {
     Stderr(Bytes),
     /// The command's own process ended.
     Exit {
-        /// How.
+        /// The status that it ended with.
         status: ExitStatus,
         /// Something that it left behind still held its output open when the driver stopped reading.
         output_open: bool,
@@ -71,18 +72,19 @@ pub enum ExecutionEvent {
 
 /// A running command. Dropping `events` before the exit kills the command's whole process tree.
 pub struct Execution {
-    /// What it does. Not reading it stops the command's writing, and nothing else.
+    /// The events. Not reading it stops the command's writing, and nothing else.
     pub events: BoxStream<'static, Result<ExecutionEvent>>,
-    /// Its standard input, if it was asked for.
+    /// The standard input, if it was asked for.
     pub input: Option<Box<dyn ExecutionInput>>,
-    /// Its control.
+    /// The control.
     pub control: std::sync::Arc<dyn ExecutionControl>,
 }
 
 /// A running command's standard input. Dropping it is end of file.
 #[async_trait]
 pub trait ExecutionInput: Send {
-    /// Writes all of it; waits while the command does not read. An error means that nobody will read any more.
+    /// Writes all of it; waits while the command does not read. An error means that the input is
+    /// closed.
     async fn write(&mut self, bytes: Bytes) -> Result<()>;
 }
 
@@ -111,13 +113,13 @@ pub trait SandboxDriver: Send + Sync + 'static {
     /// The provider's name, such as `native`.
     fn provider(&self) -> &str;
 
-    /// What this sandbox can do.
+    /// Returns what this sandbox can do.
     fn capabilities(&self) -> &Capabilities;
 
-    /// What really holds around this sandbox.
+    /// Returns the protections that are really in force around this sandbox.
     fn isolation(&self) -> &Isolation;
 
-    /// Whether its backend is connected, as far as is known without asking it.
+    /// Returns whether its backend is connected, as far as is known without asking it.
     fn is_connected(&self) -> bool {
         true
     }
@@ -136,7 +138,8 @@ pub trait SandboxDriver: Send + Sync + 'static {
     /// Lists a directory in its own order, without `.` and `..`. The handle sorts.
     async fn list(&self, directory: &ConfinedPath) -> Result<Vec<DirEntry>>;
 
-    /// Whether something is there; a dangling link is not. Missing or beneath a file is `false`, not an error.
+    /// Returns whether something is there; a dangling link is not. Missing or beneath a file is
+    /// `false`, not an error.
     async fn exists(&self, file: &ConfinedPath) -> Result<bool>;
 
     /// Makes a directory.
@@ -163,7 +166,7 @@ pub trait SandboxDriver: Send + Sync + 'static {
     /// The working directory that commands start in and relative paths are resolved against.
     fn workdir(&self) -> &SandboxPath;
 
-    // What follows is optional; each is refused unless the driver has it.
+    // The methods below are optional; each is refused unless the driver has it.
 
     /// Files whose path matches a pattern.
     async fn glob(&self, options: &GlobOptions) -> Result<GlobResult> {
@@ -193,7 +196,8 @@ pub trait SandboxDriver: Send + Sync + 'static {
         Err(unsupported(self.provider(), "tar_in"))
     }
 
-    /// What happens at a place from now on; see [`WatchEvent`] about paths. Nothing is lost in silence.
+    /// Reports what happens at a path from now on; see [`WatchEvent`] about paths. Nothing is lost
+    /// in silence.
     async fn watch(
         &self,
         place: &ConfinedPath,
@@ -214,7 +218,7 @@ pub trait SandboxDriver: Send + Sync + 'static {
         Err(unsupported(self.provider(), "published_ports"))
     }
 
-    /// What the sandbox uses now.
+    /// Measures what the sandbox uses now.
     async fn usage(&self) -> Result<Usage> {
         Err(unsupported(self.provider(), "usage"))
     }
@@ -241,7 +245,8 @@ pub trait SandboxDriver: Send + Sync + 'static {
         Err(unsupported(self.provider(), "wait"))
     }
 
-    /// The same for somebody who only looks on, which is no use of the sandbox: it may fall asleep meanwhile.
+    /// Waits for the end as an observer. This does not count as activity: the sandbox may fall
+    /// asleep meanwhile.
     async fn observe_end(&self, process: ProcessId) -> Result<ProcessInfo> {
         self.wait(process).await
     }
@@ -263,22 +268,24 @@ pub trait SandboxDriver: Send + Sync + 'static {
         Err(unsupported(self.provider(), "egress_rules"))
     }
 
-    /// Replaces the deadlines and what happens when it is idle, for whoever opens the sandbox too. The ttl counts from the create,
-    /// the idle timeout from now.
+    /// Replaces the deadlines and what happens when it is idle, for every handle on the sandbox.
+    /// The ttl counts from the create, the idle timeout from now.
     async fn set_lifecycle(&self, lifecycle: &Lifecycle) -> Result<()> {
         let Lifecycle { .. } = lifecycle;
         Err(unsupported(self.provider(), "set_lifecycle"))
     }
 
-    /// Replaces the rules of the network `egress`, for whoever opens the sandbox too. When this returns they hold for
-    /// what is connected to from now on; what they do not allow is being closed.
+    /// Replaces the rules of the network `egress`, for every handle on the sandbox. When this
+    /// returns they hold for what is connected to from now on; what they do not allow is being
+    /// closed.
     async fn set_egress_rules(&self, rules: &EgressRules) -> Result<()> {
         let EgressRules { .. } = rules;
         Err(unsupported(self.provider(), "set_egress_rules"))
     }
 
-    /// What was decided about attempts to leave, oldest first: the `last` of those that are remembered (1,000 at
-    /// most), and with `follow` what comes, until the stream is dropped or the sandbox ends.
+    /// Streams the decisions about attempts to leave, oldest first: the `last` of those that are
+    /// remembered (1,000 at most), and with `follow` what comes, until the stream is dropped or the
+    /// sandbox ends.
     async fn egress_decisions(
         &self,
         last: usize,

@@ -1,5 +1,5 @@
-//! What owns pools: the store that remembers their sandboxes, the event log, and the reconciler that puts right what a
-//! process that was killed has left.
+//! The owner of pools: the store that remembers their sandboxes, the event log, and the reconciler
+//! that puts right what a process that was killed has left.
 
 mod reconcile;
 
@@ -17,7 +17,8 @@ use crate::store::{Claim, RowState, SandboxRow, Store, lost_store_error};
 
 pub use reconcile::Reconciled;
 
-/// The pools of a state folder, over one provider. Several processes may have one open at a time. Clones are the same.
+/// The pools of a state folder, over one provider. Several processes may have one open at a time.
+/// Clones share one engine.
 ///
 /// In the folder are `eyot.db` (the store) and `events/` (the event log).
 #[derive(Clone)]
@@ -27,7 +28,7 @@ pub struct Engine {
     reconciled_on_open: Arc<[Reconciled]>,
 }
 
-/// What is written down about sandboxes, and where.
+/// The records of pools: the store, the event log, and the other providers of the folder.
 #[derive(Clone)]
 pub(crate) struct PoolRecords {
     pub store: Arc<Store>,
@@ -40,7 +41,8 @@ pub(crate) struct PoolRecords {
 /// Gives the provider of this name over the same state folder, if there is one.
 pub type FindProvider = dyn Fn(&str) -> Option<Arc<dyn SandboxProvider>> + Send + Sync;
 
-/// Why a sandbox sleeps that nobody put to sleep. Which of the two it was is not known when it is noticed.
+/// The reason for the sleep of a sandbox that was not put to sleep. It is not known which of these
+/// it was.
 pub(crate) const UNREQUESTED_SLEEP: &str =
     "nobody used it for its time, its host was restarted, or its guest ended unexpectedly";
 
@@ -64,8 +66,8 @@ impl Engine {
         Ok(Self { reconciled_on_open, ..engine })
     }
 
-    /// The same, with the other providers of the folder. They are asked about nothing but a name that one of their sandboxes
-    /// holds: it is free once that sandbox is gone.
+    /// Adds the other providers of the folder. They are asked only about a name that one of their
+    /// sandboxes holds: the name is free once that sandbox is gone.
     #[must_use]
     pub fn with_other_providers(
         mut self,
@@ -75,35 +77,35 @@ impl Engine {
         self
     }
 
-    /// The pool of this name, with these options from now on.
+    /// Opens the pool of this name, with these options from now on.
     pub fn pool(&self, options: PoolOptions) -> Result<SandboxPool> {
         SandboxPool::with_records(Arc::clone(&self.provider), options, self.records.clone())
     }
 
-    /// The names of the pools that have, or had, sandboxes here.
+    /// Lists the names of the pools that have, or had, sandboxes here.
     pub async fn pools(&self) -> Result<Vec<SandboxName>> {
         let store = Arc::clone(&self.records.store);
         let rows = blocking(move || store.pools()).await?;
         Ok(rows.into_iter().map(|row| row.name).collect())
     }
 
-    /// What was put right when it was opened.
+    /// Lists what was put right when it was opened.
     pub fn reconciled_on_open(&self) -> &[Reconciled] {
         &self.reconciled_on_open
     }
 
-    /// What is remembered.
+    /// The store.
     pub fn store(&self) -> &Arc<Store> {
         &self.records.store
     }
 
-    /// The pool that has the sandbox of this id, if one has it.
+    /// Finds the pool that has the sandbox of this id, if one has it.
     pub async fn pool_of(&self, id: &SandboxId) -> Result<Option<SandboxName>> {
         let id = id.clone();
         Ok(self.records.ask(move |store| store.sandbox(&id)).await?.map(|row| row.pool))
     }
 
-    /// What happened.
+    /// The event log.
     pub fn events(&self) -> Option<&Arc<EventLog>> {
         self.records.events.as_ref()
     }
@@ -124,8 +126,9 @@ impl PoolRecords {
         blocking(move || question(&store)).await
     }
 
-    /// Frees the name of a sandbox that another provider made, if that provider says that it is gone: its deadline may have
-    /// passed while nobody asked that provider. `false`: it is there, or nobody can tell.
+    /// Frees the name of a sandbox that another provider made, if that provider says that it is
+    /// gone: its deadline may have passed while that provider was not asked. `false`: it is there,
+    /// or that is not known.
     pub(crate) async fn free_if_gone(&self, row: &SandboxRow) -> Result<bool> {
         let maker = self.others.as_ref().and_then(|find| find(&row.provider));
         let Some(maker) = maker.filter(|_| row.state == RowState::Live) else { return Ok(false) };
@@ -154,16 +157,17 @@ impl PoolRecords {
         events.record(event).await.map(drop)
     }
 
-    /// The sandbox was seen asleep: an event, if that is news.
+    /// Records that the sandbox sleeps, if that was not recorded yet.
     pub(crate) async fn record_sleep(&self, row: &SandboxRow, reason: &str) -> Result<()> {
         let id = row.id.clone();
-        match self.ask(move |store| store.mark_asleep(&id, true)).await? {
-            true => self.record(row, EventKind::Slept, reason).await,
-            false => Ok(()),
+        if self.ask(move |store| store.mark_asleep(&id, true)).await? {
+            self.record(row, EventKind::Slept, reason).await
+        } else {
+            Ok(())
         }
     }
 
-    /// The sandbox was woken, which is an event; that it had fallen asleep by itself is one as well.
+    /// Records that the sandbox was woken, and before that its sleep, if that was not recorded yet.
     pub(crate) async fn record_wake(&self, row: &SandboxRow, reason: &str) -> Result<()> {
         self.record_sleep(row, UNREQUESTED_SLEEP).await?;
         let id = row.id.clone();
@@ -171,12 +175,12 @@ impl PoolRecords {
         self.record(row, EventKind::Woke, reason).await
     }
 
-    /// Who records what a sandbox does.
+    /// Returns the observer that records what a sandbox does.
     pub(crate) fn recorder(&self, row: &SandboxRow) -> Option<Arc<dyn Observer>> {
         self.recorder_of(&row.pool, &row.name)
     }
 
-    /// The same by pool and name.
+    /// Returns the observer for a sandbox by pool and name.
     pub(crate) fn recorder_of(&self, pool: &SandboxName, name: &SandboxName) -> Option<Arc<dyn Observer>> {
         let events = Arc::clone(self.events.as_ref()?);
         Some(Arc::new(EventRecorder::new(events, Some(pool.to_string()), Some(name.to_string()))))
@@ -197,7 +201,7 @@ impl PoolRecords {
         }
     }
 
-    /// The row says that this process removes the sandbox, until the claim is dropped.
+    /// Marks the row as being removed by this process, until the claim is dropped.
     pub(crate) async fn begin_removing(&self, row: &SandboxRow) -> Result<Claim> {
         let (store, id) = (Arc::clone(&self.store), row.id.clone());
         blocking(move || {
@@ -207,7 +211,7 @@ impl PoolRecords {
         .await
     }
 
-    /// The sandbox is gone: that is recorded, and its row goes.
+    /// Records that the sandbox is gone, and removes its row.
     pub(crate) async fn finish_removing(
         &self,
         row: &SandboxRow,
@@ -222,7 +226,7 @@ impl PoolRecords {
     }
 }
 
-/// Refuses to begin a store beside sandboxes that were in one.
+/// Refuses to make a store while sandboxes of a lost one exist.
 async fn require_no_orphans(provider: &dyn SandboxProvider) -> Result<()> {
     // A pool's sandbox has its name from its id, and the one that it has in its pool inside.
     let is_pools = |info: &SandboxInfo| info.spec.hostname.is_some() && info.name == info.id.default_name();
@@ -232,7 +236,7 @@ async fn require_no_orphans(provider: &dyn SandboxProvider) -> Result<()> {
     }
 }
 
-/// Whether the provider says so when it is asked for that very sandbox.
+/// Returns whether the provider says so when it is asked for that very sandbox.
 pub(crate) async fn is_gone(provider: &dyn SandboxProvider, row: &SandboxRow) -> bool {
     let opened = provider.open(row.id.as_str()).await;
     opened.is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed))

@@ -1,5 +1,6 @@
-//! What can go wrong, for three readers: code matches an [`ErrorKind`], the caller or the model reads one sentence,
-//! the operator follows the source chain. Host paths never stand in the sentence; they may stand in a source.
+//! Errors, for three readers: code matches an [`ErrorKind`], the caller or the model reads one
+//! sentence, the operator follows the source chain. Host paths never stand in the sentence; they
+//! may stand in a source.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The result of every operation of this library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What kind of failure this is, for code to match on. The names are the ones on the wire.
+/// The kind of a failure, for code to match on. The names are the ones on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -18,7 +19,7 @@ pub enum ErrorKind {
     Invalid,
     /// No such file, directory, program, process or sandbox.
     NotFound,
-    /// The name, id or path is taken; whoever holds it was not harmed.
+    /// The name, id or path is taken; its holder was not harmed.
     AlreadyExists,
     /// A file was needed and the path is a directory.
     IsDirectory,
@@ -108,7 +109,7 @@ impl fmt::Display for ErrorKind {
 pub struct Error {
     kind: ErrorKind,
     message: String,
-    /// Where in the message the reason begins.
+    /// The offset in the message at which the reason begins.
     reason_at: usize,
     hint: Option<String>,
     source: Option<Box<dyn StdError + Send + Sync>>,
@@ -122,33 +123,35 @@ impl Error {
         Self { kind, message: message.into(), reason_at: 0, hint: None, source: None, no_effect: false }
     }
 
-    /// The same error with what the operator should see; it is never part of the sentence.
+    /// Adds a source for the operator; it is never part of the sentence.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// The same error, of an operation that never reached its sandbox: it can be tried again without being done twice.
+    /// Marks the operation as one that never reached its sandbox: it can be tried again without
+    /// being done twice.
     #[must_use]
     pub fn with_no_effect(mut self) -> Self {
         self.no_effect = true;
         self
     }
 
-    /// Whether it is known that the operation never reached its sandbox. `false`: it may have had an effect.
+    /// Returns whether it is known that the operation never reached its sandbox. `false`: it may
+    /// have had an effect.
     pub fn had_no_effect(&self) -> bool {
         self.no_effect
     }
 
-    /// The same error with what the reader can do about it.
+    /// Adds advice for the reader.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same error with `context: ` before its sentence; kind, hint and source stay.
+    /// Puts `context: ` before the sentence; kind, hint and source stay.
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Self {
         let before = self.message.len();
@@ -157,25 +160,26 @@ impl Error {
         self
     }
 
-    /// The sentence without what [`Error::context`] has put before it: why it failed, wherever that was.
+    /// Returns the sentence without what [`Error::context`] has put before it: the reason alone.
     pub fn reason(&self) -> &str {
         &self.message[self.reason_at..]
     }
 
-    /// Whether a [`SandboxOperationUnsupported`] is behind it, whose sentence is whole.
+    /// Returns whether a [`SandboxOperationUnsupported`] is behind it, whose sentence is whole.
     pub(crate) fn is_unsupported_operation(&self) -> bool {
         self.source.as_ref().is_some_and(|source| source.is::<SandboxOperationUnsupported>())
     }
 
-    /// Whether the sandbox has no processes and all of its files: it was put to sleep, or its guest ended unexpectedly
-    /// ([`Error::is_dead`]). [`crate::Sandbox::wake`] gives a handle that works. (That holds as well where somebody else has
-    /// woken it since the handle at hand was made.)
+    /// Returns whether the sandbox has no processes and all of its files: it was put to sleep, or
+    /// its guest ended unexpectedly ([`Error::is_dead`]). [`crate::Sandbox::wake`] gives a handle
+    /// that works. (That holds as well where somebody else has woken it since the handle at hand
+    /// was made.)
     pub fn is_sleeping(&self) -> bool {
         self.sleeping_source().is_some()
     }
 
-    /// Whether [`Error::is_sleeping`] holds because the sandbox's guest ended unexpectedly: it was killed from outside, or the
-    /// host was restarted.
+    /// Returns whether [`Error::is_sleeping`] holds because the sandbox's guest ended unexpectedly:
+    /// it was killed from outside, or the host was restarted.
     pub fn is_dead(&self) -> bool {
         self.sleeping_source().is_some_and(|asleep| asleep.unexpectedly)
     }
@@ -184,19 +188,20 @@ impl Error {
         self.source.as_ref()?.downcast_ref()
     }
 
-    /// The same error, if [`Error::is_sleeping`] holds, about a sandbox that the caller knows by this name.
+    /// Returns the same error about a sandbox that the caller knows by this name.
+    /// [`Error::is_sleeping`] must hold.
     #[must_use]
     pub(crate) fn renamed_sleeping(&self, sandbox: impl fmt::Display) -> Self {
         let same = if self.is_dead() { Self::dead(sandbox) } else { Self::sleeping(sandbox) };
         Self { no_effect: self.no_effect, ..same }
     }
 
-    /// What kind of failure this is.
+    /// The kind of failure.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// What the reader can do about it, where something can be said.
+    /// Advice for the reader, where there is any.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
@@ -305,9 +310,10 @@ impl From<SandboxOperationUnsupported> for Error {
 /// It travels as an [`Error`] of kind [`ErrorKind::Unavailable`]; this type is its source. See [`Error::is_sleeping`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxSleeping {
-    /// Its name, or its id where that is how it was asked for.
+    /// The name, or its id where that is how it was asked for.
     pub sandbox: String,
-    /// Nobody put it to sleep: its guest was killed from outside, or the host was restarted.
+    /// The sandbox was not put to sleep: its guest was killed from outside, or the host was
+    /// restarted.
     pub unexpectedly: bool,
 }
 

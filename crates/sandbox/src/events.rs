@@ -37,12 +37,12 @@ use crate::folder_changes::FolderChanges;
 use append::Writer;
 use read::Cursor;
 
-/// How much of the past is kept.
+/// Limits on how much of the past is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventLogOptions {
     /// A segment gets no further line beyond this size, in bytes; at least 1. By default 8 MiB. A single line may be larger.
     pub max_segment_bytes: u64,
-    /// How many segments are kept, the newest included; at least 1. By default 16.
+    /// The number of segments that are kept, the newest included; at least 1. By default 16.
     pub max_segments: usize,
 }
 
@@ -56,7 +56,7 @@ impl Default for EventLogOptions {
 pub struct EventLog {
     folder: PathBuf,
     writer: Mutex<Writer>,
-    /// What followers wait for; made for the first of them, gone with the last.
+    /// The changes that followers wait for; made for the first of them, gone with the last.
     changes: Mutex<Weak<FolderChanges>>,
 }
 
@@ -87,7 +87,8 @@ impl EventLog {
         writer.append(event).map_err(|error| Error::host("append to the event log", error))
     }
 
-    /// `None`, and the event stays where it is, if somebody else writes.
+    /// Appends unless another thread or process writes; then returns `None`, and the event stays
+    /// where it is.
     fn append_at_once(&self, event: &mut Option<NewEvent>) -> Option<Result<Event>> {
         let mut writer = match self.writer.try_lock() {
             Ok(writer) => writer,
@@ -98,8 +99,9 @@ impl EventLog {
         Some(appended.map_err(|error| Error::host("append to the event log", error)))
     }
 
-    /// [`EventLog::append`]: at once if nobody else writes just now, which is a matter of microseconds; else on a thread that may
-    /// block. Once begun it is carried out, also when nobody waits any more.
+    /// [`EventLog::append`]: at once if no other writer is active, which is a matter of
+    /// microseconds; else on a thread that may block. Once begun it is carried out, even if the
+    /// caller stops waiting.
     pub async fn record(self: &Arc<Self>, event: NewEvent) -> Result<Event> {
         let mut event = Some(event.checked()?);
         if let Some(appended) = self.append_at_once(&mut event) {
@@ -134,9 +136,10 @@ impl EventLog {
         Cursor::new(self.folder.clone(), from_seq).next_batch(limit)
     }
 
-    /// The events from number `from_seq` on, first those that are there, then each as it is appended, by whatever process.
-    /// Numbers have no gaps, except where so much was appended meanwhile that segments went before they were read: the
-    /// stream goes on with the first event that is kept. It ends with an error; dropping it is how to stop.
+    /// Streams the events from number `from_seq` on, first those that are there, then each as any
+    /// process appends it. Numbers have no gaps, except where so much was appended meanwhile that
+    /// segments went before they were read: the stream goes on with the first event that is kept.
+    /// It ends with an error; dropping it is how to stop.
     ///
     /// Must be polled within a Tokio runtime.
     pub fn follow(

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::driver::ByteStream;
 use crate::error::{Error, Result};
 
-/// What to run.
+/// A command to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
@@ -73,7 +73,7 @@ impl fmt::Display for Command {
     }
 }
 
-/// What a command reads from its standard input.
+/// The standard input of a command.
 #[derive(Default)]
 pub enum Stdin {
     /// Nothing: end of file at once.
@@ -81,7 +81,8 @@ pub enum Stdin {
     Closed,
     /// These bytes, then end of file.
     Bytes(Bytes),
-    /// What the stream yields, then end of file. An error of the stream ends the command as cancelled.
+    /// The bytes of a stream, then end of file. An error of the stream ends the command as
+    /// cancelled.
     Stream(ByteStream),
 }
 
@@ -111,22 +112,24 @@ impl Default for PtySize {
     }
 }
 
-/// How to run a command. Everything has a default; nothing sticks to the sandbox.
+/// Options for running a command. Everything has a default; nothing sticks to the sandbox.
 #[derive(Debug, Default)]
 pub struct ExecOptions {
     /// Working directory, resolved against the sandbox's own. `None`: exactly the sandbox's own.
     pub cwd: Option<String>,
     /// Variables layered over the sandbox's, for this call alone.
     pub env: BTreeMap<String, String>,
-    /// Who runs it, by name, number, `name:group` or `uid:gid`; `None`: the sandbox's user. Whom the image does not name is
-    /// looked for in the sandbox's own `/etc/passwd` at the time of the call, so a user whom a command has made (`adduser`) is
-    /// there. `NotFound` for nobody; refused as `Unsupported` where the provider has no users.
+    /// The user who runs it, by name, number, `name:group` or `uid:gid`; `None`: the sandbox's
+    /// user. A user whom the image does not name is looked up in the sandbox's own `/etc/passwd` at
+    /// the time of the call, so a user made by a command (`adduser`) is found. `NotFound` if there
+    /// is none; refused as `Unsupported` where the provider has no users.
     pub user: Option<String>,
-    /// What it reads.
+    /// The standard input.
     pub stdin: Stdin,
     /// The deadline in milliseconds from the start. `None`: the spec's `limits.timeout_ms`, and without that none.
     pub timeout_ms: Option<u64>,
-    /// How many bytes of each stream are kept. `None`: the spec's `limits.max_output_bytes`, by default 1 MiB.
+    /// The most bytes of each stream that are kept. `None`: the spec's `limits.max_output_bytes`,
+    /// by default 1 MiB.
     pub max_output_bytes: Option<u64>,
     /// Ends the command when it is cancelled.
     pub cancel: Option<CancellationToken>,
@@ -134,7 +137,7 @@ pub struct ExecOptions {
     pub pty: Option<PtySize>,
 }
 
-/// How a process ended, as the kernel said.
+/// The way a process ended, as the kernel reported it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -147,7 +150,7 @@ pub enum ExitStatus {
     OutOfMemory,
 }
 
-/// What came of a command.
+/// The outcome of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -156,7 +159,7 @@ pub enum Outcome {
     Exited(i32),
     /// This signal ended it.
     Signaled(i32),
-    /// Its deadline passed; the whole process tree was killed.
+    /// The deadline passed; the whole process tree was killed.
     TimedOut,
     /// The caller cancelled; the whole process tree was killed, unless [`ExecResult::may_still_be_running`].
     Cancelled,
@@ -165,7 +168,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether it exited with code 0.
+    /// Returns whether it exited with code 0.
     pub fn success(self) -> bool {
         self == Self::Exited(0)
     }
@@ -192,18 +195,18 @@ impl From<ExitStatus> for Outcome {
     }
 }
 
-/// What a command wrote and what came of it. The bytes are the command's own.
+/// The output and the outcome of a command. The bytes are the command's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecResult {
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
     /// The first bytes it wrote to standard output, up to the cap.
     pub stdout: Bytes,
     /// The first bytes it wrote to standard error, up to the cap.
     pub stderr: Bytes,
-    /// How many bytes it wrote to standard output in all.
+    /// The number of bytes it wrote to standard output in all.
     pub stdout_bytes: u64,
-    /// How many bytes it wrote to standard error in all.
+    /// The number of bytes it wrote to standard error in all.
     pub stderr_bytes: u64,
     /// From the start to the outcome, in milliseconds.
     pub duration_ms: u64,
@@ -217,7 +220,7 @@ pub struct ExecResult {
 }
 
 impl ExecResult {
-    /// Whether it exited with code 0.
+    /// Returns whether it exited with code 0.
     pub fn success(&self) -> bool {
         self.outcome.success()
     }
@@ -232,12 +235,12 @@ impl ExecResult {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
 
-    /// Whether standard output was longer than what was kept.
+    /// Returns whether standard output was longer than what was kept.
     pub fn stdout_truncated(&self) -> bool {
         self.stdout_bytes > self.stdout.len() as u64
     }
 
-    /// Whether standard error was longer than what was kept.
+    /// Returns whether standard error was longer than what was kept.
     pub fn stderr_truncated(&self) -> bool {
         self.stderr_bytes > self.stderr.len() as u64
     }
@@ -277,7 +280,7 @@ pub struct FlatResult {
     pub exit_code: i32,
     /// From the start to the outcome, in milliseconds.
     pub duration_ms: u64,
-    /// Its deadline passed.
+    /// The deadline passed.
     pub timed_out: bool,
     /// The caller cancelled.
     pub aborted: bool,
@@ -287,7 +290,7 @@ pub struct FlatResult {
     pub stderr_truncated: bool,
 }
 
-/// What a running command does, in order; [`ExecEvent::End`] comes exactly once, last.
+/// An event of a running command, in order; [`ExecEvent::End`] comes exactly once, last.
 #[derive(Debug, Clone)]
 pub enum ExecEvent {
     /// Bytes on standard output (or on the terminal). Not capped.
@@ -305,7 +308,7 @@ pub struct ExecStream {
 }
 
 impl ExecStream {
-    /// Its control, for whoever does not take its events.
+    /// Returns the control, for a caller that does not take the events.
     pub fn control(&self) -> crate::sandbox::ExecControl {
         self.control.clone()
     }

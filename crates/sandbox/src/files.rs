@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a path names.
+/// The kind of thing that a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -17,7 +17,8 @@ pub enum FileType {
     Other,
 }
 
-/// What is known of a file. Everything but the two required facts is absent when the backend does not know it.
+/// The facts about a file. Everything but the two required facts is absent when the backend does
+/// not know it.
 ///
 /// For a symbolic link, `is_file`, `is_directory`, `size`, `modified_ms`, `mode` describe the target and
 /// `is_symbolic_link` the path itself. A dangling link is not found.
@@ -52,7 +53,7 @@ pub struct DirEntry {
     /// The name's bytes, only when they are not UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name_bytes: Option<Vec<u8>>,
-    /// What it is; a symbolic link is not followed. Absent when the backend does not say.
+    /// The type; a symbolic link is not followed. Absent when the backend does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_type: Option<FileType>,
     /// Size in bytes, where the backend says it without another question.
@@ -75,11 +76,11 @@ impl DirEntry {
 pub struct ByteRange {
     /// The first byte, counted from 0. Past the end: nothing is read.
     pub offset: u64,
-    /// How many bytes at the most; `None`: to the end.
+    /// The most bytes to read; `None`: to the end.
     pub limit: Option<u64>,
 }
 
-/// What becomes of a file that is there already.
+/// The treatment of a file that is there already.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WriteMode {
@@ -92,10 +93,10 @@ pub enum WriteMode {
     CreateNew,
 }
 
-/// How to write a file.
+/// Options for writing a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteOptions {
-    /// What becomes of a file that is there already.
+    /// The treatment of a file that is there already.
     pub mode: WriteMode,
     /// Permission bits of a new file; `None`: `0o644`. With `Replace`, also those of an old one. Setuid and setgid bits are
     /// refused with `invalid`.
@@ -104,14 +105,14 @@ pub struct WriteOptions {
     pub max_file_bytes: Option<u64>,
 }
 
-/// How to make a directory.
+/// Options for making a directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CreateDirOptions {
     /// Makes parents too, and accepts a directory that is there already.
     pub recursive: bool,
 }
 
-/// How to remove.
+/// Options for removing a path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoveOptions {
     /// Removes a directory and everything below it; without it a directory is refused with `is_directory`.
@@ -120,7 +121,7 @@ pub struct RemoveOptions {
     pub force: bool,
 }
 
-/// How to unpack a tar stream.
+/// Options for unpacking a tar stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TarInOptions {
     /// The unpacked bytes may not exceed this; the default is 4 GiB.

@@ -27,7 +27,7 @@ pub struct FolderChanges {
     _source: Arc<ChangeSource>,
 }
 
-/// Where the word of a change comes from. The watching ends when this is dropped.
+/// The source of the changes. The watching ends when this is dropped.
 enum ChangeSource {
     Inotify { _watcher: RecommendedWatcher },
     Polling { _stop: Sender<()> },
@@ -99,7 +99,7 @@ fn count_change(sender: &watch::Sender<u64>) {
     sender.send_modify(|count| *count = count.wrapping_add(1));
 }
 
-/// What tells one state of a file from another.
+/// The facts that tell one state of a file from another.
 type FileStamp = (u64, u64, i64, i64);
 /// The files of a folder; `None`: it can't be read, which those who wait find out themselves.
 type FolderSnapshot = Option<BTreeMap<OsString, FileStamp>>;

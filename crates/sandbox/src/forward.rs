@@ -9,7 +9,8 @@ use tokio::net::{TcpListener, TcpStream as HostStream};
 use crate::driver::TcpStream;
 use crate::error::{Error, ErrorKind, Result};
 
-/// How long nothing is accepted after an accept has failed: for want of descriptors, say, which others have to give back.
+/// The pause after an accept has failed: for want of descriptors, say, which others have to give
+/// back.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
 /// A listening port of the host's loopback.
@@ -30,7 +31,7 @@ impl PortForward {
         Ok(Self { listener, url })
     }
 
-    /// Where it is: `http://127.0.0.1:<port>`.
+    /// The address: `http://127.0.0.1:<port>`.
     pub fn url(&self) -> &str {
         &self.url
     }

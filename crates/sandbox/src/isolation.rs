@@ -1,10 +1,10 @@
-//! What really holds around a sandbox: reported from what was set up, never assumed.
+//! The protections around a sandbox: reported from what was set up, never assumed.
 
 use serde::{Deserialize, Serialize};
 
 use crate::spec::{NetworkMode, Requirement};
 
-/// How host and sandbox users correspond.
+/// The correspondence of host users and sandbox users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -15,7 +15,7 @@ pub enum IdentityMap {
     Range,
 }
 
-/// How a limit is held.
+/// The means by which a limit is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -28,7 +28,7 @@ pub enum Enforcement {
     None,
 }
 
-/// How the disk limit is held.
+/// The means by which the disk limit is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -41,7 +41,7 @@ pub enum DiskEnforcement {
     None,
 }
 
-/// How each limit is held.
+/// The means by which each limit is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LimitsEnforced {
@@ -76,7 +76,7 @@ pub struct Isolation {
     pub shares_host_kernel: bool,
     /// The namespaces of its own, such as `user`, `mount`, `pid`.
     pub namespaces: Vec<String>,
-    /// How users correspond, where there is a user namespace.
+    /// The correspondence of users, where there is a user namespace.
     pub identity: Option<IdentityMap>,
     /// `no_new_privs` is set.
     pub no_new_privileges: bool,
@@ -89,18 +89,18 @@ pub struct Isolation {
     pub seccomp_instructions: Option<u32>,
     /// Landlock is in force, by this ABI.
     pub landlock_abi: Option<u32>,
-    /// What it may reach.
+    /// The network that it may reach.
     pub network: NetworkMode,
     /// The root file system is read-only.
     pub readonly_rootfs: bool,
     /// cgroup controllers in force, such as `memory`.
     pub cgroup_controllers: Vec<String>,
-    /// How each limit is held.
+    /// The means by which each limit is held.
     pub limits: LimitsEnforced,
     /// The container engine's runtime, such as `runc`, where there is one.
     #[serde(default)]
     pub runtime: Option<String>,
-    /// Nothing inside can signal, read, or pose as the guest, whoever it runs as.
+    /// Nothing inside can signal, read, or pose as the guest, as whatever user it runs.
     #[serde(default)]
     pub guest_out_of_reach: bool,
     /// Paths inside whose files the host or other sandboxes use too, such as a mounted folder. File locks, notifications
@@ -113,7 +113,7 @@ pub struct Isolation {
 }
 
 impl Isolation {
-    /// Whether this protection is in force.
+    /// Returns whether this protection is in force.
     pub fn holds(&self, requirement: Requirement) -> bool {
         match requirement {
             Requirement::Memory => self.limits.memory == Enforcement::Cgroup,

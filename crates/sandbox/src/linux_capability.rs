@@ -56,7 +56,7 @@ capabilities! {
     CHECKPOINT_RESTORE = 40,
 }
 
-/// What containers of Docker hold where nothing is dropped.
+/// The capabilities that containers of Docker hold where nothing is dropped.
 pub const DOCKER_DEFAULT: u64 = CHOWN
     | DAC_OVERRIDE
     | FOWNER
@@ -72,7 +72,7 @@ pub const DOCKER_DEFAULT: u64 = CHOWN
     | AUDIT_WRITE
     | SETFCAP;
 
-/// What a name stands for: `ALL`, or one such as `CAP_CHOWN` or `chown`.
+/// Returns the mask that a name stands for: `ALL`, or one such as `CAP_CHOWN` or `chown`.
 pub fn mask(name: &str) -> Option<u64> {
     let upper = name.to_ascii_uppercase();
     let plain = upper.strip_prefix("CAP_").unwrap_or(&upper);
@@ -82,7 +82,7 @@ pub fn mask(name: &str) -> Option<u64> {
     }
 }
 
-/// The names of those in a mask, in the kernel's order and without `CAP_`.
+/// Lists the names in a mask, in the kernel's order and without `CAP_`.
 pub fn names(mask: u64) -> impl Iterator<Item = &'static str> {
     ALL.iter().filter(move |(_, one)| mask & one != 0).map(|(name, _)| *name)
 }

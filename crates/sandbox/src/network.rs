@@ -1,4 +1,4 @@
-//! How a network mode is written: a word; or, as Anvia writes it, a switch or an object with a mode.
+//! Reading a network mode: a word; or, as Anvia writes it, a switch or an object with a mode.
 
 use std::fmt;
 

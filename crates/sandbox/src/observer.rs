@@ -8,15 +8,15 @@ use eyot_egress::EgressDecision;
 use crate::error::Result;
 use crate::exec::{Command, ExecResult};
 
-/// Which sandbox an event is about.
+/// The sandbox that an event is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[doc(alias = "SandboxSessionEvent")]
 pub struct SandboxEvent {
-    /// Its id.
+    /// The id.
     pub sandbox_id: String,
     /// The provider's name.
     pub provider: String,
-    /// Its working directory.
+    /// The working directory.
     pub workdir: String,
 }
 
@@ -26,9 +26,9 @@ pub type DestroyEvent = SandboxEvent;
 /// A command is about to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecStartEvent {
-    /// Where.
+    /// The sandbox.
     pub sandbox: SandboxEvent,
-    /// What.
+    /// The command.
     pub command: Command,
     /// The working directory, only if the call named one.
     pub cwd: Option<String>,
@@ -37,20 +37,20 @@ pub struct ExecStartEvent {
 /// A command ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecEndEvent {
-    /// What was started.
+    /// The command that was started.
     pub start: ExecStartEvent,
-    /// What came of it.
+    /// The result.
     pub result: ExecResult,
 }
 
 /// A file was written through the handle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileWriteEvent {
-    /// Where.
+    /// The sandbox.
     pub sandbox: SandboxEvent,
     /// The normalised path; relative to the workspace when written through [`crate::Workspace`].
     pub path: String,
-    /// How many bytes were written.
+    /// The number of bytes that were written.
     pub size: u64,
 }
 
@@ -58,31 +58,32 @@ pub struct FileWriteEvent {
 #[derive(Debug)]
 #[doc(alias = "OrphanedExecSettlement")]
 pub struct OrphanSettlement {
-    /// Where.
+    /// The sandbox.
     pub sandbox: SandboxEvent,
-    /// What was started.
+    /// The command that was started.
     pub command: Command,
-    /// When it was started.
+    /// The time at which it was started.
     pub started_at: SystemTime,
-    /// When the caller was told that it may still be running.
+    /// The time at which the caller was told that it may still be running.
     pub abandoned_at: SystemTime,
-    /// When it settled.
+    /// The time at which it settled.
     pub settled_at: SystemTime,
-    /// What came of it, or why nobody will ever know.
+    /// The result, or the reason why it will never be known.
     pub result: Result<ExecResult>,
 }
 
 /// Something inside tried to reach something outside, and it was decided whether it may.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EgressDecisionEvent {
-    /// Where.
+    /// The sandbox.
     pub sandbox: SandboxEvent,
-    /// What was decided, and why.
+    /// The decision, with its reason.
     pub decision: EgressDecision,
 }
 
-/// Watches a sandbox. Every method is awaited; an error is the caller's error (and undoes a create), except in
-/// [`Observer::orphan_settled`] and [`Observer::egress_decided`], where nobody is left to tell.
+/// Watches a sandbox. Every method is awaited; an error is the caller's error (and undoes a
+/// create), except in [`Observer::orphan_settled`] and [`Observer::egress_decided`], where no
+/// caller is left.
 #[async_trait]
 #[doc(alias = "SandboxHooks")]
 pub trait Observer: Send + Sync + 'static {

@@ -86,7 +86,7 @@ impl SandboxPath {
         self.0.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Whether this is `/`.
+    /// Returns whether this is `/`.
     pub fn is_root(&self) -> bool {
         self.0 == "/"
     }
@@ -103,9 +103,10 @@ impl SandboxPath {
 }
 
 fn check_characters(path: &str) -> Result<()> {
-    match path.contains('\0') {
-        true => Err(Error::new(ErrorKind::Invalid, "path must not contain a null byte")),
-        false => Ok(()),
+    if path.contains('\0') {
+        Err(Error::new(ErrorKind::Invalid, "path must not contain a null byte"))
+    } else {
+        Ok(())
     }
 }
 
@@ -187,11 +188,12 @@ impl WorkspacePath {
     /// Parses a path that must name something inside the workspace.
     pub fn parse(path: &str) -> Result<Self> {
         let parsed = Self::parse_directory(path)?;
-        match parsed.0.is_empty() {
-            true => Err(Self::refuse(format!(
+        if parsed.0.is_empty() {
+            Err(Self::refuse(format!(
                 "sandbox path must refer to a file or directory inside the workspace: {path}"
-            ))),
-            false => Ok(parsed),
+            )))
+        } else {
+            Ok(parsed)
         }
     }
 

@@ -1,8 +1,9 @@
 //! The named sandboxes of one agent session: made on first use, woken when they are used, moved between.
 //!
-//! Whoever asks first for a name makes its sandbox, and whoever asks meanwhile waits for that one: within a process by a
-//! cell per name ([`member`]), between processes by the store, which gives a name to one of them. A member whose sandbox
-//! has gone to sleep, or is gone, gives up its place to a new one, which wakes or makes it.
+//! The first caller that asks for a name makes its sandbox, and callers that ask meanwhile wait for
+//! it: within a process by a cell per name ([`member`]), between processes by the store, which
+//! gives a name to one of them. A member whose sandbox has gone to sleep, or is gone, gives up its
+//! place to a new one, which wakes or makes it.
 
 mod as_provider;
 mod browse;
@@ -41,10 +42,11 @@ pub use options::{
 };
 pub(crate) use wake::wake_in_turn;
 
-/// How often a use tries again when the sandbox goes to sleep, or is destroyed, right under it.
+/// The number of times that a use tries again when the sandbox goes to sleep, or is destroyed,
+/// right under it.
 const TRIES: usize = 4;
 
-/// The named sandboxes of one agent session. Clones are the same pool.
+/// The named sandboxes of one agent session. Clones share one pool.
 #[derive(Clone)]
 pub struct SandboxPool {
     inner: Arc<PoolInner>,
@@ -60,7 +62,7 @@ struct PoolInner {
     changed: Notify,
 }
 
-/// A pool that nobody may have open any more.
+/// A pool that may be closed by now.
 #[derive(Clone)]
 struct WeakPool(Weak<PoolInner>);
 
@@ -71,13 +73,14 @@ impl WeakPool {
 }
 
 impl SandboxPool {
-    /// A pool that is forgotten with this process, and records no events; see [`crate::Engine::pool`] for one that stays.
-    /// [`SandboxPool::close`] destroys its sandboxes; nobody else does.
+    /// A pool that is forgotten with this process, and records no events; see
+    /// [`crate::Engine::pool`] for one that stays. [`SandboxPool::close`] destroys its sandboxes;
+    /// nothing else does.
     pub fn open(provider: Arc<dyn SandboxProvider>, options: PoolOptions) -> Result<Self> {
         Self::with_records(provider, options, PoolRecords::in_memory()?)
     }
 
-    /// A pool that is kept in these records.
+    /// Opens a pool over these records.
     pub(crate) fn with_records(
         provider: Arc<dyn SandboxProvider>,
         options: PoolOptions,
@@ -99,31 +102,32 @@ impl SandboxPool {
         WeakPool(Arc::downgrade(&self.inner))
     }
 
-    /// What it was opened with.
+    /// The options that it was opened with.
     pub fn options(&self) -> &PoolOptions {
         &self.inner.options
     }
 
-    /// Its name.
+    /// The name.
     pub fn name(&self) -> &SandboxName {
         &self.inner.options.name
     }
 
-    /// Its provider.
+    /// The provider.
     pub fn provider(&self) -> &Arc<dyn SandboxProvider> {
         &self.inner.provider
     }
 
-    /// The sandbox of this name: made if there is none yet, woken if it sleeps. A hundred who ask at once for one that is
-    /// not there make one. `quota` if the pool has no room for another.
+    /// Returns the sandbox of this name: made if there is none yet, woken if it sleeps. A hundred
+    /// callers that ask at once for a missing one make one. `quota` if the pool has no room for
+    /// another.
     pub async fn get(&self, name: &str) -> Result<Sandbox> {
         let name = SandboxName::parse(name)?;
         let (up, _) = self.live_sandbox(&name, &PoolCreate::default()).await?;
         Ok(up.sandbox.with_alias(name))
     }
 
-    /// Makes the sandbox of this name unless it is there already; then it stays as it is, awake, and the answer says in
-    /// what it differs.
+    /// Makes the sandbox of this name unless there is one already. That one stays as it is, awake,
+    /// and the answer says in what it differs.
     pub async fn create(&self, name: &str, create: PoolCreate) -> Result<PoolCreated> {
         let sandbox = SandboxName::parse(name)?;
         let (up, created) = self.live_sandbox(&sandbox, &create).await?;
@@ -132,7 +136,7 @@ impl SandboxPool {
         Ok(PoolCreated { sandbox, created, image, differs })
     }
 
-    /// The sandboxes there are, by name. Asking wakes none and keeps none awake.
+    /// Lists the sandboxes by name. This wakes none and does not count as activity.
     pub async fn list(&self) -> Result<Vec<PoolEntry>> {
         let rows = self.rows().await?;
         let statuses: BTreeMap<SandboxId, SandboxStatus> =
@@ -185,15 +189,16 @@ impl SandboxPool {
         .await
     }
 
-    /// Nothing is known of this name any more.
+    /// Forgets a name: closes its ports and wakes those who wait.
     fn forget_name(&self, name: &SandboxName) {
         self.inner.forwards.close(name);
         self.members().remove(name);
         self.inner.changed.notify_waiters();
     }
 
-    /// Copies a file or a tree from one sandbox of the pool to another, which is made if need be; see [`transfer()`]. A
-    /// source that nobody has made has nothing to copy, and is `not_found`: its name is more likely a slip.
+    /// Copies a file or a tree from one sandbox of the pool to another, which is made if need be;
+    /// see [`transfer()`]. A source that does not exist is `not_found` rather than made: its name
+    /// is more likely a slip.
     pub async fn transfer(&self, from: &str, to: &str, what: &Transfer) -> Result<Transferred> {
         self.live(from).await?;
         let source = self.get(from).await?;
@@ -213,8 +218,9 @@ impl SandboxPool {
         Ok(moved)
     }
 
-    /// Opens a port of a sandbox on the host's loopback: whoever follows the answer's URL talks to that port, HTTP and
-    /// WebSocket alike, as long as the pool is open. The sandbox needs no network for it. The same port gives the same URL.
+    /// Opens a port of a sandbox on the host's loopback: the answer's URL leads to that port, HTTP
+    /// and WebSocket alike, as long as the pool is open. The sandbox needs no network for it. The
+    /// same port gives the same URL.
     pub async fn browse(&self, name: &str, port: u16) -> Result<Preview> {
         let name = SandboxName::parse(name)?;
         if port == 0 {
@@ -244,7 +250,7 @@ impl SandboxPool {
         self.inner.records.ask(move |store| store.remove_pool(&name)).await
     }
 
-    /// The sandbox of this name, up; and whether it was made for that.
+    /// Returns the sandbox of this name, awake, and whether it was made now.
     async fn live_sandbox(&self, name: &SandboxName, create: &PoolCreate) -> Result<(LiveSandbox, bool)> {
         for _ in 0..TRIES {
             let member = self.member(name);
@@ -309,16 +315,18 @@ impl SandboxPool {
             return Ok(row);
         }
         let there: Vec<_> = self.rows().await?.iter().map(|row| format!("`{}`", row.name)).collect();
-        let hint = match there.is_empty() {
-            true => "the pool has none".to_owned(),
-            false => format!("there are: {}", there.join(", ")),
+        let hint = if there.is_empty() {
+            "the pool has none".to_owned()
+        } else {
+            format!("there are: {}", there.join(", "))
         };
         Err(Error::new(ErrorKind::NotFound, format!("there is no sandbox `{name}` in this pool"))
             .with_hint(hint))
     }
 }
 
-/// Whether an error says that its sandbox, or the connection to it, is gone: what is there now is found by its row.
+/// Returns whether an error says that its sandbox, or the connection to it, is gone: what is there
+/// now is found by its row.
 fn is_gone(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Destroyed | ErrorKind::Unavailable | ErrorKind::NotFound)
 }

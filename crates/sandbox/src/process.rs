@@ -44,7 +44,7 @@ impl<'de> Deserialize<'de> for ProcessId {
     }
 }
 
-/// Whether a started process runs.
+/// The status of a started process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -55,22 +55,22 @@ pub enum ProcessStatus {
     Ended(ExitStatus),
 }
 
-/// What is known of a started process.
+/// The facts about a started process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ProcessInfo {
-    /// Its id.
+    /// The id.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub id: ProcessId,
-    /// Its process number inside the sandbox.
+    /// The process number inside the sandbox.
     pub pid: u32,
-    /// What was started, as text.
+    /// The command, as text.
     pub command: String,
-    /// Whether it runs.
+    /// The status.
     pub status: ProcessStatus,
-    /// When it was started, in milliseconds since 1970 (UTC).
+    /// The time at which it was started, in milliseconds since 1970 (UTC).
     pub started_ms: i64,
-    /// When it ended.
+    /// The time at which it ended.
     pub ended_ms: Option<i64>,
 }
 
@@ -85,13 +85,15 @@ pub enum LogStream {
     Stderr,
 }
 
-/// Which part of a process's log to read. Offsets count every byte ever written to either stream; about the last 1 MiB
-/// of both together is kept, and of each stream at least its last half MiB, however much the other one writes.
+/// A request for a part of a process's log. Offsets count every byte ever written to either stream;
+/// about the last 1 MiB of both together is kept, and of each stream at least its last half MiB,
+/// however much the other one writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LogQuery {
-    /// Which stream; `None`: both, in the order in which they arrived.
+    /// The stream to read; `None`: both, in the order in which they arrived.
     pub stream: Option<LogStream>,
-    /// Where to begin in that order; a part that is no longer kept is skipped, and the chunk's offset says so.
+    /// The offset in that order at which to begin; a part that is no longer kept is skipped, and
+    /// the chunk's offset says so.
     pub offset: u64,
     /// Begin this many bytes before the end instead.
     pub tail_bytes: Option<u64>,
@@ -104,24 +106,24 @@ pub struct LogQuery {
     pub follow: bool,
 }
 
-/// What an answer about a log covers of it, as of when it began.
+/// The part of a log that an answer covers, as of the time at which the answer began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LogRange {
     /// The offset of the answer's first byte; `end` if it has none yet.
     pub start: u64,
-    /// The offset behind the last byte that there was. Whoever read up to here, and asks again from here, misses nothing
-    /// and reads nothing twice.
+    /// The offset behind the last byte that there was. A reader that asks again from here misses
+    /// nothing and reads nothing twice.
     pub end: u64,
-    /// How many bytes were ever written to the streams that were asked for.
+    /// The number of bytes that were ever written to the streams that were asked for.
     pub total_bytes: u64,
-    /// How many of those are no longer kept: they came before everything that is.
+    /// The number of those that are no longer kept: they came before everything that is.
     pub dropped_bytes: u64,
 }
 
 /// A process's log, or a part of it: what it covers, and its chunks.
 pub struct Log {
-    /// What it covers.
+    /// The part that it covers.
     pub range: LogRange,
     /// The chunks in their order. Dropping them ends the reading.
     pub chunks: BoxStream<'static, Result<LogChunk>>,
@@ -144,35 +146,36 @@ impl fmt::Debug for Log {
 /// A piece of a process's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogChunk {
-    /// Which stream it was written to.
+    /// The stream it was written to.
     pub stream: LogStream,
-    /// Where it begins in the process's log, counted over both streams.
+    /// The offset at which it begins in the process's log, counted over both streams.
     pub offset: u64,
-    /// Where it begins in its own stream. Where that jumps, a reader was too slow, and what lies between is not kept any
-    /// more.
+    /// The offset at which it begins in its own stream. If that jumps, a reader was too slow, and
+    /// what lies between is not kept any more.
     pub stream_offset: u64,
     /// The bytes.
     pub data: Bytes,
 }
 
-/// A process that runs in a sandbox, whoever started it.
+/// A process that runs in a sandbox, started by any means.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LiveProcess {
-    /// Its process number inside the sandbox.
+    /// The process number inside the sandbox.
     pub pid: u32,
-    /// Its parent's.
+    /// The parent's.
     pub parent_pid: u32,
-    /// Whose it is, by name, or by number where the sandbox does not know the name.
+    /// The user it runs as, by name, or by number where the sandbox does not know the name.
     pub user: String,
-    /// Its state, by the kernel's letter: `R` runs, `S` and `D` wait, `T` is stopped, `Z` has ended.
+    /// The state, by the kernel's letter: `R` runs, `S` and `D` wait, `T` is stopped, `Z` has
+    /// ended.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub state: char,
-    /// Its processor time so far in milliseconds.
+    /// The processor time so far in milliseconds.
     pub cpu_ms: u64,
-    /// Its resident memory in bytes.
+    /// The resident memory in bytes.
     pub memory_bytes: u64,
-    /// Its command line, cut to 512 bytes, or its name in brackets.
+    /// The command line, cut to 512 bytes, or its name in brackets.
     pub command: String,
 }
 
@@ -186,7 +189,7 @@ pub struct LiveProcesses {
     pub truncated: bool,
 }
 
-/// What a sandbox uses now; absent is what the backend can't tell.
+/// A sandbox's use of resources now. A figure is absent if the backend does not know it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Usage {

@@ -12,7 +12,7 @@ use crate::isolation::Isolation;
 use crate::path::SandboxPath;
 use crate::spec::{SandboxId, SandboxName, SandboxSpec, ValidSpec};
 
-/// Whether a sandbox can be used.
+/// The status of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -21,50 +21,53 @@ pub enum SandboxStatus {
     Creating,
     /// It answers.
     Running,
-    /// Its processes were stopped; its files and its env are kept, and it can be woken.
+    /// The processes were stopped; its files and its env are kept, and it can be woken.
     Sleeping,
-    /// Its guest ended unexpectedly: it was killed from outside, or the host was restarted. Its files are kept, and it can be
-    /// woken.
+    /// The guest ended unexpectedly: it was killed from outside, or the host was restarted. Its
+    /// files are kept, and it can be woken.
     Dead,
-    /// What is kept of it can't be read, after a power loss, say. It can only be removed.
+    /// The kept state can't be read, after a power loss, say. It can only be removed.
     Damaged,
 }
 
-/// What is known of a sandbox without asking it.
+/// The facts about a sandbox that are known without asking it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SandboxInfo {
-    /// Its id.
+    /// The id.
     pub id: SandboxId,
-    /// Its name.
+    /// The name.
     pub name: SandboxName,
     /// The provider.
     pub provider: String,
-    /// Whether it can be used.
+    /// The status.
     pub status: SandboxStatus,
     /// The working directory.
     pub workdir: SandboxPath,
-    /// When it was made, in milliseconds since 1970 (UTC).
+    /// The time at which it was made, in milliseconds since 1970 (UTC).
     pub created_ms: i64,
-    /// What it was made from, with every default filled in; secrets in `env` and manifest file contents included.
+    /// The spec it was made from, with every default filled in; secrets in `env` and manifest file
+    /// contents included.
     pub spec: SandboxSpec,
-    /// What holds around it.
+    /// The protections around it.
     pub isolation: Isolation,
-    /// Which life of it that is: another text after every wake, to be compared only. Empty where the provider does not know.
+    /// The life of the sandbox: another text after every wake, to be compared only. Empty where the
+    /// provider does not know.
     #[serde(default)]
     pub life: String,
 }
 
 /// A sandbox that a provider made or found.
 pub struct Created {
-    /// What is known of it.
+    /// The facts about it.
     pub info: SandboxInfo,
-    /// Its driver.
+    /// The driver.
     pub driver: Arc<dyn SandboxDriver>,
-    /// Who is asked to destroy it, if that is not the driver.
+    /// The keeper that destroys it, if that is not the driver.
     pub keeper: Option<Arc<dyn SandboxKeeper>>,
 }
 
-/// Whoever has more to do at the end of a sandbox than its driver: the pool that holds its name.
+/// A party that has more to do at the end of a sandbox than its driver: the pool that holds its
+/// name.
 #[async_trait]
 pub trait SandboxKeeper: Send + Sync + 'static {
     /// Destroys the sandbox, as [`SandboxDriver::destroy`].
@@ -78,17 +81,18 @@ pub trait SandboxKeeper: Send + Sync + 'static {
 #[async_trait]
 #[doc(alias = "SandboxFactory")]
 pub trait SandboxProvider: Send + Sync + 'static {
-    /// Its name, such as `native`.
+    /// The name, such as `native`.
     fn name(&self) -> &str;
 
-    /// What its sandboxes can do.
+    /// Returns what its sandboxes can do.
     fn capabilities(&self) -> &Capabilities;
 
-    /// What would hold around a sandbox made here and now from a default spec.
+    /// Reports the protections that would hold around a sandbox made here and now from a default
+    /// spec.
     async fn isolation(&self) -> Result<Isolation>;
 
-    /// Makes a sandbox, ready but for its manifest. An id or a name in use is `already_exists` and harms nobody; a
-    /// failure halfway leaves nothing.
+    /// Makes a sandbox, ready but for its manifest. An id or a name in use is `already_exists` and
+    /// harms no sandbox; a failure halfway leaves nothing.
     async fn create(&self, spec: &ValidSpec) -> Result<Created>;
 
     /// Finds a running sandbox by id or name: `not_found`, or `destroyed` if it is known to have been; `unavailable` if
@@ -98,8 +102,9 @@ pub trait SandboxProvider: Send + Sync + 'static {
     /// Every sandbox there is, oldest first.
     async fn list(&self) -> Result<Vec<SandboxInfo>>;
 
-    /// What is known of one sandbox, by id or name, as [`SandboxProvider::list`] would tell it: it is not woken, and
-    /// being looked at is no use of it. `not_found`, or `destroyed` if it is known to have been.
+    /// Returns what is known of one sandbox, by id or name, as [`SandboxProvider::list`] does. The
+    /// sandbox is not woken, and this does not count as activity. `not_found`, or `destroyed` if it
+    /// is known to have been.
     async fn info(&self, id_or_name: &str) -> Result<SandboxInfo> {
         let is_it = |info: &SandboxInfo| info.id.as_str() == id_or_name || info.name.as_str() == id_or_name;
         let found = self.list().await?.into_iter().find(is_it);
@@ -109,7 +114,7 @@ pub trait SandboxProvider: Send + Sync + 'static {
     /// Destroys a sandbox by id or name, whatever state it is in; `not_found` if there is none.
     async fn remove(&self, id_or_name: &str) -> Result<()>;
 
-    // What follows is optional; each is refused unless the provider has it.
+    // The methods below are optional; each is refused unless the provider has it.
 
     /// Puts a sandbox to sleep, by id or name: every process is stopped for good, every file that was written is kept
     /// (what lies in memory, such as `/dev/shm`, is not), and so is its env. One that sleeps already is fine. Commands

@@ -10,15 +10,15 @@ pub struct GlobOptions {
     /// The pattern, matched against the path relative to `root`: `*` and `?` stay within one segment, `**` crosses
     /// them, `[…]` and `{a,b}` work. A pattern without a slash matches in the top directory only.
     pub pattern: String,
-    /// Where to look.
+    /// The directory to search.
     pub root: ConfinedPath,
     /// Names that begin with a dot match without being spelt out.
     pub hidden: bool,
-    /// How many paths are returned at the most; by default 1,000.
+    /// The most paths that are returned; by default 1,000.
     pub max_results: u32,
 }
 
-/// What glob found: files and symbolic links (never followed), sorted by path.
+/// The result of glob: files and symbolic links (never followed), sorted by path.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GlobResult {
@@ -41,7 +41,7 @@ pub struct GrepOptions {
     pub root: ConfinedPath,
     /// Only files whose name (or relative path, if it has a slash) matches this glob.
     pub include: Option<String>,
-    /// How many matches are returned at the most; by default 100.
+    /// The most matches that are returned; by default 100.
     pub max_matches: u32,
     /// A line is cut to this many bytes, at a character; by default 500.
     pub max_line_bytes: u32,
@@ -61,7 +61,8 @@ pub struct GrepMatch {
     pub line_truncated: bool,
 }
 
-/// What grep found, sorted by path and line. Binary files (with a NUL in their beginning) are left out.
+/// The result of grep, sorted by path and line. Binary files (with a NUL in their beginning) are
+/// left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GrepResult {

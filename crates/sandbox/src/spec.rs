@@ -1,5 +1,6 @@
-//! What to create. A [`SandboxSpec`] is plain data with a default for everything; [`SandboxSpec::validate`] checks it
-//! once, before anything has been created, and names the field and the reason of what is wrong.
+//! The spec of a sandbox to create. A [`SandboxSpec`] is plain data with a default for everything;
+//! [`SandboxSpec::validate`] checks it once, before anything has been created, and names the field
+//! and the reason of what is wrong.
 
 mod checks;
 mod container;
@@ -36,11 +37,10 @@ impl SandboxId {
     pub fn parse(text: &str) -> Result<Self> {
         let digits = text.strip_prefix("sb_").unwrap_or_default();
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        match digits.len() == 32 && digits.bytes().all(is_digit) {
-            true => Ok(Self(text.to_owned())),
-            false => {
-                Err(Error::invalid("id", format!("must be `sb_` and 32 hexadecimal digits, not `{text}`")))
-            }
+        if digits.len() == 32 && digits.bytes().all(is_digit) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(Error::invalid("id", format!("must be `sb_` and 32 hexadecimal digits, not `{text}`")))
         }
     }
 
@@ -87,12 +87,13 @@ impl SandboxName {
     pub fn parse(text: &str) -> Result<Self> {
         let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let fits = !text.is_empty() && text.len() <= Self::MAX_CHARS && !text.starts_with('-');
-        match fits && text.bytes().all(good) {
-            true => Ok(Self(text.to_owned())),
-            false => Err(Error::invalid(
+        if fits && text.bytes().all(good) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(Error::invalid(
                 "name",
                 format!("must be 1 to 41 of a-z, 0-9 and `-`, not beginning with `-`; got `{text}`"),
-            )),
+            ))
         }
     }
 
@@ -121,7 +122,7 @@ impl From<SandboxName> for String {
     }
 }
 
-/// Where the working directory's files live.
+/// The home of the working directory's files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "mode", rename_all = "snake_case", deny_unknown_fields)]
@@ -148,15 +149,16 @@ pub struct Mount {
     /// The folder (or file) on the host, absolute.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub source: PathBuf,
-    /// Where it appears inside.
+    /// The path at which it appears inside.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub target: SandboxPath,
-    /// Whether the sandbox may write to it; by default not.
+    /// The sandbox may write to it; by default not.
     #[serde(default)]
     pub writable: bool,
 }
 
-/// What is put into a new sandbox before anybody uses it. Paths are relative to the working directory and stay beneath it.
+/// Files, directories and variables that are put into a new sandbox before its first use. Paths are
+/// relative to the working directory and stay beneath it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -171,13 +173,13 @@ pub struct Manifest {
     pub env: BTreeMap<String, String>,
 }
 
-/// What a sandbox may reach.
+/// The network that a sandbox may reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 #[doc(alias = "SandboxNetworkMode")]
 pub enum NetworkMode {
-    /// Its own loopback and nothing else.
+    /// The sandbox's own loopback and nothing else.
     #[default]
     None,
     /// Public addresses, through a proxy, as far as [`SandboxSpec::egress`] allows them. A provider without such a proxy
@@ -190,7 +192,7 @@ pub enum NetworkMode {
     Host,
 }
 
-/// What a sandbox may use. `None`: the provider's default.
+/// Limits on what a sandbox may use. `None`: the provider's default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -198,7 +200,7 @@ pub enum NetworkMode {
 pub struct Limits {
     /// The deadline of a command that names none, in milliseconds. By default none.
     pub timeout_ms: Option<u64>,
-    /// How many bytes of each stream of a command are kept. By default 1,048,576.
+    /// The most bytes of each stream of a command that are kept. By default 1,048,576.
     pub max_output_bytes: Option<u64>,
     /// The largest file that is read or written through the handle, in bytes. By default unlimited.
     pub max_file_bytes: Option<u64>,
@@ -214,9 +216,9 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Bytes of each stream that are kept when nobody says otherwise.
+    /// Bytes of each stream that are kept by default.
     pub const DEFAULT_MAX_OUTPUT_BYTES: u64 = 1 << 20;
-    /// Processes and threads when nobody says otherwise.
+    /// The default limit of processes and threads.
     pub const DEFAULT_PIDS: u64 = 512;
     /// The least memory, in MiB, that can be asked for.
     pub const MIN_MEMORY_MIB: u64 = 16;
@@ -226,7 +228,7 @@ impl Limits {
     pub const MAX: u64 = 1 << 53;
 }
 
-/// What becomes of a sandbox that nobody has used for its idle timeout.
+/// The action taken on a sandbox that was not used for its idle timeout.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -238,7 +240,8 @@ pub enum IdleAction {
     Sleep,
 }
 
-/// How long a sandbox lives. Both deadlines run from the create, whether an Eyot process is alive or not.
+/// The deadlines of a sandbox. Both deadlines run from the create, whether an Eyot process is alive
+/// or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -249,7 +252,7 @@ pub struct Lifecycle {
     /// After this many milliseconds without a call, a running command or traffic, `on_idle` happens. Time that it sleeps
     /// does not count.
     pub idle_timeout_ms: Option<u64>,
-    /// What happens when it has been idle for so long.
+    /// The action taken once it has been idle for so long.
     pub on_idle: IdleAction,
     /// `false` switches both deadlines off.
     pub auto_destroy: bool,
@@ -261,7 +264,7 @@ impl Default for Lifecycle {
     }
 }
 
-/// How much the sandbox is held down. The defaults are what native always does.
+/// Restrictions on the programs in a sandbox. The defaults are what native always does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -314,7 +317,7 @@ pub enum Requirement {
     OwnKernel,
 }
 
-/// What to create. Every field has a default.
+/// The spec of a sandbox to create. Every field has a default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -330,41 +333,43 @@ pub struct SandboxSpec {
     /// The host name inside; by default the name.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub hostname: Option<SandboxName>,
-    /// What it is made of: `host`, the name of an image such as `node:22`, a directory, a rootfs tarball. By default the
-    /// provider's default.
+    /// The image it is made of: `host`, the name of an image such as `node:22`, a directory, a
+    /// rootfs tarball. By default the provider's default.
     pub image: Option<String>,
-    /// Where commands start; by default where the image says, else `/workspace`.
+    /// The directory in which commands start; by default the image's, else `/workspace`.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub workdir: Option<SandboxPath>,
-    /// Where the working directory's files live.
+    /// The home of the working directory's files.
     pub workspace: WorkspaceSpec,
     /// Folders of the host inside.
     pub mounts: Vec<Mount>,
-    /// What is put into it before anybody uses it.
+    /// Files, directories and variables that are put into it before its first use.
     pub manifest: Manifest,
     /// Variables for every command.
     pub env: BTreeMap<String, String>,
-    /// Who runs commands: by default whom the image names, else `user` (1000); `root` only with an identity range. A name
-    /// or a number, with another group behind a colon.
+    /// The user who runs commands: by default the image's, else `user` (1000); `root` only with an
+    /// identity range. A name or a number, with another group behind a colon.
     pub user: Option<String>,
     /// Facts that the caller wants to find again.
     pub metadata: BTreeMap<String, String>,
     /// Labels to select by.
     pub labels: BTreeMap<String, String>,
-    /// What it may reach. In JSON also `true` for `egress`, `false` for `none`, and `{"mode": …}`.
+    /// The network that it may reach. In JSON also `true` for `egress`, `false` for `none`, and
+    /// `{"mode": …}`.
     pub network: NetworkMode,
-    /// Which public addresses, and which others, with [`NetworkMode::Egress`]. By default all public ones.
+    /// Rules on which public addresses and which others it may reach, with [`NetworkMode::Egress`].
+    /// By default all public ones.
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub egress: EgressRules,
-    /// What it may use.
+    /// Limits on what it may use.
     pub limits: Limits,
-    /// How long it lives.
+    /// The deadlines.
     pub lifecycle: Lifecycle,
-    /// How much it is held down.
+    /// Restrictions on its programs.
     pub security: Security,
     /// Protections without which the create must fail.
     pub require: BTreeSet<Requirement>,
-    /// What only a provider with a container engine can do; others refuse all but the default.
+    /// Options that only a provider with a container engine has; others refuse all but the default.
     pub container: ContainerSpec,
 }
 
@@ -375,7 +380,7 @@ pub struct ValidSpec {
     id: SandboxId,
     name: SandboxName,
     workdir: SandboxPath,
-    /// Nobody asked for another working directory.
+    /// The caller asked for no working directory.
     has_default_workdir: bool,
 }
 

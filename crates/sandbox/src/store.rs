@@ -48,7 +48,8 @@ use claim::StoreIdentity;
 use crate::error::{Error, ErrorKind, Result};
 use crate::folder_changes::FolderChanges;
 
-/// How long another process may hold the file before a call gives up. Transactions take well below a millisecond.
+/// The time that another process may hold the file before a call gives up. Transactions take well
+/// below a millisecond.
 const BUSY: Duration = Duration::from_secs(10);
 const DISK_FULL: &str = "no space is left on the disk of the state folder";
 /// A disk with less room is full, in bytes: a transaction writes some pages, and SQLite its index of them.
@@ -57,7 +58,7 @@ const ROOM_BYTES: u64 = 128 << 10;
 /// An open store.
 pub struct Store {
     connection: Mutex<Connection>,
-    /// Where its files lie; `None`: in memory.
+    /// The folder of its files; `None`: in memory.
     folder: Option<PathBuf>,
     identity: StoreIdentity,
 }
@@ -79,13 +80,16 @@ impl Store {
 
     /// Makes a new store in the place of one that is gone. `conflict`: it is not gone.
     pub fn replace_lost(path: impl AsRef<Path>) -> Result<Arc<Self>> {
-        Self::open_at(path.as_ref(), |_| match Self::is_missing(path.as_ref()) {
-            true => Ok(()),
-            false => Err(Error::new(ErrorKind::Conflict, "begin a new store: the old one is there")),
+        Self::open_at(path.as_ref(), |_| {
+            if Self::is_missing(path.as_ref()) {
+                Ok(())
+            } else {
+                Err(Error::new(ErrorKind::Conflict, "begin a new store: the old one is there"))
+            }
         })
     }
 
-    /// Whether there is no store in this file: it is missing, or empty.
+    /// Returns whether there is no store in this file: it is missing, or empty.
     pub fn is_missing(path: &Path) -> bool {
         path.metadata().map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |file| file.len() == 0)
     }
@@ -119,14 +123,15 @@ impl Store {
         Ok(Arc::new(Self { connection: Mutex::new(connection), folder: None, identity }))
     }
 
-    /// Tells when some process changed something in it; more often than that. `None`: it is in memory, where nobody else
-    /// can. Blocks.
+    /// Tells when some process changed something in it; more often than that. `None`: it is in
+    /// memory, where no other process can. Blocks.
     pub fn changes(&self) -> Result<Option<FolderChanges>> {
         let folder = self.folder.as_deref();
         folder.map(|folder| FolderChanges::watch(folder, "watch the store")).transpose()
     }
 
-    /// Writes the store, as it is at one moment, into a new file (mode 0600) that nobody else uses. `already_exists`: it is there.
+    /// Writes the store, as it is at one moment, into a new file (mode 0600) that nothing else
+    /// uses. `already_exists`: it is there.
     pub fn copy_into(&self, path: &Path) -> Result<()> {
         OpenOptions::new()
             .write(true)
@@ -167,8 +172,8 @@ impl Store {
         done.map_err(|error| or_disk_full(error, self.folder.as_deref()))
     }
 
-    /// Does `work`, which is one statement and so needs no transaction, unless somebody in this process uses the store just now.
-    /// Readers wait for nobody in another process.
+    /// Does `work`, which is one statement and so needs no transaction, unless somebody in this
+    /// process uses the store just now. Readers do not wait for other processes.
     fn read_at_once<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Option<Result<T>> {
         let connection = match self.connection.try_lock() {
             Ok(connection) => connection,
@@ -179,8 +184,9 @@ impl Store {
     }
 }
 
-/// The lock of whoever opens the store: a file of its own beside it. SQLite's locks on the store itself belong to the
-/// process, and would be lost if anybody in it closed another descriptor of that file.
+/// Locks the store for opening it: a file of its own beside it. SQLite's locks on the store itself
+/// belong to the process, and would be lost if anybody in it closed another descriptor of that
+/// file.
 fn lock(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let file =
@@ -204,7 +210,7 @@ fn make_private(path: &Path) -> io::Result<()> {
     }
 }
 
-/// What SQLite refused, as an error about `what`: verb and object.
+/// Turns what SQLite refused into an error about `what`: verb and object.
 fn failed(what: &str) -> impl Fn(rusqlite::Error) -> Error {
     move |error| {
         let (kind, reason) = match error.sqlite_error_code() {
@@ -241,7 +247,7 @@ fn or_disk_full(error: Error, folder: Option<&Path>) -> Error {
     Error::new(ErrorKind::Quota, format!("{what}: {DISK_FULL}")).with_source(error)
 }
 
-/// Whether there is no room for what a transaction writes.
+/// Returns whether there is no room for what a transaction writes.
 fn is_full(folder: &Path) -> bool {
     statvfs(folder).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < ROOM_BYTES)
 }

@@ -1,8 +1,9 @@
-//! Work that is carried out whether or not anybody waits for it.
+//! Work that is carried out even if its caller stops waiting.
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Does this in a task of its own, and waits for it. A caller who loses patience leaves nothing half done.
+/// Runs work in a task of its own, and waits for it. A caller that stops waiting leaves nothing
+/// half done.
 pub(crate) async fn run_detached<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {

@@ -1,5 +1,5 @@
-//! What a model is given to work with: tools as JSON Schemas, and what answers its calls. One table serves Rust, the
-//! command line, HTTP and MCP alike.
+//! The tools that a model works with, declared as JSON Schemas, and what answers its calls. One
+//! table serves Rust, the command line, HTTP and MCP alike.
 //!
 //! A [`Toolset`] is a list of [`ToolDef`]s; [`toolset()`] has the ones that come with Eyot, and your own stand beside them.
 //! [`handle_tool_call()`] checks a call's arguments against the tool's schema, runs it and answers with a [`ToolOutput`]:

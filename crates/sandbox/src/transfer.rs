@@ -18,21 +18,21 @@ use crate::spec::Limits;
 use count::TarCounter;
 use staged::StagingDirectory;
 
-/// What is copied, and where to.
+/// A copy between two sandboxes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Transfer {
     /// A file or a directory in the one sandbox.
     pub from_path: String,
-    /// What it is called in the other one; not a directory to put it in. Parents are made.
+    /// The path in the other sandbox; not a directory to put it in. Parents are made.
     pub to_path: String,
     /// Directories are copied with everything below them; without it a directory is refused with `is_directory`.
     #[serde(default)]
     pub recursive: bool,
 }
 
-/// What was copied.
+/// The amount that was copied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Transferred {
@@ -49,19 +49,21 @@ pub struct Transferred {
 pub async fn transfer(from: &Sandbox, to: &Sandbox, what: &Transfer) -> Result<Transferred> {
     let (source, stat) = find(from, what).await?;
     let target = to.resolve_path(&what.to_path)?;
-    match stat.is_directory {
-        true => copy_tree((from, &source), &stat, (to, &target)).await,
-        false => copy_file((from, &source), &stat, (to, &target)).await,
+    if stat.is_directory {
+        copy_tree((from, &source), &stat, (to, &target)).await
+    } else {
+        copy_file((from, &source), &stat, (to, &target)).await
     }
 }
 
-/// What is to be copied, if it is there and may be.
+/// Finds what is to be copied, if it is there and may be.
 pub(crate) async fn find(from: &Sandbox, what: &Transfer) -> Result<(SandboxPath, FileStat)> {
     let source = from.resolve_path(&what.from_path)?;
     let stat = from.stat(source.as_str()).await?;
-    match stat.is_directory && !what.recursive {
-        true => Err(is_directory(from, &what.from_path)),
-        false => Ok((source, stat)),
+    if stat.is_directory && !what.recursive {
+        Err(is_directory(from, &what.from_path))
+    } else {
+        Ok((source, stat))
     }
 }
 
@@ -109,10 +111,7 @@ fn check_tree((from, source): SandboxLocation<'_>, (to, target): SandboxLocation
         return Err(Error::invalid("path", "must not be a sandbox's whole root, on either side"));
     }
     let is_inside = from.id() == to.id() && target.strip_prefix(source).is_some();
-    match is_inside {
-        true => Err(into_itself()),
-        false => Ok(()),
-    }
+    if is_inside { Err(into_itself()) } else { Ok(()) }
 }
 
 fn into_itself() -> Error {
@@ -126,14 +125,12 @@ async fn check_target(to: &Sandbox, target: &SandboxPath) -> Result<()> {
         Err(error) => return Err(error),
         Ok(stat) => !stat.is_directory || !to.list(target.as_str()).await?.is_empty(),
     };
-    match taken {
-        false => Ok(()),
-        true => {
-            let message = format!("`{target}` in sandbox `{}` is there already, and not empty", to.name());
-            Err(Error::new(ErrorKind::AlreadyExists, message).with_hint(
-                "a tree is copied to a path that is free: name another one, or remove what is there",
-            ))
-        }
+    if taken {
+        let message = format!("`{target}` in sandbox `{}` is there already, and not empty", to.name());
+        Err(Error::new(ErrorKind::AlreadyExists, message)
+            .with_hint("a tree is copied to a path that is free: name another one, or remove what is there"))
+    } else {
+        Ok(())
     }
 }
 

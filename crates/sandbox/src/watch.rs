@@ -2,14 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What to watch besides the place itself.
+/// Options for watching a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchOptions {
     /// Everything below a directory too, in directories that are made later as well. Without it, only the names in the
     /// directory itself; for a file it means nothing.
     pub recursive: bool,
-    /// How many directories the watch may have, from 1 to [`MAX_WATCHED_DIRECTORIES`]; by default 10,000. With more of
-    /// them it fails with `quota`, at its beginning or when they are made.
+    /// The most directories that the watch may have, from 1 to [`MAX_WATCHED_DIRECTORIES`]; by
+    /// default 10,000. With more of them it fails with `quota`, at its beginning or when they are
+    /// made.
     pub max_directories: u32,
 }
 
@@ -22,7 +23,7 @@ impl Default for WatchOptions {
     }
 }
 
-/// What happened to a name.
+/// The kind of thing that happened to a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -32,8 +33,8 @@ pub enum WatchEventKind {
     /// one before that could be watched, follows as created. Rarely, something is said to be created twice; and what
     /// is made twice in a row under one name may be told once.
     Created,
-    /// Its content changed, or its permissions, owner or times. A file that is watched by itself is modified, too, when
-    /// another one takes its name, as an atomic write does.
+    /// The content changed, or its permissions, owner or times. A file that is watched by itself is
+    /// modified, too, when another one takes its name, as an atomic write does.
     Modified,
     /// It is not there any more: it was removed or moved out. When it is the watched place itself, nothing follows.
     Removed,
@@ -53,7 +54,7 @@ pub enum WatchEventKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WatchEvent {
-    /// What happened.
+    /// The kind of thing that happened.
     #[serde(flatten)]
     pub kind: WatchEventKind,
     /// To what: an absolute path from [`crate::Sandbox::watch`], one relative to the workspace from

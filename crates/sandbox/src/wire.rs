@@ -1,5 +1,5 @@
-//! What goes over HTTP between a server and its clients: bodies, answers, messages of sockets. Plain data; how they are carried
-//! is the server's and the client's.
+//! The data that goes over HTTP between a server and its clients: bodies, answers, messages of
+//! sockets. Plain data; how they are carried is the server's and the client's.
 
 mod about;
 mod exec;

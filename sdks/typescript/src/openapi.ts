@@ -823,11 +823,11 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description What the server's sandboxes can do, and what would hold around one. */
+        /** @description The capabilities of the server's sandboxes, and the protections around one. */
         CapabilitiesAnswer: {
-            /** @description What its sandboxes can do. */
+            /** @description The capabilities of its sandboxes. */
             capabilities: components["schemas"]["Capability"][];
-            /** @description What would hold around one that is made from a default spec. */
+            /** @description The protections that would hold around one that is made from a default spec. */
             isolation: components["schemas"]["Isolation"];
             /** @description The provider. */
             provider: string;
@@ -837,7 +837,7 @@ export interface components {
          * @enum {string}
          */
         Capability: "shell" | "argv" | "pty" | "signals" | "kill_tree" | "users" | "processes" | "beneath" | "ranged_read" | "append" | "atomic_write" | "symlinks" | "glob" | "grep" | "tar" | "dial" | "watch" | "usage" | "live_processes" | "reopen" | "persistent_workspace" | "mounts" | "network_host" | "network_egress" | "deadlines" | "change_deadlines" | "sleep";
-        /** @description What only a provider with a container engine can do; `pull` counts for others too. */
+        /** @description Options that only a provider with a container engine has; `pull` counts for others too. */
         ContainerSpec: {
             /**
              * @description Names that the sandbox knows, and their addresses.
@@ -857,7 +857,7 @@ export interface components {
              */
             ports?: number[];
             /**
-             * @description When the image is fetched.
+             * @description The occasions on which the image is fetched.
              * @default missing
              */
             pull?: components["schemas"]["PullPolicy"];
@@ -874,13 +874,13 @@ export interface components {
                 [key: string]: number;
             };
         };
-        /** @description What to make. */
+        /** @description A sandbox to make. */
         CreateSandbox: {
             /** @description Answer with the sandbox that has the name already, woken if it sleeps, instead of refusing. */
             get_or_create?: boolean;
             /** @description The pool; by default the key's own. */
             pool?: string | null;
-            /** @description What to make it from; every part has a default. */
+            /** @description The spec to make it from; every part has a default. */
             spec?: components["schemas"]["SandboxSpec"];
         };
         /** @description One name in a directory. */
@@ -897,16 +897,16 @@ export interface components {
             size?: number | null;
         };
         /**
-         * @description How the disk limit is held.
+         * @description The means by which the disk limit is held.
          * @enum {string}
          */
         DiskEnforcement: "quota" | "monitored" | "none";
         /**
-         * @description How a limit is held.
+         * @description The means by which a limit is held.
          * @enum {string}
          */
         Enforcement: "cgroup" | "rlimit" | "none";
-        /** @description What a command wrote and what came of it. */
+        /** @description The output and the outcome of a command. */
         ExecAnswer: {
             /** @description It was cancelled, and the whole process tree was killed. */
             aborted: boolean;
@@ -922,7 +922,10 @@ export interface components {
             exit_code: number;
             /** @description It was to be killed, and that could not be confirmed. */
             may_still_be_running: boolean;
-            /** @description What came of it: `{"exited": 0}`, `{"signaled": 9}`, `"timed_out"`, `"cancelled"`, `"out_of_memory"`. */
+            /**
+             * @description The outcome: `{"exited": 0}`, `{"signaled": 9}`, `"timed_out"`, `"cancelled"`,
+             *     `"out_of_memory"`.
+             */
             outcome: components["schemas"]["Outcome"];
             /** @description A process that it left behind, such as `sleep 60 &`, still held its output open when reading stopped. */
             output_open: boolean;
@@ -932,7 +935,7 @@ export interface components {
             stderr_base64?: string | null;
             /**
              * Format: int64
-             * @description How many bytes it wrote to standard error in all.
+             * @description The number of bytes it wrote to standard error in all.
              */
             stderr_bytes: number;
             /** @description Standard error was longer than what was kept. */
@@ -943,7 +946,7 @@ export interface components {
             stdout_base64?: string | null;
             /**
              * Format: int64
-             * @description How many bytes it wrote to standard output in all.
+             * @description The number of bytes it wrote to standard output in all.
              */
             stdout_bytes: number;
             /** @description Standard output was longer than what was kept. */
@@ -977,19 +980,19 @@ export interface components {
             };
             /**
              * Format: int64
-             * @description How many bytes of each stream are kept; by default the sandbox's limit, else 1 MiB.
+             * @description The most bytes of each stream that are kept; by default the sandbox's limit, else 1 MiB.
              * @default null
              */
             max_output_bytes?: number | null;
             /** @default null */
             pty?: components["schemas"]["PtySize"] | null;
             /**
-             * @description What it reads, as text. Without any it reads end of file.
+             * @description The standard input, as text. Without any it reads end of file.
              * @default null
              */
             stdin?: string | null;
             /**
-             * @description What it reads, as base64.
+             * @description The standard input, as base64.
              * @default null
              */
             stdin_base64?: string | null;
@@ -1005,17 +1008,17 @@ export interface components {
              */
             timeout_ms?: number | null;
             /**
-             * @description Who runs it; by default the sandbox's user.
+             * @description The user who runs it; by default the sandbox's user.
              * @default null
              */
             user?: string | null;
         };
-        /** @description Whether something is there. */
+        /** @description The answer whether something is there. */
         Exists: {
             /** @description It is. */
             exists: boolean;
         };
-        /** @description How a process ended, as the kernel said. */
+        /** @description The way a process ended, as the kernel reported it. */
         ExitStatus: {
             /**
              * Format: int32
@@ -1030,7 +1033,8 @@ export interface components {
             signaled: number;
         } | "out_of_memory";
         /**
-         * @description What is known of a file. Everything but the two required facts is absent when the backend does not know it.
+         * @description The facts about a file. Everything but the two required facts is absent when the backend does
+         *     not know it.
          *
          *     For a symbolic link, `is_file`, `is_directory`, `size`, `modified_ms`, `mode` describe the target and
          *     `is_symbolic_link` the path itself. A dangling link is not found.
@@ -1059,11 +1063,11 @@ export interface components {
             size?: number | null;
         };
         /**
-         * @description What a path names.
+         * @description The kind of thing that a path names.
          * @enum {string}
          */
         FileType: "file" | "directory" | "symlink" | "other";
-        /** @description What glob found: files and symbolic links (never followed), sorted by path. */
+        /** @description The result of glob: files and symbolic links (never followed), sorted by path. */
         GlobResult: {
             /** @description Absolute paths. Bytes that are not UTF-8 stand as U+FFFD. */
             paths: string[];
@@ -1084,25 +1088,28 @@ export interface components {
             /** @description The file's absolute path. */
             path: string;
         };
-        /** @description What grep found, sorted by path and line. Binary files (with a NUL in their beginning) are left out. */
+        /**
+         * @description The result of grep, sorted by path and line. Binary files (with a NUL in their beginning) are
+         *     left out.
+         */
         GrepResult: {
             /** @description The lines. */
             matches: components["schemas"]["GrepMatch"][];
             /** @description There were more than `max_matches`. */
             truncated: boolean;
         };
-        /** @description Whether a server answers. */
+        /** @description The answer of a server that is up. */
         Health: {
             /** @description `ok`. */
             status: string;
         };
         /**
-         * @description How host and sandbox users correspond.
+         * @description The correspondence of host users and sandbox users.
          * @enum {string}
          */
         IdentityMap: "single" | "range";
         /**
-         * @description What becomes of a sandbox that nobody has used for its idle timeout.
+         * @description The action taken on a sandbox that was not used for its idle timeout.
          * @enum {string}
          */
         IdleAction: "destroy" | "sleep";
@@ -1112,7 +1119,7 @@ export interface components {
             capabilities: string[];
             /** @description cgroup controllers in force, such as `memory`. */
             cgroup_controllers: string[];
-            /** @description Nothing inside can signal, read, or pose as the guest, whoever it runs as. */
+            /** @description Nothing inside can signal, read, or pose as the guest, as whatever user it runs. */
             guest_out_of_reach?: boolean;
             identity?: components["schemas"]["IdentityMap"] | null;
             /**
@@ -1120,11 +1127,11 @@ export interface components {
              * @description Landlock is in force, by this ABI.
              */
             landlock_abi?: number | null;
-            /** @description How each limit is held. */
+            /** @description The means by which each limit is held. */
             limits: components["schemas"]["LimitsEnforced"];
             /** @description The namespaces of its own, such as `user`, `mount`, `pid`. */
             namespaces: string[];
-            /** @description What it may reach. */
+            /** @description The network that it may reach. */
             network: components["schemas"]["NetworkMode"];
             /** @description `no_new_privs` is set. */
             no_new_privileges: boolean;
@@ -1150,7 +1157,10 @@ export interface components {
             shares_host_kernel: boolean;
             user_counts?: components["schemas"]["UserCounts"] | null;
         };
-        /** @description How long a sandbox lives. Both deadlines run from the create, whether an Eyot process is alive or not. */
+        /**
+         * @description The deadlines of a sandbox. Both deadlines run from the create, whether an Eyot process is alive
+         *     or not.
+         */
         Lifecycle: {
             /**
              * @description `false` switches both deadlines off.
@@ -1165,7 +1175,7 @@ export interface components {
              */
             idle_timeout_ms?: number | null;
             /**
-             * @description What happens when it has been idle for so long.
+             * @description The action taken once it has been idle for so long.
              * @default destroy
              */
             on_idle?: components["schemas"]["IdleAction"];
@@ -1176,7 +1186,7 @@ export interface components {
              */
             ttl_ms?: number | null;
         };
-        /** @description What a sandbox may use. `None`: the provider's default. */
+        /** @description Limits on what a sandbox may use. `None`: the provider's default. */
         Limits: {
             /**
              * Format: double
@@ -1199,7 +1209,7 @@ export interface components {
             max_file_bytes?: number | null;
             /**
              * Format: int64
-             * @description How many bytes of each stream of a command are kept. By default 1,048,576.
+             * @description The most bytes of each stream of a command that are kept. By default 1,048,576.
              * @default null
              */
             max_output_bytes?: number | null;
@@ -1222,7 +1232,7 @@ export interface components {
              */
             timeout_ms?: number | null;
         };
-        /** @description How each limit is held. */
+        /** @description The means by which each limit is held. */
         LimitsEnforced: {
             /** @description `cpus`. */
             cpus: components["schemas"]["Enforcement"];
@@ -1233,38 +1243,41 @@ export interface components {
             /** @description `pids`. */
             pids: components["schemas"]["Enforcement"];
         };
-        /** @description What is in a directory. */
+        /** @description The entries of a directory. */
         Listing: {
             /** @description Sorted by name. */
             entries: components["schemas"]["DirEntry"][];
         };
-        /** @description A process that runs in a sandbox, whoever started it. */
+        /** @description A process that runs in a sandbox, started by any means. */
         LiveProcess: {
-            /** @description Its command line, cut to 512 bytes, or its name in brackets. */
+            /** @description The command line, cut to 512 bytes, or its name in brackets. */
             command: string;
             /**
              * Format: int64
-             * @description Its processor time so far in milliseconds.
+             * @description The processor time so far in milliseconds.
              */
             cpu_ms: number;
             /**
              * Format: int64
-             * @description Its resident memory in bytes.
+             * @description The resident memory in bytes.
              */
             memory_bytes: number;
             /**
              * Format: int32
-             * @description Its parent's.
+             * @description The parent's.
              */
             parent_pid: number;
             /**
              * Format: int32
-             * @description Its process number inside the sandbox.
+             * @description The process number inside the sandbox.
              */
             pid: number;
-            /** @description Its state, by the kernel's letter: `R` runs, `S` and `D` wait, `T` is stopped, `Z` has ended. */
+            /**
+             * @description The state, by the kernel's letter: `R` runs, `S` and `D` wait, `T` is stopped, `Z` has
+             *     ended.
+             */
             state: string;
-            /** @description Whose it is, by name, or by number where the sandbox does not know the name. */
+            /** @description The user it runs as, by name, or by number where the sandbox does not know the name. */
             user: string;
         };
         /** @description Everything that runs in a sandbox but its guest. */
@@ -1274,7 +1287,10 @@ export interface components {
             /** @description There were more than are listed. */
             truncated: boolean;
         };
-        /** @description What is put into a new sandbox before anybody uses it. Paths are relative to the working directory and stay beneath it. */
+        /**
+         * @description Files, directories and variables that are put into a new sandbox before its first use. Paths are
+         *     relative to the working directory and stay beneath it.
+         */
         Manifest: {
             /**
              * @description Directories.
@@ -1296,15 +1312,15 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** @description What a pool's sandbox is made from, where that differs from the pool's template. */
+        /** @description The properties of a pool's sandbox, where they differ from the pool's template. */
         MemberBody: {
             /**
-             * @description Its image: an alias of the pool, or what the provider knows by that name.
+             * @description The image: an alias of the pool, or what the provider knows by that name.
              * @default null
              */
             image?: string | null;
             /**
-             * @description What runs in it whenever it is awake.
+             * @description The programs that run in it whenever it is awake.
              * @default []
              */
             services?: components["schemas"]["Service"][];
@@ -1319,17 +1335,17 @@ export interface components {
         Mount: {
             /** @description The folder (or file) on the host, absolute. */
             source: string;
-            /** @description Where it appears inside. */
+            /** @description The path at which it appears inside. */
             target: string;
-            /** @description Whether the sandbox may write to it; by default not. */
+            /** @description The sandbox may write to it; by default not. */
             writable?: boolean;
         };
         /**
-         * @description What a sandbox may reach.
+         * @description The network that a sandbox may reach.
          * @enum {string}
          */
         NetworkMode: "none" | "egress" | "bridge" | "host";
-        /** @description What came of a command. */
+        /** @description The outcome of a command. */
         Outcome: {
             /**
              * Format: int32
@@ -1343,7 +1359,7 @@ export interface components {
              */
             signaled: number;
         } | "timed_out" | "cancelled" | "out_of_memory";
-        /** @description Which deadlines to change. What is absent stays; `null` is none. */
+        /** @description Changes of deadlines. A field that is absent stays as it is; `null` removes the deadline. */
         PatchLifecycle: {
             /**
              * @description `false` switches both deadlines off.
@@ -1365,7 +1381,7 @@ export interface components {
              */
             ttl_ms?: number | null;
         };
-        /** @description What to change. What is absent stays. */
+        /** @description Changes of a sandbox. A field that is absent stays as it is. */
         PatchSandbox: {
             /** @description The rules of the network `egress`, as a whole. Connections that they do not allow are closed. */
             egress?: Record<string, never> | null;
@@ -1381,12 +1397,12 @@ export interface components {
         };
         /** @description A pool. */
         PoolAnswer: {
-            /** @description Its name. */
+            /** @description The name. */
             name: string;
-            /** @description Its sandboxes, by name. */
+            /** @description The sandboxes, by name. */
             sandboxes: components["schemas"]["PoolEntry"][];
         };
-        /** @description What came of a create. */
+        /** @description The result of a create. */
         PoolCreated: {
             /** @description `false`: it was there already, and was left as it is. */
             created: boolean;
@@ -1399,11 +1415,11 @@ export interface components {
         };
         /** @description A sandbox of a pool. */
         PoolEntry: {
-            /** @description Its image, as it was named. */
+            /** @description The image, as it was named. */
             image: string;
-            /** @description Its name. */
+            /** @description The name. */
             name: string;
-            /** @description Whether it has processes. */
+            /** @description The status. */
             status: components["schemas"]["PoolStatus"];
         };
         /** @description The pools that a key opens; the first is its own. */
@@ -1412,11 +1428,11 @@ export interface components {
             pools: string[];
         };
         /**
-         * @description Whether a sandbox of a pool has processes.
+         * @description The status of a sandbox of a pool.
          * @enum {string}
          */
         PoolStatus: "running" | "sleeping" | "damaged";
-        /** @description Where a port of a sandbox can be seen. */
+        /** @description The addresses of a preview of a port. */
         PreviewAnswer: {
             /** @description Until when (RFC 3339). It ends before that with the sandbox, with the server, and when it is revoked. */
             expires_at: string;
@@ -1433,7 +1449,7 @@ export interface components {
             public: boolean;
             /** @description The sandbox's id. */
             sandbox: string;
-            /** @description What a program shows in the header, until `expires_at`; `null`: it is public. */
+            /** @description The token that a program sends in the header, until `expires_at`; `null`: it is public. */
             token?: string | null;
             /**
              * @description The address to open: the preview's own host, if the server has such names where it was asked, else as `path_url`. It has a
@@ -1441,7 +1457,7 @@ export interface components {
              */
             url: string;
         };
-        /** @description Who may see a port, and for how long. */
+        /** @description A preview to open: for whom, and for how long. */
         PreviewBody: {
             /**
              * @description Anybody who knows the address may see it; by default only who has a token.
@@ -1455,7 +1471,7 @@ export interface components {
              */
             ttl_ms?: number | null;
         };
-        /** @description What went wrong (RFC 9457). */
+        /** @description An error (RFC 9457). */
         Problem: {
             /** @description With `sleeping`: the sandbox's guest ended unexpectedly. Its files are kept. */
             dead?: boolean;
@@ -1463,7 +1479,7 @@ export interface components {
             detail: string;
             /** @description The part of the request that is wrong. */
             field?: string | null;
-            /** @description What the reader can do about it. */
+            /** @description Advice for the reader. */
             hint?: string | null;
             /**
              * @description The kind, for code to match on.
@@ -1472,7 +1488,7 @@ export interface components {
             kind: string;
             /** @description It is the sandbox itself that is not there. */
             no_sandbox?: boolean;
-            /** @description Why it failed, without what was to be done. */
+            /** @description The reason why it failed, without what was to be done. */
             reason: string;
             /** @description The sandbox sleeps, or has slept since the life that was asked for, or is dead. It can be woken. */
             sleeping?: boolean;
@@ -1490,28 +1506,28 @@ export interface components {
             type: string;
             unsupported?: components["schemas"]["Unsupported"] | null;
         };
-        /** @description What is known of a started process. */
+        /** @description The facts about a started process. */
         ProcessInfo: {
-            /** @description What was started, as text. */
+            /** @description The command, as text. */
             command: string;
             /**
              * Format: int64
-             * @description When it ended.
+             * @description The time at which it ended.
              */
             ended_ms?: number | null;
-            /** @description Its id. */
+            /** @description The id. */
             id: string;
             /**
              * Format: int32
-             * @description Its process number inside the sandbox.
+             * @description The process number inside the sandbox.
              */
             pid: number;
             /**
              * Format: int64
-             * @description When it was started, in milliseconds since 1970 (UTC).
+             * @description The time at which it was started, in milliseconds since 1970 (UTC).
              */
             started_ms: number;
-            /** @description Whether it runs. */
+            /** @description The status. */
             status: components["schemas"]["ProcessStatus"];
         };
         /** @description Started processes. */
@@ -1519,7 +1535,7 @@ export interface components {
             /** @description Oldest first; of those that ended, the last 64. */
             processes: components["schemas"]["ProcessInfo"][];
         };
-        /** @description Whether a started process runs. */
+        /** @description The status of a started process. */
         ProcessStatus: "running" | {
             /** @description It ended. */
             ended: components["schemas"]["ExitStatus"];
@@ -1558,7 +1574,8 @@ export interface components {
             ports: components["schemas"]["PublishedPort"][];
         };
         /**
-         * @description When an image is fetched: by an engine from a registry, by a provider with a store of its own from wherever it was told.
+         * @description The occasions on which an image is fetched: by an engine from a registry, by a provider with a
+         *     store of its own from wherever it was told.
          * @enum {string}
          */
         PullPolicy: "missing" | "always" | "never";
@@ -1571,15 +1588,15 @@ export interface components {
         SandboxAnswer: {
             /**
              * Format: int64
-             * @description When it was made, in milliseconds since 1970 (UTC).
+             * @description The time at which it was made, in milliseconds since 1970 (UTC).
              */
             created_ms: number;
             /** @description The names of its variables. */
             env_names: string[];
-            /** @description When its ttl ends (RFC 3339); `null`: never. */
+            /** @description The time at which its ttl ends (RFC 3339); `null`: never. */
             expires_at?: string | null;
             /**
-             * @description Its id, never used twice.
+             * @description The id, never used twice.
              * @example sb_0192f0c1e7d87c3e9a4b5c6d7e8f9a0b
              */
             id: string;
@@ -1588,38 +1605,41 @@ export interface components {
              * @description The time without use after which it sleeps or is destroyed, in milliseconds; `null`: any.
              */
             idle_timeout_ms?: number | null;
-            /** @description What holds around it. */
+            /** @description The protections around it. */
             isolation: components["schemas"]["Isolation"];
-            /** @description Its labels. */
+            /** @description The labels. */
             labels: {
                 [key: string]: string;
             };
-            /** @description Which of its lives this is: another text after every wake. Empty where it was not looked at: in a list of Docker's. */
+            /**
+             * @description The life of the sandbox: another text after every wake. Empty in lists of Docker's
+             *     sandboxes, which do not look it up.
+             */
             life: string;
-            /** @description Its name in its pool. */
+            /** @description The name in its pool. */
             name: string;
-            /** @description Its pool. */
+            /** @description The pool. */
             pool: string;
             /** @description The provider. */
             provider: string;
-            /** @description What it was made from, without the values of variables and the contents of files. */
+            /** @description The spec it was made from, without the values of variables and the contents of files. */
             spec: components["schemas"]["SandboxSpec"];
-            /** @description Whether it can be used. */
+            /** @description The status. */
             status: components["schemas"]["SandboxStatus"];
             /** @description The working directory. */
             workdir: string;
         };
         /** @description Some sandboxes of a pool, oldest first. */
         SandboxList: {
-            /** @description What to send as `cursor` for those that follow; `null`: there are none. */
+            /** @description The `cursor` to send for those that follow; `null`: there are none. */
             next_cursor?: string | null;
             /** @description The sandboxes. */
             sandboxes: components["schemas"]["SandboxAnswer"][];
         };
-        /** @description What to create. Every field has a default. */
+        /** @description The spec of a sandbox to create. Every field has a default. */
         SandboxSpec: {
             /**
-             * @description What only a provider with a container engine can do; others refuse all but the default.
+             * @description Options that only a provider with a container engine has; others refuse all but the default.
              * @default {
              *       "extra_hosts": {},
              *       "network": null,
@@ -1630,7 +1650,10 @@ export interface components {
              *     }
              */
             container?: components["schemas"]["ContainerSpec"];
-            /** @description Which public addresses, and which others, with [`NetworkMode::Egress`]. By default all public ones. */
+            /**
+             * @description Rules on which public addresses and which others it may reach, with [`NetworkMode::Egress`].
+             *     By default all public ones.
+             */
             egress?: Record<string, never>;
             /**
              * @description Variables for every command.
@@ -1650,8 +1673,8 @@ export interface components {
              */
             id?: string | null;
             /**
-             * @description What it is made of: `host`, the name of an image such as `node:22`, a directory, a rootfs tarball. By default the
-             *     provider's default.
+             * @description The image it is made of: `host`, the name of an image such as `node:22`, a directory, a
+             *     rootfs tarball. By default the provider's default.
              * @default null
              */
             image?: string | null;
@@ -1663,7 +1686,7 @@ export interface components {
                 [key: string]: string;
             };
             /**
-             * @description How long it lives.
+             * @description The deadlines.
              * @default {
              *       "auto_destroy": true,
              *       "idle_timeout_ms": null,
@@ -1673,7 +1696,7 @@ export interface components {
              */
             lifecycle?: components["schemas"]["Lifecycle"];
             /**
-             * @description What it may use.
+             * @description Limits on what it may use.
              * @default {
              *       "cpus": null,
              *       "disk_mib": null,
@@ -1686,7 +1709,7 @@ export interface components {
              */
             limits?: components["schemas"]["Limits"];
             /**
-             * @description What is put into it before anybody uses it.
+             * @description Files, directories and variables that are put into it before its first use.
              * @default {
              *       "directories": [],
              *       "env": {},
@@ -1712,7 +1735,8 @@ export interface components {
              */
             name?: string | null;
             /**
-             * @description What it may reach. In JSON also `true` for `egress`, `false` for `none`, and `{"mode": …}`.
+             * @description The network that it may reach. In JSON also `true` for `egress`, `false` for `none`, and
+             *     `{"mode": …}`.
              * @default none
              */
             network?: components["schemas"]["NetworkMode"];
@@ -1722,7 +1746,7 @@ export interface components {
              */
             require?: components["schemas"]["Requirement"][];
             /**
-             * @description How much it is held down.
+             * @description Restrictions on its programs.
              * @default {
              *       "drop_capabilities": [
              *         "ALL"
@@ -1733,18 +1757,18 @@ export interface components {
              */
             security?: components["schemas"]["Security"];
             /**
-             * @description Who runs commands: by default whom the image names, else `user` (1000); `root` only with an identity range. A name
-             *     or a number, with another group behind a colon.
+             * @description The user who runs commands: by default the image's, else `user` (1000); `root` only with an
+             *     identity range. A name or a number, with another group behind a colon.
              * @default null
              */
             user?: string | null;
             /**
-             * @description Where commands start; by default where the image says, else `/workspace`.
+             * @description The directory in which commands start; by default the image's, else `/workspace`.
              * @default null
              */
             workdir?: string | null;
             /**
-             * @description Where the working directory's files live.
+             * @description The home of the working directory's files.
              * @default {
              *       "mode": "ephemeral"
              *     }
@@ -1752,11 +1776,11 @@ export interface components {
             workspace?: components["schemas"]["WorkspaceSpec"];
         };
         /**
-         * @description Whether a sandbox can be used.
+         * @description The status of a sandbox.
          * @enum {string}
          */
         SandboxStatus: "creating" | "running" | "sleeping" | "dead" | "damaged";
-        /** @description How much the sandbox is held down. The defaults are what native always does. */
+        /** @description Restrictions on the programs in a sandbox. The defaults are what native always does. */
         Security: {
             /**
              * @description Capabilities to drop: `ALL`, or names such as `CAP_CHOWN` beyond what the provider always drops.
@@ -1780,32 +1804,35 @@ export interface components {
         Service: {
             /** @description A shell line. */
             command: string;
-            /** @description Where it starts, resolved against the working directory. */
+            /** @description The directory in which it starts, resolved against the working directory. */
             cwd?: string | null;
             /** @description Variables layered over the sandbox's. */
             env?: {
                 [key: string]: string;
             };
         };
-        /** @description Who asks. */
+        /** @description The session of a request. */
         SessionAnswer: {
-            /** @description The key's name; `null`: nobody is signed in, or no key is needed. */
+            /** @description The key's name; `null`: not signed in, or no key is needed. */
             name?: string | null;
-            /** @description The server lets nobody in without a key. */
+            /** @description The server needs a key. */
             needs_key: boolean;
-            /** @description The pools that may be used; empty where nobody is signed in. */
+            /** @description The pools that may be used; empty where the request is not signed in. */
             pools: string[];
-            /** @description What the page sends in the header `Eyot-Page` from now on; told once, in the answer to a sign-in. */
+            /**
+             * @description The proof that the page sends in the header `Eyot-Page` from now on; told once, in the
+             *     answer to a sign-in.
+             */
             proof?: string | null;
-            /** @description Whoever asks is let in. */
+            /** @description The request is let in. */
             signed_in: boolean;
         };
-        /** @description Who signs in. */
+        /** @description A sign-in. */
         SessionBody: {
             /** @description An API key. */
             key: string;
         };
-        /** @description Which signal. */
+        /** @description A signal to send. */
         SignalBody: {
             /**
              * Format: int32
@@ -1814,7 +1841,7 @@ export interface components {
              */
             signal?: number | null;
         };
-        /** @description What to start. One of `command` and `argv` is there. */
+        /** @description A process to start. One of `command` and `argv` is there. */
         StartBody: {
             /**
              * @description A program and its arguments.
@@ -1839,7 +1866,7 @@ export interface components {
                 [key: string]: string;
             };
             /**
-             * @description Who runs it; by default the sandbox's user.
+             * @description The user who runs it; by default the sandbox's user.
              * @default null
              */
             user?: string | null;
@@ -1848,23 +1875,23 @@ export interface components {
         TerminalAnswer: {
             /** @description Somebody is connected to it. */
             attached: boolean;
-            /** @description What runs in it; `null`: a shell. */
+            /** @description The command that runs in it; `null`: a shell. */
             command?: string | null;
-            /** @description Its id. */
+            /** @description The id. */
             id: string;
             /**
              * Format: int64
-             * @description When it was opened, in milliseconds since 1970 (UTC).
+             * @description The time at which it was opened, in milliseconds since 1970 (UTC).
              */
             started_ms: number;
         };
-        /** @description What to run in a terminal. */
+        /** @description A terminal to open. */
         TerminalBody: {
             /** @description A shell line; by default bash, or sh where there is none. */
             command?: string | null;
             /** @description The working directory; by default the sandbox's. */
             cwd?: string | null;
-            /** @description How large it is. */
+            /** @description The size of the terminal. */
             size: components["schemas"]["PtySize"];
         };
         /** @description The terminals of a sandbox that can be connected to. */
@@ -1872,16 +1899,16 @@ export interface components {
             /** @description The oldest first. */
             terminals: components["schemas"]["TerminalAnswer"][];
         };
-        /** @description What a tool answers. */
+        /** @description The answer of a tool. */
         ToolAnswer: {
-            /** @description What the model reads, in pieces. */
+            /** @description The pieces that the model reads. */
             content: string[];
             /** @description It says what went wrong. */
             is_error: boolean;
             /** @description The same as data, where the tool has it. */
             structured?: Record<string, never> | null;
         };
-        /** @description What to copy between sandboxes of a pool. */
+        /** @description A copy between sandboxes of a pool. */
         TransferBody: {
             /** @description The sandbox that has it. */
             from: string;
@@ -1894,7 +1921,7 @@ export interface components {
             /** @description The path in the other; not a directory to put it in. Parents are made. */
             to_path: string;
         };
-        /** @description What was copied. */
+        /** @description The amount that was copied. */
         Transferred: {
             /**
              * Format: int64
@@ -1907,15 +1934,15 @@ export interface components {
              */
             files: number;
         };
-        /** @description What was unpacked. */
+        /** @description The result of unpacking. */
         Unpacked: {
             /**
              * Format: int64
-             * @description How many entries were made.
+             * @description The number of entries that were made.
              */
             entries: number;
         };
-        /** @description What a provider can't do. */
+        /** @description An operation that a provider can't do. */
         Unsupported: {
             /** @description The operation. */
             operation: string;
@@ -1924,7 +1951,7 @@ export interface components {
             /** @description The provider. */
             provider: string;
         };
-        /** @description What a sandbox uses now; absent is what the backend can't tell. */
+        /** @description A sandbox's use of resources now. A figure is absent if the backend does not know it. */
         Usage: {
             /**
              * Format: int64
@@ -1963,9 +1990,9 @@ export interface components {
              */
             uptime_ms?: number | null;
         };
-        /** @description What a sandbox can do and what it uses now. */
+        /** @description A sandbox's use of resources now. */
         UsageAnswer: {
-            /** @description What it uses; what the provider can't tell is absent. */
+            /** @description The figures; those that the provider does not know are absent. */
             usage: components["schemas"]["Usage"];
         };
         /**
@@ -1973,14 +2000,14 @@ export interface components {
          * @enum {string}
          */
         UserCounts: "own" | "shared";
-        /** @description Which server this is. */
+        /** @description The versions of a server and its API. */
         Version: {
             /** @description The API's. */
             api: string;
             /** @description Eyot's. */
             version: string;
         };
-        /** @description Where the working directory's files live. */
+        /** @description The home of the working directory's files. */
         WorkspaceSpec: {
             /** @enum {string} */
             mode: "ephemeral";
@@ -1992,7 +2019,7 @@ export interface components {
             /** @enum {string} */
             mode: "persistent";
         };
-        /** @description How large a file is now. */
+        /** @description The size of a file after a write. */
         Written: {
             /**
              * Format: int64

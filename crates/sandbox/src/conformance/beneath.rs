@@ -58,7 +58,7 @@ async fn with_links(sandbox: &Sandbox) -> Check<(Workspace, Vec<String>)> {
     Ok((sandbox.workspace(), links.map(str::to_owned).to_vec()))
 }
 
-/// What is outside is as it was.
+/// Checks that everything outside is as it was.
 async fn outside_is_untouched(sandbox: &Sandbox) -> Check {
     ensure_eq!(output(sandbox, "ls -A /tmp/outside && cat /tmp/outside/f").await?, format!("f\n{CANARY}"));
     Ok(())

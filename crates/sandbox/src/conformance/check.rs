@@ -1,5 +1,5 @@
-//! What the cases are written with: a sandbox that is gone afterwards, shell lines, and checks that say what was wrong
-//! instead of panicking.
+//! Helpers that the cases are written with: a sandbox that is gone afterwards, shell lines, and
+//! checks that say what was wrong instead of panicking.
 
 use std::future::Future;
 use std::sync::{Arc, LazyLock};
@@ -11,7 +11,7 @@ use crate::exec::{ExecOptions, ExecResult};
 use crate::sandbox::Sandbox;
 use crate::spec::{SandboxName, SandboxSpec};
 
-/// Why a case did not hold.
+/// The reason why a case did not hold.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The rule is broken.
@@ -20,7 +20,7 @@ pub(super) enum Failure {
     NotHere(String),
 }
 
-/// What a case comes to.
+/// The result of a case.
 pub(super) type Check<T = ()> = Result<T, Failure>;
 
 impl From<Error> for Failure {
@@ -146,9 +146,10 @@ pub(super) async fn output(sandbox: &Sandbox, line: &str) -> Check<String> {
 
 /// Goes no further where a program is missing inside.
 pub(super) async fn need_program(sandbox: &Sandbox, program: &str) -> Check {
-    match sh(sandbox, &format!("command -v {program}")).await?.success() {
-        true => Ok(()),
-        false => Err(Failure::NotHere(format!("there is no `{program}` in the sandbox"))),
+    if sh(sandbox, &format!("command -v {program}")).await?.success() {
+        Ok(())
+    } else {
+        Err(Failure::NotHere(format!("there is no `{program}` in the sandbox")))
     }
 }
 
@@ -157,8 +158,9 @@ pub(super) fn after_a_word_ms() -> u64 {
     1_000 * u64::from(slowness())
 }
 
-/// How many times slower than usual this machine may be, by `EYOT_SLOWNESS`: 1 unless it says otherwise. An emulated
-/// processor needs more; so every patience, and every deadline by which something must have begun, is that much longer.
+/// The factor by which this machine may be slower than usual, by `EYOT_SLOWNESS`: 1 unless it says
+/// otherwise. An emulated processor needs more; so every patience, and every deadline by which
+/// something must have begun, is that much longer.
 pub(super) fn slowness() -> u32 {
     static SLOWNESS: LazyLock<u32> = LazyLock::new(|| {
         let said = std::env::var("EYOT_SLOWNESS").ok().and_then(|said| said.parse().ok());
@@ -188,7 +190,7 @@ pub(super) async fn promptly<T>(what: &str, work: impl Future<Output = T>) -> Ch
     tokio::time::timeout(prompt, work).await.map_err(late)
 }
 
-/// Whether an error says that a sandbox is gone or does not answer.
+/// Returns whether an error says that a sandbox is gone or does not answer.
 pub(super) fn is_gone(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Destroyed | ErrorKind::Unavailable | ErrorKind::NotFound)
 }

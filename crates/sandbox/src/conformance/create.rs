@@ -1,5 +1,5 @@
-//! Making, finding and listing sandboxes: a name or an id belongs to one, a refusal harms nobody and leaves nothing, the
-//! manifest is there when the sandbox is.
+//! Making, finding and listing sandboxes: a name or an id belongs to one, a refusal harms no
+//! sandbox and leaves nothing, the manifest is there when the sandbox is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(super) fn named(fixture: &dyn Fixture) -> (SandboxSpec, SandboxName) {
     (SandboxSpec { name: Some(name.clone()), ..fixture.spec() }, name)
 }
 
-/// Whether the provider lists this name.
+/// Returns whether the provider lists this name.
 pub(super) async fn listed(provider: &dyn SandboxProvider, name: &SandboxName) -> Check<bool> {
     Ok(provider.list().await?.iter().any(|info| info.name == *name))
 }
@@ -71,7 +71,7 @@ async fn a_new_sandbox_is_listed_and_can_be_opened_by_id_and_by_name(fixture: Ar
     .await
 }
 
-/// What a provider says of a sandbox, but for its life, which a list need not know.
+/// Returns what a provider says of a sandbox, but for its life, which a list need not know.
 fn told(mut info: SandboxInfo) -> Check<serde_json::Value> {
     info.life.clear();
     serde_json::to_value(info).map_err(|error| Failure::Broken(error.to_string()))

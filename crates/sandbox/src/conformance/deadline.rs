@@ -78,9 +78,10 @@ async fn a_deadline_of_one_millisecond_is_exact(sandbox: Sandbox) -> Check {
         ensure_eq!(result.outcome, Outcome::TimedOut);
         ensure!(!result.may_still_be_running, "the kill was not confirmed");
     }
-    match sandbox.capabilities().has(crate::Capability::KillTree) {
-        true => cleared(&sandbox, "86403").await,
-        false => Ok(()),
+    if sandbox.capabilities().has(crate::Capability::KillTree) {
+        cleared(&sandbox, "86403").await
+    } else {
+        Ok(())
     }
 }
 

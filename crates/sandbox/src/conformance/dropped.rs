@@ -1,5 +1,5 @@
-//! Calls that nobody waits for any more: a call is dropped at each of its awaits in turn, and each time its sandbox can be
-//! used at once. Whatever a call holds is given back with it.
+//! Calls whose caller stopped waiting: a call is dropped at each of its awaits in turn, and each
+//! time its sandbox can be used at once. Whatever a call holds is given back with it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ cases! {
 /// A call goes on for no more awaits than this: one that does waits for something that never comes.
 const MAX_AWAITS: usize = 500;
 
-/// What holds between two tries.
+/// A check that holds between two tries.
 type Checking = BoxFuture<'static, Check>;
 /// A call, as it is begun anew for each try.
 type Call = BoxFuture<'static, Result<()>>;
@@ -83,7 +83,7 @@ fn never(_: &Error) -> bool {
     false
 }
 
-/// Whether a sandbox is gone already.
+/// Returns whether a sandbox is gone already.
 fn is_gone(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed)
 }
@@ -266,7 +266,7 @@ async fn made_when_free(provider: &dyn SandboxProvider, spec: &SandboxSpec) -> R
     }
 }
 
-/// How many clients there are, and of how many sandboxes.
+/// The number of clients, and of sandboxes.
 const CLIENTS: usize = 12;
 const SANDBOXES: usize = 3;
 /// The clients are done after this long, or one of them hangs.

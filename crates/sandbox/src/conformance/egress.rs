@@ -120,7 +120,7 @@ struct Told(UnboundedSender<EgressDecisionEvent>);
 #[async_trait]
 impl Observer for Told {
     async fn egress_decided(&self, event: EgressDecisionEvent) {
-        // Whoever no longer listens has heard enough.
+        // A receiver that is gone has heard enough.
         drop(self.0.send(event));
     }
 }

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use super::check::slowness;
 use super::{Case, Fixture, Verdict, cases};
 
-/// How long one case may take: nothing here waits for longer than seconds, so this is a hang.
+/// The time that one case may take. Nothing here waits for longer than seconds, so this is a hang.
 const HANG: Duration = Duration::from_secs(120);
 
 /// Runs every case over a fixture, with the arguments of the process. See [`crate::conformance_tests`].

@@ -44,9 +44,10 @@ impl Recorder {
     fn hear(&self, event: &str, details: impl std::fmt::Display) -> Result<()> {
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         heard.push(format!("{event}{details}"));
-        match self.fails_at == Some(event) {
-            true => Err(Error::new(ErrorKind::Conflict, "the observer objects")),
-            false => Ok(()),
+        if self.fails_at == Some(event) {
+            Err(Error::new(ErrorKind::Conflict, "the observer objects"))
+        } else {
+            Ok(())
         }
     }
 

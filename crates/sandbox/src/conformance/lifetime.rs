@@ -37,7 +37,7 @@ cases! {
     deadlines_that_are_switched_off_destroy_nothing(fixture) needs [Shell, Deadlines];
 }
 
-/// What every kind of operation says on a sandbox, by name.
+/// Returns what every kind of operation says on a sandbox, by name.
 async fn every_operation(sandbox: &Sandbox) -> Vec<(&'static str, Option<Error>)> {
     let empty = || futures_util::StreamExt::boxed(futures_util::stream::empty());
     let (workspace, process) = (sandbox.workspace(), ProcessId(1));

@@ -36,9 +36,12 @@ async fn limited<F: Future<Output = Check>>(
     case: impl FnOnce(Sandbox) -> F,
 ) -> Check {
     let spec = SandboxSpec { limits, ..fixture.spec() };
-    with_spec(fixture, spec, async |sandbox: Sandbox| match is_held(&sandbox.isolation().limits) {
-        true => case(sandbox).await,
-        false => Err(Failure::NotHere("this limit is not enforced here".to_owned())),
+    with_spec(fixture, spec, async |sandbox: Sandbox| {
+        if is_held(&sandbox.isolation().limits) {
+            case(sandbox).await
+        } else {
+            Err(Failure::NotHere("this limit is not enforced here".to_owned()))
+        }
     })
     .await
 }

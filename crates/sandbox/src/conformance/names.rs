@@ -1,4 +1,4 @@
-//! What a file may be called: everything that the kernel allows, and a typed refusal of the rest.
+//! Names of files: everything that the kernel allows, and a typed refusal of the rest.
 
 use super::check::{Check, cases, ensure, ensure_eq, ensure_fails, output};
 use crate::files::{CreateDirOptions, RemoveOptions};

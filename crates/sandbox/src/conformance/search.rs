@@ -40,7 +40,7 @@ async fn with_files(sandbox: &Sandbox, files: &[(&str, &str)]) -> Check {
     Ok(())
 }
 
-/// What a pattern finds, relative to the working directory.
+/// Returns what a pattern finds, relative to the working directory.
 async fn found(sandbox: &Sandbox, pattern: &str) -> Check<Vec<String>> {
     relative(sandbox, &glob(here(sandbox, ".")?, pattern)).await
 }

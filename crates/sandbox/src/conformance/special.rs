@@ -1,5 +1,5 @@
-//! What is no regular file, and files that claim to be endless: a prompt refusal, never a hang, and bounded
-//! memory.
+//! Paths that are no regular files, and files that claim to be endless: a prompt refusal, never a
+//! hang, and bounded memory.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is known of a file, and whether there is one.
+//! The facts about a file, and whether there is one.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -24,7 +24,7 @@ async fn a_file_is_described_by_type_size_mode_and_time(sandbox: Sandbox) -> Che
     let stat = sandbox.stat("f").await?;
     ensure!(stat.is_file && !stat.is_directory, "a file is {stat:?}");
     ensure!(stat.is_symbolic_link != Some(true), "a file is a link: {stat:?}");
-    // What a backend does not know it leaves out; what it says is true.
+    // A backend leaves out what it does not know; what it says is true.
     ensure!(stat.size.is_none_or(|size| size == 5), "five bytes are {stat:?}");
     ensure!(stat.mode.is_none_or(|mode| mode == 0o644), "the mode is wrong: {stat:?}");
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);

@@ -1,4 +1,5 @@
-//! What a command reads: nothing, bytes or a stream; and that neither side waits for the other for ever.
+//! A command's standard input: nothing, bytes or a stream; and that neither side waits for the
+//! other for ever.
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};

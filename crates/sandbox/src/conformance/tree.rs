@@ -23,7 +23,7 @@ cases! {
     commands_leave_no_zombies(sandbox) needs [Shell, KillTree];
 }
 
-/// How many processes have `mark` in their command line.
+/// Counts the processes that have `mark` in their command line.
 pub(super) async fn alive(sandbox: &Sandbox, mark: &str) -> Check<u64> {
     // The mark comes by a variable: in a command line it would find itself. A grep that is not GNU's ends a line's text
     // at a null byte, and is asked for one process after the other.

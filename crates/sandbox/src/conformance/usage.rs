@@ -1,4 +1,5 @@
-//! What a sandbox uses: figures that can be right, and absent ones instead of invented ones.
+//! A sandbox's use of resources: figures that can be right, and absent ones instead of invented
+//! ones.
 
 use std::sync::Arc;
 use std::time::Duration;

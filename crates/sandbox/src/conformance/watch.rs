@@ -71,7 +71,8 @@ fn line(event: &WatchEvent, prefix: &str) -> String {
     }
 }
 
-/// What was told until `last` was made by this, modifications left out: how many there are is the system's business.
+/// Collects what was told until `last` was made by this, modifications left out: how many there are
+/// is the system's business.
 async fn told(sandbox: &Sandbox, events: &mut Events, last: &str) -> Check<Vec<String>> {
     output(sandbox, &format!("mkdir {last}")).await?;
     let prefix = format!("{}/", sandbox.cwd());

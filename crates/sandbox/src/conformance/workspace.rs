@@ -232,7 +232,7 @@ async fn a_workspace_command_takes_its_arguments_as_they_are(sandbox: Sandbox) -
     let exec = WorkspaceExec { command: "printf".to_owned(), args, ..WorkspaceExec::default() };
     let result = workspace.exec(exec).await?;
     ensure_eq!((result.exit_code, result.stdout.as_str()), (0, "$HOME|a b|*|`id`|'|"));
-    // Nobody feeds it: it reads end of file at once.
+    // It has no input: it reads end of file at once.
     let result =
         workspace.exec(WorkspaceExec { command: "cat".to_owned(), ..WorkspaceExec::default() }).await?;
     ensure_eq!((result.exit_code, result.stdout.as_str(), result.timed_out), (0, "", false));

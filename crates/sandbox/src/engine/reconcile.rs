@@ -1,4 +1,5 @@
-//! After a crash, or any other end: what lives is kept, what should be awake is woken, and what nobody owns goes.
+//! Reconciling after a crash or any other end: live sandboxes are kept, those that should be awake
+//! are woken, and those without an owner are removed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,21 +15,22 @@ use crate::provider::SandboxStatus;
 use crate::spec::SandboxId;
 use crate::store::{RowState, SandboxRow, Store};
 
-/// Something that was put right.
+/// A sandbox that was put right.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reconciled {
     /// The pool.
     pub pool: String,
     /// The sandbox's name.
     pub sandbox: String,
-    /// What was found and done.
+    /// A sentence that says what was found and done.
     pub what: &'static str,
 }
 
 impl Engine {
-    /// Looks at every sandbox of every pool, and puts right what a process left that ended in the middle of something. Says
-    /// what it did; each is an event as well. What others are at work on is left to them. A sandbox that can't be put right
-    /// now is logged, and left to the next time.
+    /// Looks at every sandbox of every pool, and puts right what a process left that ended in the
+    /// middle of something. Returns what it did; each is an event as well. Sandboxes that other
+    /// processes work on are left to them. A sandbox that can't be put right now is logged, and
+    /// left to the next time.
     ///
     /// - one that was being made, and whose maker has ended, was never anybody's: it is removed;
     /// - one that was being removed is removed;
@@ -45,7 +47,7 @@ impl Engine {
         });
         let (abandoned, all) = rows.await?;
         let mut done = Vec::new();
-        // What is not removed now is given up with its claim.
+        // A sandbox that is not removed now is given up with its claim.
         for (_claim, row) in abandoned.iter().filter(|(_, row)| row.provider == provider) {
             let what = match row.state {
                 RowState::Removing => "it was being removed by a process that has ended; now it is",
@@ -63,7 +65,7 @@ impl Engine {
         Ok(done)
     }
 
-    /// Removes what sessions left whose process has ended.
+    /// Removes the sandboxes of sessions whose process has ended.
     async fn end_sessions(&self, all: &[SandboxRow], done: &mut Vec<Reconciled>) -> Result<()> {
         let what = "its session's process has ended; it is removed";
         for pool in self.records.ask(Store::pools).await? {
@@ -79,7 +81,7 @@ impl Engine {
                 self.record_outcome(done, row, what, removed).await;
             }
             match self.records.ask(move |store| store.remove_pool(&pool.name)).await {
-                // What could not be removed keeps it until the next time.
+                // Sandboxes that could not be removed keep the pool until the next time.
                 Err(error) if error.kind() != ErrorKind::Conflict => return Err(error),
                 _ => {}
             }
@@ -87,7 +89,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Wakes from the beginning what somebody was waking who has ended: some of its services may not run.
+    /// Wakes again from the beginning the sandboxes whose waker has ended: some of their services
+    /// may not run.
     async fn finish_wakes(&self, provider: &str, done: &mut Vec<Reconciled>) -> Result<()> {
         let what = "it was being woken by a process that has ended; it was woken again, with its services";
         let left = self.records.ask(Store::abandoned_wakes).await?;
@@ -98,7 +101,7 @@ impl Engine {
         Ok(())
     }
 
-    /// How the provider's sandboxes are.
+    /// Lists the status of each of the provider's sandboxes.
     async fn statuses(&self) -> Result<BTreeMap<SandboxId, SandboxStatus>> {
         let all = self.provider.list().await?;
         Ok(all.into_iter().map(|info| (info.id, info.status)).collect())

@@ -11,10 +11,11 @@ use super::segment::{self, SegmentLines};
 use super::{EventLogOptions, line};
 use crate::now::now_ms;
 
-/// How a note begins that the head was lost; the number follows of the last event that was found.
+/// The beginning of a note that the head was lost. The number of the last event that was found
+/// follows.
 pub(super) const HEAD_LOST: &str = "the log's head was lost, and made anew after event";
 
-/// What appends. It keeps files open between calls and trusts none of them to be what it was.
+/// Appends to a log. It keeps files open between calls and trusts none of them to be what it was.
 pub(super) struct Writer {
     folder: PathBuf,
     options: EventLogOptions,
@@ -162,7 +163,8 @@ impl Writer {
         }
         let segment = self.newest_to_append(head.segment)?;
         if let Err(error) = (&*segment).write_all(&line) {
-            // What could be written of the line is no event. Should this fail too, the next append sees a torn line.
+            // The part of the line that was written is no event. Should this fail too, the next
+            // append sees a torn line.
             if let Err(error) = segment.set_len(head.bytes) {
                 tracing::warn!(%error, "the event log keeps a part of a line until the next append");
             }
@@ -174,8 +176,9 @@ impl Writer {
         Ok(event)
     }
 
-    /// Begins a segment. The head says so before there is the file, and which segments are no longer part of the log
-    /// before they go: whoever is killed between leaves nothing that looks like a fault.
+    /// Begins a segment. The head says so before there is the file, and which segments are no
+    /// longer part of the log before they go: a process that is killed in between leaves nothing
+    /// that looks like a fault.
     fn rotate(&mut self, file: &File, head: &mut Head) -> io::Result<()> {
         (head.segment, head.bytes) = (head.seq + 1, 0);
         let before: Vec<u64> =

@@ -1,4 +1,4 @@
-//! What an event is, and how much of each text is kept.
+//! Events, and how much of each text is kept.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::exec::Outcome;
 
-/// How many bytes of a command's line are kept.
+/// The most bytes of a command's line that are kept.
 pub const MAX_COMMAND_BYTES: usize = 4096;
-/// How many bytes of a reason are kept.
+/// The most bytes of a reason that are kept.
 pub const MAX_REASON_BYTES: usize = 1024;
-/// How many bytes of every other text (names, paths, addresses) are kept.
+/// The most bytes of every other text (names, paths, addresses) that are kept.
 pub const MAX_TEXT_BYTES: usize = 4096;
 
-/// What stands at the end of a text that was cut.
+/// The mark at the end of a text that was cut.
 const CUT: &str = "…";
 
 /// An event as it stands in the log.
@@ -24,7 +24,8 @@ const CUT: &str = "…";
 pub struct Event {
     /// Counts the log's events from 1, without gaps.
     pub seq: u64,
-    /// When it was appended, in milliseconds since 1970 (UTC) by the host's clock, which may be set back.
+    /// The time at which it was appended, in milliseconds since 1970 (UTC) by the host's clock,
+    /// which may be set back.
     pub time_ms: i64,
     /// The pool that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,10 +36,11 @@ pub struct Event {
     /// The id of the sandbox that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox_id: Option<String>,
-    /// What happened. In JSON its fields stand beside the others, with its name under `kind`.
+    /// The kind, with its facts. In JSON its fields stand beside the others, with its name under
+    /// `kind`.
     #[serde(flatten)]
     pub kind: EventKind,
-    /// Why it happened; never empty.
+    /// The reason why it happened; never empty.
     pub reason: String,
     /// The hash of the event before it; zeros for the first.
     pub previous: EventHash,
@@ -46,7 +48,7 @@ pub struct Event {
     pub hash: EventHash,
 }
 
-/// What happened.
+/// The kind of an event, with its facts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -61,55 +63,55 @@ pub enum EventKind {
     Destroyed,
     /// A command is about to start.
     ExecStarted {
-        /// Its shell line, or its arguments with spaces between them, as they were given: whoever puts a secret on a
-        /// command's line finds it here. Standard input and variables are never recorded.
+        /// The shell line, or its arguments with spaces between them, as they were given: a secret
+        /// on a command's line is found here. Standard input and variables are never recorded.
         command: String,
     },
     /// A command ended.
     ExecEnded {
         /// The same text as at its start.
         command: String,
-        /// What came of it.
+        /// The outcome of the command.
         outcome: Outcome,
         /// From its start to its end, in milliseconds.
         duration_ms: u64,
-        /// How many bytes it wrote to standard output. What they were is not recorded.
+        /// The number of bytes it wrote to standard output. What they were is not recorded.
         stdout_bytes: u64,
-        /// How many bytes it wrote to standard error.
+        /// The number of bytes it wrote to standard error.
         stderr_bytes: u64,
     },
     /// A file was written through the handle; what commands write is not told.
     FileWritten {
-        /// Its path.
+        /// The path.
         path: String,
-        /// How many bytes were written.
+        /// The number of bytes that were written.
         size: u64,
     },
     /// A file or a tree arrived from another sandbox.
     Transferred {
         /// The name of the sandbox that it came from.
         from: String,
-        /// Its path there.
+        /// The path there.
         from_path: String,
-        /// Its path here.
+        /// The path here.
         to_path: String,
-        /// How many files it was.
+        /// The number of files.
         files: u64,
-        /// How many bytes these have together.
+        /// The number of bytes in these files together.
         bytes: u64,
     },
     /// A port of the sandbox can be reached from outside.
     PortOpened {
         /// The port inside.
         port: u16,
-        /// Where it can be reached.
+        /// The address at which it can be reached.
         url: String,
     },
     /// Something inside tried to reach something outside. Why it was decided so is the event's reason.
     EgressDecided {
-        /// What was decided.
+        /// The decision.
         verdict: EgressVerdict,
-        /// How it was asked for.
+        /// The protocol by which it was asked for.
         protocol: EgressProtocol,
         /// The host as it was asked for.
         host: String,
@@ -120,9 +122,9 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         address: Option<IpAddr>,
     },
-    /// Something was found in a state that nobody had left it in on purpose, and was put right.
+    /// Something was found in a state that was not intended, and was put right.
     Reconciled {
-        /// What was found and done.
+        /// A sentence that says what was found and done.
         what: String,
     },
     /// A kind that this version does not know: a later one wrote it. Never appended.
@@ -168,7 +170,7 @@ impl EventKind {
     }
 }
 
-/// An event that is to be appended. Texts may be of any length; what is longer than [`MAX_COMMAND_BYTES`],
+/// An event to append. Texts may be of any length; what is longer than [`MAX_COMMAND_BYTES`],
 /// [`MAX_REASON_BYTES`] or [`MAX_TEXT_BYTES`] is cut there and ends with `…`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
@@ -178,14 +180,14 @@ pub struct NewEvent {
     pub sandbox: Option<String>,
     /// The id of the sandbox that it is about.
     pub sandbox_id: Option<String>,
-    /// Why it happened; must not be blank.
+    /// The reason why it happened; must not be blank.
     pub reason: String,
-    /// What happened.
+    /// The kind, with its facts.
     pub kind: EventKind,
 }
 
 impl NewEvent {
-    /// This happened for this reason, so far to nobody.
+    /// Makes an event that names no pool and no sandbox yet.
     pub fn new(kind: EventKind, reason: impl Into<String>) -> Self {
         Self { pool: None, sandbox: None, sandbox_id: None, reason: reason.into(), kind }
     }
@@ -235,7 +237,7 @@ fn truncate_text(text: &mut String, limit: usize) {
 pub struct EventHash([u8; 32]);
 
 impl EventHash {
-    /// What stands before the first event.
+    /// The hash that stands before the first event.
     pub const ZERO: Self = Self([0; 32]);
 
     /// The hash with these bytes.

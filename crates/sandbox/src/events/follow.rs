@@ -11,14 +11,15 @@ use super::{EventLog, blocking};
 use crate::error::Result;
 use crate::folder_changes::FolderChanges;
 
-/// How many events are read at once.
+/// The number of events that are read at once.
 const BATCH: usize = 256;
 
-/// What a follower has: its place, what it waits for, and what it has read ahead.
+/// A reader that waits for new events: its place in the log, what it waits for, and what it has
+/// read ahead.
 struct EventFollower {
     cursor: Cursor,
     changes: FolderChanges,
-    /// What keeps the watch of all followers going.
+    /// Keeps the watch of all followers going.
     _shared: Arc<FolderChanges>,
     ahead: std::vec::IntoIter<Event>,
 }

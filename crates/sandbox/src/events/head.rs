@@ -1,5 +1,5 @@
-//! What the log knows of itself: where it begins, where it ends. A small file that is written after every line, and whose
-//! lock is the log's.
+//! The log's knowledge of itself: where it begins, where it ends. A small file that is written
+//! after every line, and whose lock is the log's.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -15,18 +15,18 @@ const NAME: &str = "head";
 /// The file is always this long, so that one write replaces all of it, and finds room on a disk that is full.
 const BYTES: usize = 256;
 
-/// Where the log begins and ends.
+/// The first and the last event of the log, and the length of its newest segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Head {
     /// The first event that is kept; one more than `seq` if none is.
     pub first_seq: u64,
     /// The last event; 0 if there never was one.
     pub seq: u64,
-    /// Its hash.
+    /// The hash of the last event.
     pub hash: EventHash,
     /// The first event of the newest segment, whose file may be yet to be made.
     pub segment: u64,
-    /// How long the newest segment is, in bytes.
+    /// The length of the newest segment, in bytes.
     pub bytes: u64,
 }
 
@@ -52,7 +52,8 @@ impl Head {
     }
 }
 
-/// The head's file, made if there is none, with its lock, which closing the file gives back. Waits for whoever holds it.
+/// The head's file, made if there is none, with its lock, which closing the file gives back. Waits
+/// until it is free.
 ///
 /// `opened` is what an earlier call answered: it serves as long as it still is the file of that name.
 pub(super) fn lock_to_append(folder: &Path, mut opened: Option<File>) -> io::Result<File> {
@@ -62,7 +63,8 @@ pub(super) fn lock_to_append(folder: &Path, mut opened: Option<File>) -> io::Res
             None => open_to_write(folder)?,
         };
         file.lock()?;
-        // Whoever empties the folder leaves us with the lock of a file that nobody else will open.
+        // If somebody has emptied the folder, this is the lock of a file that no other process will
+        // open.
         if file.metadata()?.nlink() > 0 {
             return Ok(file);
         }
@@ -76,10 +78,7 @@ pub(super) fn try_lock(file: &File) -> io::Result<bool> {
         Err(TryLockError::Error(error)) => return Err(error),
         Ok(()) => {}
     }
-    match file.metadata()?.nlink() > 0 {
-        true => Ok(true),
-        false => file.unlock().map(|()| false),
-    }
+    if file.metadata()?.nlink() > 0 { Ok(true) } else { file.unlock().map(|()| false) }
 }
 
 fn open_to_write(folder: &Path) -> io::Result<File> {

@@ -15,7 +15,7 @@ const HASH_BEGINS: &[u8] = b",\"hash\":\"";
 const HASH_ENDS: &[u8] = b"\"}";
 const HASH_DIGITS: usize = 64;
 
-/// What the hash is computed over: the event without its hash.
+/// The part of an event that the hash is computed over: all but the hash.
 #[derive(Serialize)]
 struct Body<'a> {
     seq: u64,
@@ -60,7 +60,7 @@ pub(super) fn encode(
     Ok((Event { seq, time_ms, pool, sandbox, sandbox_id, kind, reason, previous, hash }, line))
 }
 
-/// What is wrong with a line by itself.
+/// A fault of a single line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineError {
     /// It is no event's line at all.
@@ -74,7 +74,8 @@ pub(super) fn decode(line: &[u8]) -> Result<Event, LineError> {
     serde_json::from_slice(line).map_err(|_| LineError::NoEvent)
 }
 
-/// Whether the line begins as that of an event with a number below this one: what can be passed over without a look.
+/// Returns whether the line begins as that of an event with a number below this one: what can be
+/// passed over without a look.
 pub(super) fn has_seq_below(line: &[u8], seq: u64) -> bool {
     let digits = line.strip_prefix(b"{\"seq\":").unwrap_or_default();
     let digits = digits.split(|byte| !byte.is_ascii_digit()).next().unwrap_or_default();
@@ -91,10 +92,7 @@ pub(super) fn check(line: &[u8]) -> Result<Event, LineError> {
     let (body, end) = line.split_at_checked(line.len().saturating_sub(end)).unwrap_or_default();
     // The bytes are what counts, not what they mean: two hashes in one line, or spaces, would be a line of somebody else.
     let is_hash = end.starts_with(HASH_BEGINS) && end.ends_with(HASH_ENDS);
-    match is_hash && hash(&[body, b"}"]) == event.hash {
-        true => Ok(event),
-        false => Err(LineError::Changed),
-    }
+    if is_hash && hash(&[body, b"}"]) == event.hash { Ok(event) } else { Err(LineError::Changed) }
 }
 
 fn hash(parts: &[&[u8]]) -> EventHash {

@@ -8,7 +8,7 @@ use super::line;
 use super::segment::{self, SegmentLines};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Somebody's place in the log.
+/// A reader's place in the log.
 pub(super) struct Cursor {
     folder: PathBuf,
     /// The next event's number, if it is still there.
@@ -62,10 +62,11 @@ impl Cursor {
                     self.next = event.seq + 1;
                     return Ok(Some(event));
                 }
-                None => match self.has_more()? {
-                    true => {}
-                    false => return Ok(None),
-                },
+                None => {
+                    if !self.has_more()? {
+                        return Ok(None);
+                    }
+                }
             }
         }
     }
@@ -92,7 +93,7 @@ impl Cursor {
     fn has_more(&mut self) -> io::Result<bool> {
         let Some(open) = &mut self.segment else { return Ok(true) };
         if open.is_final {
-            // Its last lines were read after the next one was seen.
+            // The last lines were read after the next segment was seen.
             self.done = Some(open.first);
             self.segment = None;
             return Ok(true);

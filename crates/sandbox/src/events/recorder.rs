@@ -13,11 +13,12 @@ use crate::observer::{
     OrphanSettlement,
 };
 
-/// An [`Observer`] that appends what one sandbox does to an [`EventLog`]: commands, files written, egress decisions, the
-/// end. That it was created is for whoever created it to record, who knows why.
+/// An [`Observer`] that appends what one sandbox does to an [`EventLog`]: commands, files written,
+/// egress decisions, the end. The creation is recorded by the caller that creates, which knows the
+/// reason.
 ///
-/// An event that can't be recorded is the caller's error, as [`Observer`] has it: a command whose start can't be
-/// recorded does not start. Where nobody is left to tell it is logged as an error.
+/// An event that can't be recorded is the caller's error, as [`Observer`] has it: a command whose
+/// start can't be recorded does not start. If no caller is left, the failure is logged as an error.
 pub struct EventRecorder {
     log: Arc<EventLog>,
     pool: Option<String>,
@@ -41,7 +42,7 @@ impl EventRecorder {
         self.log.record(event).await.map(drop)
     }
 
-    /// For what happens when nobody waits for an answer.
+    /// Records an event for which no caller waits; a failure is logged.
     async fn record_or_log(&self, sandbox_id: &str, kind: EventKind, reason: String) {
         let name = kind.name();
         if let Err(error) = self.record(sandbox_id, kind, reason).await {
@@ -125,8 +126,5 @@ fn end_reason(result: &ExecResult) -> String {
         Outcome::Cancelled => "the caller cancelled it".to_owned(),
         Outcome::OutOfMemory => "the memory limit ended it".to_owned(),
     };
-    match result.may_still_be_running {
-        true => format!("{why}, and it may still be running"),
-        false => why,
-    }
+    if result.may_still_be_running { format!("{why}, and it may still be running") } else { why }
 }

@@ -39,7 +39,7 @@ pub(super) fn open_to_append(folder: &Path, first: u64) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path(folder, first))
 }
 
-/// Whether an open segment still has a name: what is written to one without is lost.
+/// Returns whether an open segment still has a name: what is written to one without is lost.
 pub(super) fn is_linked(file: &File) -> io::Result<bool> {
     Ok(file.metadata()?.nlink() > 0)
 }
@@ -56,9 +56,9 @@ pub(super) fn none_if_missing<T>(result: io::Result<T>) -> io::Result<Option<T>>
 /// The lines of a segment, as far as it goes now. What comes later can be read later.
 pub(super) struct SegmentLines {
     file: File,
-    /// Where the next line begins, in bytes.
+    /// The offset at which the next line begins, in bytes.
     offset: u64,
-    /// What was read ahead; `buffer[used..]` lies at `offset`.
+    /// Bytes that were read ahead; `buffer[used..]` lies at `offset`.
     buffer: Vec<u8>,
     used: usize,
 }
@@ -69,12 +69,13 @@ impl SegmentLines {
         Self { file, offset, buffer: Vec::new(), used: 0 }
     }
 
-    /// Where the next line begins, in bytes.
+    /// Returns the offset at which the next line begins, in bytes.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// How many bytes follow: of a line without an end, once [`SegmentLines::next`] has answered `None`.
+    /// Returns the number of bytes that follow: those of a line without an end, once
+    /// [`SegmentLines::next`] has answered `None`.
     pub(super) fn rest(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len().saturating_sub(self.offset))
     }

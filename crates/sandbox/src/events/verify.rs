@@ -1,4 +1,5 @@
-//! Whether the chain holds: every line's own hash, its number, the hash of the one before, and both ends.
+//! Checks that the chain holds: every line's own hash, its number, the hash of the one before, and
+//! both ends.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -15,7 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// A log whose chain holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerifiedLog {
-    /// How many events are kept.
+    /// The number of events that are kept.
     pub events: u64,
     /// The first that is kept; one more than `last_seq` if none is.
     pub first_seq: u64,
@@ -23,12 +24,13 @@ pub struct VerifiedLog {
     pub last_seq: u64,
 }
 
-/// Where a log's chain does not hold, and why. It travels as the source of an [`Error`] of kind `conflict`.
+/// A place where a log's chain does not hold, and why. It travels as the source of an [`Error`] of
+/// kind `conflict`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenChain {
     /// The first event that is not as it should be.
     pub seq: u64,
-    /// What is wrong with it, as the end of a sentence that begins with the event.
+    /// The fault, as the end of a sentence that begins with the event.
     pub what: String,
     /// The file's name and the line (from 1) where it shows; none where something is missing at the end.
     pub place: Option<(String, u64)>,
@@ -46,7 +48,7 @@ impl fmt::Display for BrokenChain {
 
 impl StdError for BrokenChain {}
 
-/// Why a check ended early.
+/// The reason why a check ended early.
 enum VerifyStop {
     Broken(BrokenChain),
     Host(io::Error),
@@ -104,7 +106,7 @@ fn check(folder: &Path, head: Option<&Head>) -> Result<VerifiedLog, VerifyStop> 
     })
 }
 
-/// How far the check has come.
+/// A check of the chain, and how far it has come.
 struct ChainCheck<'a> {
     head: &'a Head,
     /// The number of the event that is due.
@@ -136,7 +138,8 @@ impl ChainCheck<'_> {
         Ok(())
     }
 
-    /// What is wrong where the next segment begins with another event than the one that is due.
+    /// Describes the fault where the next segment begins with another event than the one that is
+    /// due.
     fn gap(&self, folder: &Path, first: u64) -> io::Result<String> {
         let begins = segment::open(folder, first)?
             .map(|file| SegmentLines::new(file, 0).next().map(is_lost_head_note));
@@ -168,7 +171,7 @@ impl ChainCheck<'_> {
         if event.seq < due {
             return Err(format!("is not there: event {} stands in its place, moved or inserted", event.seq));
         }
-        // What the first kept line follows is gone with its segment.
+        // The line before the first kept one is gone with its segment.
         let is_anchor = due == self.head.first_seq && due > 1;
         if event.previous != self.previous && !is_anchor {
             return Err("does not follow the event before it: one of the two was replaced".to_owned());
@@ -180,16 +183,16 @@ impl ChainCheck<'_> {
     }
 
     fn check_end(&self) -> Result<(), VerifyStop> {
-        match self.next > self.head.seq {
-            true => Ok(()),
-            false => {
-                let last = self.head.seq;
-                let what = match self.next == last {
-                    true => "is missing at the end of the log".to_owned(),
-                    false => format!("and all to event {last} are missing at the end of the log"),
-                };
-                Err(self.broken(what, None))
-            }
+        if self.next > self.head.seq {
+            Ok(())
+        } else {
+            let last = self.head.seq;
+            let what = if self.next == last {
+                "is missing at the end of the log".to_owned()
+            } else {
+                format!("and all to event {last} are missing at the end of the log")
+            };
+            Err(self.broken(what, None))
         }
     }
 
@@ -209,7 +212,7 @@ fn next_line(lines: &mut SegmentLines) -> io::Result<Option<Result<&[u8], String
     }
 }
 
-/// Whether a line is the note that the head was lost before it.
+/// Returns whether a line is the note that the head was lost before it.
 fn is_lost_head_note(line: Option<&[u8]>) -> bool {
     let kind = line.and_then(|line| line::check(line).ok()).map(|event| event.kind);
     matches!(kind, Some(EventKind::Reconciled { what }) if what.starts_with(HEAD_LOST))

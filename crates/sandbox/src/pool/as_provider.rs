@@ -1,5 +1,5 @@
-//! A pool as a provider: its sandboxes by the names that they have in it, made from whole specs, and nobody else's. What a
-//! server hands out to whoever may use one pool and no other.
+//! A pool as a provider: its own sandboxes, by their names in it, made from whole specs. A server
+//! hands it to a client that may use one pool and no other.
 
 use std::sync::Arc;
 
@@ -114,7 +114,7 @@ impl SandboxProvider for PoolProvider {
     }
 }
 
-/// A sandbox that nobody has got yet. Dropped so, it is undone.
+/// A sandbox that no caller has received yet. Dropping it undoes the create.
 struct UnclaimedSandbox(Option<Created>);
 
 impl UnclaimedSandbox {
@@ -168,7 +168,7 @@ impl SandboxPool {
         self.inner.records.ask(move |store| store.finish_making(&id)).await.map(drop)
     }
 
-    /// Takes the name for it: `already_exists` if somebody has it.
+    /// Reserves the name: `already_exists` if it is in use.
     async fn begin_new(&self, spec: &ValidSpec) -> Result<(SandboxRow, Claim)> {
         let lifecycle = &spec.spec().lifecycle;
         let mut recorded = without_file_contents(spec.spec().clone());
@@ -198,7 +198,8 @@ impl SandboxPool {
         Err(Error::new(ErrorKind::Conflict, message))
     }
 
-    /// Whether a name is about to be free: its sandbox is being removed, or whoever made it could not go on.
+    /// Returns whether a name is about to be free: its sandbox is being removed, or its maker could
+    /// not go on.
     fn is_name_being_freed(&self, row: &SandboxRow) -> bool {
         row.state == RowState::Removing || self.inner.records.store.is_given_up(row)
     }
@@ -256,7 +257,7 @@ impl SandboxPool {
         Ok(row)
     }
 
-    /// The same of one that is neither being made nor removed.
+    /// Finds a row whose sandbox is neither being made nor removed.
     pub(super) async fn live_row(&self, id_or_name: &str) -> Result<SandboxRow> {
         let row = self.row_by_id_or_name(id_or_name).await?;
         match row.state {
@@ -273,8 +274,8 @@ impl SandboxPool {
         }
     }
 
-    /// What the provider says of a sandbox, under the name by which it was asked for here. One that is gone gives its name
-    /// back.
+    /// Returns what the provider says of a sandbox, with the name that was asked for in its errors.
+    /// One that is gone gives its name back.
     async fn under_pool_name<T>(&self, row: &SandboxRow, asked: &str, result: Result<T>) -> Result<T> {
         let error = match result {
             Ok(value) => return Ok(value),
@@ -341,8 +342,8 @@ impl PoolProvider {
             .await
     }
 
-    /// The same, or the sandbox that has the name already, woken if it sleeps; `true` if it was made. Whoever else makes it is
-    /// waited for.
+    /// Makes a sandbox, or returns the one that has the name already, woken if it sleeps; `true` if
+    /// it was made. A create of another process is waited for.
     pub async fn get_or_make(&self, spec: SandboxSpec) -> Result<(Sandbox, bool)> {
         let Some(name) = spec.name.clone() else { return Ok((self.make(spec).await?, true)) };
         for _ in 0..super::TRIES {
@@ -369,7 +370,8 @@ impl PoolProvider {
         Ok(Sandbox::from_created(created, recorder))
     }
 
-    /// The same, woken if it sleeps or is dead, and woken again while somebody else puts it to sleep.
+    /// Finds a sandbox and wakes it if it sleeps or is dead, again if another caller puts it to
+    /// sleep meanwhile.
     pub async fn find_awake(&self, id_or_name: &str) -> Result<Sandbox> {
         let given_up = Instant::now() + PATIENCE;
         loop {

@@ -14,7 +14,7 @@ use crate::spec::SandboxName;
 /// The most ports that a pool keeps open: each is a descriptor of this process, and a model may ask for every one.
 pub const MAX_OPEN_PORTS: usize = 100;
 
-/// Where a port of a sandbox can be reached.
+/// The address at which a port of a sandbox can be reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Preview {
     /// `http://127.0.0.1:<port of the host>`.

@@ -8,12 +8,12 @@ use crate::spec::{Lifecycle, SandboxSpec, check_labels, check_lifecycle, check_r
 use crate::tasks::run_detached;
 use eyot_egress::EgressRules;
 
-/// What to change of a sandbox; what is `None` stays.
+/// Changes of a sandbox. A field that is `None` stays as it is.
 #[derive(Debug, Default, Clone)]
 pub struct Changes {
     /// Labels to set; those without a value are removed.
     pub labels: BTreeMap<String, Option<String>>,
-    /// Its deadlines; see [`Sandbox::set_lifecycle`](crate::Sandbox::set_lifecycle).
+    /// The deadlines; see [`Sandbox::set_lifecycle`](crate::Sandbox::set_lifecycle).
     pub lifecycle: Option<Lifecycle>,
     /// The rules of its network; see [`Sandbox::set_egress_rules`](crate::Sandbox::set_egress_rules).
     pub egress: Option<EgressRules>,

@@ -11,7 +11,7 @@ use crate::provider::SandboxKeeper;
 use crate::store::SandboxRow;
 use crate::tasks::run_detached;
 
-/// What a handle asks to destroy its sandbox.
+/// Destroys a sandbox of a pool for its handle, and frees its name.
 pub(super) struct PoolKeeper {
     pub pool: SandboxPool,
     pub row: SandboxRow,

@@ -1,7 +1,7 @@
 //! Bringing a sandbox up: it is made if its name is free, found if it runs, woken if it sleeps.
 //!
-//! Who may make it is the store's to say; whoever it is does so in a task of its own, which nobody who loses patience can
-//! interrupt halfway.
+//! The store decides which process may make it. That one does so in a task of its own, which a
+//! caller that stops waiting cannot interrupt halfway.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +21,12 @@ use crate::spec::{Lifecycle, SandboxId, SandboxName, SandboxSpec};
 use crate::store::{Claim, NameReservation, NewSandbox, Owner, RowState, SandboxRow};
 use crate::tasks::run_detached;
 
-/// How long somebody else's making or removing is waited for, and after how long it is looked whether they still live.
+/// The time to wait for another task or process to finish creating or removing a sandbox, and the
+/// time between two checks that its process is alive.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// What the store notes of a pool.
+/// The part of a pool that the store keeps as JSON.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct PoolMetadata {
     options: PoolOptions,
@@ -34,7 +35,7 @@ pub(crate) struct PoolMetadata {
 }
 
 impl SandboxPool {
-    /// The sandbox of this name, up, and whether it was made for that.
+    /// Finds, wakes or makes the sandbox of this name, and returns whether it was made now.
     pub(super) async fn bring_up(
         &self,
         name: &SandboxName,
@@ -55,10 +56,7 @@ impl SandboxPool {
                 ClaimedReservation::InUse(row) => *row,
             };
             if let Err(refused) = require_own_provider(self.provider().as_ref(), &row) {
-                match self.inner.records.free_if_gone(&row).await? {
-                    true => continue,
-                    false => return Err(refused),
-                }
+                if self.inner.records.free_if_gone(&row).await? { continue } else { return Err(refused) }
             }
             if row.state != RowState::Live {
                 self.wait_for_owner(&row).await?;
@@ -121,7 +119,8 @@ impl SandboxPool {
         .await
     }
 
-    /// What the store notes of the pool: its options; and of a session's, whose it is.
+    /// Returns what the store keeps of the pool: its options and, for a session's pool, the process
+    /// that it belongs to.
     fn pool_metadata(&self) -> Result<serde_json::Value> {
         let owner = self.options().session.then(Owner::this_process).transpose()?;
         let noted = serde_json::to_value(PoolMetadata { options: self.options().clone(), owner });
@@ -167,7 +166,8 @@ impl SandboxPool {
         }
     }
 
-    /// Waits until nobody is at work on this row any more. Who has ended in the middle of it is followed by this process.
+    /// Waits until no process works on this row any more. If its owner ended in the middle of the
+    /// work, this process finishes it.
     pub(super) async fn wait_for_owner(&self, row: &SandboxRow) -> Result<()> {
         let given_up = tokio::time::Instant::now() + PATIENCE;
         loop {
@@ -190,13 +190,13 @@ impl SandboxPool {
             tokio::select! {
                 () = changed => {}
                 () = recorded => {}
-                // Whoever is killed tells nobody.
+                // A process that is killed sends no notice.
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
             }
         }
     }
 
-    /// Ready when something is recorded of this sandbox from now on, by whatever process.
+    /// Returns a future that is ready once any process records an event of this sandbox.
     pub(super) async fn next_event(&self, row: &SandboxRow) -> Result<impl Future<Output = ()> + use<>> {
         let events = self.inner.records.events.clone();
         let log = events.clone();
@@ -214,7 +214,7 @@ impl SandboxPool {
         })
     }
 
-    /// Removes what somebody was making or removing who can't go on.
+    /// Removes a sandbox whose maker or remover can't go on.
     async fn finish_abandoned(&self, row: &SandboxRow) -> Result<()> {
         match self.remove_row(row, "whoever was making or removing it could not go on").await {
             // Somebody else did, or does.
@@ -224,7 +224,7 @@ impl SandboxPool {
     }
 }
 
-/// What came of asking for a name; see [`NameReservation`].
+/// The result of asking for a name, with the claim on it; see [`NameReservation`].
 pub(super) enum ClaimedReservation {
     /// It is this task's to make.
     New(Box<SandboxRow>, Claim),
@@ -232,13 +232,14 @@ pub(super) enum ClaimedReservation {
     InUse(Box<SandboxRow>),
 }
 
-/// When a sandbox that is made now ends, in milliseconds since 1970 (UTC).
+/// Returns the time at which a sandbox that is made now ends, in milliseconds since 1970 (UTC).
 pub(super) fn deadline_ms(lifecycle: &Lifecycle) -> Option<i64> {
     let ttl_ms = lifecycle.ttl_ms.filter(|_| lifecycle.auto_destroy)?;
     Some(crate::now::now_ms().saturating_add(i64::try_from(ttl_ms).unwrap_or(i64::MAX)))
 }
 
-/// What the store keeps of a spec: what was put into the sandbox is in the sandbox.
+/// Returns a spec without the contents of files, as the store keeps it: the files are in the
+/// sandbox.
 pub(super) fn without_file_contents(mut spec: SandboxSpec) -> SandboxSpec {
     spec.manifest.files.clear();
     spec

@@ -14,12 +14,13 @@ pub(super) struct Member(OnceCell<LiveSandbox>);
 #[derive(Debug, Clone)]
 pub(super) struct LiveSandbox {
     pub sandbox: Sandbox,
-    /// What the store knows of it.
+    /// The store's row for it.
     pub row: SandboxRow,
 }
 
 impl Member {
-    /// What is there; else what `bring_up` finds, wakes or makes, whoever asks. Of several who ask at once one does it.
+    /// Returns the sandbox that is known, or runs `bring_up` to find, wake or make it. Of several
+    /// callers at once, one runs it.
     pub(super) async fn live_sandbox(
         &self,
         bring_up: impl Future<Output = Result<LiveSandbox>>,

@@ -1,4 +1,4 @@
-//! What a pool is told when it is opened, and what a sandbox of it is told when it is made.
+//! Options of a pool, and of a sandbox that is made in it.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::spec::{Limits, SandboxName, SandboxSpec};
 
-/// How long a sandbox of a pool may be idle before it sleeps, in milliseconds, when nobody says otherwise: 10 minutes.
+/// The default time that a sandbox of a pool may be idle before it sleeps, in milliseconds: 10
+/// minutes.
 pub const DEFAULT_SLEEP_AFTER_MS: u64 = 600_000;
-/// Where commands of a pool's sandboxes start when its template names no other directory: writable in every image.
+/// The working directory of a pool's sandboxes when its template names none. It is writable in
+/// every image.
 pub const POOL_WORKDIR: &str = "/home/user";
 /// The sandbox that is meant when none is named.
 pub const DEFAULT_SANDBOX: &str = "default";
 
-/// How a pool is opened.
+/// Options for opening a pool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PoolOptions {
-    /// Its name. Pools of different names share nothing.
+    /// The name. Pools of different names share nothing.
     pub name: SandboxName,
-    /// What its sandboxes are made from where a create says nothing else. Id, name and image are not looked at; without a
-    /// working directory they start in [`POOL_WORKDIR`].
+    /// The spec of its sandboxes where a create names none. Id, name and image are not looked at;
+    /// without a working directory they start in [`POOL_WORKDIR`].
     pub template: SandboxSpec,
     /// Other names for images: what callers say, and what the provider is asked for.
     pub images: BTreeMap<String, String>,
@@ -29,7 +31,7 @@ pub struct PoolOptions {
     /// A sandbox that has been idle for this many milliseconds sleeps; `None`: never. By default
     /// [`DEFAULT_SLEEP_AFTER_MS`].
     pub sleep_after_ms: Option<u64>,
-    /// How much its sandboxes may use together.
+    /// Limits on what its sandboxes use together.
     pub quotas: PoolQuotas,
     /// The limits of sandboxes that name none. A quota counts limits, so one without them could not be made.
     pub unless_limited: DefaultLimits,
@@ -53,11 +55,11 @@ impl Default for PoolOptions {
     }
 }
 
-/// How much the sandboxes of a pool may use together. `None`: as much as the host has.
+/// Limits on what the sandboxes of a pool use together. `None`: as much as the host has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PoolQuotas {
-    /// How many there may be, sleeping ones included.
+    /// The most sandboxes there may be, sleeping ones included.
     pub max_sandboxes: Option<u64>,
     /// The sum of their `limits.memory_mib`; one without that limit can't be made then.
     pub memory_mib: Option<u64>,
@@ -88,17 +90,17 @@ impl DefaultLimits {
     }
 }
 
-/// What one sandbox of a pool is made from, where that differs from the pool's template.
+/// The properties of one sandbox of a pool, where they differ from the pool's template.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PoolCreate {
-    /// Its image: an alias of the pool, or what the provider knows by that name.
+    /// The image: an alias of the pool, or what the provider knows by that name.
     pub image: Option<String>,
     /// It sleeps after this many idle milliseconds; `None`: the pool's number.
     pub sleep_after_ms: Option<u64>,
     /// In place of the pool's template.
     pub spec: Option<SandboxSpec>,
-    /// What runs in it whenever it is awake: started with it, and again when it wakes.
+    /// The programs that run in it whenever it is awake: started with it, and again when it wakes.
     pub services: Vec<Service>,
 }
 
@@ -109,7 +111,7 @@ pub struct PoolCreate {
 pub struct Service {
     /// A shell line.
     pub command: String,
-    /// Where it starts, resolved against the working directory.
+    /// The directory in which it starts, resolved against the working directory.
     #[serde(default)]
     pub cwd: Option<String>,
     /// Variables layered over the sandbox's.
@@ -117,7 +119,7 @@ pub struct Service {
     pub env: BTreeMap<String, String>,
 }
 
-/// What came of a create.
+/// The result of a create.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PoolCreated {
@@ -136,16 +138,16 @@ pub struct PoolCreated {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PoolEntry {
-    /// Its name.
+    /// The name.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: SandboxName,
-    /// Its image, as it was named.
+    /// The image, as it was named.
     pub image: String,
-    /// Whether it has processes.
+    /// The status.
     pub status: PoolStatus,
 }
 
-/// Whether a sandbox of a pool has processes.
+/// The status of a sandbox of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -154,6 +156,6 @@ pub enum PoolStatus {
     Running,
     /// It wakes when it is used.
     Sleeping,
-    /// What is kept of it can't be read. It can only be removed.
+    /// The kept state can't be read. It can only be removed.
     Damaged,
 }

@@ -1,4 +1,5 @@
-//! What a sandbox of a pool is made from: the pool's template, the image that was named, how long it stays awake.
+//! The spec of a sandbox of a pool: the pool's template, the image that was named, how long it
+//! stays awake.
 
 use super::make::without_file_contents;
 use super::{POOL_WORKDIR, PoolCreate, SandboxPool};
@@ -8,7 +9,7 @@ use crate::path::SandboxPath;
 use crate::spec::{IdleAction, SandboxId, SandboxName, SandboxSpec};
 use crate::store::SandboxRow;
 
-/// What an image is called when nobody has named one.
+/// The name that is shown for an image when none was named.
 const UNNAMED: &str = "host";
 
 /// An image as it is shown.
@@ -45,12 +46,12 @@ impl SandboxPool {
         create.image.clone().or_else(|| self.options().default_image.clone())
     }
 
-    /// How long it may be idle before it sleeps.
+    /// Returns the idle time after which a sandbox sleeps.
     pub(super) fn sleep_after_ms(&self, create: &PoolCreate) -> Option<u64> {
         create.sleep_after_ms.or(self.options().sleep_after_ms)
     }
 
-    /// What the sandbox with this id is made from.
+    /// Returns the spec of the sandbox with this id.
     pub(super) fn spec(&self, id: SandboxId, name: &SandboxName, create: &PoolCreate) -> Result<SandboxSpec> {
         let options = self.options();
         let mut spec = create.spec.clone().unwrap_or_else(|| options.template.clone());
@@ -63,7 +64,8 @@ impl SandboxPool {
         }
         let image = self.image(create);
         spec.image = image.map(|named| options.images.get(&named).cloned().unwrap_or(named));
-        // Where nothing sleeps, a sandbox stays awake: nobody's files go because nobody looked at them for a while.
+        // A provider without sleep keeps sandboxes awake: files must not vanish because they were
+        // not used for a while.
         let can_sleep = self.provider().capabilities().has(Capability::Sleep);
         if let Some(after_ms) = self.sleep_after_ms(create).filter(|_| can_sleep) {
             spec.lifecycle.idle_timeout_ms = Some(after_ms);

@@ -1,4 +1,5 @@
-//! Waking a sandbox, with its services: by one of all who ask, in this process and others.
+//! Waking a sandbox with its services: of all callers that ask, in this process and others, one
+//! does it.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::store::{SandboxRow, WakingTurn};
 use crate::tasks::run_detached;
 
 impl SandboxPool {
-    /// Wakes the sandbox of a row, or waits for whoever does.
+    /// Wakes the sandbox of a row, or waits for the process that does.
     pub(super) async fn wake(&self, row: &SandboxRow) -> Result<Sandbox> {
         let given_up = Instant::now() + PATIENCE;
         loop {
@@ -32,13 +33,13 @@ impl SandboxPool {
             tokio::select! {
                 () = changed => {}
                 () = recorded => {}
-                // Whoever is killed, or fails, tells nobody.
+                // A process that is killed, or fails, sends no notice.
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
             }
         }
     }
 
-    /// Wakes the sandbox of a row, or does nothing while somebody else does.
+    /// Wakes the sandbox of a row, or does nothing while another task does.
     async fn wake_once(&self, row: &SandboxRow) -> Result<Option<Sandbox>> {
         let (pool, row) = (self.clone(), row.clone());
         run_detached(async move {
@@ -53,7 +54,8 @@ impl SandboxPool {
     }
 }
 
-/// Wakes the sandbox of a row; `None` while somebody else does. One that somebody has woken meanwhile is opened.
+/// Wakes the sandbox of a row; `None` while another task does. One that was woken meanwhile is
+/// opened.
 pub(crate) async fn wake_in_turn(
     records: &PoolRecords,
     provider: &dyn SandboxProvider,
@@ -66,7 +68,7 @@ pub(crate) async fn wake_in_turn(
         WakingTurn::Ours(claim) => (claim, false),
         WakingTurn::TakenOver(claim) => (claim, true),
     };
-    // What the one before has started is ended, so that everything is started once.
+    // The services that the previous waker started are ended, so that each is started once.
     let settled = if is_half_awake { provider.sleep(row.id.as_str()).await } else { Ok(()) };
     let woken = match settled {
         Ok(()) => wake_unless_awake(records, provider, row, reason).await,

@@ -1,4 +1,5 @@
-//! What is kept of a command's output: the first bytes of each stream up to a cap, and how many there were in all.
+//! The part of a command's output that is kept: the first bytes of each stream up to a cap, and how
+//! many there were in all.
 
 use bytes::{Bytes, BytesMut};
 
@@ -22,17 +23,17 @@ impl Capture {
         self.kept.extend_from_slice(&chunk[..chunk.len().min(room)]);
     }
 
-    /// How many bytes there were in all.
+    /// Returns the number of bytes there were in all.
     pub(super) fn total(&self) -> u64 {
         self.total
     }
 
-    /// What was kept so far; the capture goes on.
+    /// Copies what was kept so far; the capture goes on.
     pub(super) fn snapshot(&self) -> Bytes {
         Bytes::copy_from_slice(&self.kept)
     }
 
-    /// What was kept, at the end.
+    /// Takes what was kept, at the end.
     pub(super) fn take(&mut self) -> Bytes {
         std::mem::take(&mut self.kept).freeze()
     }

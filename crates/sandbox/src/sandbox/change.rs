@@ -1,4 +1,4 @@
-//! Changing a file from what it holds: read, change and write, with nobody else's change in between.
+//! Changing a file from what it holds: read, change and write, with no other change in between.
 //!
 //! That holds among all who change files this way in this process. Commands inside, and other processes that have the
 //! sandbox open, are not held up; what they read is the old or the new file, never a mixture.

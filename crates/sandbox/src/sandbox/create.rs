@@ -1,5 +1,5 @@
-//! How a handle comes to be: create with its manifest, open, or whichever of the two applies. A create that fails
-//! after the backend made something destroys it again.
+//! Making a handle: create with its manifest, open, or whichever of the two applies. A create that
+//! fails after the backend made something destroys it again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,19 +17,21 @@ use crate::path::{ConfinedPath, WorkspacePath};
 use crate::provider::{SandboxProvider, SandboxStatus};
 use crate::spec::{IdleAction, Manifest, SandboxSpec, ValidSpec};
 
-/// How long a get-or-create waits for somebody else's create of the same name, and how long between two looks.
+/// The time that a get-or-create waits for another create of the same name, and the time between
+/// two checks.
 const CREATE_PATIENCE: Duration = Duration::from_secs(10);
 const CREATE_LOOK: Duration = Duration::from_millis(5);
 
 impl Sandbox {
-    /// Makes a sandbox from a spec, with its manifest applied. `invalid` before anything exists if the spec is wrong;
-    /// `already_exists` if the id or the name is taken, which harms nobody; any failure leaves nothing behind.
+    /// Makes a sandbox from a spec, with its manifest applied. `invalid` before anything exists if
+    /// the spec is wrong; `already_exists` if the id or the name is taken, whose holder is not
+    /// harmed; any failure leaves nothing behind.
     pub async fn create(provider: &dyn SandboxProvider, spec: SandboxSpec) -> Result<Self> {
         Self::create_with(provider, spec, None).await
     }
 
-    /// The same with somebody watching: the manifest's writes, then the creation, are the first that they hear of. An
-    /// error of theirs undoes the create.
+    /// Creates a sandbox with an observer. It hears first of the manifest's writes, then of the
+    /// creation. An error of the observer undoes the create.
     pub async fn create_observed(
         provider: &dyn SandboxProvider,
         spec: SandboxSpec,
@@ -44,7 +46,7 @@ impl Sandbox {
         Self::open_with(provider, id_or_name, None).await
     }
 
-    /// The same with somebody watching; opening itself is not an event.
+    /// Opens a sandbox with an observer; opening itself is not an event.
     pub async fn open_observed(
         provider: &dyn SandboxProvider,
         id_or_name: &str,
@@ -53,7 +55,7 @@ impl Sandbox {
         Self::open_with(provider, id_or_name, Some(observer)).await
     }
 
-    /// The same, with whoever watches.
+    /// Does the same with an optional observer.
     pub(crate) async fn open_with(
         provider: &dyn SandboxProvider,
         id_or_name: &str,
@@ -67,7 +69,7 @@ impl Sandbox {
         Self::wake_with(provider, id_or_name, None).await
     }
 
-    /// The same with somebody watching; waking itself is not an event.
+    /// Wakes a sandbox with an observer; waking itself is not an event.
     pub async fn wake_observed(
         provider: &dyn SandboxProvider,
         id_or_name: &str,
@@ -76,7 +78,7 @@ impl Sandbox {
         Self::wake_with(provider, id_or_name, Some(observer)).await
     }
 
-    /// The same, with whoever watches.
+    /// Does the same with an optional observer.
     pub(crate) async fn wake_with(
         provider: &dyn SandboxProvider,
         id_or_name: &str,
@@ -114,7 +116,7 @@ impl Sandbox {
         Err(Error::new(ErrorKind::Conflict, message))
     }
 
-    /// The same, with whoever watches.
+    /// Does the same with an optional observer.
     pub(crate) async fn create_with(
         provider: &dyn SandboxProvider,
         spec: SandboxSpec,
@@ -160,10 +162,7 @@ impl Sandbox {
     /// have links in it.
     fn manifest_path(&self, path: &WorkspacePath) -> Result<ConfinedPath> {
         let place = path.place(self.cwd())?;
-        match self.capabilities().has(Capability::Beneath) {
-            true => Ok(place),
-            false => Ok(place.path.into()),
-        }
+        if self.capabilities().has(Capability::Beneath) { Ok(place) } else { Ok(place.path.into()) }
     }
 }
 
@@ -178,7 +177,7 @@ fn refuse_idle_sleep(provider: &dyn SandboxProvider, spec: &ValidSpec) -> Result
     }
 }
 
-/// The same as [`find`], once nobody is making that sandbox any more.
+/// Does the same as [`find`], once that sandbox is no longer being made.
 async fn find_when_made(
     provider: &dyn SandboxProvider,
     key: &str,
@@ -198,7 +197,8 @@ async fn find_when_made(
     }
 }
 
-/// Whether the spec's id is of a sandbox by another name, or of one that is gone: neither ever gets the spec's name.
+/// Returns whether the spec's id is of a sandbox by another name, or of one that is gone: neither
+/// ever gets the spec's name.
 async fn has_foreign_id(provider: &dyn SandboxProvider, spec: &SandboxSpec) -> bool {
     let (Some(id), Some(name)) = (&spec.id, &spec.name) else { return false };
     match provider.info(id.as_str()).await {
@@ -207,7 +207,7 @@ async fn has_foreign_id(provider: &dyn SandboxProvider, spec: &SandboxSpec) -> b
     }
 }
 
-/// Whether a sandbox that does not answer never will.
+/// Returns whether a sandbox that does not answer never will.
 async fn is_dead(provider: &dyn SandboxProvider, key: &str) -> Result<bool> {
     match provider.info(key).await {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed) => Ok(false),
@@ -226,7 +226,7 @@ async fn find(provider: &dyn SandboxProvider, key: &str, spec: &SandboxSpec) -> 
     refuse_another_id(found, spec).map(Some)
 }
 
-/// Whoever names an id too means that one sandbox.
+/// Refuses a sandbox with another id than the one that the spec names.
 pub(crate) fn refuse_another_id(found: Sandbox, spec: &SandboxSpec) -> Result<Sandbox> {
     match spec.id.as_ref().filter(|id| *id != found.id()) {
         Some(_) => {
@@ -237,7 +237,8 @@ pub(crate) fn refuse_another_id(found: Sandbox, spec: &SandboxSpec) -> Result<Sa
     }
 }
 
-/// A sandbox that nobody has yet. Dropping it armed (the caller gave up waiting) destroys the sandbox.
+/// A sandbox that no caller has received yet. Dropping it armed (the caller stopped waiting)
+/// destroys the sandbox.
 struct PendingCreate {
     sandbox: Sandbox,
     armed: bool,
@@ -270,7 +271,7 @@ impl Drop for PendingCreate {
     }
 }
 
-/// Destroys without telling the observer, who was never told of a creation.
+/// Destroys the sandbox without telling the observer, which was never told of its creation.
 async fn undo(sandbox: &Sandbox) {
     if let Err(error) = sandbox.abandon().await {
         tracing::warn!(sandbox = %sandbox.id(), %error, "a sandbox whose create failed could not be destroyed");

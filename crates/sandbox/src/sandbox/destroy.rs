@@ -8,12 +8,13 @@ use super::Sandbox;
 use crate::error::{ErrorKind, Result};
 use crate::tasks::run_detached;
 
-/// Whether a sandbox was destroyed through its handle.
+/// The end of a sandbox through its handle.
 #[derive(Default)]
 pub(crate) struct Lifetime {
     /// Set before the backend is asked, so that nothing new begins meanwhile.
     over: AtomicBool,
-    /// Whether the backend has confirmed; held while it is asked, so that a second caller waits for the first.
+    /// `true` once the backend has confirmed; held while it is asked, so that a second caller waits
+    /// for the first.
     confirmed: Mutex<bool>,
 }
 
@@ -43,8 +44,9 @@ impl Sandbox {
         .await
     }
 
-    /// Undoes the create of a sandbox that nobody is to have: as [`Sandbox::destroy`], but what was there before the create
-    /// stays, a persistent workspace that would go with the sandbox above all, and the observer is told nothing.
+    /// Undoes the create of a sandbox that no caller received: as [`Sandbox::destroy`], but what
+    /// was there before the create stays, a persistent workspace that would go with the sandbox
+    /// above all, and the observer is told nothing.
     pub async fn abandon(&self) -> Result<()> {
         self.inner.lifetime.over.store(true, Ordering::Release);
         let sandbox = self.clone();
@@ -67,7 +69,7 @@ impl Sandbox {
         }
         match end.await {
             Ok(()) => {}
-            // Its deadline was faster: what was wanted holds.
+            // The sandbox's deadline was faster: the wanted state holds.
             Err(error) if error.kind() == ErrorKind::Destroyed => {}
             Err(error) => return Err(error.context(format!("{what} sandbox `{}`", self.name()))),
         }

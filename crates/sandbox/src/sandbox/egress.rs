@@ -16,7 +16,8 @@ use crate::provider::SandboxInfo;
 use crate::spec::{NetworkMode, check_rules};
 
 impl Sandbox {
-    /// The rules of the network `egress` that hold now, whoever set them. `invalid` for a sandbox with another network.
+    /// Reads the rules of the network `egress` that hold now. `invalid` for a sandbox with another
+    /// network.
     pub async fn egress_rules(&self) -> Result<EgressRules> {
         self.check_egress("egress_rules")?;
         self.driver().egress_rules().await.map_err(self.failed("read the rules of network", "egress"))
@@ -30,8 +31,9 @@ impl Sandbox {
         self.driver().set_egress_rules(rules).await.map_err(self.failed("set the rules of network", "egress"))
     }
 
-    /// What was decided about attempts to leave, oldest first: the `last` of those that are remembered (1,000 at
-    /// most), and with `follow` what comes, until the stream is dropped or the sandbox ends.
+    /// Streams the decisions about attempts to leave, oldest first: the `last` of those that are
+    /// remembered (1,000 at most), and with `follow` what comes, until the stream is dropped or the
+    /// sandbox ends.
     pub async fn egress_decisions(
         &self,
         last: usize,

@@ -59,7 +59,7 @@ impl Sandbox {
         self.driver().list(&place).await.map_err(self.failed("list directory", path))
     }
 
-    /// Whether something is there. Missing, dangling and beneath a file are all `false`.
+    /// Returns whether something is there. Missing, dangling and beneath a file are all `false`.
     pub async fn exists(&self, path: &str) -> Result<bool> {
         let place = self.place(path)?;
         self.driver().exists(&place).await.map_err(self.failed("look for", path))
@@ -119,10 +119,7 @@ impl Sandbox {
         let checked = stream.map(move |bytes| {
             let bytes = bytes.map_err(sandbox.failed("read file", &shown))?;
             total += bytes.len() as u64;
-            match total > limit {
-                true => Err(sandbox.failed("read file", &shown)(too_large(limit))),
-                false => Ok(bytes),
-            }
+            if total > limit { Err(sandbox.failed("read file", &shown)(too_large(limit))) } else { Ok(bytes) }
         });
         Ok(fused_at_error(checked.boxed()))
     }
@@ -136,7 +133,7 @@ fn fused_at_error(stream: ByteStream) -> ByteStream {
         let rest = item.is_ok().then_some(stream);
         Some((item, rest))
     })
-    // Whoever writes it somewhere may look once more after its end.
+    // A reader may poll once more after the end.
     .fuse()
     .boxed()
 }

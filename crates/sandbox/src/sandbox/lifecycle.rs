@@ -1,4 +1,4 @@
-//! How long a sandbox that lives goes on living.
+//! The deadlines of a live sandbox.
 
 use super::Sandbox;
 use crate::error::{Error, Result};
@@ -15,17 +15,16 @@ impl Sandbox {
         self.driver().set_lifecycle(lifecycle).await.map_err(self.failed("set", "lifecycle"))
     }
 
-    /// Whoever wants it gone destroys it.
+    /// Refuses a ttl that has passed: a caller who wants the sandbox gone destroys it.
     fn refuse_passed_ttl(&self, lifecycle: &Lifecycle) -> Result<()> {
         let Some(ttl_ms) = lifecycle.ttl_ms.filter(|_| lifecycle.auto_destroy) else { return Ok(()) };
         let lived_ms = u64::try_from(now_ms().saturating_sub(self.info().created_ms)).unwrap_or(0);
-        match ttl_ms > lived_ms {
-            true => Ok(()),
-            false => {
-                let reason = format!("has passed already: it counts from the create, {lived_ms} ms ago");
-                Err(Error::invalid("lifecycle.ttl_ms", reason)
-                    .with_hint("add what has passed, or destroy the sandbox"))
-            }
+        if ttl_ms > lived_ms {
+            Ok(())
+        } else {
+            let reason = format!("has passed already: it counts from the create, {lived_ms} ms ago");
+            Err(Error::invalid("lifecycle.ttl_ms", reason)
+                .with_hint("add what has passed, or destroy the sandbox"))
         }
     }
 }

@@ -9,7 +9,7 @@ use tokio::sync::OwnedMutexGuard;
 use super::Sandbox;
 use crate::spec::SandboxId;
 
-/// What is done one after the other.
+/// A purpose for which work is done one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum LockPurpose {
     /// Changing a file from what it holds.
@@ -23,22 +23,23 @@ enum LockPurpose {
 type AsyncLock = tokio::sync::Mutex<()>;
 type LockTable = HashMap<(SandboxId, LockPurpose), Weak<AsyncLock>>;
 
-/// Those that somebody holds or waits for.
+/// The locks that a task holds or waits for.
 static LOCKS: LazyLock<Mutex<LockTable>> = LazyLock::new(Mutex::default);
 
 impl Sandbox {
-    /// Waits until nobody in this process changes a file of this sandbox; others wait until the guard is dropped. Held per
-    /// sandbox, not per path: two paths can be one file (links, spellings), and only the sandbox knows.
+    /// Waits until no task of this process changes a file of this sandbox; other tasks wait until
+    /// the guard is dropped. Held per sandbox, not per path: two paths can be one file (links,
+    /// spellings), and only the sandbox knows.
     pub(crate) async fn lock_changes(&self) -> OwnedMutexGuard<()> {
         lock_of(self.id(), LockPurpose::Change).lock_owned().await
     }
 
-    /// The same for commands of one shell: each begins where the last one ended.
+    /// Locks the shell of a sandbox: each command begins where the last one ended.
     pub(crate) async fn lock_shell(&self) -> OwnedMutexGuard<()> {
         lock_of(self.id(), LockPurpose::Shell).lock_owned().await
     }
 
-    /// The same for who starts as many processes as may run, and no more.
+    /// Locks the starting of processes, so that no more are started than may run.
     pub(crate) async fn lock_starts(&self) -> OwnedMutexGuard<()> {
         lock_of(self.id(), LockPurpose::Start).lock_owned().await
     }

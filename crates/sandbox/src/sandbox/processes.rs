@@ -66,7 +66,8 @@ impl Sandbox {
         self.driver().wait(process).await.map_err(self.failed("wait for process", process))
     }
 
-    /// The same for somebody who only looks on, which is no use of the sandbox: it may fall asleep meanwhile.
+    /// Waits for the end as an observer. This does not count as activity: the sandbox may fall
+    /// asleep meanwhile.
     pub async fn observe_end(&self, process: ProcessId) -> Result<ProcessInfo> {
         self.check_processes("wait")?;
         self.driver().observe_end(process).await.map_err(self.failed("wait for process", process))

@@ -11,8 +11,8 @@ use futures_util::{Stream, StreamExt, stream};
 use crate::driver::ByteStream;
 use crate::error::Result;
 
-/// How much a first try may pull and still be tried again. A driver that notices a missing directory notices it long
-/// before.
+/// The most bytes that a first try may pull and still be tried again. A driver that notices a
+/// missing directory notices it long before.
 const KEPT_BYTES: usize = 1 << 20;
 
 /// A stream of which the beginning is remembered while somebody else reads it.
@@ -20,7 +20,7 @@ pub(super) struct Replay(Arc<Mutex<ReplayBuffer>>);
 
 struct ReplayBuffer {
     source: ByteStream,
-    /// What was pulled, until it became too much or the source failed.
+    /// The pieces that were pulled, until it became too much or the source failed.
     pulled: Option<Vec<Bytes>>,
     kept: usize,
     total: u64,
@@ -31,12 +31,12 @@ impl Replay {
         Self(Arc::new(Mutex::new(ReplayBuffer { source, pulled: Some(Vec::new()), kept: 0, total: 0 })))
     }
 
-    /// What a driver is given to read.
+    /// Returns the stream that a driver is given to read.
     pub(super) fn reader(&self) -> ByteStream {
         ReplayReader(self.0.clone()).boxed()
     }
 
-    /// How many bytes were pulled.
+    /// Returns the number of bytes that were pulled.
     pub(super) fn total(&self) -> u64 {
         self.lock().total
     }

@@ -20,25 +20,26 @@ use crate::observer::{ExecEndEvent, ExecStartEvent};
 use clock::{Clock, arrived};
 use live::{LiveCommand, RunStep};
 
-/// How long a kill may take to be confirmed before the caller is told that the command may still be running, in
-/// milliseconds.
+/// The time that a kill may take to be confirmed before the caller is told that the command may
+/// still be running, in milliseconds.
 pub const KILL_CONFIRM_MS: u64 = 5_000;
 
-/// How long a backend may take to show any sign of life when a command is to be stopped, in milliseconds: to take the
-/// order of its kill, or to say that it has started. After that the caller is told that the command may still be running:
-/// a backend that is itself stopped must not hold a deadline.
+/// The time that a backend may take to show any sign of life when a command is to be stopped, in
+/// milliseconds: to take the order of its kill, or to say that it has started. After that the
+/// caller is told that the command may still be running: a backend that is itself stopped must not
+/// hold a deadline.
 pub const ANSWER_MS: u64 = 750;
 
-/// What holds of a command whatever its driver says.
+/// The limits of a command, whatever its driver says.
 pub(super) struct RunOptions {
     pub(super) timeout_ms: Option<u64>,
     pub(super) max_output_bytes: u64,
     pub(super) cancel: Option<CancellationToken>,
-    /// Deadline and cancellation must hold even while nobody polls.
+    /// Deadline and cancellation must hold even while the caller does not poll.
     pub(super) watched: bool,
 }
 
-/// What a launch led to.
+/// The result of a launch.
 pub(super) enum LaunchOutcome {
     /// It runs.
     Running(CommandRun),
@@ -52,7 +53,7 @@ pub(super) struct CommandRun {
     live: Option<Box<LiveCommand>>,
 }
 
-/// What is being launched: where, and what the observer was told.
+/// The command that is run: its sandbox, and what the observer was told.
 #[derive(Clone)]
 pub(super) struct RunContext {
     pub(super) sandbox: Sandbox,
@@ -73,7 +74,8 @@ pub(super) async fn launch(
         biased;
         started = &mut starting => {
             let execution = started.map_err(|error| subject.failed(error))?;
-            return Ok(LaunchOutcome::Running(CommandRun::new(LiveCommand::new(subject, clock, terms, execution, stdin)?)));
+            let live = LiveCommand::new(subject, clock, terms, execution, stdin)?;
+            return Ok(LaunchOutcome::Running(CommandRun::new(live)));
         }
         () = arrived(&mut clock.cancelled) => Outcome::Cancelled,
         () = arrived(&mut clock.deadline) => Outcome::TimedOut,
@@ -128,7 +130,7 @@ impl CommandRun {
         Self { live: Some(Box::new(live)) }
     }
 
-    /// Its control; `None` after the end.
+    /// The control; `None` after the end.
     pub(super) fn control(&self) -> Option<Arc<dyn ExecutionControl>> {
         self.live.as_ref().map(|live| live.control())
     }

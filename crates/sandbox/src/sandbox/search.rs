@@ -1,5 +1,5 @@
-//! What only some providers can do, each refused before anything changes where it can't be done: finding files and
-//! lines, moving trees as tar streams, connections, use of resources.
+//! Operations that only some providers have, each refused before anything changes where it can't be
+//! done: finding files and lines, moving trees as tar streams, connections, use of resources.
 
 use futures_util::StreamExt;
 
@@ -68,7 +68,8 @@ impl Sandbox {
         self.driver().tar_in(place, tar, options).await.map_err(self.failed("unpack into", shown))
     }
 
-    /// Connects to a TCP port on the sandbox's own loopback; `unavailable` if nobody listens there.
+    /// Connects to a TCP port on the sandbox's own loopback; `unavailable` if nothing listens
+    /// there.
     pub async fn dial(&self, port: u16) -> Result<Box<dyn TcpStream>> {
         self.check_alive()?;
         self.require(Capability::Dial, "dial", &[])?;
@@ -78,17 +79,19 @@ impl Sandbox {
         self.driver().dial(port).await.map_err(self.failed("connect to port", port))
     }
 
-    /// Where the ports are that the spec's `container.ports` asks to be published, in that order. Without any there is
-    /// nothing to ask, whatever the provider; `unavailable` while one of them is not published.
+    /// Lists the ports that the spec's `container.ports` asks to be published, in that order, and
+    /// where each is. Without any the list is empty for every provider; `unavailable` while one of
+    /// them is not published.
     pub async fn published_ports(&self) -> Result<Vec<PublishedPort>> {
         self.check_alive()?;
-        match self.info().spec.container.ports.is_empty() {
-            true => Ok(Vec::new()),
-            false => self.driver().published_ports().await,
+        if self.info().spec.container.ports.is_empty() {
+            Ok(Vec::new())
+        } else {
+            self.driver().published_ports().await
         }
     }
 
-    /// What the sandbox uses now.
+    /// Measures what the sandbox uses now.
     pub async fn usage(&self) -> Result<Usage> {
         self.check_alive()?;
         self.require(Capability::Usage, "usage", &[])?;
@@ -96,8 +99,8 @@ impl Sandbox {
         self.driver().usage().await.map_err(|error| error.context(context))
     }
 
-    /// Everything that runs in the sandbox, whoever started it. Asking keeps no sandbox from being idle, and neither does
-    /// [`Sandbox::usage`].
+    /// Lists everything that runs in the sandbox. Neither this nor [`Sandbox::usage`] counts as
+    /// activity.
     pub async fn live_processes(&self) -> Result<LiveProcesses> {
         self.check_alive()?;
         self.require(Capability::LiveProcesses, "live_processes", &[])?;

@@ -1,5 +1,6 @@
-//! Started processes, as an observer hears of them: the start once it is confirmed, and the end when it comes, as long as
-//! this process lives. Nobody waits for either, so looking on is no use of the sandbox.
+//! Started processes, as an observer hears of them: the start once it is confirmed, and the end
+//! when it comes, as long as this process lives. Both are observed without counting as activity of
+//! the sandbox.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ impl Sandbox {
         let process = info.id;
         tokio::spawn(async move {
             if let Err(error) = notify_end(driver.as_ref(), observer.as_ref(), process, start).await {
-                // Its sandbox was destroyed, or sleeps, which is told by itself.
+                // The sandbox was destroyed, or sleeps; that is an event of its own.
                 tracing::debug!(%error, %process, "nobody will hear of a started process's end");
             }
         });

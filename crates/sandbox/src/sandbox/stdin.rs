@@ -8,11 +8,12 @@ use crate::driver::{ByteStream, ExecutionInput};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Stdin;
 
-/// What feeds a command. It fails only if the caller's stream fails; a command that stops reading ends it quietly.
+/// The future that feeds a command. It fails only if the caller's stream fails; a command that
+/// stops reading ends it quietly.
 pub(super) type StdinFeed = BoxFuture<'static, Result<()>>;
 
-/// The future that feeds `stdin` to a command. A caller's stream gets a task of its own: keystrokes must arrive even while
-/// nobody takes the output that they cause.
+/// The future that feeds `stdin` to a command. A caller's stream gets a task of its own: keystrokes
+/// must arrive even while no caller takes the output that they cause.
 pub(super) fn feed(stdin: Stdin, input: Option<Box<dyn ExecutionInput>>) -> Result<Option<StdinFeed>> {
     let missing =
         || Error::new(ErrorKind::Internal, "the driver gave a command no input though it was asked to");

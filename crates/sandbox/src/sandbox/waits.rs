@@ -11,7 +11,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Signal;
 use crate::process::{LogQuery, LogStream, ProcessId, ProcessInfo};
 
-/// How long after a port did not answer it is tried again: a sandbox has no way to say that somebody listens now.
+/// The pause before a port that did not answer is tried again: a sandbox has no way to say that
+/// something listens now.
 const PORT_RETRY_INTERVAL: Duration = Duration::from_millis(25);
 /// The longest line that is looked at; of a longer one, its beginning.
 const MAX_LINE_BYTES: usize = 64 * 1024;
@@ -26,7 +27,7 @@ impl Sandbox {
             let grace = deadline(grace_ms);
             self.kill(process, Some(Signal::TERM)).await?;
             if let Ok(ended) = timeout_at(grace, self.wait(process)).await {
-                // What it has left of its tree goes too.
+                // The rest of its tree goes too.
                 self.kill(process, None).await?;
                 return ended;
             }

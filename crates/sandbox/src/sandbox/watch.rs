@@ -14,10 +14,11 @@ impl Sandbox {
     /// its order, with whole paths. `not_found` if there is nothing, `permission` if it may not be read; `quota` when
     /// there are too many directories below it or too many watches in the sandbox (native: 16).
     ///
-    /// Symbolic links lead to what is watched, and are not followed below it. The stream ends after the place itself is
-    /// told as removed, which it also is when its path leads elsewhere; dropping it ends the watch. If it is not read,
-    /// it holds up nobody: what is lost is told as one [`crate::WatchEventKind::Overflow`]. What is made faster than it
-    /// can be watched may be told as created alone.
+    /// Symbolic links lead to what is watched, and are not followed below it. The stream ends after
+    /// the place itself is told as removed, which it also is when its path leads elsewhere;
+    /// dropping it ends the watch. If it is not read, it holds nothing up: what is lost is told as
+    /// one [`crate::WatchEventKind::Overflow`]. What is made faster than it can be watched may be
+    /// told as created alone.
     pub async fn watch(
         &self,
         path: &str,

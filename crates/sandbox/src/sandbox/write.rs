@@ -13,7 +13,7 @@ use crate::files::{CreateDirOptions, WriteMode, WriteOptions};
 use crate::observer::FileWriteEvent;
 use crate::path::ConfinedPath;
 
-/// What is written: bytes that can be sent as often as needed, or a stream.
+/// The content of a write: bytes that can be sent as often as needed, or a stream.
 pub(crate) enum Content {
     Bytes(Bytes),
     Stream(ByteStream),
@@ -22,7 +22,7 @@ pub(crate) enum Content {
 /// The setuid and the setgid bit.
 const SET_ID: u32 = 0o6000;
 
-/// A file that a sandbox leaves on its host must give nobody anything.
+/// Refuses setuid and setgid bits: a file that a sandbox leaves on its host must grant no rights.
 fn check_permissions(options: &WriteOptions) -> Result<()> {
     if options.permissions.is_some_and(|bits| bits & SET_ID != 0) {
         return Err(Error::invalid("permissions", "must not have the setuid or the setgid bit"));
@@ -132,7 +132,8 @@ impl Sandbox {
         Ok(WriteTotals { bytes: replay.total(), file_size })
     }
 
-    /// Its failure does not matter: the second write says what is wrong.
+    /// Makes the parent directories. A failure does not matter: the second write says what is
+    /// wrong.
     async fn make_parent(&self, place: &ConfinedPath) {
         let options = CreateDirOptions { recursive: true };
         if let Err(error) = self.driver().create_dir(&place.parent(), options).await {
@@ -141,7 +142,7 @@ impl Sandbox {
     }
 }
 
-/// How much was sent, and how large the file is then.
+/// The number of bytes that were sent, and the size of the file after that.
 struct WriteTotals {
     bytes: u64,
     file_size: u64,

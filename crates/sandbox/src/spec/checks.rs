@@ -1,4 +1,4 @@
-//! What a spec must be, checked once before anything has been created.
+//! The checks of a spec, made once before anything has been created.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,14 +73,15 @@ fn check_workspace(workspace: &WorkspaceSpec) -> Result<()> {
     let WorkspaceSpec::Persistent { id, .. } = workspace else { return Ok(()) };
     let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_.-".contains(&byte);
     let begins = id.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    match begins && id.len() <= 63 && id.bytes().all(good) {
-        true => Ok(()),
-        false => Err(Error::invalid(
+    if begins && id.len() <= 63 && id.bytes().all(good) {
+        Ok(())
+    } else {
+        Err(Error::invalid(
             "workspace.id",
             format!(
                 "must be 1 to 63 of a-z, 0-9, `_`, `.`, `-`, beginning with a letter or a digit; got `{id}`"
             ),
-        )),
+        ))
     }
 }
 
@@ -227,9 +228,10 @@ pub(crate) fn check_lifecycle(lifecycle: &Lifecycle) -> Result<()> {
 pub(super) fn check_user(user: Option<&str>) -> Result<()> {
     let Some(user) = user else { return Ok(()) };
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-:".contains(&byte);
-    match !user.is_empty() && user.len() <= 64 && user.bytes().all(good) {
-        true => Ok(()),
-        false => Err(Error::invalid("user", format!("must be a user's name or number, not `{user}`"))),
+    if !user.is_empty() && user.len() <= 64 && user.bytes().all(good) {
+        Ok(())
+    } else {
+        Err(Error::invalid("user", format!("must be a user's name or number, not `{user}`")))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a sandbox is made from beyond the rest of its spec where its provider has a container engine, such as Docker.
+//! The part of a spec for providers with a container engine, such as Docker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -10,12 +10,13 @@ use super::checks::reserved_base;
 use crate::error::{Error, Result};
 use crate::path::SandboxPath;
 
-/// When an image is fetched: by an engine from a registry, by a provider with a store of its own from wherever it was told.
+/// The occasions on which an image is fetched: by an engine from a registry, by a provider with a
+/// store of its own from wherever it was told.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PullPolicy {
-    /// When there is none of that name.
+    /// If there is none of that name.
     #[default]
     Missing,
     /// From a registry, for every create.
@@ -24,12 +25,12 @@ pub enum PullPolicy {
     Never,
 }
 
-/// What only a provider with a container engine can do; `pull` counts for others too.
+/// Options that only a provider with a container engine has; `pull` counts for others too.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ContainerSpec {
-    /// When the image is fetched.
+    /// The occasions on which the image is fetched.
     pub pull: PullPolicy,
     /// The engine's runtime, such as `runsc` or `kata`; by default the engine's default.
     pub runtime: Option<String>,

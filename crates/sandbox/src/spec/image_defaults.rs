@@ -1,18 +1,18 @@
-//! What an image defaults, where a spec leaves it open.
+//! The defaults of an image, where a spec leaves something open.
 
 use super::ValidSpec;
 use super::checks::{check_env, check_mounts, check_user, check_workdir};
 use crate::error::Result;
 use crate::path::SandboxPath;
 
-/// How an image wants its commands to be run.
+/// An image's own settings for running commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImageDefaults {
     /// Variables.
     pub env: Vec<(String, String)>,
-    /// Where commands start.
+    /// The directory in which commands start.
     pub workdir: Option<String>,
-    /// Who runs them.
+    /// The user who runs them.
     pub user: Option<String>,
 }
 
@@ -20,8 +20,8 @@ pub struct ImageDefaults {
 const OF_THE_SANDBOX: [&str; 6] = ["HOME", "HOSTNAME", "LOGNAME", "PWD", "SHELL", "USER"];
 
 impl ValidSpec {
-    /// The same spec on an image that defaults this: each wish counts where the spec leaves it open. A working directory
-    /// that can't be one (`/`, or in a directory that sandboxes own) is not wished for.
+    /// The same spec on an image with these defaults: each counts where the spec leaves it open. A working directory
+    /// that can't be one (`/`, or in a directory that sandboxes own) is not taken.
     ///
     /// # Errors
     /// `Invalid`: a mount lies where the image's working directory is.

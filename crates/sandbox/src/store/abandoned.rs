@@ -1,4 +1,4 @@
-//! Sandboxes whose maker or remover has ended in the middle of it.
+//! Sandboxes whose maker or remover ended in the middle of its work.
 
 use super::Store;
 use super::owner::Owner;

@@ -1,4 +1,4 @@
-//! What can be changed of a sandbox that is there: its labels and deadlines.
+//! Changes of a sandbox that is there: its labels and deadlines.
 
 use rusqlite::params;
 

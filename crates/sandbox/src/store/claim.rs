@@ -18,7 +18,7 @@ use crate::spec::SandboxId;
 /// One store, however often this process has it open.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum StoreIdentity {
-    /// Its file.
+    /// A store in this file.
     File(PathBuf),
     /// A store in memory, by a number of its own.
     Memory(u64),
@@ -26,7 +26,7 @@ pub(super) enum StoreIdentity {
 
 type ClaimCounts = HashMap<(StoreIdentity, SandboxId), usize>;
 
-/// How many live claims there are on each sandbox.
+/// The number of live claims on each sandbox.
 static CLAIMS: LazyLock<Mutex<ClaimCounts>> = LazyLock::new(Mutex::default);
 
 fn claim_counts() -> MutexGuard<'static, ClaimCounts> {
@@ -74,14 +74,16 @@ impl Drop for Claim {
 }
 
 impl Store {
-    /// Says that a task of this process is at work on this sandbox. Take it before the row says so.
+    /// Claims a sandbox for a task of this process. Take the claim before the row names this
+    /// process.
     pub fn claim(self: &Arc<Self>, id: &SandboxId) -> Claim {
         *claim_counts().entry((self.identity.clone(), id.clone())).or_default() += 1;
         Claim { store: Arc::clone(self), id: id.clone(), is_finished: false }
     }
 
-    /// Whether the owner that a row of this sandbox names can do nothing more for it: the process has ended, or it is this
-    /// one and no task of it holds a claim. `own`: how many claims the caller holds.
+    /// Returns whether the owner that a row of this sandbox names can do nothing more for it: the
+    /// process has ended, or it is this one and no task of it holds a claim. `own`: how many claims
+    /// the caller holds.
     pub(super) fn is_idle(&self, owner: &Owner, id: &SandboxId, own: usize) -> bool {
         if Owner::this_process().is_ok_and(|this| this == *owner) {
             let key = (self.identity.clone(), id.clone());
@@ -90,12 +92,12 @@ impl Store {
         !owner.is_alive()
     }
 
-    /// Whether somebody has begun to make or remove this sandbox who can't go on.
+    /// Returns whether somebody has begun to make or remove this sandbox who can't go on.
     pub fn is_given_up(&self, row: &SandboxRow) -> bool {
         row.owner.as_ref().is_some_and(|owner| self.is_idle(owner, &row.id, 0))
     }
 
-    /// Leaves what this process has begun with a sandbox to whoever wants to go on with it.
+    /// Gives up this process's work on a sandbox, so that another task can take it over.
     fn give_up(&self, id: &SandboxId) -> Result<()> {
         let Owner { pid, start_ticks, boot_id } = Owner::this_process()?;
         let nobody = Owner::none();

@@ -10,23 +10,23 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::now::now_ms;
 use crate::spec::SandboxName;
 
-/// What is known of an API key.
+/// The facts about an API key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeyRow {
-    /// Its id, which is no secret.
+    /// The id, which is no secret.
     pub id: String,
-    /// Its name; of the keys that are not revoked no other has it.
+    /// The name; of the keys that are not revoked no other has it.
     pub name: SandboxName,
     /// The pools that it opens, at least one; the first is meant where a request names none.
     pub pools: Vec<SandboxName>,
-    /// When it was made, in milliseconds since 1970 (UTC).
+    /// The time at which it was made, in milliseconds since 1970 (UTC).
     pub created_ms: i64,
-    /// When it was revoked, in milliseconds since 1970 (UTC); `None`: it is in use.
+    /// The time at which it was revoked, in milliseconds since 1970 (UTC); `None`: it is in use.
     pub revoked_ms: Option<i64>,
 }
 
 impl KeyRow {
-    /// Whether it opens this pool.
+    /// Returns whether it opens this pool.
     pub fn opens(&self, pool: &SandboxName) -> bool {
         self.pools.contains(pool)
     }

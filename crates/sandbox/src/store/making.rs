@@ -16,26 +16,26 @@ use crate::spec::{SandboxId, SandboxName, SandboxSpec};
 pub struct NewSandbox {
     /// The pool, which must be there ([`Store::put_pool`]).
     pub pool: SandboxName,
-    /// Its name in the pool.
+    /// The name in the pool.
     pub name: SandboxName,
-    /// Its id, never used before.
+    /// The id, never used before.
     pub id: SandboxId,
     /// The provider's name.
     pub provider: String,
-    /// Its image, as it was named; `None`: none was.
+    /// The image, as it was named; `None`: none was.
     pub image: Option<String>,
-    /// What it is made from; its limits are what quotas count. Kept as JSON, contents of the manifest's files included,
-    /// so leave those out unless they are wanted again.
+    /// The spec it is made from; quotas count its limits. Kept as JSON, contents of the manifest's
+    /// files included, so leave those out unless they are wanted again.
     pub spec: SandboxSpec,
-    /// What runs in it whenever it is awake.
+    /// The programs that run in it whenever it is awake.
     pub services: Vec<Service>,
     /// It sleeps after this many idle milliseconds; `None`: never.
     pub sleep_after_ms: Option<u64>,
-    /// When its ttl ends, in milliseconds since 1970 (UTC); `None`: never.
+    /// The time at which its ttl ends, in milliseconds since 1970 (UTC); `None`: never.
     pub deadline_ms: Option<i64>,
 }
 
-/// What came of asking for a name.
+/// The result of asking for a name.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NameReservation {
     /// It is ours to make: the row is in the state `making` and this process owns it.
@@ -66,8 +66,8 @@ impl Store {
         })
     }
 
-    /// The sandbox was made: it is live from now on, and nobody's. Only whoever makes it may say so (`conflict`); `not_found`
-    /// if it is not there (any more).
+    /// Marks the sandbox as made: it is live from now on and has no owner. Only its maker may say
+    /// so (`conflict`); `not_found` if it is not there (any more).
     pub fn finish_making(&self, id: &SandboxId) -> Result<SandboxRow> {
         let owner = Owner::this_process()?;
         self.write("note that a sandbox was made", |transaction| {
@@ -148,7 +148,7 @@ pub(super) fn sandbox_not_found(id: &SandboxId) -> Error {
     Error::new(ErrorKind::NotFound, format!("the store has no sandbox {id}"))
 }
 
-/// Somebody else is at work on it, or nobody is.
+/// Makes the error for a row that this process does not own.
 pub(super) fn owned_by_other(row: &SandboxRow) -> Error {
     let SandboxRow { pool, name, .. } = row;
     let state = match row.state {

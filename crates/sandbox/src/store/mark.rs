@@ -1,5 +1,5 @@
-//! The mark that a store was here: some bytes in the file of its lock. Without it a store that is lost would look like one that
-//! there never was, and its pools and keys would be forgotten without a word.
+//! The mark that a store was here: some bytes in its lock file. Without the mark a lost store would
+//! look like one that never existed, and its pools and keys would be forgotten silently.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,7 +9,7 @@ use super::Store;
 use crate::error::{Error, ErrorKind, Result};
 
 const MARK: &[u8] = b"a store is beside this file\n";
-/// How to go on without the store.
+/// The ways to go on without the store.
 pub(crate) const WAYS_ON: &str = "put it back from a backup; or begin a new one, without its keys and the names of its sandboxes: eyot pool reconcile --new-store";
 
 /// Notes that there is a store.
@@ -24,13 +24,13 @@ pub(super) fn note(lock: &File) {
     }
 }
 
-/// Refuses to make a store where one was that is gone.
+/// Refuses to make a store in the place of one that is gone.
 pub(super) fn refuse_lost_store(path: &Path, lock: &File) -> Result<()> {
     let was_here = lock.metadata().is_ok_and(|metadata| metadata.len() > 0);
     if was_here && Store::is_missing(path) { Err(lost_store_error("a store was here")) } else { Ok(()) }
 }
 
-/// The store is gone, which shows by this.
+/// Makes the error of a store that is gone; `sign` says how that shows.
 pub(crate) fn lost_store_error(sign: &str) -> Error {
     let message = format!("open the store: `eyot.db` is missing or empty, and {sign}");
     Error::new(ErrorKind::Conflict, message).with_hint(WAYS_ON)

@@ -1,4 +1,4 @@
-//! Who is at work on a sandbox: a process, told apart from every later one of the same number.
+//! The owner of work on a sandbox: a process, told apart from every later one of the same number.
 
 use std::fs;
 use std::io;
@@ -11,11 +11,11 @@ use crate::error::{Error, Result};
 /// A process of this host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// Its number. Numbers are used again.
+    /// The number. Numbers are used again.
     pub pid: u32,
-    /// When it started, in clock ticks since the host did.
+    /// The time at which it started, in clock ticks since the host did.
     pub start_ticks: u64,
-    /// Which start of the host that was.
+    /// The id of the host's boot in which it started.
     pub boot_id: String,
 }
 
@@ -61,8 +61,8 @@ impl Owner {
         Ok(all)
     }
 
-    /// Whether it still runs. What can't be found out counts as running: nobody's work is taken away on a guess. A process
-    /// that has ended and that nobody has waited for does not run.
+    /// Returns whether it still runs. A process that can't be looked up counts as running: work is
+    /// never taken away on a guess. A zombie does not run.
     ///
     /// Processes are looked for in this process's own view of `/proc`: those of one state folder must share it.
     pub fn is_alive(&self) -> bool {
@@ -81,7 +81,7 @@ fn boot_id() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
 }
 
-/// What `/proc/<pid>/stat` says.
+/// The facts that `/proc/<pid>/stat` tells.
 struct ProcStat {
     start_ticks: u64,
     runs: bool,

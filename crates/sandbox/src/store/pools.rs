@@ -13,11 +13,11 @@ use crate::spec::SandboxName;
 /// A pool as the store knows it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoolRow {
-    /// Its name.
+    /// The name.
     pub name: SandboxName,
-    /// When it was first put there, in milliseconds since 1970 (UTC).
+    /// The time at which it was first put there, in milliseconds since 1970 (UTC).
     pub created_ms: i64,
-    /// What it was opened with last.
+    /// The options that it was opened with last.
     pub options: Value,
 }
 

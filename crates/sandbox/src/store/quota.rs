@@ -8,10 +8,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::pool::PoolQuotas;
 use crate::spec::{Limits, SandboxName};
 
-/// What the sandboxes of a pool may use together by their limits, those that are being made or removed included.
+/// The amount that the sandboxes of a pool may use together by their limits, those that are being
+/// made or removed included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QuotaUse {
-    /// How many there are.
+    /// The number of sandboxes.
     pub sandboxes: u64,
     /// The sum of their `limits.memory_mib`; those without count as nothing.
     pub memory_mib: u64,
@@ -24,7 +25,7 @@ pub struct QuotaUse {
 const WHAT: &str = "count what a pool uses";
 
 impl Store {
-    /// What the sandboxes of a pool use of its quotas.
+    /// Adds up what the sandboxes of a pool use of its quotas.
     pub fn quota_use(&self, pool: &SandboxName) -> Result<QuotaUse> {
         self.read(WHAT, |transaction| used(transaction, pool))
     }

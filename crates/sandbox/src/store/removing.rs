@@ -26,8 +26,8 @@ impl Store {
         })
     }
 
-    /// The sandbox is gone, and its name is free. Only whoever removes it may say so (`conflict`). Nothing happens if the row
-    /// is gone already.
+    /// The sandbox is gone, and its name is free. Only its remover may say so (`conflict`). Nothing
+    /// happens if the row is gone already.
     pub fn finish_removing(&self, id: &SandboxId) -> Result<()> {
         let this = Owner::this_process()?;
         self.write("note that a sandbox was removed", |transaction| {

@@ -11,15 +11,15 @@ use crate::error::Result;
 use crate::pool::Service;
 use crate::spec::{SandboxId, SandboxName, SandboxSpec};
 
-/// What is being done with a sandbox.
+/// The work that is being done on a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RowState {
-    /// Its owner makes it. Whether the provider has it already is not known.
+    /// The owner makes it. Whether the provider has it already is not known.
     Making,
-    /// It was made, and nobody has begun to remove it. Whether it runs or sleeps is the provider's to say.
+    /// It was made, and its removal has not begun. The provider knows whether it runs or sleeps.
     Live,
-    /// Its owner removes it. Whether the provider still has it is not known.
+    /// The owner removes it. Whether the provider still has it is not known.
     Removing,
 }
 
@@ -42,32 +42,32 @@ impl RowState {
 pub struct SandboxRow {
     /// The pool that it belongs to.
     pub pool: SandboxName,
-    /// Its name, which no other of the pool has.
+    /// The name, which no other of the pool has.
     pub name: SandboxName,
-    /// Its id, which no other sandbox has.
+    /// The id, which no other sandbox has.
     pub id: SandboxId,
     /// Counts the sandboxes that were begun under this name of this pool, from 1. It begins anew when a pool has used a
     /// thousand other names.
     pub generation: u64,
     /// The provider's name.
     pub provider: String,
-    /// Its image, as it was named; `None`: none was.
+    /// The image, as it was named; `None`: none was.
     pub image: Option<String>,
-    /// What it was made from.
+    /// The spec it was made from.
     pub spec: SandboxSpec,
-    /// What runs in it whenever it is awake.
+    /// The programs that run in it whenever it is awake.
     pub services: Vec<Service>,
-    /// What is being done with it.
+    /// The work that is being done on it.
     pub state: RowState,
-    /// Who makes or removes it; `None` for a live one.
+    /// The process that makes or removes it; `None` for a live one.
     pub owner: Option<Owner>,
     /// It sleeps after this many idle milliseconds; `None`: never.
     pub sleep_after_ms: Option<u64>,
-    /// When it was begun, in milliseconds since 1970 (UTC).
+    /// The time at which it was begun, in milliseconds since 1970 (UTC).
     pub created_ms: i64,
-    /// When its ttl ends, in milliseconds since 1970 (UTC); `None`: never.
+    /// The time at which its ttl ends, in milliseconds since 1970 (UTC); `None`: never.
     pub deadline_ms: Option<i64>,
-    /// When its row was changed last, in milliseconds since 1970 (UTC).
+    /// The time at which its row was changed last, in milliseconds since 1970 (UTC).
     pub last_change_ms: i64,
 }
 

@@ -14,11 +14,11 @@ const MIGRATION_STEPS: &[M<'static>] = &[
 ];
 const MIGRATIONS: Migrations<'static> = Migrations::from_slice(MIGRATION_STEPS);
 
-/// What the first migration sets.
+/// The application id that the first migration sets.
 const APPLICATION_ID: i64 = 0x4579_6f74;
 const WHAT: &str = "open the store";
 
-/// Sets a connection up, and brings the file up to date. Whoever calls it holds the lock of those who open.
+/// Sets a connection up, and brings the file up to date. The caller holds the lock for opening.
 pub(super) fn prepare(connection: &mut Connection) -> Result<()> {
     refuse_what_is_no_store(connection)?;
     refuse_what_is_newer(connection)?;

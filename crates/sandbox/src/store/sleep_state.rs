@@ -1,5 +1,6 @@
-//! Which sandboxes are known to sleep. Whether one does is its provider's to say, and an idle one puts itself to sleep
-//! while nobody looks: this is what was noticed of it, so that of all who notice one records it.
+//! The sandboxes that are known to sleep. The provider decides whether one sleeps, and an idle one
+//! puts itself to sleep unobserved. This notes what was seen, so that of several processes that see
+//! it one records it.
 
 use rusqlite::params;
 

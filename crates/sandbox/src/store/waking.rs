@@ -13,12 +13,12 @@ use super::{Store, failed};
 use crate::error::Result;
 use crate::spec::SandboxId;
 
-/// Whose turn it is to wake a sandbox.
+/// The turn to wake a sandbox.
 #[derive(Debug)]
 pub enum WakingTurn {
     /// Ours: say [`Store::finish_waking`] when it is done, or has failed.
     Ours(Claim),
-    /// Ours, and whoever had it before could not go on in the middle: some services may run.
+    /// Ours, after the previous waker stopped in the middle: some services may run.
     TakenOver(Claim),
     /// Somebody else's, of this process or another one.
     Theirs,
@@ -49,7 +49,7 @@ impl Store {
         })
     }
 
-    /// The turn is over. Nothing happens if it is not this process's any more.
+    /// Ends the turn. Nothing happens if it is not this process's any more.
     pub fn finish_waking(&self, id: &SandboxId) -> Result<()> {
         let Owner { pid, start_ticks, boot_id } = Owner::this_process()?;
         self.write(WHAT, |transaction| {

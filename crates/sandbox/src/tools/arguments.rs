@@ -16,10 +16,7 @@ pub(super) fn check(schema: &Value, mut input: Value) -> Result<Value, String> {
     }
     let mut problems = ArgumentProblems::default();
     value("", schema, &mut input, &mut problems);
-    match problems.is_empty() {
-        true => Ok(input),
-        false => Err(problems.render()),
-    }
+    if problems.is_empty() { Ok(input) } else { Err(problems.render()) }
 }
 
 fn value(at: &str, schema: &Value, input: &mut Value, problems: &mut ArgumentProblems) {
@@ -67,7 +64,7 @@ fn any_of(at: &str, choices: &[Value], input: &mut Value, problems: &mut Argumen
     });
 }
 
-/// What is written as 3.0 and meant as 3.
+/// Turns a number that is written as 3.0 into the 3 that is meant.
 fn make_integer(schema: &Value, input: &mut Value) {
     /// Beyond it not every integer is a double.
     const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -115,7 +112,7 @@ fn field_path(at: &str, name: &str) -> String {
     if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") }
 }
 
-/// How alike two names must be (0 to 1) to be taken for one another.
+/// The likeness (0 to 1) from which one name is taken for another.
 const ALIKE: f64 = 0.75;
 /// A longer name, in bytes, is no slip of the pen, and comparing it takes its time.
 const MAX_ALIKE_BYTES: usize = 100;

@@ -40,13 +40,14 @@ pub async fn handle_tool_call(
 
 async fn run(context: &ToolContext, tool: &ToolDef, input: Value) -> ToolOutput {
     let running = tool.run(context.clone(), input);
-    let answered = match tool.settles_cancel {
-        true => running.await,
-        false => tokio::select! {
+    let answered = if tool.settles_cancel {
+        running.await
+    } else {
+        tokio::select! {
             biased;
             answered = running => answered,
             () = context.cancel.cancelled() => return cancelled(tool.name()),
-        },
+        }
     };
     answered.unwrap_or_else(ToolOutput::from)
 }

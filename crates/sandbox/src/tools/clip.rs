@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// How many bytes of a text an answer holds at the most, beside the note about what is left out: 64 KiB.
+/// The most bytes of a text that an answer holds, beside the note about what is left out: 64 KiB.
 pub const MAX_TEXT_BYTES: usize = 64 << 10;
 
 /// The first and the last bytes of a text that comes piece by piece; what lies between is only counted.
@@ -39,12 +39,12 @@ impl ClippedText {
         self.tail.extend(last);
     }
 
-    /// How many bytes there were.
+    /// Returns the number of bytes there were.
     pub fn total_bytes(&self) -> u64 {
         self.total_bytes
     }
 
-    /// Whether something is left out.
+    /// Returns whether something is left out.
     pub fn is_clipped(&self) -> bool {
         self.total_bytes > (self.head.len() + self.tail.len()) as u64
     }
@@ -75,7 +75,7 @@ pub fn clip(text: &str, how: impl FnOnce(Range<u64>) -> String) -> String {
     clipped.text(how)
 }
 
-/// How many bytes at the end begin a character that is not complete; at most 3.
+/// Returns the number of bytes at the end that begin a character that is not complete; at most 3.
 pub(super) fn incomplete_bytes(bytes: &[u8]) -> usize {
     for back in 1..=bytes.len().min(3) {
         let needed = match bytes[bytes.len() - back] {
@@ -90,7 +90,7 @@ pub(super) fn incomplete_bytes(bytes: &[u8]) -> usize {
     0
 }
 
-/// How many bytes at the beginning end a character that began before; at most 3.
+/// Returns the number of bytes at the beginning that end a character that began before; at most 3.
 pub(super) fn continuation_bytes(bytes: &[u8]) -> usize {
     bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count()
 }

@@ -1,4 +1,4 @@
-//! What a tool's run is given beside its arguments.
+//! The surroundings of a tool's run, beside its arguments.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use crate::pool::{DEFAULT_SANDBOX, SandboxPool};
 use crate::sandbox::Sandbox;
 use crate::spec::SandboxName;
 
-/// What a tool's run is given beside its arguments. Clones mean the same pool and the same cancel.
+/// The surroundings of a tool's run, beside its arguments. Clones mean the same pool and the same
+/// cancel.
 #[derive(Clone)]
 pub struct ToolContext {
     /// The sandboxes of the session.
@@ -23,11 +24,11 @@ pub struct ToolContext {
     pub progress: Option<Arc<dyn Fn(ToolProgress) + Send + Sync>>,
 }
 
-/// What a call that goes on has done so far.
+/// The progress of a call that goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolProgress {
-    /// How much; it only grows. Bytes of output, for a command.
+    /// The amount done; it only grows. Bytes of output, for a command.
     pub done: u64,
     /// The last thing that there was to see: a line of output, say. At most 200 bytes and an ellipsis.
     pub message: String,
@@ -49,7 +50,7 @@ impl ToolProgress {
 }
 
 impl ToolContext {
-    /// A context of this pool, for calls that nobody cancels or watches.
+    /// Makes a context of this pool, for calls without cancel and progress.
     pub fn new(pool: SandboxPool) -> Self {
         let sandbox = SandboxName::parse(DEFAULT_SANDBOX).expect("`default` is a name");
         Self { pool, sandbox, cancel: CancellationToken::new(), progress: None }
@@ -83,7 +84,7 @@ impl ToolContext {
         named.unwrap_or(self.sandbox.as_str())
     }
 
-    /// Tells whoever watches, if somebody does.
+    /// Reports progress, if the call is watched.
     pub fn report(&self, progress: ToolProgress) {
         if let Some(hear) = &self.progress {
             hear(progress);

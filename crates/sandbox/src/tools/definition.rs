@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 /// The longest name of a tool, in bytes; what every model's API takes.
 pub const MAX_TOOL_NAME_BYTES: usize = 64;
 
-/// What a call does to what is there, where that can be promised.
+/// The effect of a call on what is there, where that can be promised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     /// Nothing is changed.
@@ -54,9 +54,9 @@ type ToolRun = Arc<dyn Fn(ToolContext, Value) -> BoxFuture<'static, Result<ToolO
 pub struct ToolDef {
     name: String,
     description: String,
-    /// What a model is shown.
+    /// The schema that a model is shown.
     input_schema: Value,
-    /// What arguments are held against.
+    /// The schema that arguments are held against.
     checked: Value,
     output_schema: Option<Value>,
     anthropic_type: Option<String>,
@@ -175,12 +175,12 @@ impl ToolDef {
         Self { run: Arc::new(run), settles_cancel: false, ..self }
     }
 
-    /// Its name.
+    /// The name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What a model is told that it does.
+    /// The description that a model is shown.
     pub fn description(&self) -> &str {
         &self.description
     }
@@ -195,7 +195,7 @@ impl ToolDef {
         self.output_schema.as_ref()
     }
 
-    /// Its type in Anthropic's API, where it has one of its own.
+    /// The type in Anthropic's API, where it has one of its own.
     pub fn anthropic_type(&self) -> Option<&str> {
         self.anthropic_type.as_deref()
     }
@@ -213,12 +213,11 @@ impl ToolDef {
 
 fn check_name(name: &str) -> Result<()> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
-    match !name.is_empty() && name.len() <= MAX_TOOL_NAME_BYTES && name.bytes().all(good) {
-        true => Ok(()),
-        false => {
-            let rule = format!("must be 1 to {MAX_TOOL_NAME_BYTES} letters, digits, `_` or `-`");
-            Err(Error::invalid("name", format!("of a tool {rule}; got `{name}`")))
-        }
+    if !name.is_empty() && name.len() <= MAX_TOOL_NAME_BYTES && name.bytes().all(good) {
+        Ok(())
+    } else {
+        let rule = format!("must be 1 to {MAX_TOOL_NAME_BYTES} letters, digits, `_` or `-`");
+        Err(Error::invalid("name", format!("of a tool {rule}; got `{name}`")))
     }
 }
 

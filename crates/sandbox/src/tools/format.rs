@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::definition::{Effect, ToolDef};
 use super::set::Toolset;
 
-/// Whose form of a tool's declaration.
+/// The form of a tool's declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolFormat {
@@ -26,7 +26,7 @@ impl ToolFormat {
     /// Every format there is.
     pub const ALL: [Self; 4] = [Self::Anthropic, Self::OpenAi, Self::OpenAiResponses, Self::Mcp];
 
-    /// Its name, such as `openai-responses`.
+    /// The name, such as `openai-responses`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -75,7 +75,7 @@ impl ToolDef {
     }
 }
 
-/// MCP's hints. Without them a client takes the worst for granted.
+/// Returns MCP's hints. Without them a client assumes the worst.
 fn annotations(effect: Effect) -> Value {
     match effect {
         Effect::Reads => json!({ "readOnlyHint": true, "openWorldHint": false }),

@@ -1,4 +1,4 @@
-//! What a call answers.
+//! The answer of a call.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,10 +6,11 @@ use serde_json::Value;
 use super::clip::clip;
 use crate::error::Error;
 
-/// What a call answers: content for the model, the same as data where the tool declares a shape, and whether it failed.
+/// The answer of a call: content for the model, the same as data where the tool declares a shape,
+/// and whether it failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutput {
-    /// What the model reads.
+    /// The content that the model reads.
     pub content: Vec<ToolContent>,
     /// The same as data, in the shape that the tool declares.
     #[serde(default, skip_serializing_if = "Option::is_none")]

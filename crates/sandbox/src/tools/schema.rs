@@ -25,7 +25,7 @@ fn tidied<T: JsonSchema>(settings: SchemaSettings) -> Value {
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     RecursiveTransform(tidy).transform(&mut schema);
-    // What a tool does stands in its description; the struct's own comment is for readers of the code.
+    // A tool's description says what it does; the struct's own comment is for readers of the code.
     schema.remove("description");
     if schema.get("type").and_then(Value::as_str) == Some("object") && schema.get("properties").is_none() {
         schema.insert("properties".to_owned(), Value::Object(Map::new()));
@@ -63,7 +63,8 @@ fn drop_null(object: &mut Map<String, Value>) {
     }
 }
 
-/// The format of a small integer says how large it may be; models don't know it, and nobody checks it.
+/// The format of a small integer says how large it may be; models don't know it, and clients don't
+/// check it.
 fn bound_by_format(object: &mut Map<String, Value>) {
     let bounds: Option<(i64, i64)> = match object.get("format").and_then(Value::as_str) {
         Some("uint32") => Some((0, i64::from(u32::MAX))),

@@ -43,12 +43,12 @@ impl Toolset {
         Ok(self)
     }
 
-    /// Its name.
+    /// The name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its tools.
+    /// The tools.
     pub fn tools(&self) -> &[ToolDef] {
         &self.tools
     }

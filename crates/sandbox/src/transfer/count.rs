@@ -1,5 +1,6 @@
-//! How many files, and how many bytes of them, pass by in a tar stream, and whether a given name does. Only headers and
-//! long names are looked at; a stream that is no tar is whoever unpacks it to refuse.
+//! Counts the files in a tar stream that passes by, and their bytes, and looks for a given name.
+//! Only headers and long names are looked at; a stream that is no tar is refused by the side that
+//! unpacks it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -58,12 +59,12 @@ impl TarCounter {
         !state.has_met
     }
 
-    /// Whether the name that was watched for has passed by.
+    /// Returns whether the name that was watched for has passed by.
     pub(super) fn has_met(&self) -> bool {
         self.lock().has_met
     }
 
-    /// What has passed by.
+    /// Returns the files and bytes that have passed by.
     pub(super) fn seen(&self) -> Transferred {
         self.lock().seen
     }

@@ -1,5 +1,6 @@
-//! Where a tree is unpacked before it is complete: a directory in the nearest directory that is there on the way to the
-//! target, so that a failure leaves no parents behind either. It goes whatever becomes of the copying.
+//! The directory in which a tree is unpacked before it is complete: a directory in the nearest
+//! directory that is there on the way to the target, so that a failure leaves no parents behind
+//! either. It goes whatever becomes of the copying.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +32,7 @@ async fn sweep(sandbox: &Sandbox, folder: &SandboxPath) {
     }
 }
 
-/// A directory that goes, also when nobody waits for the copying any more.
+/// A directory that is removed even if the caller stops waiting for the copy.
 pub(super) struct StagingDirectory {
     sandbox: Sandbox,
     path: SandboxPath,
@@ -58,7 +59,7 @@ impl StagingDirectory {
         &self.path
     }
 
-    /// Its own name, which no other directory has.
+    /// The directory's own name, which no other directory has.
     pub(super) fn name(&self) -> &str {
         self.path.file_name()
     }
@@ -101,9 +102,10 @@ impl StagingDirectory {
 
     /// Changes the mode of a directory, a symbolic one of everything below as well; `otherwise` where that can't be done.
     async fn chmod(&self, mode: &str, path: &SandboxPath, otherwise: Error) -> Result<()> {
-        let argv = match mode.starts_with(char::is_numeric) {
-            true => vec!["chmod", mode, path.as_str()],
-            false => vec!["chmod", "-R", mode, path.as_str()],
+        let argv = if mode.starts_with(char::is_numeric) {
+            vec!["chmod", mode, path.as_str()]
+        } else {
+            vec!["chmod", "-R", mode, path.as_str()]
         };
         match self.sandbox.run_unobserved(argv).await {
             Ok(true) => Ok(()),

@@ -10,7 +10,8 @@ use crate::error::{Error, Result};
 use crate::store::Owner;
 
 const PREFIX: &str = ".eyot-transfer-";
-/// What another host has made is believed to be in use for so long: its processes can't be seen from here.
+/// The time for which a directory made by another host is believed to be in use: its processes
+/// can't be seen from here.
 const OTHER_HOSTS_PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
 /// Returns a new name for what this process makes.

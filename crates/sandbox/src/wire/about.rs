@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Whether a server answers.
+/// The answer of a server that is up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Health {
@@ -11,7 +11,7 @@ pub struct Health {
     pub status: String,
 }
 
-/// Which server this is.
+/// The versions of a server and its API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Version {
@@ -21,11 +21,11 @@ pub struct Version {
     pub api: String,
 }
 
-/// What a tool answers.
+/// The answer of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ToolAnswer {
-    /// What the model reads, in pieces.
+    /// The pieces that the model reads.
     pub content: Vec<String>,
     /// The same as data, where the tool has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

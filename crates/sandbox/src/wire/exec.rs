@@ -25,19 +25,19 @@ pub struct ExecBody {
     /// Variables layered over the sandbox's.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Who runs it; by default the sandbox's user.
+    /// The user who runs it; by default the sandbox's user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The deadline from the start, in milliseconds; by default the sandbox's, and without that none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// How many bytes of each stream are kept; by default the sandbox's limit, else 1 MiB.
+    /// The most bytes of each stream that are kept; by default the sandbox's limit, else 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_bytes: Option<u64>,
-    /// What it reads, as text. Without any it reads end of file.
+    /// The standard input, as text. Without any it reads end of file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
-    /// What it reads, as base64.
+    /// The standard input, as base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin_base64: Option<String>,
     /// Over a WebSocket: standard input follows in messages.
@@ -48,11 +48,12 @@ pub struct ExecBody {
     pub pty: Option<PtySize>,
 }
 
-/// What a command wrote and what came of it.
+/// The output and the outcome of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ExecAnswer {
-    /// What came of it: `{"exited": 0}`, `{"signaled": 9}`, `"timed_out"`, `"cancelled"`, `"out_of_memory"`.
+    /// The outcome: `{"exited": 0}`, `{"signaled": 9}`, `"timed_out"`, `"cancelled"`,
+    /// `"out_of_memory"`.
     pub outcome: Outcome,
     /// The same in one number: the code, 128 + signal, 124 for the deadline, 130 for a cancel, 137 for out of memory.
     pub exit_code: i32,
@@ -66,9 +67,9 @@ pub struct ExecAnswer {
     /// Standard error's bytes, only where they are not UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr_base64: Option<String>,
-    /// How many bytes it wrote to standard output in all.
+    /// The number of bytes it wrote to standard output in all.
     pub stdout_bytes: u64,
-    /// How many bytes it wrote to standard error in all.
+    /// The number of bytes it wrote to standard error in all.
     pub stderr_bytes: u64,
     /// Standard output was longer than what was kept.
     pub stdout_truncated: bool,
@@ -89,7 +90,8 @@ pub struct ExecAnswer {
 }
 
 impl ExecAnswer {
-    /// The same for whoever has had the output as it came: without it, and with nothing said to be missing.
+    /// Returns the same without the output, for a client that had it as it came; nothing is said to
+    /// be missing.
     #[must_use]
     pub fn without_output(self) -> Self {
         let (stdout, stderr, stdout_base64, stderr_base64) = Default::default();
@@ -98,14 +100,14 @@ impl ExecAnswer {
     }
 }
 
-/// How many bytes of standard input may be under way.
+/// The most bytes of standard input that may be under way.
 pub const STDIN_WINDOW: usize = 256 * 1024;
-/// What leads a message of standard output.
+/// The byte that leads a message of standard output.
 pub const STDOUT: u8 = 1;
-/// What leads a message of standard error.
+/// The byte that leads a message of standard error.
 pub const STDERR: u8 = 2;
 
-/// What a client asks of a running command.
+/// A client's request to a running command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum SocketControl {
@@ -113,11 +115,11 @@ pub enum SocketControl {
     Kill,
     /// Send its process group (its terminal's foreground group) this signal, by its Linux number.
     Signal(i32),
-    /// Its terminal has this size now.
+    /// Gives its terminal this size.
     Resize(PtySize),
 }
 
-/// What a client is told of a command, beside its output.
+/// A message about a command to its client, beside its output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SocketEvent {
@@ -125,7 +127,7 @@ pub enum SocketEvent {
     Started,
     /// So many bytes of standard input more may be sent.
     Credit(usize),
-    /// What a control failed with; the command runs on.
+    /// A control failed with this problem; the command runs on.
     Refused(Problem),
     /// It ended. Nothing follows.
     End(Box<ExecAnswer>),
@@ -137,7 +139,7 @@ pub enum SocketEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ExecStarted {
-    /// What to call it when its stream is to be taken up again.
+    /// The id by which its stream can be taken up again.
     pub exec: String,
 }
 
@@ -145,11 +147,11 @@ pub struct ExecStarted {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ExecPiece {
-    /// Its bytes, as base64.
+    /// The bytes, as base64.
     pub data: String,
 }
 
-/// What to start. One of `command` and `argv` is there.
+/// A process to start. One of `command` and `argv` is there.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -166,12 +168,12 @@ pub struct StartBody {
     /// Variables layered over the sandbox's.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Who runs it; by default the sandbox's user.
+    /// The user who runs it; by default the sandbox's user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
 }
 
-/// Which signal.
+/// A signal to send.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -191,6 +193,6 @@ pub struct LogPiece {
     pub offset: u64,
     /// The offset of its first byte in its own stream.
     pub stream_offset: u64,
-    /// Its bytes, as base64.
+    /// The bytes, as base64.
     pub data: String,
 }

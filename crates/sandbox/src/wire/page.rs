@@ -1,4 +1,5 @@
-//! What the page at `/` asks for and other clients seldom do: a session of a browser, terminals that outlive a connection.
+//! Requests of the page at `/` that other clients seldom make: a session of a browser, terminals
+//! that outlive a connection.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,7 @@ use crate::spec::SandboxName;
 /// The header by which the page shows that it is the page: a session's `proof`; any value where no key is needed.
 pub const PAGE_PROOF: &str = "eyot-page";
 
-/// Who signs in.
+/// A sign-in.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -17,26 +18,27 @@ pub struct SessionBody {
     pub key: String,
 }
 
-/// Who asks.
+/// The session of a request.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SessionAnswer {
-    /// The server lets nobody in without a key.
+    /// The server needs a key.
     pub needs_key: bool,
-    /// Whoever asks is let in.
+    /// The request is let in.
     pub signed_in: bool,
-    /// The key's name; `null`: nobody is signed in, or no key is needed.
+    /// The key's name; `null`: not signed in, or no key is needed.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub name: Option<SandboxName>,
-    /// The pools that may be used; empty where nobody is signed in.
+    /// The pools that may be used; empty where the request is not signed in.
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
     pub pools: Vec<SandboxName>,
-    /// What the page sends in the header `Eyot-Page` from now on; told once, in the answer to a sign-in.
+    /// The proof that the page sends in the header `Eyot-Page` from now on; told once, in the
+    /// answer to a sign-in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<String>,
 }
 
-/// What to run in a terminal.
+/// A terminal to open.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -47,7 +49,7 @@ pub struct TerminalBody {
     /// The working directory; by default the sandbox's.
     #[serde(default)]
     pub cwd: Option<String>,
-    /// How large it is.
+    /// The size of the terminal.
     pub size: PtySize,
 }
 
@@ -55,11 +57,11 @@ pub struct TerminalBody {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TerminalAnswer {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// What runs in it; `null`: a shell.
+    /// The command that runs in it; `null`: a shell.
     pub command: Option<String>,
-    /// When it was opened, in milliseconds since 1970 (UTC).
+    /// The time at which it was opened, in milliseconds since 1970 (UTC).
     pub started_ms: i64,
     /// Somebody is connected to it.
     pub attached: bool,

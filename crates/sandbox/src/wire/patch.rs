@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::spec::{IdleAction, Lifecycle};
 use eyot_egress::EgressRules;
 
-/// What to change. What is absent stays.
+/// Changes of a sandbox. A field that is absent stays as it is.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -15,7 +15,7 @@ pub struct PatchSandbox {
     /// Labels to set; those that are `null` are removed.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, Option<String>>,
-    /// Its deadlines.
+    /// The deadlines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<PatchLifecycle>,
     /// The rules of the network `egress`, as a whole. Connections that they do not allow are closed.
@@ -24,7 +24,7 @@ pub struct PatchSandbox {
     pub egress: Option<EgressRules>,
 }
 
-/// Which deadlines to change. What is absent stays; `null` is none.
+/// Changes of deadlines. A field that is absent stays as it is; `null` removes the deadline.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -37,7 +37,7 @@ pub struct PatchLifecycle {
     #[serde(deserialize_with = "there", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<u64>))]
     pub idle_timeout_ms: Option<Option<u64>>,
-    /// What happens when it has been idle for so long.
+    /// The action taken once it has been idle for so long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_idle: Option<IdleAction>,
     /// `false` switches both deadlines off.

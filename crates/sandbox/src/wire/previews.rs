@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The header by which a program shows a preview's token.
 pub const PREVIEW_TOKEN: &str = "eyot-preview-token";
 
-/// Who may see a port, and for how long.
+/// A preview to open: for whom, and for how long.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -18,7 +18,7 @@ pub struct PreviewBody {
     pub ttl_ms: Option<u64>,
 }
 
-/// Where a port of a sandbox can be seen.
+/// The addresses of a preview of a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PreviewAnswer {
@@ -31,7 +31,7 @@ pub struct PreviewAnswer {
     pub url: String,
     /// The address below the server's own host, with another such token. All previews there are one origin to a browser.
     pub path_url: String,
-    /// What a program shows in the header, until `expires_at`; `null`: it is public.
+    /// The token that a program sends in the header, until `expires_at`; `null`: it is public.
     pub token: Option<String>,
     /// The header's name.
     pub header: String,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The media type of a problem.
 pub const PROBLEM_JSON: &str = "application/problem+json";
 
-/// What went wrong (RFC 9457).
+/// An error (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Problem {
@@ -22,9 +22,9 @@ pub struct Problem {
     /// The kind, for code to match on.
     #[cfg_attr(feature = "openapi", schema(example = "not_found"))]
     pub kind: String,
-    /// Why it failed, without what was to be done.
+    /// The reason why it failed, without what was to be done.
     pub reason: String,
-    /// What the reader can do about it.
+    /// Advice for the reader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// The part of the request that is wrong.
@@ -39,12 +39,12 @@ pub struct Problem {
     /// It is the sandbox itself that is not there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_sandbox: bool,
-    /// What the provider can't do, where it is that.
+    /// The operation that the provider can't do, where it is that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsupported: Option<Unsupported>,
 }
 
-/// What a provider can't do.
+/// An operation that a provider can't do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Unsupported {

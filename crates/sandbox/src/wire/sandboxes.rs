@@ -14,7 +14,7 @@ use crate::provider::{SandboxInfo, SandboxStatus};
 use crate::published::PublishedPort;
 use crate::spec::{SandboxId, SandboxName, SandboxSpec};
 
-/// What to make.
+/// A sandbox to make.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -22,7 +22,7 @@ pub struct CreateSandbox {
     /// The pool; by default the key's own.
     #[serde(default)]
     pub pool: Option<String>,
-    /// What to make it from; every part has a default.
+    /// The spec to make it from; every part has a default.
     #[serde(default)]
     pub spec: SandboxSpec,
     /// Answer with the sandbox that has the name already, woken if it sleeps, instead of refusing.
@@ -34,42 +34,43 @@ pub struct CreateSandbox {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SandboxAnswer {
-    /// Its id, never used twice.
+    /// The id, never used twice.
     #[cfg_attr(feature = "openapi", schema(value_type = String, example = "sb_0192f0c1e7d87c3e9a4b5c6d7e8f9a0b"))]
     pub id: SandboxId,
-    /// Its name in its pool.
+    /// The name in its pool.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: SandboxName,
-    /// Its pool.
+    /// The pool.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub pool: SandboxName,
     /// The provider.
     pub provider: String,
-    /// Whether it can be used.
+    /// The status.
     pub status: SandboxStatus,
-    /// Which of its lives this is: another text after every wake. Empty where it was not looked at: in a list of Docker's.
+    /// The life of the sandbox: another text after every wake. Empty in lists of Docker's
+    /// sandboxes, which do not look it up.
     pub life: String,
     /// The working directory.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub workdir: SandboxPath,
-    /// When it was made, in milliseconds since 1970 (UTC).
+    /// The time at which it was made, in milliseconds since 1970 (UTC).
     pub created_ms: i64,
-    /// When its ttl ends (RFC 3339); `null`: never.
+    /// The time at which its ttl ends (RFC 3339); `null`: never.
     pub expires_at: Option<String>,
     /// The time without use after which it sleeps or is destroyed, in milliseconds; `null`: any.
     pub idle_timeout_ms: Option<u64>,
-    /// Its labels.
+    /// The labels.
     pub labels: BTreeMap<String, String>,
-    /// What it was made from, without the values of variables and the contents of files.
+    /// The spec it was made from, without the values of variables and the contents of files.
     pub spec: SandboxSpec,
     /// The names of its variables.
     pub env_names: Vec<String>,
-    /// What holds around it.
+    /// The protections around it.
     pub isolation: Isolation,
 }
 
 impl SandboxAnswer {
-    /// What is known of the sandbox, as far as it is told.
+    /// Returns what is known of the sandbox, as far as it is told.
     pub fn info(self) -> SandboxInfo {
         let Self { id, name, provider, status, workdir, created_ms, spec, isolation, life, .. } = self;
         SandboxInfo { id, name, provider, status, workdir, created_ms, spec, isolation, life }
@@ -82,31 +83,31 @@ impl SandboxAnswer {
 pub struct SandboxList {
     /// The sandboxes.
     pub sandboxes: Vec<SandboxAnswer>,
-    /// What to send as `cursor` for those that follow; `null`: there are none.
+    /// The `cursor` to send for those that follow; `null`: there are none.
     pub next_cursor: Option<String>,
 }
 
-/// What a sandbox can do and what it uses now.
+/// A sandbox's use of resources now.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct UsageAnswer {
-    /// What it uses; what the provider can't tell is absent.
+    /// The figures; those that the provider does not know are absent.
     pub usage: Usage,
 }
 
-/// What the server's sandboxes can do, and what would hold around one.
+/// The capabilities of the server's sandboxes, and the protections around one.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CapabilitiesAnswer {
     /// The provider.
     pub provider: String,
-    /// What its sandboxes can do.
+    /// The capabilities of its sandboxes.
     pub capabilities: Vec<Capability>,
-    /// What would hold around one that is made from a default spec.
+    /// The protections that would hold around one that is made from a default spec.
     pub isolation: Isolation,
 }
 
-/// How large a file is now.
+/// The size of a file after a write.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Written {
@@ -114,7 +115,7 @@ pub struct Written {
     pub size: u64,
 }
 
-/// Whether something is there.
+/// The answer whether something is there.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Exists {
@@ -122,7 +123,7 @@ pub struct Exists {
     pub exists: bool,
 }
 
-/// What is in a directory.
+/// The entries of a directory.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Listing {
@@ -130,11 +131,11 @@ pub struct Listing {
     pub entries: Vec<DirEntry>,
 }
 
-/// What was unpacked.
+/// The result of unpacking.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Unpacked {
-    /// How many entries were made.
+    /// The number of entries that were made.
     pub entries: u64,
 }
 
@@ -167,27 +168,27 @@ pub struct PoolList {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PoolAnswer {
-    /// Its name.
+    /// The name.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: SandboxName,
-    /// Its sandboxes, by name.
+    /// The sandboxes, by name.
     pub sandboxes: Vec<PoolEntry>,
 }
 
-/// What a pool's sandbox is made from, where that differs from the pool's template.
+/// The properties of a pool's sandbox, where they differ from the pool's template.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct MemberBody {
-    /// Its image: an alias of the pool, or what the provider knows by that name.
+    /// The image: an alias of the pool, or what the provider knows by that name.
     pub image: Option<String>,
     /// It sleeps after this many idle milliseconds; by default the pool's number.
     pub sleep_after_ms: Option<u64>,
-    /// What runs in it whenever it is awake.
+    /// The programs that run in it whenever it is awake.
     pub services: Vec<Service>,
 }
 
-/// What to copy between sandboxes of a pool.
+/// A copy between sandboxes of a pool.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TransferBody {

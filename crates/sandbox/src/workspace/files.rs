@@ -18,7 +18,7 @@ use crate::watch::{WatchEvent, WatchOptions};
 pub struct WorkspaceEntry {
     /// The path relative to the workspace. Bytes that are not UTF-8 stand as U+FFFD.
     pub path: String,
-    /// What it is; a symbolic link is not followed.
+    /// The type; a symbolic link is not followed.
     #[serde(rename = "type")]
     pub file_type: FileType,
     /// Size in bytes, where it is known.
@@ -73,7 +73,7 @@ impl Workspace {
         self.sandbox.driver().stat(&place).await.map_err(self.sandbox.failed("stat", path))
     }
 
-    /// Whether something is there.
+    /// Returns whether something is there.
     pub async fn exists(&self, path: &str) -> Result<bool> {
         let (path, place) = self.directory("exists", path)?;
         self.sandbox.driver().exists(&place).await.map_err(self.sandbox.failed("look for", path))
@@ -137,8 +137,8 @@ impl Workspace {
     }
 }
 
-/// What a description makes of a name that a listing said nothing of. What can't be described is a link that leads
-/// nowhere or out.
+/// Turns a description into the type and size of a name that a listing said nothing of. A name that
+/// can't be described is a link that leads nowhere or out.
 fn described(stat: Result<FileStat>) -> Result<(FileType, Option<u64>), Error> {
     let stat = match stat {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Permission) => {

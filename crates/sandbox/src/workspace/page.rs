@@ -10,15 +10,15 @@ use crate::driver::ByteStream;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::ByteRange;
 
-/// Which part of a text file. Each number must be at least 1.
+/// A part of a text file to read. Each number must be at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct PageOptions {
     /// The first line, counted from 1; by default 1.
     pub start_line: u64,
-    /// How many lines at the most; by default 500.
+    /// The most lines; by default 500.
     pub line_count: u64,
-    /// How many bytes at the most; by default 65,536.
+    /// The most bytes; by default 65,536.
     pub max_bytes: u64,
 }
 
@@ -28,7 +28,7 @@ impl Default for PageOptions {
     }
 }
 
-/// What ended a page before the file did.
+/// The limit that ended a page before the file did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TruncatedBy {
@@ -48,11 +48,11 @@ pub struct TextPage {
     pub start_line: u64,
     /// The last line of which something is here; `None` if nothing is.
     pub end_line: Option<u64>,
-    /// Where to go on, if there is more and the page ended at a line's end.
+    /// The line at which to go on, if there is more and the page ended at a line's end.
     pub next_start_line: Option<u64>,
     /// There is more.
     pub truncated: bool,
-    /// Why.
+    /// The limit that ended it.
     pub truncated_by: Option<TruncatedBy>,
 }
 
@@ -135,7 +135,7 @@ impl PageWindow {
         false
     }
 
-    /// What is left of a piece after the lines before the window.
+    /// Returns what is left of a piece after the lines before the window.
     fn skip<'a>(&mut self, mut piece: &'a [u8], before: u64) -> &'a [u8] {
         while self.skipped < before && !piece.is_empty() {
             let line = line_of(piece);

@@ -8,13 +8,13 @@ use crate::exec::Command;
 use crate::process::ProcessInfo;
 use crate::sandbox::StartOptions;
 
-/// What to start in a workspace. Everything but `command` has a default.
+/// A process to start in a workspace. Everything but `command` has a default.
 #[derive(Debug, Clone, Default)]
 #[doc(alias = "SandboxProcessStartOptions")]
 pub struct WorkspaceStart {
     /// The program, searched for in `PATH` if it has no slash. No shell.
     pub command: String,
-    /// Its arguments.
+    /// The arguments.
     pub args: Vec<String>,
     /// Working directory, relative to the workspace.
     pub cwd: Option<String>,

@@ -11,7 +11,8 @@ pub(super) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// How many bytes at the end of `bytes` may be the beginning of a character that is still to come; at most 3.
+/// Returns the number of bytes at the end of `bytes` that may be the beginning of a character that
+/// is still to come; at most 3.
 pub(super) fn unfinished(bytes: &[u8]) -> usize {
     let tail = &bytes[bytes.len().saturating_sub(3)..];
     for (index, byte) in tail.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What the recorder writes down of what it is told.
+//! The recorder writes down what it is told.
 
 use bytes::Bytes;
 use eyot::events::{EventKind, EventRecorder};

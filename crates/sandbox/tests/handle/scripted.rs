@@ -15,7 +15,7 @@ use eyot::{
 use futures_util::StreamExt;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// What a driver was asked, in order, such as `write /a`.
+/// The calls of a driver, in order, such as `write /a`.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -28,13 +28,13 @@ impl Log {
         self.0.lock().unwrap().clone()
     }
 
-    /// How often something was asked whose line begins so.
+    /// Counts the calls whose line begins so.
     pub fn count(&self, beginning: &str) -> usize {
         self.lines().iter().filter(|line| line.starts_with(beginning)).count()
     }
 }
 
-/// What a command does when it is killed.
+/// The reaction of a command to its kill.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum OnKill {
     /// It ends.
@@ -45,11 +45,11 @@ pub enum OnKill {
     Deaf,
 }
 
-/// What a started command is to the test.
+/// A started command, as the test sees it.
 pub struct Running {
     pub request: ExecRequest,
     pub events: UnboundedSender<Result<ExecutionEvent>>,
-    /// What it read.
+    /// The input that it read.
     pub input: Log,
 }
 
@@ -72,10 +72,10 @@ pub struct Scripted {
     workdir: SandboxPath,
     capabilities: Capabilities,
     isolation: Isolation,
-    /// What the next writes answer; success after that.
+    /// Errors that the next writes answer; success after that.
     pub writes: Mutex<VecDeque<Error>>,
     pub create_dirs: Mutex<VecDeque<Error>>,
-    /// What the next start answers, instead of starting.
+    /// Errors that the next starts answer, instead of starting.
     pub refusals: Mutex<VecDeque<Error>>,
     pub on_kill: Mutex<OnKill>,
     /// No start is ever confirmed.
@@ -321,7 +321,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Gives out one driver, again and again.
 pub struct Provider {
     driver: Arc<Scripted>,
-    /// What the next creates and opens answer; a sandbox after that.
+    /// Errors that the next creates and opens answer; a sandbox after that.
     pub creates: Mutex<VecDeque<Error>>,
     pub opens: Mutex<VecDeque<Error>>,
 }

@@ -160,15 +160,14 @@ async fn a_backend_that_does_not_take_the_order_of_a_kill_does_not_hold_the_dead
     let sandbox = driver.sandbox().await;
     let mut commands = driver.commands();
     for streamed in [false, true] {
-        let result = match streamed {
-            true => {
-                let mut events = sandbox.exec_stream("x", within(1_500)).await.unwrap();
-                let Some(Ok(eyot::ExecEvent::End(result))) = events.next().await else {
-                    panic!("an end was due")
-                };
-                result
-            }
-            false => sandbox.exec("x", within(1_500)).await.unwrap(),
+        let result = if streamed {
+            let mut events = sandbox.exec_stream("x", within(1_500)).await.unwrap();
+            let Some(Ok(eyot::ExecEvent::End(result))) = events.next().await else {
+                panic!("an end was due")
+            };
+            result
+        } else {
+            sandbox.exec("x", within(1_500)).await.unwrap()
         };
         assert_eq!((result.outcome, result.may_still_be_running), (Outcome::TimedOut, true));
         assert!(result.duration_ms <= 1_500 + eyot::ANSWER_MS + 10, "{result:?}");

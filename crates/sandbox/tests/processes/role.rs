@@ -53,7 +53,7 @@ impl Actor {
         self.says.by_ref().map(Result::unwrap).collect()
     }
 
-    /// What it says to its end, which must be a good one.
+    /// Returns what it says to its end, which must be a good one.
     pub fn finish(mut self) -> Vec<String> {
         let said = self.says.by_ref().map(Result::unwrap).collect();
         assert!(self.child.wait().unwrap().success());

@@ -104,7 +104,8 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// What processes in the role `take` get, all together; they open a store that is not there yet.
+/// Returns what processes in the role `take` get, all together; they open a store that is not there
+/// yet.
 fn taken(prefixes: &[&str], most: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let actors: Vec<Actor> =

@@ -1,4 +1,4 @@
-//! What a model is told when its call is wrong.
+//! Answers to a model whose call is wrong.
 
 use eyot::tools::{handle_tool_call, toolset};
 use serde_json::json;

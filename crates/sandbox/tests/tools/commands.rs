@@ -1,4 +1,4 @@
-//! What `coding` and `workspace` ask of a sandbox, over a driver that writes it down.
+//! Calls of `coding` and `workspace` to a sandbox, over a driver that writes it down.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What models are shown of every toolset, held against files: a change of a schema is seen in a review.
+//! The declarations of every toolset, held against files: a change of a schema is seen in a review.
 //! `EYOT_REWRITE_GOLDEN=1 cargo test -p eyot --test tools` writes them anew.
 
 use std::path::Path;

@@ -33,7 +33,7 @@ async fn call_of(tools: &Toolset, name: &str, input: Value) -> ToolOutput {
     handle_tool_call(&context(&scripted::Scripted::new(&[])), tools, name, input).await
 }
 
-/// What a refused call says.
+/// Returns the sentence of a refused call.
 async fn refusal(name: &str, input: Value) -> String {
     let output = call(name, input).await;
     assert!(output.is_error, "{output:?}");

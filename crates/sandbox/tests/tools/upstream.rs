@@ -7,7 +7,7 @@ use eyot::tools::{
 use eyot::{Capabilities, Capability, ErrorKind};
 use serde_json::{Value, json};
 
-/// What a toolset declares, as the files of the upstreams have it.
+/// Returns what a toolset declares, as the files of the upstreams have it.
 fn declared(tools: &Toolset) -> Vec<Value> {
     let of = |tool: &Value| {
         json!({

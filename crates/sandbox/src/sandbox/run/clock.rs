@@ -1,4 +1,5 @@
-//! What can end a command from outside, its deadline and its cancellation, and when it began.
+//! The events that can end a command from outside, its deadline and its cancellation, and when it
+//! began.
 
 use std::future::{Future, pending};
 use std::pin::Pin;
@@ -34,7 +35,7 @@ impl Clock {
         clock
     }
 
-    /// When the deadline passes, if there is one worth a timer.
+    /// Returns the time at which the deadline passes, if there is one worth a timer.
     pub(super) fn expiry(&self) -> Option<Instant> {
         let near = self.timeout_ms.filter(|timeout_ms| *timeout_ms < FAR_MS)?;
         self.started.checked_add(Duration::from_millis(near))

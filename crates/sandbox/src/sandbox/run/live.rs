@@ -37,14 +37,14 @@ pub(super) struct LiveCommand {
 struct PendingKill {
     outcome: Outcome,
     order: Option<BoxFuture<'static, Result<()>>>,
-    /// When it must be confirmed, if the order is taken.
+    /// The time at which it must be confirmed, if the order is taken.
     until: Instant,
-    /// Until when the order must be taken, and then until when the kill must be confirmed. `None`: nobody is in a hurry
-    /// any more.
+    /// Until when the order must be taken, and then until when the kill must be confirmed. `None`:
+    /// there is no time limit any more.
     grace: Option<Pin<Box<Sleep>>>,
 }
 
-/// What one step was.
+/// The result of one step.
 pub(super) enum RunStep {
     /// Output.
     Event(ExecEvent),
@@ -154,13 +154,13 @@ impl LiveCommand {
         }
     }
 
-    /// Why it was stopped, if it was.
+    /// Returns the outcome that it was stopped with, if it was stopped.
     pub(super) fn stop_outcome(&self) -> Option<Outcome> {
         self.stopping.as_ref().map(|stopping| stopping.outcome)
     }
 
-    /// What is said of a command that ended this way: why it was stopped, if it was; never a success that the caller
-    /// had cancelled.
+    /// Returns the outcome of a command that ended this way: why it was stopped, if it was; never a
+    /// success that the caller had cancelled.
     pub(super) fn outcome(&self, exit: Outcome) -> Outcome {
         let cancelled = self.cancel.as_ref().is_some_and(CancellationToken::is_cancelled);
         self.stop_outcome().or(cancelled.then_some(Outcome::Cancelled)).unwrap_or(exit)
@@ -181,7 +181,7 @@ impl LiveCommand {
         }
     }
 
-    /// The result so far of a command whose kill nobody confirmed.
+    /// Returns the result so far of a command whose kill was not confirmed.
     pub(super) fn unconfirmed_result(&self) -> ExecResult {
         ExecResult {
             outcome: self.stop_outcome().unwrap_or(Outcome::Cancelled),

@@ -1,5 +1,5 @@
-//! Commands whose kill was not confirmed in time: somebody waits for their end and tells the observer, once, so that
-//! nothing is lost and nobody else waits.
+//! Commands whose kill was not confirmed in time. A task waits for the end of each and tells the
+//! observer once, so that nothing is lost and no caller waits.
 
 use std::time::SystemTime;
 
@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::exec::{ExecResult, Outcome, Stdin};
 use crate::observer::OrphanSettlement;
 
-/// When what was abandoned.
+/// A command that was given up, and when.
 struct Orphan {
     subject: RunContext,
     started_at: SystemTime,
@@ -25,7 +25,7 @@ impl Orphan {
         Self { subject: subject.clone(), started_at: clock.started_at, abandoned_at: SystemTime::now() }
     }
 
-    /// Tells the observer. Nobody is left to hear of an error, and a panic ends with this task.
+    /// Tells the observer. No caller is left to hear of an error, and a panic ends with this task.
     async fn notify_observer(self, result: Result<ExecResult>) {
         let Some(observer) = self.subject.sandbox.observer().cloned() else {
             return;
@@ -72,7 +72,7 @@ pub(super) fn settle(live: &LiveCommand, result: Result<ExecResult>) {
     tokio::spawn(orphan.notify_observer(result));
 }
 
-/// What really came of it, however long that takes.
+/// Waits for the real result, however long that takes.
 async fn wait(live: &mut LiveCommand) -> Result<ExecResult> {
     live.wait_without_limit();
     loop {

@@ -1,5 +1,5 @@
-//! Kills a streamed command on its deadline or cancellation even while nobody takes its events: a client that stalls
-//! must not keep a command alive.
+//! Kills a streamed command on its deadline or cancellation even while its events are not taken: a
+//! client that stalls must not keep a command alive.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,7 +50,7 @@ impl Watchdog {
         Some(Self { task: task.abort_handle(), fired })
     }
 
-    /// Whether it has ordered a kill.
+    /// Returns whether it has ordered a kill.
     pub(super) fn has_fired(&self) -> bool {
         self.fired.load(Ordering::Acquire)
     }

@@ -48,11 +48,10 @@ async fn bash(context: ToolContext, asked: Args, timeout_ms: u64) -> Result<Tool
 async fn restart(sandbox: &Sandbox) -> Result<ToolOutput> {
     let _turn = sandbox.lock_shell().await;
     let result = sandbox.exec(session::restart(), ExecOptions::default()).await?;
-    match result.success() {
-        true => Ok(ToolOutput::text("tool has been restarted.")),
-        false => {
-            Ok(ToolOutput::error(format!("tool could not be restarted: {}", result.stderr_text().trim())))
-        }
+    if result.success() {
+        Ok(ToolOutput::text("tool has been restarted."))
+    } else {
+        Ok(ToolOutput::error(format!("tool could not be restarted: {}", result.stderr_text().trim())))
     }
 }
 
@@ -81,7 +80,7 @@ async fn run_in_session(
     Ok(output.answer(&result))
 }
 
-/// What a command wrote, as much as fits into an answer.
+/// The output of a command, as much as fits into an answer.
 #[derive(Debug, Default)]
 struct BashOutput {
     stdout: ClippedText,

@@ -5,9 +5,10 @@ use crate::tools::running::quote;
 /// The folder in the sandbox that holds it.
 const FOLDER: &str = "/tmp/.eyot-shell";
 
-/// What a bash leaves behind: its directory, mask, variables, functions, aliases and options, as commands that bring them
-/// back. The new file replaces the old one as a whole: a command that is killed leaves the old one. `command` is for who
-/// has functions of these names, `>|` for who has set `noclobber`.
+/// Saves the state of a bash: its directory, mask, variables, functions, aliases and options, as
+/// commands that bring them back. The new file replaces the old one as a whole: a command that is
+/// killed leaves the old one. `command` is for who has functions of these names, `>|` for who has
+/// set `noclobber`.
 const SAVE: &str = r#"command mkdir -p /tmp/.eyot-shell && {
   if [ -n "${BASH_VERSION-}" ]
   then printf 'cd -- %q\n' "$PWD"; umask -p; declare -p; declare -f; alias -p; shopt -p; set +o

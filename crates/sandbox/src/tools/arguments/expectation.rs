@@ -1,11 +1,12 @@
-//! What one value must be, in words, and whether it is. What is inside of an object or an array is looked at elsewhere.
+//! The expectation of a schema on one value, in words, and whether the value meets it. The content
+//! of objects and arrays is checked elsewhere.
 
 use serde_json::Value;
 
-/// The longest value that is repeated to whoever sent it, in characters.
+/// The longest value that is repeated in an answer, in characters.
 const MAX_SHOWN: usize = 60;
 
-/// What was sent, as JSON, cut where it is long.
+/// Renders what was sent, as JSON, cut where it is long.
 pub(super) fn display_value(value: &Value) -> String {
     match value {
         Value::Object(_) => "an object".to_owned(),
@@ -20,7 +21,7 @@ pub(super) fn display_value(value: &Value) -> String {
     }
 }
 
-/// Whether the value itself is what the schema says.
+/// Returns whether the value itself is what the schema says.
 pub(super) fn fits(schema: &Value, value: &Value) -> bool {
     let by_type = match schema.get("type") {
         Some(Value::String(name)) => is_type(name, value),
@@ -66,7 +67,7 @@ fn is_within(schema: &Value, value: &Value) -> bool {
     }
 }
 
-/// What a value of the schema is, such as "a non-negative integer".
+/// Describes a value of the schema, such as "a non-negative integer".
 pub(super) fn expectation(schema: &Value) -> String {
     if let Some(choices) = schema.get("enum").and_then(Value::as_array) {
         let choices: Vec<_> = choices.iter().map(Value::to_string).collect();

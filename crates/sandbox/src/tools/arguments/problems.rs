@@ -1,10 +1,10 @@
-//! What is wrong with a call's arguments: the first of it in words, the rest counted. Arguments may have a million
-//! fields.
+//! The faults of a call's arguments: the first of it in words, the rest counted. Arguments may have
+//! a million fields.
 
 /// The most that is told.
 const MAX_TOLD: usize = 20;
 
-/// What is wrong, as far as it is told.
+/// The faults, as far as they are told.
 #[derive(Debug, Default)]
 pub(super) struct ArgumentProblems {
     told: Vec<String>,
@@ -14,10 +14,7 @@ pub(super) struct ArgumentProblems {
 impl ArgumentProblems {
     /// One more thing that is wrong; it is put into words only if it is told.
     pub(super) fn add(&mut self, problem: impl FnOnce() -> String) {
-        match self.told.len() < MAX_TOLD {
-            true => self.told.push(problem()),
-            false => self.more += 1,
-        }
+        if self.told.len() < MAX_TOLD { self.told.push(problem()) } else { self.more += 1 }
     }
 
     /// Everything that is wrong there as well.

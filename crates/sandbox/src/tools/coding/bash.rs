@@ -52,11 +52,10 @@ async fn bash(context: ToolContext, asked: Args) -> Result<ToolOutput> {
 
 /// Seconds as milliseconds, rounded up: a deadline is never shorter than it was asked for.
 fn milliseconds(seconds: f64) -> Result<u64> {
-    match seconds >= 0.0 {
-        true => Ok((seconds * 1000.0).ceil() as u64),
-        false => {
-            Err(Error::invalid("timeout", format!("must be a non-negative number of seconds, got {seconds}")))
-        }
+    if seconds >= 0.0 {
+        Ok((seconds * 1000.0).ceil() as u64)
+    } else {
+        Err(Error::invalid("timeout", format!("must be a non-negative number of seconds, got {seconds}")))
     }
 }
 
@@ -81,9 +80,10 @@ fn answer(result: &ExecResult, timeout: Option<f64>, stdout: &str, stderr: &str)
 }
 
 fn aborted(result: &ExecResult) -> String {
-    let unconfirmed = match result.may_still_be_running {
-        true => " The sandbox command could not be confirmed cancelled and may still be running.",
-        false => "",
+    let unconfirmed = if result.may_still_be_running {
+        " The sandbox command could not be confirmed cancelled and may still be running."
+    } else {
+        ""
     };
     format!("The operation was aborted.{unconfirmed}")
 }

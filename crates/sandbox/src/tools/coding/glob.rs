@@ -45,9 +45,10 @@ async fn glob(context: ToolContext, asked: Args) -> Result<ToolOutput> {
     };
     let result = run(&context, &sandbox, line(&asked), ExecOptions::default(), take).await?;
     check(result.as_ref(), &said)?;
-    Ok(ToolOutput::text(match paths.found.is_empty() {
-        true => "No files found matching pattern.".to_owned(),
-        false => paths.found.join("\n"),
+    Ok(ToolOutput::text(if paths.found.is_empty() {
+        "No files found matching pattern.".to_owned()
+    } else {
+        paths.found.join("\n")
     }))
 }
 

@@ -152,9 +152,10 @@ impl MatchLines {
 }
 
 fn cut(line: &str) -> String {
-    match units::length(line) > MAX_LINE_UNITS {
-        true => format!("{}...", units::head(line, MAX_LINE_UNITS)),
-        false => line.to_owned(),
+    if units::length(line) > MAX_LINE_UNITS {
+        format!("{}...", units::head(line, MAX_LINE_UNITS))
+    } else {
+        line.to_owned()
     }
 }
 

@@ -71,7 +71,7 @@ struct LineWindow {
     line: u64,
     /// The lines, with the line feeds between them.
     kept: Vec<u8>,
-    /// How many line feeds there are in `kept`.
+    /// The number of line feeds in `kept`.
     kept_ends: usize,
     total_bytes: u64,
 }
@@ -198,7 +198,7 @@ mod tests {
         Args { path: "f".into(), offset, limit }
     }
 
-    /// What is shown of a file, however it arrives.
+    /// Renders a file, however it arrives.
     fn render(file: &[u8], asked: &Args) -> Result<String> {
         let mut results = [1, 7, 4096, usize::MAX].map(|size| {
             let mut window = LineWindow::from_args(asked);

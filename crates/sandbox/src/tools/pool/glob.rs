@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::search::GlobOptions;
 use crate::tools::{MAX_TEXT_BYTES, ToolContent, ToolContext, ToolDef, ToolOutput};
 
-/// How many files one answer has at the most.
+/// The most files in one answer.
 const MAX_FILES: u32 = 1000;
 
 #[derive(Deserialize, JsonSchema)]

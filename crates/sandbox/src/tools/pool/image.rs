@@ -1,7 +1,7 @@
-//! Which image a new sandbox is made of, when a model names one and when it names none.
+//! The image of a new sandbox, when a model names one and when it names none.
 //!
-//! A provider may take paths of the host for images. Whoever opens a pool may name them; a model may not: it would read
-//! the host through its sandbox.
+//! A provider may take paths of the host for images. The opener of a pool may name them; a model
+//! may not: it would read the host through its sandbox.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::pool::{PoolCreate, PoolCreated, SandboxPool};
@@ -51,10 +51,7 @@ pub(super) async fn create_of_default(
 /// The same whatever the host has by that name.
 fn no_such_image(pool: &SandboxPool, image: &str) -> Error {
     let known: Vec<_> = pool.options().images.keys().map(String::as_str).collect();
-    let known = match known.is_empty() {
-        true => String::new(),
-        false => format!("there are: {}; ", quoted(&known)),
-    };
+    let known = if known.is_empty() { String::new() } else { format!("there are: {}; ", quoted(&known)) };
     let hint = format!(
         "{known}without `image` the sandbox is made of the pool's default; whoever opened the pool gives it others by \
          name, under `images`"

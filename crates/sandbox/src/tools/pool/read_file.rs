@@ -78,10 +78,7 @@ async fn read(sandbox: &Sandbox, path: &str, offset: u64, limit: u64) -> Result<
 
 /// The file's size. Some files (those of `/proc`) have more than they say: then what came counts.
 fn size(stated: u64, offset: u64, limit: u64, came: u64) -> u64 {
-    match came > 0 {
-        true => stated.max(offset + came.min(limit)),
-        false => stated,
-    }
+    if came > 0 { stated.max(offset + came.min(limit)) } else { stated }
 }
 
 fn too_large(sandbox: &Sandbox, path: &str) -> Error {

@@ -3,7 +3,7 @@
 
 use crate::tools::clip::{continuation_bytes, incomplete_bytes};
 
-/// How many bytes after a part's end are needed to complete its last character.
+/// The number of bytes after a part's end that are needed to complete its last character.
 pub(super) const LOOK_AHEAD_BYTES: u64 = 3;
 
 /// The text of the first `limit` of these bytes, which may be followed by [`LOOK_AHEAD_BYTES`] more, and how many bytes at
@@ -19,7 +19,7 @@ pub(super) fn text(bytes: &[u8], is_file_start: bool, limit: usize) -> Option<(&
     std::str::from_utf8(&bytes[skipped..end]).ok().map(|text| (text, skipped))
 }
 
-/// How many bytes a character has that begins so.
+/// Returns the number of bytes of a character that begins so.
 fn length(first: u8) -> usize {
     match first {
         0xF0.. => 4,

@@ -1,4 +1,4 @@
-//! What the tools say of commands and processes, part by part.
+//! The tools' answers about commands and processes, part by part.
 
 use crate::exec::{ExitStatus, Outcome, Signal};
 use crate::process::{ProcessInfo, ProcessStatus};
@@ -18,7 +18,7 @@ pub(super) fn flag(name: &str, is_so: bool) -> Option<String> {
     is_so.then(|| format!("{name}: true"))
 }
 
-/// What is known of a started process; `stopped` if it was just stopped.
+/// Describes a started process; `stopped` if it was just stopped.
 pub(super) fn process(info: &ProcessInfo, stopped: bool) -> String {
     let asked_to_end = [Signal::TERM.0, Signal::KILL.0];
     let (status, exit_code) = match info.status {

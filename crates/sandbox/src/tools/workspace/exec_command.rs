@@ -72,7 +72,7 @@ async fn run(context: ToolContext, asked: Args, options: Arc<WorkspaceToolsOptio
     Ok(seen.answer(&result))
 }
 
-/// What a command wrote: as much as fits into an answer, from both ends.
+/// The output of a command: as much as fits into an answer, from both ends.
 #[derive(Clone, Default)]
 struct SharedOutput(Arc<Mutex<CommandOutput>>);
 
@@ -116,10 +116,9 @@ impl SharedOutput {
 
 /// The result's text, which also says what kept a program from being run, or both ends of a longer one.
 fn text(kept: &ClippedText, result: &str) -> String {
-    match kept.is_clipped() {
-        true => {
-            kept.text(|_| "run it again with its output in a file, and read that with read_file".to_owned())
-        }
-        false => result.to_owned(),
+    if kept.is_clipped() {
+        kept.text(|_| "run it again with its output in a file, and read that with read_file".to_owned())
+    } else {
+        result.to_owned()
     }
 }

@@ -28,9 +28,10 @@ pub(super) fn tool() -> Result<ToolDef> {
         let lines: Vec<_> = entries.iter().map(line).collect();
         let how =
             |_| "list the directories below it one by one, or look with exec_command and find".to_owned();
-        Ok(ToolOutput::text(match lines.is_empty() {
-            true => "No files found.".to_owned(),
-            false => clip(&lines.join("\n"), how),
+        Ok(ToolOutput::text(if lines.is_empty() {
+            "No files found.".to_owned()
+        } else {
+            clip(&lines.join("\n"), how)
         }))
     })
     .map(ToolDef::read_only)

@@ -26,15 +26,17 @@ pub(super) fn tool(options: Arc<WorkspaceToolsOptions>) -> Result<ToolDef> {
             for port in &options.ports {
                 lines.push(format!("{port}/tcp\t{}", address(&context, *port).await?));
             }
-            Ok(ToolOutput::text(match lines.is_empty() {
-                true => "No sandbox ports are published.".to_owned(),
-                false => lines.join("\n"),
+            Ok(ToolOutput::text(if lines.is_empty() {
+                "No sandbox ports are published.".to_owned()
+            } else {
+                lines.join("\n")
             }))
         }
     })
 }
 
-/// Where a port can be reached, such as `127.0.0.1:32768`; from now on, if it could not yet.
+/// Returns the address at which a port can be reached, such as `127.0.0.1:32768`; from now on, if
+/// it could not yet.
 pub(super) async fn address(context: &ToolContext, port: u16) -> Result<String> {
     let url = context.pool.browse(context.name(None), port).await?.url;
     Ok(url.trim_start_matches("http://").trim_end_matches('/').to_owned())

@@ -1,4 +1,4 @@
-//! `list_processes`: every started process that is still known, whoever started it.
+//! `list_processes`: every started process that is still known.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,9 +19,10 @@ pub(super) fn tool() -> Result<ToolDef> {
     ToolDef::typed("list_processes", DESCRIPTION, async |context: ToolContext, Args {}| {
         let processes = context.sandbox(None).await?.processes().await?;
         let parts = processes.iter().map(|process| Some(answer::process(process, false)));
-        Ok(ToolOutput::text(match processes.is_empty() {
-            true => "No managed processes.".to_owned(),
-            false => answer::joined(parts),
+        Ok(ToolOutput::text(if processes.is_empty() {
+            "No managed processes.".to_owned()
+        } else {
+            answer::joined(parts)
         }))
     })
     .map(ToolDef::read_only)

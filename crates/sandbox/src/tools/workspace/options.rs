@@ -1,4 +1,4 @@
-//! Which of the tools there are, and what they may do.
+//! Options of the tools: which ones there are, and what they may do.
 
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +61,7 @@ impl WorkspaceTool {
         [Self::StartProcess, Self::ListProcesses, Self::ReadProcessLogs, Self::StopProcess];
 }
 
-/// Which of the tools there are, and what they may do.
+/// Options of the tools: which ones there are, and what they may do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 #[doc(alias = "SandboxToolsOptions")]
@@ -72,19 +72,19 @@ pub struct WorkspaceToolsOptions {
     pub include: Option<Vec<WorkspaceTool>>,
     /// The deadline of a command that is given none, in milliseconds; `exec.default_timeout_ms` goes before it.
     pub exec_timeout_ms: Option<u64>,
-    /// Which programs may be run, and how long.
+    /// The programs that may be run, and for how long.
     pub exec: ExecPolicy,
-    /// How much of a file is read.
+    /// Limits on reading a file.
     pub read_file: ReadFilePolicy,
-    /// How much is written.
+    /// Limits on writing a file.
     pub write_file: WriteFilePolicy,
-    /// What started processes may do.
+    /// Limits on started processes.
     pub process: ProcessPolicy,
     /// The ports of a sandbox that can be reached from this host. See the module about what that means.
     pub ports: Vec<u16>,
 }
 
-/// How much of a file is read at once.
+/// Limits on reading a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReadFilePolicy {
@@ -102,7 +102,7 @@ impl Default for ReadFilePolicy {
     }
 }
 
-/// How much is written at once.
+/// Limits on writing a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct WriteFilePolicy {
@@ -110,19 +110,19 @@ pub struct WriteFilePolicy {
     pub max_bytes: Option<u64>,
 }
 
-/// What started processes may do.
+/// Limits on started processes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProcessPolicy {
-    /// How many may run at once in a sandbox, whoever started them; 4.
+    /// The most processes that may run at once in a sandbox, whoever started them; 4.
     pub max_processes: usize,
     /// The most bytes of each stream of a log that a call may ask for; 65,536, at most 1,048,576.
     pub max_log_bytes: u64,
-    /// How long a port is waited for when the call does not say, in milliseconds; 30,000.
+    /// The time that a port is waited for when the call does not say, in milliseconds; 30,000.
     pub default_wait_timeout_ms: u64,
     /// The longest wait that a call may ask for, in milliseconds; 300,000, which is also the most.
     pub max_wait_timeout_ms: u64,
-    /// How long a process has to end once it was asked to, in milliseconds; 5,000.
+    /// The time that a process has to end once it was asked to, in milliseconds; 5,000.
     pub stop_grace_period_ms: u64,
 }
 
@@ -172,14 +172,12 @@ impl WorkspaceToolsOptions {
 }
 
 fn within(field: &str, value: u64, least: u64, most: u64) -> Result<()> {
-    match (least..=most).contains(&value) {
-        true => Ok(()),
-        false => {
-            let message = format!(
-                "Sandbox tool policy {field} must be an integer from {least} to {most}, not {value}."
-            );
-            Err(Error::new(ErrorKind::Invalid, message))
-        }
+    if (least..=most).contains(&value) {
+        Ok(())
+    } else {
+        let message =
+            format!("Sandbox tool policy {field} must be an integer from {least} to {most}, not {value}.");
+        Err(Error::new(ErrorKind::Invalid, message))
     }
 }
 

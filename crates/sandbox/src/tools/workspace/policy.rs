@@ -1,4 +1,5 @@
-//! Which programs may be run, and how long: checked on the program that will run, as far as the request says which.
+//! The programs that may be run, and for how long: checked on the program that will run, as far as
+//! the request says which.
 //!
 //! A guard rail, not a wall. An allowed program can start any other; a link or a copy has another name.
 
@@ -10,7 +11,7 @@ use super::policy_error;
 use crate::error::Result;
 use crate::path::SandboxPath;
 
-/// Which programs may be run, and how long.
+/// The programs that may be run, and for how long.
 ///
 /// A name without a slash in a list means the program that `PATH` finds. As a blocked one it means every program of that
 /// name, wherever it lies; as an allowed one it means no other of that name. A name with a slash is a path, relative to the
@@ -31,7 +32,7 @@ pub struct ExecPolicy {
     pub max_timeout_ms: Option<u64>,
 }
 
-/// What a request will run.
+/// The program that a request will run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProgramRequest<'a> {
     pub(super) command: &'a str,
@@ -42,7 +43,7 @@ pub(super) struct ProgramRequest<'a> {
 /// A program as a list or a request names it.
 #[derive(Debug, PartialEq, Eq)]
 enum ProgramName {
-    /// What `PATH` finds.
+    /// A program that `PATH` finds.
     ByPath(String),
     /// A file.
     File(SandboxPath),
@@ -94,10 +95,7 @@ impl ExecPolicy {
 
 impl ProgramName {
     fn parse(from: &SandboxPath, name: &str) -> Result<Self> {
-        Ok(match name.contains('/') {
-            true => Self::File(from.resolve(name)?),
-            false => Self::ByPath(name.to_owned()),
-        })
+        Ok(if name.contains('/') { Self::File(from.resolve(name)?) } else { Self::ByPath(name.to_owned()) })
     }
 
     fn is_blocked_by(&self, entry: &Self) -> bool {

@@ -57,11 +57,10 @@ async fn start(context: ToolContext, asked: Args, options: Arc<WorkspaceToolsOpt
 async fn check_room(sandbox: &Sandbox, most: usize) -> Result<()> {
     let processes = sandbox.processes().await?;
     let running = processes.iter().filter(|process| process.status == ProcessStatus::Running).count();
-    match running < most {
-        true => Ok(()),
-        false => {
-            let message = format!("Sandbox process limit reached ({running} >= {most}).");
-            Err(Error::new(ErrorKind::Quota, message).with_hint("stop one with stop_process first"))
-        }
+    if running < most {
+        Ok(())
+    } else {
+        let message = format!("Sandbox process limit reached ({running} >= {most}).");
+        Err(Error::new(ErrorKind::Quota, message).with_hint("stop one with stop_process first"))
     }
 }
