@@ -5,6 +5,7 @@
 
 mod capture;
 mod change;
+mod collect;
 mod create;
 mod destroy;
 mod egress;
@@ -45,14 +46,14 @@ pub use files::MAX_BUFFERED_READ_BYTES;
 pub use run::{ANSWER_MS, KILL_CONFIRM_MS};
 pub(crate) use write::Content;
 
-/// How to start a process that outlives the call.
+/// Options for starting a process that outlives the call.
 #[derive(Debug, Clone, Default)]
 pub struct StartOptions {
     /// Working directory, resolved against the sandbox's own.
     pub cwd: Option<String>,
     /// Variables layered over the sandbox's.
     pub env: BTreeMap<String, String>,
-    /// Who runs it.
+    /// The user who runs it.
     pub user: Option<String>,
 }
 
@@ -82,7 +83,7 @@ impl ExecControl {
 #[doc(alias = "SandboxSession")]
 pub struct Sandbox {
     inner: Arc<SandboxInner>,
-    /// What it is called where this handle comes from, if that is not its name.
+    /// The name by which this handle's source knows it, if that is not its own.
     alias: Option<SandboxName>,
     /// The directory that no path of this handle leads out of.
     beneath: Option<SandboxPath>,
@@ -93,7 +94,7 @@ struct SandboxInner {
     driver: Arc<dyn SandboxDriver>,
     keeper: Option<Arc<dyn SandboxKeeper>>,
     observer: Option<Arc<dyn Observer>>,
-    /// What every hook is told about this sandbox.
+    /// The description of this sandbox that every hook gets.
     event: SandboxEvent,
     /// The variables of every command: the spec's, with the manifest's layered over them.
     env: BTreeMap<String, String>,
@@ -120,49 +121,51 @@ impl Sandbox {
         Self { inner: Arc::new(inner), alias: None, beneath: None }
     }
 
-    /// A handle on what a provider made or found, with whoever watches.
+    /// Makes a handle on a sandbox that a provider made or found, with an optional observer.
     pub(crate) fn from_created(created: Created, observer: Option<Arc<dyn Observer>>) -> Self {
         Self::new(created, observer, 0)
     }
 
-    /// Whether its backend is connected: a handle that is not is best made anew, since what it stands for sleeps, is gone, or
-    /// is reached in another way. Asks nobody.
+    /// Returns whether its backend is connected: a handle that is not is best made anew, since what
+    /// it stands for sleeps, is gone, or is reached in another way. Nothing is asked.
     pub fn is_connected(&self) -> bool {
         self.check_alive().is_ok() && self.inner.driver.is_connected()
     }
 
-    /// What it was made of, for another handle.
+    /// Returns its parts, for another handle.
     pub(crate) fn into_created(self) -> Created {
         let SandboxInner { info, driver, keeper, .. } = &*self.inner;
         Created { info: info.clone(), driver: Arc::clone(driver), keeper: keeper.clone() }
     }
 
-    /// Its id, never used twice.
+    /// The id, never used twice.
     pub fn id(&self) -> &SandboxId {
         &self.inner.info.id
     }
 
-    /// Its name: of a handle from a pool, the name in that pool, and [`Sandbox::info`] has the one that the provider knows.
+    /// The name: of a handle from a pool, the name in that pool, and [`Sandbox::info`] has the one
+    /// that the provider knows.
     pub fn name(&self) -> &SandboxName {
         self.alias.as_ref().unwrap_or(&self.inner.info.name)
     }
 
-    /// The same sandbox under the name that whoever gets this handle knows it by.
+    /// Returns a handle that reports this name as the sandbox's own.
     pub(crate) fn with_alias(self, name: SandboxName) -> Self {
         Self { alias: Some(name), ..self }
     }
 
-    /// What is known of it without asking it, as of when this handle was made.
+    /// The facts about it that are known without asking it, as of the time at which this handle was
+    /// made.
     pub fn info(&self) -> &SandboxInfo {
         &self.inner.info
     }
 
-    /// What really holds around it.
+    /// The protections that are really in force around it.
     pub fn isolation(&self) -> &Isolation {
         self.inner.driver.isolation()
     }
 
-    /// What it can do.
+    /// Returns what it can do.
     pub fn capabilities(&self) -> &Capabilities {
         self.inner.driver.capabilities()
     }
@@ -215,10 +218,7 @@ impl Sandbox {
 
     /// Refuses once the sandbox was destroyed through this handle or a clone of it.
     pub(crate) fn check_alive(&self) -> Result<()> {
-        match self.inner.lifetime.is_over() {
-            true => Err(Error::destroyed(self.name())),
-            false => Ok(()),
-        }
+        if self.inner.lifetime.is_over() { Err(Error::destroyed(self.name())) } else { Ok(()) }
     }
 
     /// Refuses `operation` unless the driver has `capability`.

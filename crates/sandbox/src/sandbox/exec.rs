@@ -33,8 +33,8 @@ impl Sandbox {
     /// [`ExecEvent::End`] with the same result as [`Sandbox::exec`]. Dropping the stream before the end kills the
     /// process tree, and no observer hears of an end then.
     ///
-    /// Whoever does not take events holds the command's writing up, but neither its deadline nor its cancellation. The
-    /// deadline counts until the end was taken.
+    /// A caller that does not take events holds up the command's writing, but neither its deadline
+    /// nor its cancellation. The deadline counts until the end was taken.
     pub async fn exec_stream(
         &self,
         command: impl Into<Command> + Send,
@@ -51,16 +51,8 @@ impl Sandbox {
         cwd: ConfinedPath,
         options: ExecOptions,
     ) -> Result<ExecResult> {
-        let mut run = match self.begin(command, cwd, options, false).await? {
-            LaunchOutcome::Running(run) => run,
-            LaunchOutcome::Ended(result) => return Ok(result),
-        };
-        while let Some(event) = run.next().await {
-            if let ExecEvent::End(result) = event? {
-                return Ok(result);
-            }
-        }
-        Err(Error::new(ErrorKind::Internal, "a command's events stopped before its end"))
+        let outcome = self.begin(command, cwd, options, false).await?;
+        event_stream(outcome).collect(|_, _| {}).await
     }
 
     pub(crate) async fn exec_stream_at(
@@ -69,20 +61,11 @@ impl Sandbox {
         cwd: ConfinedPath,
         options: ExecOptions,
     ) -> Result<ExecStream> {
-        Ok(match self.begin(command, cwd, options, true).await? {
-            LaunchOutcome::Running(run) => {
-                let control = run.control().unwrap_or_else(|| Arc::new(EndedControl));
-                let next = async |mut run: CommandRun| run.next().await.map(|event| (event, run));
-                ExecStream { events: Box::pin(stream::unfold(run, next)), control: ExecControl(control) }
-            }
-            LaunchOutcome::Ended(result) => ExecStream {
-                events: Box::pin(stream::once(async { Ok(ExecEvent::End(result)) })),
-                control: ExecControl(Arc::new(EndedControl)),
-            },
-        })
+        Ok(event_stream(self.begin(command, cwd, options, true).await?))
     }
 
-    /// Where a command starts: exactly the sandbox's own directory, or one that is resolved against it.
+    /// Returns the directory in which a command starts: exactly the sandbox's own directory, or one
+    /// that is resolved against it.
     pub(super) fn exec_cwd(&self, cwd: Option<&str>) -> Result<ConfinedPath> {
         match cwd {
             None | Some("") => self.confine(self.cwd().clone()),
@@ -154,7 +137,23 @@ impl Sandbox {
     }
 }
 
-/// Why a command need not even be started: the caller cancelled already, or gave it no time at all.
+/// Returns the events of a command that was launched, with its control.
+fn event_stream(outcome: LaunchOutcome) -> ExecStream {
+    match outcome {
+        LaunchOutcome::Running(run) => {
+            let control = run.control().unwrap_or_else(|| Arc::new(EndedControl));
+            let next = async |mut run: CommandRun| run.next().await.map(|event| (event, run));
+            ExecStream { events: Box::pin(stream::unfold(run, next)), control: ExecControl(control) }
+        }
+        LaunchOutcome::Ended(result) => ExecStream {
+            events: Box::pin(stream::once(async { Ok(ExecEvent::End(result)) })),
+            control: ExecControl(Arc::new(EndedControl)),
+        },
+    }
+}
+
+/// Returns the outcome of a command that need not even be started: the caller cancelled already, or
+/// gave it no time at all.
 fn outcome_without_start(run_options: &RunOptions) -> Option<Outcome> {
     if run_options.cancel.as_ref().is_some_and(|cancel| cancel.is_cancelled()) {
         return Some(Outcome::Cancelled);

@@ -1,10 +1,11 @@
-//! Small commands of Eyot's own, which no observer hears of: they are not what somebody asked for.
+//! Small commands of Eyot's own. No observer hears of them: no caller asked for them.
 
 use futures_util::StreamExt;
 
 use super::Sandbox;
+use super::collect::ended_without_result;
 use crate::driver::{ExecRequest, ExecutionEvent};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::exec::{Command, ExitStatus};
 
 impl Sandbox {
@@ -22,6 +23,6 @@ impl Sandbox {
                 return Ok(status == ExitStatus::Exited(0));
             }
         }
-        Err(Error::new(ErrorKind::Internal, "a command's events stopped before its end"))
+        Err(ended_without_result())
     }
 }

@@ -1,6 +1,6 @@
-//! The client tools that Anthropic's API defines and leaves to be run by whoever calls it: `bash` (`bash_20250124`) and
-//! `str_replace_based_edit_tool` (`text_editor_20250728`). There they are declared by type and name alone; every other
-//! format gets a schema.
+//! The client tools that Anthropic's API defines and leaves to its callers to run: `bash`
+//! (`bash_20250124`) and `str_replace_based_edit_tool` (`text_editor_20250728`). There they are
+//! declared by type and name alone; every other format gets a schema.
 //!
 //! `bash` is one shell per sandbox as a model sees it: directory, variables, functions, aliases and options are there in the
 //! next call. It is not one process, which would keep its sandbox from sleeping and die with it: each command is a bash of
@@ -11,6 +11,7 @@
 mod bash;
 mod edit;
 mod editor;
+mod refusal;
 mod session;
 mod view;
 
@@ -24,14 +25,14 @@ use crate::error::Result;
 /// The longest file that the editor reads or writes, in bytes: 64 MiB.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// What the tools may do.
+/// Limits of the tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnthropicToolsOptions {
     /// The deadline of a command, in milliseconds; 120,000. The tool has no argument for it.
     pub bash_timeout_ms: u64,
-    /// How many characters of a file are shown at once; what the API calls `max_characters`. `None`: as much as any tool
-    /// shows ([`super::MAX_TEXT_BYTES`]).
+    /// The most characters of a file that are shown at once; the API calls it `max_characters`.
+    /// `None`: as much as any tool shows ([`super::MAX_TEXT_BYTES`]).
     pub max_characters: Option<usize>,
 }
 

@@ -1,4 +1,5 @@
-//! A command that a tool runs: every piece of its output is handed over as it comes, and whoever watches the call is told.
+//! Commands that a tool runs. Each piece of output is handed over as it comes, and progress is
+//! reported.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +7,11 @@ use bytes::Bytes;
 
 use super::context::{ToolContext, ToolProgress};
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{Command, ExecEvent, ExecOptions, ExecResult};
+use crate::exec::{Command, ExecOptions, ExecResult};
 use crate::process::LogStream;
 use crate::sandbox::Sandbox;
 
-/// How long nothing is told about a call's progress after something was.
+/// The pause between two reports of a call's progress.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(200);
 
 /// The sandbox that a call means, for a tool that settles its cancel itself: making one may be given up too.
@@ -32,23 +33,16 @@ pub(super) async fn run(
     mut take: impl FnMut(LogStream, &Bytes) -> bool + Send,
 ) -> Result<Option<ExecResult>> {
     let options = ExecOptions { cancel: Some(context.cancel.clone()), max_output_bytes: Some(0), ..options };
-    let mut events = sandbox.exec_stream(Command::Shell(line), options).await?;
-    let mut seen = ProgressReporter::default();
-    while let Some(event) = events.next().await {
-        let (stream, piece) = match event? {
-            ExecEvent::Stdout(piece) => (LogStream::Stdout, piece),
-            ExecEvent::Stderr(piece) => (LogStream::Stderr, piece),
-            ExecEvent::End(result) => return Ok(Some(result)),
-        };
-        seen.report(context, &piece);
-        if !take(stream, &piece) {
-            return Ok(None);
-        }
-    }
-    Err(Error::new(ErrorKind::Internal, "a command's events stopped before its end"))
+    let events = sandbox.exec_stream(Command::Shell(line), options).await?;
+    let mut progress = ProgressReporter::default();
+    let take = |stream, piece: &Bytes| {
+        progress.report(context, piece);
+        take(stream, piece)
+    };
+    events.collect_while(take).await
 }
 
-/// How much output there was, for whoever watches a call.
+/// Reports the progress of a call by its output.
 #[derive(Debug, Default)]
 pub(super) struct ProgressReporter {
     bytes: u64,
@@ -72,9 +66,10 @@ impl ProgressReporter {
 
 /// Refuses an argument with a null byte, which no word of a shell can have, by its own name.
 pub(super) fn no_null(name: &str, value: Option<&str>) -> Result<()> {
-    match value.is_some_and(|value| value.contains('\0')) {
-        true => Err(Error::invalid(name, "must not contain a null byte")),
-        false => Ok(()),
+    if value.is_some_and(|value| value.contains('\0')) {
+        Err(Error::invalid(name, "must not contain a null byte"))
+    } else {
+        Ok(())
     }
 }
 

@@ -15,6 +15,7 @@ use super::text::TextDecoder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{Command, ExecEvent, ExecOptions, ExecResult, ExecStream, FlatResult, Stdin};
 use crate::path::ConfinedPath;
+use crate::process::LogStream;
 
 /// The deadline of a command when neither the call nor the spec names one, in milliseconds.
 pub const DEFAULT_TIMEOUT_MS: u64 = 30_000;
@@ -22,13 +23,13 @@ pub const DEFAULT_TIMEOUT_MS: u64 = 30_000;
 /// Gets each piece of output as it arrives, also what is beyond the cap.
 pub type OutputCallback = Box<dyn FnMut(&Bytes) + Send>;
 
-/// What to run in a workspace, and how. Everything but `command` has a default.
+/// A program to run in a workspace. Everything but `command` has a default.
 #[derive(Default)]
 #[doc(alias = "SandboxExecOptions")]
 pub struct WorkspaceExec {
     /// The program, searched for in `PATH` if it has no slash. No shell.
     pub command: String,
-    /// Its arguments.
+    /// The arguments.
     pub args: Vec<String>,
     /// Working directory, relative to the workspace.
     pub cwd: Option<String>,
@@ -36,7 +37,7 @@ pub struct WorkspaceExec {
     pub env: BTreeMap<String, String>,
     /// The deadline in milliseconds. `None`: the spec's, and without that [`DEFAULT_TIMEOUT_MS`].
     pub timeout_ms: Option<u64>,
-    /// What it reads; by default end of file at once.
+    /// The standard input; by default end of file at once.
     pub input: Stdin,
     /// Ends the command when it is cancelled.
     #[doc(alias = "signal")]
@@ -55,7 +56,7 @@ impl fmt::Debug for WorkspaceExec {
     }
 }
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[doc(alias = "SandboxExecResult")]
@@ -69,7 +70,7 @@ pub struct WorkspaceExecResult {
     pub exit_code: i32,
     /// From the start to the outcome, in milliseconds.
     pub duration_ms: u64,
-    /// Its deadline passed.
+    /// The deadline passed.
     pub timed_out: bool,
     /// The caller cancelled.
     pub aborted: bool,
@@ -100,7 +101,7 @@ impl From<ExecResult> for WorkspaceExecResult {
     }
 }
 
-/// What a running command does, in order; the exit comes exactly once, last.
+/// An event of a running command, in order; the exit comes exactly once, last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[doc(alias = "SandboxExecStreamEvent")]
 pub enum WorkspaceExecEvent {
@@ -120,7 +121,7 @@ pub enum WorkspaceExecEvent {
     },
     /// It ended.
     Exit {
-        /// What came of it.
+        /// The result.
         result: WorkspaceExecResult,
     },
 }
@@ -192,10 +193,13 @@ impl Workspace {
     /// A program that could not be started, as the result that a shell would make of it; any other error as it is.
     async fn as_a_shell_would(&self, cwd: &ConfinedPath, error: Error) -> Result<WorkspaceExecResult> {
         let exit_code = match error.kind() {
-            ErrorKind::NotFound => match self.sandbox.driver().exists(cwd).await? {
-                true => 127,
-                false => 126,
-            },
+            ErrorKind::NotFound => {
+                if self.sandbox.driver().exists(cwd).await? {
+                    127
+                } else {
+                    126
+                }
+            }
             ErrorKind::NotDirectory => 126,
             ErrorKind::Permission => match self.sandbox.driver().stat(cwd).await {
                 Ok(_) => 126,
@@ -235,15 +239,16 @@ impl Callbacks {
         self.stdout.is_none() && self.stderr.is_none()
     }
 
-    async fn drive(mut self, mut stream: ExecStream) -> Result<WorkspaceExecResult> {
-        while let Some(event) = stream.next().await {
-            match event? {
-                ExecEvent::Stdout(chunk) => self.stdout.iter_mut().for_each(|callback| callback(&chunk)),
-                ExecEvent::Stderr(chunk) => self.stderr.iter_mut().for_each(|callback| callback(&chunk)),
-                ExecEvent::End(result) => return Ok(result.into()),
-            }
-        }
-        Err(Error::new(ErrorKind::Internal, "a command's events stopped before its end"))
+    async fn drive(self, stream: ExecStream) -> Result<WorkspaceExecResult> {
+        let Self { mut stdout, mut stderr } = self;
+        let take = |stream, piece: &Bytes| {
+            let callback = match stream {
+                LogStream::Stdout => &mut stdout,
+                LogStream::Stderr => &mut stderr,
+            };
+            callback.iter_mut().for_each(|callback| callback(piece));
+        };
+        stream.collect(take).await.map(Into::into)
     }
 }
 

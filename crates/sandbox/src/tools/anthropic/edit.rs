@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use memchr::{memchr_iter, memmem};
 
+use super::refusal::refusal;
 use super::{MAX_FILE_BYTES, view};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::sandbox::Sandbox;
 
 /// So many lines are shown around a change.
@@ -21,7 +22,7 @@ struct EditResult {
 /// Replaces a text that occurs exactly once.
 pub(super) async fn str_replace(sandbox: &Sandbox, path: &str, old: &str, new: &str) -> Result<String> {
     if old.is_empty() {
-        return Err(Error::new(
+        return Err(refusal(
             ErrorKind::Invalid,
             "Parameter `old_str` must not be empty for command: str_replace",
         ));
@@ -56,7 +57,7 @@ fn replaced(path: &str, file: &[u8], old: &str, new: &str) -> Result<EditResult>
         (None, _) => {
             let message =
                 format!("No replacement was performed, old_str `{old}` did not appear verbatim in {path}.");
-            return Err(Error::new(ErrorKind::NotFound, message));
+            return Err(refusal(ErrorKind::NotFound, message));
         }
         (Some(_), Some(_)) => {
             let message = format!(
@@ -64,7 +65,7 @@ fn replaced(path: &str, file: &[u8], old: &str, new: &str) -> Result<EditResult>
                  is unique",
                 lines_of(file, old)
             );
-            return Err(Error::new(ErrorKind::Conflict, message));
+            return Err(refusal(ErrorKind::Conflict, message));
         }
     };
     let edited = [&file[..start], new.as_bytes(), &file[start + old.len()..]].concat();
@@ -85,14 +86,15 @@ fn inserted(path: &str, file: &[u8], line: i64, text: &str) -> Result<EditResult
         let message = format!(
             "Invalid `insert_line` parameter: {line}. It should be within the range of lines of the file: [0, {total}]"
         );
-        Error::new(ErrorKind::Invalid, message)
+        refusal(ErrorKind::Invalid, message)
     })?;
     let at: usize = file.split_inclusive(|byte| *byte == b'\n').take(after).map(<[u8]>::len).sum();
     let (before, rest) = file.split_at(at);
     let is_open = !before.is_empty() && !before.ends_with(b"\n");
-    let edited = match is_open {
-        true => [before, b"\n", text.as_bytes()].concat(),
-        false => [before, text.as_bytes(), b"\n", rest].concat(),
+    let edited = if is_open {
+        [before, b"\n", text.as_bytes()].concat()
+    } else {
+        [before, text.as_bytes(), b"\n", rest].concat()
     };
     let answer = format!(
         "The file {path} has been edited. {}Review the changes and make sure they are as expected (correct indentation, \

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::refusal::{is_refusal, refusal};
 use super::{AnthropicToolsOptions, MAX_FILE_BYTES, edit, view};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{WriteMode, WriteOptions};
@@ -98,7 +99,7 @@ impl Args {
 fn required<T>(value: Option<T>, name: &str, command: EditorCommand) -> Result<T> {
     value.ok_or_else(|| {
         let message = format!("Parameter `{name}` is required for command: {}", command.name());
-        Error::new(ErrorKind::Invalid, message)
+        refusal(ErrorKind::Invalid, message)
     })
 }
 
@@ -115,8 +116,7 @@ async fn create(sandbox: &Sandbox, path: &str, content: String) -> Result<String
 /// An error of the sandbox in the words that models know of this tool.
 fn documented_error(command: EditorCommand, path: &str, error: Error) -> Error {
     let message = match (error.kind(), command) {
-        // Those are the tool's own words already.
-        _ if error.to_string().starts_with(char::is_uppercase) => return error,
+        _ if is_refusal(&error) => return error,
         (ErrorKind::NotFound, _) => {
             format!("The path {path} does not exist. Please provide a valid path.")
         }

@@ -3,7 +3,8 @@
 use memchr::memchr_iter;
 
 use super::MAX_FILE_BYTES;
-use crate::error::{Error, ErrorKind, Result};
+use super::refusal::refusal;
+use crate::error::{ErrorKind, Result};
 use crate::files::{DirEntry, FileType};
 use crate::sandbox::Sandbox;
 use crate::tools::clip::{ClippedText, MAX_TEXT_BYTES};
@@ -20,7 +21,7 @@ pub(super) async fn view(
         return match range {
             Some(_) => {
                 let message = "The `view_range` parameter is not allowed when `path` points to a directory.";
-                Err(Error::new(ErrorKind::Invalid, message))
+                Err(refusal(ErrorKind::Invalid, message))
             }
             None => directory(sandbox, path).await,
         };
@@ -28,8 +29,7 @@ pub(super) async fn view(
     let file = sandbox.read_at_most(path, MAX_FILE_BYTES).await?;
     let text = std::str::from_utf8(&file).map_err(|_| {
         let message = format!("The file {path} is not UTF-8 text; it has {} bytes.", file.len());
-        Error::new(ErrorKind::Invalid, message)
-            .with_hint("look at it with bash, for example with file or xxd")
+        refusal(ErrorKind::Invalid, message).with_hint("look at it with bash, for example with file or xxd")
     })?;
     let (first, last) = line_range(range, memchr_iter(b'\n', text.as_bytes()).count() + 1)?;
     let lines = text.split('\n').skip(first - 1).take(last + 1 - first);
@@ -61,18 +61,21 @@ pub(super) fn numbered<'a>(
     shown
 }
 
-/// What is said in place of the rest. A line that is too long by itself is no shorter in another range.
+/// Returns the note that stands in place of the rest. A line that is too long by itself is no
+/// shorter in another range.
 fn omission_note(line: usize, alone: bool) -> String {
-    match alone {
-        true => format!(
+    if alone {
+        format!(
             "\n[eyot: the rest of line {line} is left out; a range begins with a whole line, so look at it with bash, \
              for example with cut -c]"
-        ),
-        false => format!("\n[eyot: the rest is left out, from line {line} on; use `view_range` to see it]"),
+        )
+    } else {
+        format!("\n[eyot: the rest is left out, from line {line} on; use `view_range` to see it]")
     }
 }
 
-/// How many bytes of a line may be shown, after so many bytes and with so many characters left.
+/// Returns the number of bytes of a line that may be shown, after so many bytes and with so many
+/// characters left.
 fn fitting(line: &str, shown_bytes: usize, characters_left: Option<usize>) -> usize {
     match characters_left {
         Some(left) => line.char_indices().nth(left).map_or(line.len(), |(end, _)| end),
@@ -85,7 +88,7 @@ fn line_range(range: Option<&[i64]>, lines: usize) -> Result<(usize, usize)> {
     let Some(range) = range else {
         return Ok((1, lines));
     };
-    let invalid = |message: String| Err(Error::new(ErrorKind::Invalid, message));
+    let invalid = |message: String| Err(refusal(ErrorKind::Invalid, message));
     let [first, last] = *range else {
         return invalid("Invalid `view_range`. It should be a list of two integers.".to_owned());
     };
@@ -110,7 +113,7 @@ fn line_range(range: Option<&[i64]>, lines: usize) -> Result<(usize, usize)> {
     Ok((index(first), if last == -1 { lines } else { index(last) }))
 }
 
-/// What a directory holds, and what its directories do, without hidden names. Links are not followed.
+/// Lists a directory and the directories in it, without hidden names. Links are not followed.
 async fn directory(sandbox: &Sandbox, path: &str) -> Result<String> {
     let shown = path.trim_end_matches('/');
     let mut listed = ClippedText::default();

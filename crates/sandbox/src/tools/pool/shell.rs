@@ -2,16 +2,18 @@
 
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{ExecEvent, ExecOptions, ExecResult, ExecStream, Outcome};
+use crate::exec::{ExecOptions, ExecResult, ExecStream, Outcome};
+use crate::process::LogStream;
 use crate::tools::{ClippedText, MAX_TEXT_BYTES, ToolContext, ToolDef, ToolOutput, ToolProgress};
 
 /// A command's deadline when a call names none, in milliseconds.
 const DEFAULT_TIMEOUT_MS: u64 = 30_000;
-/// How long it is silent about progress after it told of some.
+/// The pause between two reports of progress.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Deserialize, JsonSchema)]
@@ -81,28 +83,22 @@ struct ShellOutput {
     stderr: ClippedText,
 }
 
-async fn collect(context: &ToolContext, mut stream: ExecStream) -> Result<(ShellOutput, ExecResult)> {
+async fn collect(context: &ToolContext, stream: ExecStream) -> Result<(ShellOutput, ExecResult)> {
     let mut output = ShellOutput::default();
-    let mut told: Option<Instant> = None;
-    while let Some(event) = stream.next().await {
-        let bytes = match event? {
-            ExecEvent::Stdout(bytes) => {
-                output.stdout.push(&bytes);
-                bytes
-            }
-            ExecEvent::Stderr(bytes) => {
-                output.stderr.push(&bytes);
-                bytes
-            }
-            ExecEvent::End(result) => return Ok((output, result)),
-        };
-        if context.progress.is_some() && told.is_none_or(|told| told.elapsed() >= PROGRESS_PAUSE) {
-            told = Some(Instant::now());
-            let done = output.stdout.total_bytes() + output.stderr.total_bytes();
-            context.report(ToolProgress::new(done, &last_line(&bytes)));
+    let mut last_report: Option<Instant> = None;
+    let take = |stream, piece: &Bytes| {
+        match stream {
+            LogStream::Stdout => output.stdout.push(piece),
+            LogStream::Stderr => output.stderr.push(piece),
         }
-    }
-    Err(Error::new(ErrorKind::Internal, "a command's events stopped before its end"))
+        if context.progress.is_some() && last_report.is_none_or(|last| last.elapsed() >= PROGRESS_PAUSE) {
+            last_report = Some(Instant::now());
+            let done = output.stdout.total_bytes() + output.stderr.total_bytes();
+            context.report(ToolProgress::new(done, &last_line(piece)));
+        }
+    };
+    let result = stream.collect(take).await?;
+    Ok((output, result))
 }
 
 fn last_line(bytes: &[u8]) -> String {
@@ -110,7 +106,7 @@ fn last_line(bytes: &[u8]) -> String {
     text.trim_end().lines().next_back().unwrap_or_default().to_owned()
 }
 
-/// What the exit code alone would not say stands at the end of standard error.
+/// Adds to standard error what the exit code alone would not say.
 fn with_note(mut stderr: String, result: &ExecResult) -> String {
     let note = match result.outcome {
         Outcome::TimedOut => {
