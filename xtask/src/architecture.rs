@@ -2,7 +2,7 @@
 
 use crate::process::{cargo, output};
 use crate::source::{self, Source, Token};
-use crate::{rules, targets, threats};
+use crate::{documents, error_text, floors, names, openings, rules, targets, threats};
 
 /// Checks every rule, and says all that is wrong at once.
 pub fn check() -> Result<(), String> {
@@ -16,6 +16,11 @@ pub fn check() -> Result<(), String> {
     wrong.extend(threats::check(&sources)?);
     wrong.extend(rules::without_a_test(&sources)?);
     wrong.extend(targets::check()?);
+    wrong.extend(documents::check()?);
+    wrong.extend(openings::check(&sources));
+    wrong.extend(names::check(&sources)?);
+    wrong.extend(error_text::check(&sources));
+    wrong.extend(floors::check(&sources)?);
     if wrong.is_empty() {
         return Ok(());
     }

@@ -1,8 +1,8 @@
 //! Formatting, lints, documentation, architecture.
 
-use crate::architecture;
 use crate::phases::Phases;
 use crate::process::{cargo, run as run_program};
+use crate::{architecture, names, source};
 
 /// The features of the tests' build, and the one that its dependencies on `eyot-image` add: so
 /// clippy and rustdoc check the same crates once.
@@ -12,8 +12,11 @@ const FEATURES: [&str; 3] = [
     "eyot/conformance,eyot-guest/client,eyot-guest/program,eyot-image/testing,eyot-providers/docker,eyot-providers/remote",
 ];
 
-/// Checks everything; with `--rules`, only the rules that need no build.
+/// Checks everything; with `--rules`, only the rules that need no build; with `--shrink`, shortens a list instead.
 pub fn run(arguments: &[String]) -> Result<(), String> {
+    if arguments.iter().any(|argument| argument == "--shrink") {
+        return names::shrink(&source::all()?);
+    }
     let mut phases = Phases::default();
     phases.time("architecture", architecture::check)?;
     if arguments.iter().any(|argument| argument == "--rules") {

@@ -147,8 +147,9 @@ fn show(command: &mut Command) -> Result<(), String> {
 
 fn is_wanted(line: &str) -> bool {
     let noise = ["INFO:", "###", "\"", "MERGE-INNER", "MERGE-OUTER: attempt", "==", "NOTE:"];
-    match line.starts_with('#') && !line.starts_with("###") {
-        true => ["pulse", "INITED", "DONE"].iter().any(|mark| line.contains(mark)),
-        false => !line.trim().is_empty() && !noise.iter().any(|start| line.starts_with(start)),
+    if line.starts_with('#') && !line.starts_with("###") {
+        ["pulse", "INITED", "DONE"].iter().any(|mark| line.contains(mark))
+    } else {
+        !line.trim().is_empty() && !noise.iter().any(|start| line.starts_with(start))
     }
 }

@@ -136,9 +136,10 @@ fn import(image: &str, mut writer: Command, changes: &[&str]) -> Result<(), Stri
     log::redirect(&mut import).map_err(failed)?;
     let imported = import.stdin(archive).status();
     let written = writing.wait().map_err(failed)?;
-    match imported.map_err(failed)?.success() && written.success() {
-        true => Ok(()),
-        false => Err("the archive could not be made or imported".to_owned()),
+    if imported.map_err(failed)?.success() && written.success() {
+        Ok(())
+    } else {
+        Err("the archive could not be made or imported".to_owned())
     }
 }
 

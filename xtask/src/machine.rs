@@ -189,9 +189,10 @@ impl Wanted {
 }
 
 fn one_of(known: &[&str], value: String) -> Result<String, String> {
-    match known.contains(&value.as_str()) {
-        true => Ok(value),
-        false => Err(format!("`{value}` is none of: {}", known.join(" "))),
+    if known.contains(&value.as_str()) {
+        Ok(value)
+    } else {
+        Err(format!("`{value}` is none of: {}", known.join(" ")))
     }
 }
 

@@ -2,12 +2,17 @@
 
 mod architecture;
 mod check;
+mod documents;
 mod engine;
+mod error_text;
+mod floors;
 mod fuzz;
 mod images;
 mod jobs;
 mod log;
 mod machine;
+mod names;
+mod openings;
 mod packages;
 mod phases;
 mod process;
@@ -32,14 +37,16 @@ cargo xtask <task>
                 `quick` (what makes no sandboxes), `probes/threats`, \"client python\".
   soak [threats] [floods] [kills] [docker] [images] [load] [fuzz] [machine]
                 the tests that take too long for `test`: all of them in about an hour, or the parts that are named
-  check [--rules]
-                the rules of ARCHITECTURE.md; without `--rules` also formatting, lints and documentation
+  check [--rules | --shrink]
+                the rules of ARCHITECTURE.md; without `--rules` also formatting, lints and documentation. `--shrink`
+                takes out of xtask/names.txt what is no longer needed
   machine [--filter TEXT] [--program NAME] [--as root|user|delegated|manager] [--minutes N]
                 the sandbox tests under cgroup v2 and Debian's kernel, in a virtual machine; `soak` runs a part of them
   fuzz [--seconds N] [target...]
                 the decoders, unpackers and parsers under libFuzzer, 600 s each unless said otherwise, and what reached
                 something new is added to the corpus. docs/testing.md says more.
   engine        a Docker Engine for the tests of the Docker provider, if none answers, and the images that they use
+  floors        prints which module uses which sibling: for those who change xtask/floors.txt
   threats       writes docs/threats.md, the tests of each threat, anew; `check` compares it
   web [--check]
                 builds the page from web/ into crates/server/web-dist, or says whether what is there is what is built.
@@ -61,6 +68,7 @@ fn main() -> ExitCode {
         "engine" => engine::run(),
         "sdks" => sdks::run(&arguments),
         "soak" => soak::run(&arguments),
+        "floors" => floors::run(),
         "threats" => threats::run(),
         "web" => web::run(&arguments),
         "help" | "--help" | "-h" | "" => {

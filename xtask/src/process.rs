@@ -26,9 +26,10 @@ pub fn output(command: &mut Command) -> Result<String, String> {
     let shown = format!("{command:?}");
     let output = log::redirect_errors(command.stderr(Stdio::inherit())).and_then(|()| command.output());
     let output = output.map_err(|error| format!("{shown}: {error}"))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(format!("{shown}: {}", output.status)),
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(format!("{shown}: {}", output.status))
     }
 }
 

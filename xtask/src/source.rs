@@ -27,7 +27,6 @@ impl Source {
     }
 
     /// Returns the folder below `crates/` that the file is in, or `xtask`.
-    #[allow(dead_code, reason = "the guards that follow ask for it")]
     pub fn package(&self) -> &str {
         let inside = self.path.strip_prefix("crates/").unwrap_or(&self.path);
         inside.split('/').next().unwrap_or_default()

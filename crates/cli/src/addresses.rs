@@ -12,7 +12,7 @@ pub async fn addresses(text: &str) -> Result<Vec<SocketAddr>, Failure> {
         return Ok(vec![SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)]);
     }
     let wrong = || {
-        Failure::usage(format!("`{text}` is no address to listen on"))
+        Failure::usage(format!("`{text}` is not an address to listen on"))
             .hint("write 127.0.0.1:7070, localhost:7070, [::1]:7070 or a port")
     };
     let found: Vec<_> = lookup_host(text).await.map_err(|_| wrong())?.collect();

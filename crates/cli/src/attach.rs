@@ -126,10 +126,7 @@ fn request(
     if let (Some(_), Some(kind)) = (plan.pty, terminal::kind()) {
         env.entry("TERM".to_owned()).or_insert(kind);
     }
-    let stdin = match plan.stdin {
-        true => Stdin::Stream(stdin_stream()?),
-        false => Stdin::Closed,
-    };
+    let stdin = if plan.stdin { Stdin::Stream(stdin_stream()?) } else { Stdin::Closed };
     let options = ExecOptions {
         cwd: attachment.cwd,
         env,

@@ -84,10 +84,11 @@ impl Course {
 
     /// An error once the work is not wanted any more.
     pub fn check(&self) -> std::io::Result<()> {
-        match self.0.is_over.load(Ordering::Relaxed) {
+        if self.0.is_over.load(Ordering::Relaxed) {
             // Not the kind that is tried again.
-            true => Err(std::io::Error::other("it was interrupted")),
-            false => Ok(()),
+            Err(std::io::Error::other("it was interrupted"))
+        } else {
+            Ok(())
         }
     }
 }

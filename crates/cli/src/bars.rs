@@ -10,10 +10,7 @@ use crate::output::Output;
 
 /// Bars where somebody watches, else nothing.
 pub fn progress(output: Output) -> Arc<dyn Progress> {
-    match output.shows_progress() {
-        true => Arc::new(Bars::default()),
-        false => Arc::new(NoProgress),
-    }
+    if output.shows_progress() { Arc::new(Bars::default()) } else { Arc::new(NoProgress) }
 }
 
 #[derive(Default)]

@@ -11,7 +11,7 @@ use eyot::{
 use eyot_image::ImageName;
 use eyot_providers::remote::{RemoteOptions, RemoteServer};
 
-use crate::args::GlobalArgs;
+use crate::args::{GlobalArgs, ProviderArg, SpecArgs};
 use crate::bars::progress;
 use crate::config::{Config, Named};
 use crate::errors::{Failure, USAGE};
@@ -90,6 +90,14 @@ impl Context {
         }
     }
 
+    /// Refuses flags that only the Docker provider takes, unless a server decides.
+    pub fn refuse_docker_flags(&self, spec: &SpecArgs) -> Result<(), Failure> {
+        match spec.docker_flag().filter(|_| self.server.is_none() && self.place.kind == ProviderArg::Native) {
+            Some(flag) => Err(Failure::usage(format!("{flag} needs --provider docker"))),
+            None => Ok(()),
+        }
+    }
+
     fn place_with_images(&self, only: Option<BTreeSet<ImageName>>) -> Place {
         let sources = provider::image_sources(&self.config.registries, only, progress(self.output));
         Place { images: Some(sources), ..self.place.clone() }
@@ -122,9 +130,10 @@ impl Context {
     /// What is remembered of sandboxes and keys. One that is made now is made as the engine makes it: not where one is lost.
     pub async fn store(&self) -> Result<Arc<Store>, Failure> {
         let path = self.store_file()?;
-        match Store::is_missing(&path) {
-            true => Ok(Arc::clone(self.engine().await?.store())),
-            false => Ok(Store::open(path)?),
+        if Store::is_missing(&path) {
+            Ok(Arc::clone(self.engine().await?.store()))
+        } else {
+            Ok(Store::open(path)?)
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Milliseconds from `500ms`, `10s`, `2m`, `1h30m`, `7d`. The unit must be there; a bare number could mean anything.
 pub fn parse_ms(text: &str) -> Result<u64, String> {
     let duration = humantime::parse_duration(text)
-        .map_err(|_| format!("`{text}` is no duration; write 500ms, 10s, 2m, 1h or 7d"))?;
+        .map_err(|_| format!("`{text}` is not a valid duration; write 500ms, 10s, 2m, 1h or 7d"))?;
     u64::try_from(duration.as_millis()).map_err(|_| format!("`{text}` is too long"))
 }
 

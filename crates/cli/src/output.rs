@@ -41,9 +41,10 @@ impl Output {
 
     /// Prints a value as JSON and a line end: indented on a terminal, else on one line.
     pub fn value(self, value: &impl Serialize) -> Result<(), Failure> {
-        let rendered = match io::stdout().is_terminal() {
-            true => serde_json::to_string_pretty(value),
-            false => serde_json::to_string(value),
+        let rendered = if io::stdout().is_terminal() {
+            serde_json::to_string_pretty(value)
+        } else {
+            serde_json::to_string(value)
         };
         let text = rendered.map_err(|error| Failure::host("write JSON", error.into()))?;
         self.text(&format!("{}\n", escaped_json(&text)))
@@ -152,10 +153,7 @@ pub fn is_deceptive(character: char) -> bool {
 
 /// The text as it is for a pipe or a file, and [`printable`] for a terminal.
 pub fn for_stdout(text: &str) -> String {
-    match io::stdout().is_terminal() {
-        true => printable(text),
-        false => text.to_owned(),
-    }
+    if io::stdout().is_terminal() { printable(text) } else { text.to_owned() }
 }
 
 #[cfg(test)]

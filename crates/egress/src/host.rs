@@ -21,7 +21,7 @@ pub enum InvalidHost {
 impl fmt::Display for InvalidHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::InvalidName => "is no host's name",
+            Self::InvalidName => "is not a valid host name",
             Self::AmbiguousNumber => "is a number in an unusual spelling; write the address as a.b.c.d",
         })
     }

@@ -38,7 +38,7 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotAllowed => f.write_str("no allow rule is about it"),
+            Self::NotAllowed => f.write_str("no allow rule matches"),
             Self::Denied(rule) => write!(f, "the rule `deny {rule}` is about it"),
             Self::NotPublic(kind) => write!(f, "it is {kind}"),
             Self::OwnAddress => f.write_str("it is an address of the host itself"),

@@ -55,7 +55,7 @@ impl BlobRef {
     pub(crate) fn of(descriptor: &Descriptor) -> io::Result<Self> {
         let text = descriptor.digest().to_string();
         let digest =
-            Digest::parse(&text).ok_or_else(|| refused(format!("`{text}` is no digest by SHA-256")))?;
+            Digest::parse(&text).ok_or_else(|| refused(format!("`{text}` is not a SHA-256 digest")))?;
         Ok(Self { digest, bytes: descriptor.size() })
     }
 }
@@ -100,7 +100,7 @@ pub(crate) fn diff_ids(config: &ImageConfiguration, layers: usize) -> io::Result
         return Err(refused(format!("it has {layers} layers; the most is {MAX_LAYERS}")));
     }
     let parse = |text: &String| {
-        Digest::parse(text).ok_or_else(|| refused(format!("`{text}` is no digest by SHA-256")))
+        Digest::parse(text).ok_or_else(|| refused(format!("`{text}` is not a SHA-256 digest")))
     };
     ids.iter().map(parse).collect()
 }

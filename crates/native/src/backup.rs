@@ -39,12 +39,11 @@ pub fn hold_still(state: &Path) -> Result<HeldSandboxes> {
             },
         }
     }
-    match busy.is_empty() {
-        true => Ok(HeldSandboxes { ids, _locks: locks }),
-        false => {
-            let message = format!("these sandboxes run, or somebody is at work on them: {}", busy.join(", "));
-            Err(Error::new(ErrorKind::Conflict, message))
-        }
+    if busy.is_empty() {
+        Ok(HeldSandboxes { ids, _locks: locks })
+    } else {
+        let message = format!("these sandboxes run, or somebody is at work on them: {}", busy.join(", "));
+        Err(Error::new(ErrorKind::Conflict, message))
     }
 }
 

@@ -143,9 +143,10 @@ impl Layout<'_> {
         if target.as_str().starts_with("/usr/") || target.as_str() == "/usr" {
             return Ok(());
         }
-        match fs::metadata(source)?.is_dir() {
-            true => self.upper_dir(target).map(drop),
-            false => self.upper_file(target, b""),
+        if fs::metadata(source)?.is_dir() {
+            self.upper_dir(target).map(drop)
+        } else {
+            self.upper_file(target, b"")
         }
     }
 

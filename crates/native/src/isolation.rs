@@ -27,15 +27,9 @@ pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec, groups: &CgroupSupport) -> 
         Step::Landlock(abi) => Some(*abi),
         _ => None,
     };
-    let by_group = |controller| match groups.has(controller) {
-        true => Enforcement::Cgroup,
-        false => Enforcement::None,
-    };
+    let by_group = |controller| if groups.has(controller) { Enforcement::Cgroup } else { Enforcement::None };
     // A range has users enough to walk around a limit that counts by user, but one user of the host pays for all of them.
-    let pids = match groups.has(CgroupController::Pids) {
-        true => Enforcement::Cgroup,
-        false => Enforcement::Rlimit,
-    };
+    let pids = if groups.has(CgroupController::Pids) { Enforcement::Cgroup } else { Enforcement::Rlimit };
     let range = matches!(plan.map, IdMap::Range { .. });
     let held = linux_capability::names(if range { RANGE_CAPABILITIES } else { 0 });
     Isolation {
@@ -57,9 +51,10 @@ pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec, groups: &CgroupSupport) -> 
             memory: by_group(CgroupController::Memory),
             cpus: by_group(CgroupController::Cpu),
             pids,
-            disk: match plan.steps.contains(&Step::AttachDisk) {
-                true => DiskEnforcement::Quota,
-                false => DiskEnforcement::None,
+            disk: if plan.steps.contains(&Step::AttachDisk) {
+                DiskEnforcement::Quota
+            } else {
+                DiskEnforcement::None
             },
         },
         shared_files: shared_files(plan),

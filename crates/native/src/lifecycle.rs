@@ -30,9 +30,12 @@ impl LifecycleKeeper for Keeper {
                 _ => {}
             }
             record.info.spec.lifecycle = lifecycle;
-            record.write(&directory).map_err(|error| match directory.exists() {
-                true => Error::new(ErrorKind::Internal, "write the sandbox's record").with_source(error),
-                false => gone(error),
+            record.write(&directory).map_err(|error| {
+                if directory.exists() {
+                    Error::new(ErrorKind::Internal, "write the sandbox's record").with_source(error)
+                } else {
+                    gone(error)
+                }
             })?;
             Ok(record.ttl_left_ms())
         })

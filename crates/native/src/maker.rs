@@ -247,10 +247,7 @@ pub(crate) fn preview(
     spec: &ValidSpec,
 ) -> Result<eyot::Isolation> {
     let (image, _held) = images.resolve(state, spec.spec().image.as_deref(), as_root())?;
-    let map = match as_root() {
-        true => IdMap::Range { base: block_base(1) },
-        false => caller_alone(),
-    };
+    let map = if as_root() { IdMap::Range { base: block_base(1) } } else { caller_alone() };
     let landlock_abi = crate::sys::landlock_abi();
     let mounts = &spec.spec().mounts;
     let sources: Vec<String> =

@@ -126,9 +126,10 @@ impl NativeProvider {
                 let message = format!("{verb} sandbox `{key}`: {}", crate::sentence(&error));
                 Error::new(ErrorKind::Timeout, message).with_source(error)
             };
-            match cgroup::freeze(&record.groups, frozen).map_err(failed)? {
-                true => Ok(()),
-                false => Err(SandboxOperationUnsupported::new("freeze", crate::NAME, &[]).into()),
+            if cgroup::freeze(&record.groups, frozen).map_err(failed)? {
+                Ok(())
+            } else {
+                Err(SandboxOperationUnsupported::new("freeze", crate::NAME, &[]).into())
             }
         })
         .await
@@ -305,10 +306,7 @@ impl Host {
         };
         let lock = Lock::wait(&directory).map_err(lost)?;
         // An id is never used twice: what is there now is what was locked.
-        match directory.exists() {
-            true => Ok((id, lock)),
-            false => Err(Error::destroyed(id_or_name)),
-        }
+        if directory.exists() { Ok((id, lock)) } else { Err(Error::destroyed(id_or_name)) }
     }
 
     fn sleep(&self, id_or_name: &str) -> Result<()> {
@@ -318,12 +316,13 @@ impl Host {
             (Some(record), Condition::Running | Condition::Sleeping | Condition::Dead) => record,
             (_, condition) => return Err(not_running(id_or_name, condition)),
         };
-        put_to_sleep(&directory, &record).map_err(|error| match directory.exists() {
-            true => {
+        put_to_sleep(&directory, &record).map_err(|error| {
+            if directory.exists() {
                 let message = format!("put sandbox `{id_or_name}` to sleep: {}", crate::sentence(&error));
                 Error::new(ErrorKind::Unavailable, message).with_source(error)
+            } else {
+                Error::destroyed(id_or_name)
             }
-            false => Error::destroyed(id_or_name),
         })
     }
 
@@ -426,13 +425,14 @@ fn as_wake(name: &str, error: Error) -> Error {
 async fn connect(host: &Host, record: &Record) -> Result<Connection> {
     let directory = host.state.sandbox(&record.info.id);
     let name = &record.info.name;
-    let lost = |error: std::io::Error| match directory.exists() {
-        true => {
+    let lost = |error: std::io::Error| {
+        if directory.exists() {
             let failure = SetupFailure::of_goal(&format!("open sandbox `{name}`"), "", error);
             let message = format!("sandbox `{name}` does not answer");
             host.explained(Error::new(ErrorKind::Unavailable, message).with_source(failure))
+        } else {
+            Error::destroyed(name)
         }
-        false => Error::destroyed(name),
     };
     let (_open, path) = socket_path(&directory).map_err(lost)?;
     let stream = tokio::net::UnixStream::connect(path).await.map_err(lost)?;
@@ -542,9 +542,10 @@ impl SandboxProvider for NativeProvider {
         self.blocking(move |host| {
             let id = host.id_of(&key)?;
             let removed = destroy(&host.state, &id, None);
-            match removed.map_err(|error| error.context(format!("destroy sandbox `{key}`")))? {
-                true => Ok(()),
-                false => Err(Error::destroyed(&key)),
+            if removed.map_err(|error| error.context(format!("destroy sandbox `{key}`")))? {
+                Ok(())
+            } else {
+                Err(Error::destroyed(&key))
             }
         })
         .await

@@ -152,9 +152,10 @@ impl Setup<'_> {
         steps.push(self.bind(&lower.folder, LOWER, true, DiskIds::Inside));
         let layer = |name: &String| format!("{LOWER}/{name}");
         let above = (self.image.mount_points == MountPoints::Above).then(|| points::NAME.to_owned());
-        let layers = match lower.layers.is_empty() {
-            true => vec![LOWER.to_owned()],
-            false => above.iter().chain(&lower.layers).map(layer).collect(),
+        let layers = if lower.layers.is_empty() {
+            vec![LOWER.to_owned()]
+        } else {
+            above.iter().chain(&lower.layers).map(layer).collect()
         };
         steps.push(Step::Overlay { lower: layers, target: ROOT.to_owned() });
         steps.extend(self.programs());

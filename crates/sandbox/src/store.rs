@@ -222,7 +222,7 @@ fn failed(what: &str) -> impl Fn(rusqlite::Error) -> Error {
                 (ErrorKind::Permission, "this user may not read and write the store".to_owned())
             }
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-                (ErrorKind::Conflict, "the file is damaged, or it is no store".to_owned())
+                (ErrorKind::Conflict, "the file is damaged or not a store".to_owned())
             }
             _ => (ErrorKind::Internal, format!("the store: {error}")),
         };

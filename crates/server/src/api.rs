@@ -243,10 +243,11 @@ pub async fn prepare(
         .layer(from_fn_with_state(api.clone(), metrics::measure))
         .layer(cors(&options.allowed_origins))
         .layer(from_fn_with_state(Arc::clone(&guard), guard::check));
-    let router = match options.page {
+    let router = if options.page {
         // There is nothing of anybody in its files, and browsers name the page as the origin of its own scripts.
-        true => router.merge(crate::page::router().layer(from_fn_with_state(guard, guard::check_host))),
-        false => router,
+        router.merge(crate::page::router().layer(from_fn_with_state(guard, guard::check_host)))
+    } else {
+        router
     };
     let router = router
         .layer(from_fn_with_state(Arc::new(previews), preview::divert))

@@ -102,13 +102,12 @@ impl Asset {
             packed.map_or_else(|| (self.plain(), "identity"), |packed| (packed, "gzip"));
         let seen = asked.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
         let is_known = seen.flat_map(|tags| tags.split(',')).any(|seen| *tag == *seen.trim());
-        let mut response = match is_known {
-            true => StatusCode::NOT_MODIFIED.into_response(),
-            false => {
-                let head = [(header::CONTENT_TYPE, self.kind), (header::CONTENT_ENCODING, encoding)];
-                let bytes: &'static [u8] = bytes;
-                (head, bytes).into_response()
-            }
+        let mut response = if is_known {
+            StatusCode::NOT_MODIFIED.into_response()
+        } else {
+            let head = [(header::CONTENT_TYPE, self.kind), (header::CONTENT_ENCODING, encoding)];
+            let bytes: &'static [u8] = bytes;
+            (head, bytes).into_response()
         };
         let headers = response.headers_mut();
         for (name, value) in HEADERS {

@@ -161,9 +161,10 @@ fn copy(files: &[String], tree: &Path) -> Result<(), String> {
     let telling = std::thread::spawn(move || input.write_all(list.as_bytes()));
     run(Command::new("tar").arg("-C").arg(tree).args(["-x", "-p", "--numeric-owner"]).stdin(archive))?;
     telling.join().map_err(|_| "tar's list was not written")?.map_err(failed)?;
-    match packing.wait().map_err(failed)?.success() {
-        true => Ok(()),
-        false => Err("copy the system: tar failed".to_owned()),
+    if packing.wait().map_err(failed)?.success() {
+        Ok(())
+    } else {
+        Err("copy the system: tar failed".to_owned())
     }
 }
 

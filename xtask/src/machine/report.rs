@@ -126,9 +126,10 @@ impl Report {
         }
         let bad = |run: &&Run| run.code != Some(0) || run.sum.is_none();
         let failed: Vec<&str> = self.runs.iter().filter(bad).map(|run| run.name.as_str()).collect();
-        match failed.is_empty() && !self.runs.is_empty() {
-            true => Ok(()),
-            false => Err(format!("failed in the machine: {}", failed.join(", "))),
+        if failed.is_empty() && !self.runs.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("failed in the machine: {}", failed.join(", ")))
         }
     }
 }

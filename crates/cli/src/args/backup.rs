@@ -18,10 +18,10 @@ made for its owner alone. Containers of a Docker Engine are not in it.";
 #[derive(Debug, Args)]
 #[command(after_help = BACKUP_EXAMPLES)]
 pub struct BackupArgs {
-    /// The file to make, or `-` for standard output
+    /// The file to write, or `-` for standard output
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Put sandboxes to sleep that run: what runs in them ends, their files stay
+    /// Put running sandboxes to sleep first: their processes end, their files stay
     #[arg(long)]
     pub sleep: bool,
 }
@@ -39,7 +39,7 @@ and any use wakes them. Restore what you have made yourself: what a backup says 
 #[derive(Debug, Args)]
 #[command(after_help = RESTORE_EXAMPLES)]
 pub struct RestoreArgs {
-    /// What `eyot backup` has made, or `-` for standard input
+    /// A file of `eyot backup`, or `-` for standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 }

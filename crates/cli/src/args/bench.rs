@@ -19,17 +19,18 @@ same disk, and are gone afterwards.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct BenchArgs {
-    /// How often everything is measured; five rounds more warm up
+    /// The number of rounds; five more rounds warm up
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: u32,
-    /// Measure with this many idle sandboxes as well (0: not at all)
+    /// Also measure with this many idle sandboxes (0: don't)
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=4000))]
     pub live: u32,
-    /// Measure copies from one sandbox to another as well: 10,000 files, and one of 1 GiB
+    /// Also measure copies from one sandbox to another: 10,000 files, and one file of 1 GiB
     #[arg(long)]
     pub transfer: bool,
-    /// Measure this image as well: pulled into an empty store (docker://IMAGE: from the Engine), and sandboxes made of it.
-    /// With --provider docker, what all containers are made of: it must be there, and have `sleep` [env: EYOT_IMAGE]
+    /// Also measure this image: a pull into an empty store (docker://IMAGE: from the Engine), and
+    /// sandboxes of it.
+    /// With --provider docker, the image of all containers: it must exist and have `sleep` [env: EYOT_IMAGE]
     #[arg(long, value_name = "IMAGE", value_parser = parse_bench_image)]
     pub image: Option<BenchImage>,
 }

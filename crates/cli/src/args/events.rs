@@ -20,19 +20,19 @@ says where, if an event was changed, removed, inserted or moved.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct EventsArgs {
-    /// Go on with what happens from now on, whichever process does it
+    /// Then print new events as they happen, of all processes
     #[arg(long, short)]
     pub follow: bool,
-    /// Begin with the event of this number
+    /// Begin with the event with this number
     #[arg(long, value_name = "SEQ", default_value_t = 1)]
     pub from: u64,
-    /// End after this many events
+    /// Stop after this many events
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
-    /// Only events of the sandbox of this name or id
+    /// Only events of the sandbox with this name or id
     #[arg(long, value_name = "NAME")]
     pub sandbox: Option<String>,
-    /// Check that every event is what was written, and that none is missing
+    /// Check that no event was changed, moved or removed
     #[arg(long, conflicts_with_all = ["follow", "from", "limit", "sandbox"])]
     pub verify: bool,
 }

@@ -19,7 +19,7 @@ COMMAND is a program and its arguments, never a shell line: `eyot run 'echo hi'`
 a program called `echo hi`.
 
 Exit codes: the command's own; 128+n when signal n ended it; 124 when its deadline passed;
-125 when Eyot failed; 126 when it may not be executed; 127 when there is no such program;
+125 when Eyot failed; 126 when the program may not be executed; 127 when it does not exist;
 2 for wrong arguments.
 
 Ctrl-C is sent to the command; a second one kills it. The sandbox is destroyed in any case.";
@@ -27,10 +27,10 @@ Ctrl-C is sent to the command; a second one kills it. The sandbox is destroyed i
 /// How a command is attached to our terminal.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct TerminalArgs {
-    /// Pass our stdin to the command even if it is a terminal (a pipe or a file always is passed)
+    /// Pass stdin to the command even if it is a terminal (a pipe or a file is always passed)
     #[arg(long, short)]
     pub interactive: bool,
-    /// Run the command on a terminal of its own
+    /// Run the command on a terminal
     #[arg(long, short)]
     pub tty: bool,
 }
@@ -42,7 +42,7 @@ pub struct RunArgs {
     /// How it is attached.
     #[command(flatten)]
     pub terminal: TerminalArgs,
-    /// Keep the sandbox when the command has ended, and print its name on stderr
+    /// Keep the sandbox after the command has ended, and print its name on stderr
     #[arg(long)]
     pub keep: bool,
     /// The program and its arguments
@@ -73,10 +73,10 @@ pub struct ExecArgs {
     /// Directory to run it in, relative to the sandbox's working directory
     #[arg(long, short = 'w', alias = "workdir", value_name = "DIR")]
     pub cwd: Option<String>,
-    /// A variable for this command; K alone takes its value from here
+    /// A variable for this command; K alone takes the value from eyot's environment
     #[arg(long, short, value_name = "K=V", value_parser = parse_env)]
     pub env: Vec<EnvArg>,
-    /// Who runs it
+    /// The user that runs it
     #[arg(long, short, value_name = "USER")]
     pub user: Option<String>,
     /// Kill it after this time, such as 10s, 500ms, 2m
@@ -85,7 +85,7 @@ pub struct ExecArgs {
     /// Kill it after this many milliseconds
     #[arg(long, value_name = "N")]
     pub timeout_ms: Option<u64>,
-    /// With --json: how many bytes of each stream are kept
+    /// With --json: the number of bytes to keep of each stream
     #[arg(long, value_name = "N")]
     pub max_output_bytes: Option<u64>,
     /// The sandbox's name or id
@@ -110,10 +110,10 @@ pub struct ShArgs {
     /// Directory to begin in
     #[arg(long, short = 'w', alias = "workdir", value_name = "DIR")]
     pub cwd: Option<String>,
-    /// A variable for this shell; K alone takes its value from here
+    /// A variable for this shell; K alone takes the value from eyot's environment
     #[arg(long, short, value_name = "K=V", value_parser = parse_env)]
     pub env: Vec<EnvArg>,
-    /// Whose shell
+    /// The user whose shell to start
     #[arg(long, short, value_name = "USER")]
     pub user: Option<String>,
     /// The sandbox's name or id

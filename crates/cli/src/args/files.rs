@@ -27,10 +27,10 @@ pub struct CpArgs {
     /// Refuse to copy more than this
     #[arg(long, value_name = "N", default_value_t = 4 << 30)]
     pub max_bytes: u64,
-    /// What to copy: a file or a directory, NAME:PATH, or `-` for stdin
+    /// The source: a file or a directory, NAME:PATH, or `-` for stdin
     #[arg(value_name = "SRC", value_parser = Side::parse)]
     pub source: Side,
-    /// Where to: a path, a directory that exists, NAME:PATH, or `-` for stdout
+    /// The target: a path, an existing directory, NAME:PATH, or `-` for stdout
     #[arg(value_name = "DST", value_parser = Side::parse)]
     pub destination: Side,
 }
@@ -53,7 +53,7 @@ pub struct ReadArgs {
     /// The first byte, counted from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub offset: u64,
-    /// How many bytes at the most
+    /// The most bytes to print
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
 }
@@ -75,13 +75,13 @@ pub struct WriteArgs {
     pub name: String,
     /// The file, relative to the sandbox's working directory
     pub path: String,
-    /// What to write; without it, stdin
+    /// The content; without this option, stdin
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub content: Option<String>,
-    /// Add at the end
+    /// Append to the file
     #[arg(long, conflicts_with = "create_new")]
     pub append: bool,
-    /// Refuse if the file is there already
+    /// Fail if the file exists
     #[arg(long)]
     pub create_new: bool,
     /// Permission bits, in octal
@@ -108,10 +108,10 @@ pub struct GlobArgs {
     /// Where to look, relative to the sandbox's working directory
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub root: String,
-    /// Match names that begin with a dot too
+    /// Also match names that begin with a dot
     #[arg(long)]
     pub hidden: bool,
-    /// How many paths at the most
+    /// The most paths to print
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub max: u32,
 }
@@ -136,16 +136,16 @@ pub struct GrepArgs {
     /// A file or a directory to search, relative to the sandbox's working directory
     #[arg(default_value = ".")]
     pub path: String,
-    /// The pattern is plain text
+    /// Treat the pattern as plain text
     #[arg(long, short = 'F')]
     pub fixed_strings: bool,
-    /// Upper and lower case are alike
+    /// Ignore case
     #[arg(long, short)]
     pub ignore_case: bool,
     /// Only files whose name matches this glob
     #[arg(long, value_name = "GLOB")]
     pub include: Option<String>,
-    /// How many matches at the most
+    /// The most matches to print
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub max: u32,
     /// Cut lines to this many bytes
@@ -178,13 +178,13 @@ pub struct WatchArgs {
     /// A file or a directory, relative to the sandbox's working directory
     #[arg(default_value = ".")]
     pub path: String,
-    /// What is below its directories too, as it is anyway
+    /// Watch all directories below it too; this is the default
     #[arg(long, short, overrides_with = "no_recursive")]
     pub recursive: bool,
     /// Only the names in the directory itself
     #[arg(long, overrides_with = "recursive")]
     pub no_recursive: bool,
-    /// How many directories at the most
+    /// The most directories to watch
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub max_directories: u32,
 }

@@ -16,7 +16,7 @@ Makes a sandbox, removes it, and looks at what it took. The exit code is 0 if th
 #[derive(Debug, Args)]
 #[command(after_help = DOCTOR_EXAMPLES)]
 pub struct DoctorArgs {
-    /// Print the AppArmor profile that lets this program (or PROGRAM) make sandboxes, and nothing else
+    /// Only print the AppArmor profile that lets this program (or PROGRAM) create sandboxes
     #[arg(long, value_name = "PROGRAM", num_args = 0..=1, require_equals = true)]
     pub apparmor_profile: Option<Option<PathBuf>>,
 }
@@ -38,13 +38,13 @@ if nothing fails, else 1.";
 #[derive(Debug, Args)]
 #[command(after_help = VERIFY_EXAMPLES)]
 pub struct VerifyArgs {
-    /// Only the row of this id, or the cases with this in their name; may be given several times
+    /// Only the row with this id, or the cases with this in their name; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub filter: Vec<String>,
-    /// Print what would be tried
+    /// Print the rows without trying them
     #[arg(long)]
     pub list: bool,
-    /// Also what takes minutes: floods of a GiB, a million files
+    /// Also run the slow cases: floods of a GiB, a million files
     #[arg(long)]
     pub slow: bool,
 }

@@ -32,26 +32,27 @@ pub struct ImageArgs {
 /// What to do with images.
 #[derive(Debug, Subcommand)]
 pub enum ImageCommand {
-    /// Take images from a file, a folder or a Docker Engine: an OCI layout, a `docker save` archive, a rootfs tarball
+    /// Import images from a file, a folder or a Docker Engine: an OCI layout, a `docker save`
+    /// archive, a rootfs tarball
     Import(ImportArgs),
-    /// Get images from a registry
+    /// Pull images from a registry
     Pull(PullArgs),
-    /// Make a Debian with packages of your choice; needs no registry
+    /// Build a Debian image from packages, without a registry
     BuildBase(BuildBaseArgs),
     /// List the images
     Ls,
-    /// Remove images, and what no other image and no sandbox needs of them
+    /// Remove images, and the layers that no other image or sandbox needs
     Rm {
         /// The images' names
         #[arg(value_name = "IMAGE", required = true, value_parser = parse_image)]
         names: Vec<ImageName>,
-        /// Take the name away even if sandboxes are made over it; they keep their layers
+        /// Remove the name even if sandboxes use the image; they keep their layers
         #[arg(long, short)]
         force: bool,
     },
-    /// Remove what no image and no sandbox needs any more
+    /// Remove everything that no image and no sandbox needs
     Prune {
-        /// Also images that no sandbox is made over
+        /// Also remove images that no sandbox uses
         #[arg(long)]
         all: bool,
     },
@@ -64,7 +65,7 @@ pub struct ImportArgs {
     /// `docker save` writes to our standard input
     #[arg(value_name = "FILE|DIR|docker://IMAGE|-", value_parser = parse_source)]
     pub source: ImportSource,
-    /// What the image is to be called; a rootfs tarball has no name of its own
+    /// The name of the image; required for a rootfs tarball, which has none
     #[arg(long, value_name = "IMAGE", value_parser = parse_image)]
     pub name: Option<ImageName>,
 }
@@ -109,16 +110,16 @@ configuration:
 #[derive(Debug, Args)]
 #[command(after_help = BUILD_EXAMPLES)]
 pub struct BuildBaseArgs {
-    /// What the image is to be called
+    /// The name of the image
     #[arg(long, value_name = "IMAGE", value_parser = parse_image)]
     pub name: ImageName,
     /// The release, such as bookworm [default: the host's own]
     #[arg(long)]
     pub suite: Option<String>,
-    /// Packages beyond the smallest system
+    /// Packages to add to the smallest system
     #[arg(long = "package", short = 'p', value_name = "PACKAGE", value_delimiter = ',')]
     pub packages: Vec<String>,
-    /// Where packages come from [default: Debian's own archive]
+    /// The archive to take packages from [default: Debian's]
     #[arg(long, value_name = "URL")]
     pub mirror: Option<String>,
 }

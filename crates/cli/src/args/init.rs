@@ -33,10 +33,10 @@ pub struct InitFlueArgs {
     /// The project, or a folder in it
     #[arg(value_name = "DIR", default_value = ".")]
     pub directory: PathBuf,
-    /// Flue's source folder [default: the first that there is of .flue, src and the project itself]
+    /// Flue's source folder [default: the first that exists of .flue, src and the project itself]
     #[arg(long, value_name = "FOLDER", value_parser = [".flue", "src", "."])]
     pub folder: Option<String>,
-    /// Replace the file that is there
+    /// Replace an existing file
     #[arg(long)]
     pub force: bool,
 }

@@ -30,16 +30,16 @@ pool, and they stay. There is no TLS: beyond this machine, put a proxy with a ce
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct McpArgs {
-    /// Offer the tools of this set; may be given several times if no two tools have one name [default: pool]
+    /// Offer the tools of this toolset; may be repeated if no two tools have the same name [default: pool]
     #[arg(long, value_name = "NAME")]
     pub toolset: Vec<String>,
-    /// Which tools the toolset `workspace` has, and what they may do, as JSON; `@FILE` reads it from a file
+    /// The tools and policies of the toolset `workspace`, as JSON; `@FILE` reads them from a file
     #[arg(long, value_name = "JSON")]
     pub workspace_options: Option<WorkspaceOptionsArg>,
     /// Share the sandboxes of this pool between all sessions, and keep them
     #[arg(long, value_name = "NAME", value_parser = parse_pool)]
     pub pool: Option<SandboxName>,
-    /// Serve by HTTP at /mcp instead of on stdin and stdout [default address: 127.0.0.1:7070]
+    /// Serve over HTTP at /mcp instead of on stdin and stdout [default address: 127.0.0.1:7070]
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1:7070")]
     pub http: Option<String>,
     /// How clients get in by HTTP.
@@ -54,19 +54,20 @@ pub struct McpArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "HTTP options")]
 pub struct McpAccessArgs {
-    /// A file with the token that clients must send, or several, one a line: each is a client of its own [env: EYOT_MCP_TOKEN]
+    /// A file with the tokens that clients must send, one a line; each token is a separate client
+    /// [env: EYOT_MCP_TOKEN]
     #[arg(long, value_name = "FILE", requires = "http")]
     pub token_file: Option<PathBuf>,
-    /// A name by which clients may call this server, beside localhost: example.com, example.com:8443
+    /// A host name that clients may use for this server, besides localhost: example.com, example.com:8443
     #[arg(long, value_name = "HOST", requires = "http")]
     pub allow_host: Vec<AllowedHost>,
-    /// A web page's origin that may use it from a browser: `https://example.com`
+    /// The origin of a web page that may use the server from a browser: `https://example.com`
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     pub allow_origin: Vec<AllowedOrigin>,
-    /// End a session that nobody has used for this long
+    /// End a session that was not used for this long
     #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms, default_value = "1h", requires = "http")]
     pub session_timeout: u64,
-    /// How many sessions there may be at once
+    /// The most sessions at once
     #[arg(long, value_name = "N", default_value_t = 100, requires = "http")]
     pub max_sessions: usize,
 }

@@ -56,7 +56,7 @@ Examples:
   eyot cp ./src builder:/workspace/         files into it
   eyot rm builder                           and gone
 
-Configuration, the first that says something counts: flags, EYOT_* variables,
+Configuration, highest precedence first: flags, EYOT_* variables,
 ~/.config/eyot/config.toml, /etc/eyot/config.toml (docs/configuration.md has the keys).";
 
 /// Computers for AI agents: private Linux sandboxes in a few milliseconds.
@@ -79,7 +79,7 @@ pub struct GlobalArgs {
     /// Folder that holds the sandboxes [env: EYOT_STATE]
     #[arg(long, global = true, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// Where sandboxes come from: native or docker [default: native] [env: EYOT_PROVIDER]
+    /// The provider of sandboxes: native or docker [default: native] [env: EYOT_PROVIDER]
     #[arg(long, global = true, value_name = "NAME", hide_possible_values = true)]
     pub provider: Option<ProviderArg>,
     /// Use the sandboxes of an Eyot server: http://HOST:PORT, https://… (EYOT_CA_CERT: trusted instead of the system) or unix:/PATH; its key is in EYOT_API_KEY [env: EYOT_SERVER]
@@ -91,7 +91,7 @@ pub struct GlobalArgs {
     /// Print results (and errors, as one more line on stderr) as JSON
     #[arg(long, global = true)]
     pub json: bool,
-    /// No notes and no progress on stderr
+    /// Print no notes and no progress on stderr
     #[arg(long, short, global = true)]
     pub quiet: bool,
     /// Show the causes of an error; twice: diagnostics too
@@ -144,14 +144,14 @@ macro_rules! commands {
 
 commands! {
     Run(RunArgs), "run", "Run one command in a throw-away sandbox";
-    Create(CreateArgs), "create", "Make a sandbox that stays";
+    Create(CreateArgs), "create", "Create a sandbox that stays";
     Ls(LsArgs), "ls" | "list", "List the sandboxes";
     Exec(ExecArgs), "exec", "Run a command in a sandbox";
     Sh(ShArgs), "sh" | "shell", "Open a shell in a sandbox";
     Start(StartArgs), "start", "Start a process in a sandbox and leave it running";
     Ps(PsArgs), "ps", "List the started processes of a sandbox";
-    Top(TopArgs), "top", "Show what the sandboxes use, again and again";
-    Logs(LogsArgs), "logs", "Print what a started process wrote";
+    Top(TopArgs), "top", "Show the usage of sandboxes, refreshed";
+    Logs(LogsArgs), "logs", "Print the output of a started process";
     Kill(KillArgs), "kill", "Send a signal to a started process";
     Wait(WaitArgs), "wait", "Wait for a started process to end";
     Cp(CpArgs), "cp", "Copy files and trees into, out of and between sandboxes";
@@ -159,31 +159,31 @@ commands! {
     Write(WriteArgs), "write", "Write a file in a sandbox";
     Glob(GlobArgs), "glob", "Find files by pattern";
     Grep(GrepArgs), "grep", "Find lines by pattern";
-    Watch(WatchArgs), "watch", "Tell what happens to files, as it happens";
+    Watch(WatchArgs), "watch", "Print changes of files as they happen";
     Net(NetArgs), "net", "Show and change where a sandbox may connect to";
     Events(EventsArgs), "events", "Show what happened to the sandboxes, and why";
-    Inspect(InspectArgs), "inspect", "Show what is known of a sandbox and what isolates it";
-    Sleep(SleepArgs), "sleep", "Stop what runs in sandboxes and keep their files";
-    Wake(WakeArgs), "wake", "Make sandboxes that sleep usable again";
+    Inspect(InspectArgs), "inspect", "Show a sandbox: its spec, its usage and its isolation";
+    Sleep(SleepArgs), "sleep", "Stop the processes of sandboxes and keep their files";
+    Wake(WakeArgs), "wake", "Make sleeping sandboxes usable again";
     Rm(RmArgs), "rm", "Destroy sandboxes";
-    Adopt(AdoptArgs), "adopt", "Use a container that is not known to be this state folder's (Docker)";
+    Adopt(AdoptArgs), "adopt", "Take over a container that this state folder did not create (Docker)";
     Dial(DialArgs), "dial", "Connect stdin and stdout to a TCP port in a sandbox";
     Transfer(TransferArgs), "transfer", "Copy a file or a tree from one sandbox to another";
     Browse(BrowseArgs), "browse", "Open a port of a sandbox on this host's loopback";
-    Preview(PreviewArgs), "preview", "Let others see a port of a server's sandbox in a browser";
-    Tools(ToolsArgs), "tools", "Print tools as a model is shown them";
+    Preview(PreviewArgs), "preview", "Show a port of a server's sandbox to a browser";
+    Tools(ToolsArgs), "tools", "Print the tools that a model is shown";
     Call(CallArgs), "call", "Call a tool, as a model does";
-    Pool(PoolArgs), "pool", "Keep the sandboxes of agent sessions: list, make, put to sleep, remove";
-    Image(ImageArgs), "image", "Keep the images that sandboxes are made over: pull, import, list, remove";
+    Pool(PoolArgs), "pool", "Manage pools, the sandboxes of agent sessions: list, create, sleep, remove";
+    Image(ImageArgs), "image", "Manage the images of sandboxes: pull, import, list, remove";
     Serve(ServeArgs), "serve", "Serve the sandboxes of this host over HTTP";
-    Keys(KeysArgs), "keys", "Keep the keys by which clients use a server: make, list, revoke";
+    Keys(KeysArgs), "keys", "Manage the keys of this host's server: create, list, revoke";
     Backup(BackupArgs), "backup", "Write the state folder into one file: sandboxes, pools, keys, images, events";
-    Restore(RestoreArgs), "restore", "Make a state folder from a backup";
-    Mcp(McpArgs), "mcp", "Give MCP clients the tools, each session with sandboxes of its own";
-    Init(InitArgs), "init", "Connect a project of an agent framework with Eyot";
+    Restore(RestoreArgs), "restore", "Create a state folder from a backup";
+    Mcp(McpArgs), "mcp", "Give MCP clients the tools; each session has its own sandboxes";
+    Init(InitArgs), "init", "Connect a project of an agent framework to Eyot";
     Bench(BenchArgs), "bench", "Measure what sandboxes cost on this machine";
-    Doctor(DoctorArgs), "doctor", "Say what this host can do, what it can't, and what mends it";
-    Verify(VerifyArgs), "verify", "Try on this host whether sandboxes hold what they promise";
+    Doctor(DoctorArgs), "doctor", "Show what this host can do, what it can't, and how to fix it";
+    Verify(VerifyArgs), "verify", "Test on this host that sandboxes keep their promises";
     Completions(CompletionsArgs), "completions", "Print a completion script for a shell";
     Man(ManArgs), "man", "Print the man page";
 }

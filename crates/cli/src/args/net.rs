@@ -27,25 +27,25 @@ A rule is a host (example.com), what is below a domain (*.example.com), an addre
 pub struct NetArgs {
     /// The sandbox's name or id
     pub name: String,
-    /// Allow this too; the first of them forbids everything else
+    /// Allow this address; the first allow rule forbids everything else
     #[arg(long, value_name = "RULE")]
     pub allow: Vec<EgressRule>,
-    /// Refuse this whatever else is allowed
+    /// Refuse this address even if a rule allows it
     #[arg(long, value_name = "RULE")]
     pub deny: Vec<EgressRule>,
-    /// Drop this rule, whether it allows or denies
+    /// Remove this rule, allow or deny
     #[arg(long, value_name = "RULE")]
     pub remove: Vec<EgressRule>,
-    /// Drop every rule first
+    /// Remove all rules first
     #[arg(long)]
     pub clear: bool,
-    /// Print what was decided, oldest first
+    /// Print the decisions, oldest first
     #[arg(long, conflicts_with_all = ["allow", "deny", "remove", "clear"])]
     pub events: bool,
-    /// Go on with what will be decided, until the sandbox ends
+    /// Then print new decisions until the sandbox ends
     #[arg(long, short, requires = "events")]
     pub follow: bool,
-    /// Only the last so many; 1000 are remembered
+    /// Print only this many of the last decisions; 1000 are kept
     #[arg(long, short = 'n', value_name = "N", requires = "events")]
     pub last: Option<usize>,
 }

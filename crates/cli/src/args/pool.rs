@@ -35,7 +35,7 @@ pub enum PoolCommand {
         #[arg(value_name = "POOL", value_parser = parse_name)]
         pool: Option<SandboxName>,
     },
-    /// Make a sandbox of a pool, unless it is there
+    /// Create a sandbox of a pool unless it exists
     Create(PoolCreateArgs),
     /// Put sandboxes of a pool to sleep
     Sleep(MembersArgs),
@@ -48,9 +48,10 @@ pub enum PoolCommand {
         #[arg(value_name = "NAME")]
         names: Vec<String>,
     },
-    /// Put right what a killed process has left, and say what that was
+    /// Repair what a killed process has left, and print what that was
     Reconcile {
-        /// Begin a new store (`eyot.db`) where the old one is lost: keys and pools are forgotten, and sandboxes stay under other
+        /// Begin a new store (`eyot.db`) if the old one is lost: keys and pools are forgotten, and
+        /// sandboxes stay under other
         /// names, which `eyot ls` shows
         #[arg(long)]
         new_store: bool,
@@ -77,13 +78,13 @@ pub struct PoolCreateArgs {
     /// Its name in the pool
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// What it is made of
+    /// The image it is made from
     #[arg(long)]
     pub image: Option<String>,
-    /// How long it may be idle before it sleeps [default: 10m]
+    /// Put it to sleep after this long without activity [default: 10m]
     #[arg(long, value_name = "DURATION", value_parser = parse_ms)]
     pub sleep_after: Option<u64>,
-    /// A shell line that runs whenever it is awake; may be given several times
+    /// A shell line that runs whenever the sandbox is awake; may be repeated
     #[arg(long = "service", value_name = "LINE")]
     pub services: Vec<String>,
 }

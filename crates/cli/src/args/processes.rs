@@ -20,10 +20,10 @@ pub struct StartArgs {
     /// Directory to run it in, relative to the sandbox's working directory
     #[arg(long, short = 'w', alias = "workdir", value_name = "DIR")]
     pub cwd: Option<String>,
-    /// A variable for this process; K alone takes its value from here
+    /// A variable for this process; K alone takes the value from eyot's environment
     #[arg(long, short, value_name = "K=V", value_parser = parse_env)]
     pub env: Vec<EnvArg>,
-    /// Who runs it
+    /// The user that runs it
     #[arg(long, short, value_name = "USER")]
     pub user: Option<String>,
     /// The sandbox's name or id
@@ -70,7 +70,7 @@ pub struct LogsArgs {
     /// The process, such as p1
     #[arg(value_name = "PROCESS", value_parser = parse_process)]
     pub process: ProcessId,
-    /// Go on with what is still to come, until the process ends
+    /// Then print new output until the process ends
     #[arg(long, short)]
     pub follow: bool,
     /// Begin this many lines before the end
@@ -79,13 +79,13 @@ pub struct LogsArgs {
     /// Begin this many bytes before the end
     #[arg(long, value_name = "BYTES", conflicts_with = "since_offset")]
     pub tail_bytes: Option<u64>,
-    /// Begin at this byte, counted over everything it ever wrote
+    /// Begin at this byte of all its output
     #[arg(long, alias = "offset", value_name = "N", default_value_t = 0)]
     pub since_offset: u64,
-    /// End after this many bytes
+    /// Stop after this many bytes
     #[arg(long, value_name = "BYTES")]
     pub limit: Option<u64>,
-    /// Only what it wrote to this stream
+    /// Only the output on this stream
     #[arg(long, value_name = "STREAM")]
     pub stream: Option<LogStreamArg>,
 }
@@ -126,7 +126,7 @@ pub struct KillArgs {
     /// The signal, by name or number, for its process group
     #[arg(long, short, value_name = "SIGNAL", default_value = "TERM", value_parser = parse_signal)]
     pub signal: Signal,
-    /// Kill it and every descendant instead, whatever they ignore
+    /// Kill it and every descendant with SIGKILL instead
     #[arg(long, conflicts_with = "signal")]
     pub tree: bool,
 }

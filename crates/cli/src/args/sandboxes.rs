@@ -36,7 +36,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = LS_EXAMPLES)]
 pub struct LsArgs {
-    /// Only those with this label, K=V or K
+    /// Only sandboxes with this label, K=V or K
     #[arg(long, short, value_name = "K=V")]
     pub label: Vec<String>,
 }
@@ -55,7 +55,7 @@ the values.";
 pub struct InspectArgs {
     /// The sandbox's name or id
     pub name: String,
-    /// Show the values of variables too
+    /// Also show the values of variables
     #[arg(long)]
     pub show_env: bool,
 }
@@ -108,10 +108,10 @@ pub struct RmArgs {
     /// The sandboxes' names or ids
     #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
     pub names: Vec<String>,
-    /// All of them
+    /// All sandboxes
     #[arg(long)]
     pub all: bool,
-    /// A sandbox that is not there is no error
+    /// Do not fail if a sandbox does not exist
     #[arg(long, short)]
     pub force: bool,
 }
@@ -130,7 +130,7 @@ what you know that Eyot has made.";
 #[derive(Debug, Args)]
 #[command(after_help = ADOPT_EXAMPLES)]
 pub struct AdoptArgs {
-    /// The sandbox's name or id, the container's, or the volume's name
+    /// The name or id of the sandbox or container, or the name of the volume
     pub name: String,
 }
 
@@ -145,7 +145,7 @@ Examples:
 pub struct DialArgs {
     /// The sandbox's name or id
     pub name: String,
-    /// The port on the sandbox's own loopback
+    /// The port on the sandbox's loopback
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     pub port: u16,
 }

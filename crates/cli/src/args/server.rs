@@ -47,33 +47,35 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = SERVE_EXAMPLES)]
 pub struct ServeArgs {
-    /// Where to listen: an address, a port, or unix:/PATH; may be given several times [default: 127.0.0.1:7070]
+    /// Listen here: an address, a port, or unix:/PATH; may be repeated [default: 127.0.0.1:7070]
     #[arg(long, value_name = "ADDR")]
     pub listen: Vec<String>,
-    /// Let anybody in who reaches the server, to every pool; for loopback and sockets only
+    /// Let every client use every pool without a key; only on loopback and unix sockets
     #[arg(long)]
     pub no_keys: bool,
-    /// A name by which clients may call this server, beside localhost: example.com, example.com:8443
+    /// A host name that clients may use for this server, besides localhost: example.com, example.com:8443
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<AllowedHost>,
-    /// A web page's origin that may use it from a browser: `https://example.com`
+    /// The origin of a web page that may use the server from a browser: `https://example.com`
     #[arg(long, value_name = "ORIGIN")]
     pub allow_origin: Vec<AllowedOrigin>,
-    /// A domain whose names PORT-ID.DOMAIN all lead to this server, for previews, beside localhost: previews.example.com
+    /// A domain for previews, besides localhost: all names PORT-ID.DOMAIN must lead to this
+    /// server, as in previews.example.com
     #[arg(long, value_name = "DOMAIN")]
     pub preview_domain: Vec<PreviewDomain>,
-    /// Serve no page at `/`. Previews below a path then keep cookies and storage, all of them together
+    /// Serve no page at `/`. Previews below a path can then use cookies and storage, which they share
     #[arg(long)]
     pub no_page: bool,
-    /// Speak TLS on every TCP port, with this certificate and its intermediates: a PEM file, which may be replaced at any time;
-    /// SIGHUP has it read at once
+    /// Use TLS on every TCP port, with this certificate and its intermediates: a PEM file, which
+    /// may be replaced at any time;
+    /// SIGHUP makes the server read it at once
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
     /// The certificate's private key: a PEM file without a passphrase
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// End, as by SIGTERM, when the process of this number has ended, however it did: for programs that start a server of
-    /// their own
+    /// Stop, as after SIGTERM, when the process with this id has ended: for programs that start their own
+    /// server
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
     pub parent_pid: Option<i32>,
     /// Let keys open private networks, and addresses of this host, by rules of the network `egress`
@@ -83,7 +85,7 @@ pub struct ServeArgs {
     /// this host anyway
     #[arg(long)]
     pub allow_host_networks: bool,
-    /// Let the key of this name read `/metrics`, which is about the whole server; by default no key may
+    /// Let the key with this name read `/metrics`, which is about the whole server; by default no key may
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub metrics_key: Vec<SandboxName>,
     #[command(flatten)]
@@ -97,22 +99,22 @@ pub struct LimitArgs {
     /// of open files is low]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_connections: Option<u32>,
-    /// The most requests of one key at once; one more is answered 429 [default: 256]
+    /// The most requests of one key at once; more are answered 429 [default: 256]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_requests_per_key: Option<u32>,
-    /// How many requests of one key may begin in a second, in the long run; one more is answered 429 [default: 5000]
+    /// The most requests that one key may begin per second, on average; more are answered 429 [default: 5000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_requests_per_second: Option<u32>,
-    /// How many requests of a key that was quiet may come at once [default: twice --max-requests-per-second]
+    /// The most requests at once of a key that was quiet before [default: twice --max-requests-per-second]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_request_burst: Option<u32>,
     /// The largest JSON body, in bytes; files and trees have no such limit [default: 16 MiB]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1024..))]
     pub max_json_bytes: Option<u32>,
-    /// How long a connection may send nothing, or take over a header: 10s, 2m [default: 60s]
+    /// Close a connection that sends nothing, or no complete header, for this long: 10s, 2m [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = durations::parse_ms)]
     pub header_timeout: Option<u64>,
-    /// How long answers that are under way may take after SIGTERM: 10s, 2m [default: 30s]
+    /// After SIGTERM, give answers under way this long: 10s, 2m [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = durations::parse_ms)]
     pub drain_timeout: Option<u64>,
 }
@@ -142,16 +144,17 @@ impl LimitArgs {
 pub struct PreviewArgs {
     /// The sandbox's name or id
     pub name: String,
-    /// The port on the sandbox's own loopback
+    /// The port on the sandbox's loopback
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     pub port: u16,
-    /// Let anybody see it who knows the address, until its time is over or the server ends
+    /// Let anyone with the address open it, until it expires or the server stops
     #[arg(long)]
     pub public: bool,
-    /// For how long: 30m, 12h, 7d [default: 12h]
+    /// End the preview after this long: 30m, 12h, 7d [default: 12h]
     #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms)]
     pub ttl: Option<u64>,
-    /// Print the address below the server's own host, for where names below localhost lead nowhere
+    /// Print the address below the server's own host name, for clients that cannot resolve names
+    /// below localhost
     #[arg(long)]
     pub path: bool,
 }
@@ -167,18 +170,18 @@ pub struct KeysArgs {
 /// What to do with keys.
 #[derive(Debug, Subcommand)]
 pub enum KeysCommand {
-    /// Make a key and print it; nobody can print it again
+    /// Create a key and print it; it cannot be printed again
     Create {
-        /// What to call it
+        /// The key's name
         #[arg(value_name = "NAME", value_parser = parse_name)]
         name: SandboxName,
-        /// A pool that it opens; the first is meant where a request names none [default: the key's name]
+        /// A pool that the key opens; requests that name none use the first one [default: the key's name]
         #[arg(long, value_name = "POOL", value_parser = parse_name)]
         pool: Vec<SandboxName>,
     },
-    /// List the keys there are, and were
+    /// List the keys, revoked ones included
     Ls,
-    /// Take a key out of use
+    /// Revoke a key
     Revoke {
         /// The key's name or id
         #[arg(value_name = "KEY")]

@@ -29,7 +29,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = MAN_EXAMPLES)]
 pub struct ManArgs {
-    /// The command whose page to print
+    /// Print the page of this command
     #[arg(conflicts_with = "dir")]
     pub command: Option<String>,
     /// Write every page into this directory

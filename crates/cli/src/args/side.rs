@@ -34,7 +34,7 @@ impl Side {
 
     fn sandbox(text: &str, name: &str, path: &str) -> Result<Self, String> {
         if SandboxName::parse(name).is_err() && SandboxId::parse(name).is_err() {
-            return Err(format!("`{name}` is no sandbox's name; write ./{text} for a file of the host"));
+            return Err(format!("`{name}` is not a sandbox's name; write ./{text} for a file of the host"));
         }
         let path = if path.is_empty() { "." } else { path };
         Ok(Self::Sandbox { name: name.to_owned(), path: path.to_owned() })

@@ -23,68 +23,70 @@ use crate::errors::Failure;
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Sandbox options")]
 pub struct SpecArgs {
-    /// Name: a-z, 0-9 and `-`; by default made from the id
+    /// Name: lowercase letters, digits and hyphens; by default generated from the id
     #[arg(long, value_parser = parse_name)]
     pub name: Option<SandboxName>,
-    /// Id, `sb_` and 32 hexadecimal digits; by default a new one
+    /// Id: `sb_` and 32 hexadecimal digits; by default a new one
     #[arg(long, value_parser = parse_id)]
     pub id: Option<SandboxId>,
-    /// What it is made of: `host`, an image of `eyot image ls`, or the path of a root file system (a directory or a tarball),
-    /// which begins with `/` or `./`; with docker, what `docker pull` takes [env: EYOT_IMAGE]
+    /// The image: `host`, a name of `eyot image ls`, or the path of a root file system (a
+    /// directory or a tarball),
+    /// which begins with `/` or `./`; with docker, a name for `docker pull` [env: EYOT_IMAGE]
     #[arg(long)]
     pub image: Option<String>,
-    /// Where commands start [default: /workspace]
+    /// The directory in which commands start [default: /workspace]
     #[arg(long, value_name = "DIR", value_parser = parse_sandbox_path)]
     pub workdir: Option<SandboxPath>,
-    /// What it may reach: none, egress, bridge (docker) or host [default: none] [env: EYOT_NET]
+    /// The network: none, egress, bridge (docker) or host [default: none] [env: EYOT_NET]
     #[arg(long, alias = "network", value_name = "MODE", hide_possible_values = true)]
     pub net: Option<NetworkArg>,
-    /// With egress, allow this and nothing else: example.com, *.example.com, 10.1.0.0/16, each with :port if need be
+    /// With egress, allow only this address: example.com, *.example.com, 10.1.0.0/16, each
+    /// optionally with :port; may be repeated
     #[arg(long, value_name = "RULE")]
     pub allow: Vec<EgressRule>,
-    /// With egress, refuse this whatever else is allowed
+    /// With egress, refuse this address even if a rule allows it
     #[arg(long, value_name = "RULE")]
     pub deny: Vec<EgressRule>,
-    /// A folder of the host inside; read-only unless it ends in :rw
+    /// Mount a folder of the host; read-only unless it ends in :rw
     #[arg(long, value_name = "SRC:DST[:rw]", value_parser = parse_mount)]
     pub mount: Vec<Mount>,
-    /// A variable for every command; K alone takes its value from here
+    /// A variable for every command; K alone takes the value from eyot's environment
     #[arg(long, short, value_name = "K=V", value_parser = parse_env)]
     pub env: Vec<EnvArg>,
-    /// Variables from a file, K=V a line
+    /// Read variables from a file, one K=V a line
     #[arg(long, value_name = "FILE")]
     pub env_file: Vec<PathBuf>,
-    /// Who runs commands [default: user] [env: EYOT_USER]
+    /// The user that runs commands [default: user] [env: EYOT_USER]
     #[arg(long, short, value_name = "USER")]
     pub user: Option<String>,
-    /// A label to select by
+    /// A label, for `eyot ls --label`
     #[arg(long, short, value_name = "K=V", value_parser = parse_pair)]
     pub label: Vec<(String, String)>,
-    /// A fact to find again in `inspect`
+    /// A key and value to keep; `eyot inspect` shows them
     #[arg(long, value_name = "K=V", value_parser = parse_pair)]
     pub metadata: Vec<(String, String)>,
-    /// Memory in MiB [env: EYOT_MEMORY_MIB]
+    /// Limit of memory in MiB [env: EYOT_MEMORY_MIB]
     #[arg(long, value_name = "N")]
     pub memory_mib: Option<u64>,
-    /// Processors, such as 1.5 [env: EYOT_CPUS]
+    /// Limit of processors, such as 1.5 [env: EYOT_CPUS]
     #[arg(long, value_name = "N")]
     pub cpus: Option<f64>,
-    /// Processes and threads [env: EYOT_PIDS]
+    /// Limit of processes and threads [env: EYOT_PIDS]
     #[arg(long, value_name = "N")]
     pub pids: Option<u64>,
-    /// Disk in MiB [env: EYOT_DISK_MIB]
+    /// Limit of disk space in MiB [env: EYOT_DISK_MIB]
     #[arg(long, value_name = "N")]
     pub disk_mib: Option<u64>,
-    /// Deadline of a command that names none, such as 10s, 500ms, 2m [env: EYOT_TIMEOUT]
+    /// Default deadline of commands, such as 10s, 500ms, 2m [env: EYOT_TIMEOUT]
     #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms, conflicts_with = "timeout_ms")]
     pub timeout: Option<u64>,
     /// The same in milliseconds
     #[arg(long, value_name = "N")]
     pub timeout_ms: Option<u64>,
-    /// How many bytes of each stream are kept where output is not streamed [env: EYOT_MAX_OUTPUT_BYTES]
+    /// The number of bytes to keep of each stream when output is not streamed [env: EYOT_MAX_OUTPUT_BYTES]
     #[arg(long, value_name = "N")]
     pub max_output_bytes: Option<u64>,
-    /// Largest file that is read or written through Eyot [env: EYOT_MAX_FILE_BYTES]
+    /// The largest file that Eyot reads or writes [env: EYOT_MAX_FILE_BYTES]
     #[arg(long, value_name = "N")]
     pub max_file_bytes: Option<u64>,
     /// Destroy it this long after its creation [env: EYOT_TTL]
@@ -93,7 +95,7 @@ pub struct SpecArgs {
     /// Destroy it (see --on-idle) after this long without activity [env: EYOT_IDLE_TIMEOUT]
     #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms)]
     pub idle_timeout: Option<u64>,
-    /// What happens then: destroy or sleep [default: destroy]
+    /// With --idle-timeout: destroy or sleep [default: destroy]
     #[arg(long, value_name = "WHAT", value_parser = parse_on_idle)]
     pub on_idle: Option<IdleAction>,
     /// Keep the working directory's files under this id; they outlive the sandbox
@@ -102,39 +104,51 @@ pub struct SpecArgs {
     /// Remove those files with the sandbox
     #[arg(long, requires = "workspace")]
     pub destroy_workspace: bool,
-    /// Nothing but the workspace, home and the temporary directories can be written to
+    /// Make everything read-only but the workspace, home and the temporary directories
     #[arg(long)]
     pub read_only: bool,
     /// Fail unless these protections hold: memory, cpus, pids, disk, landlock, seccomp, …
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_requirement)]
     pub require: Vec<Requirement>,
-    /// A file of the host in the new working directory
+    /// Copy a file of the host into the new working directory
     #[arg(long, value_name = "DST=SRC", value_parser = parse_file)]
     pub file: Vec<(String, PathBuf)>,
-    /// A directory in the new working directory
+    /// Create a directory in the new working directory
     #[arg(long, value_name = "PATH")]
     pub dir: Vec<String>,
-    /// When the image is fetched: missing, always or never [default: missing]
+    /// When to fetch the image: missing, always or never [default: missing]
     #[arg(long, value_name = "WHEN", value_parser = parse_pull)]
     pub pull: Option<PullPolicy>,
     /// With docker, the Engine's runtime, such as runsc
     #[arg(long, value_name = "NAME")]
     pub runtime: Option<String>,
-    /// With docker and --net bridge, the Engine's network to be in
+    /// With docker and --net bridge, the Engine's network to join
     #[arg(long, value_name = "NAME")]
     pub engine_network: Option<String>,
-    /// With docker, publish this port on the Engine's 127.0.0.1, on a port of its choosing
+    /// With docker, publish this port on the Engine's 127.0.0.1, on a port that the Engine chooses
     #[arg(long, value_name = "PORT")]
     pub publish: Vec<u16>,
-    /// With docker, a name that the sandbox knows
+    /// With docker, add a host name to the sandbox
     #[arg(long, value_name = "NAME:IP", value_parser = parse_extra_host)]
     pub add_host: Vec<(String, IpAddr)>,
-    /// A SandboxSpec in JSON to begin with
+    /// Begin with a SandboxSpec in JSON
     #[arg(long, value_name = "FILE")]
     pub spec: Option<PathBuf>,
 }
 
 impl SpecArgs {
+    /// Returns the first flag that only the Docker provider takes, as it was given.
+    pub fn docker_flag(&self) -> Option<&'static str> {
+        let flags = [
+            (self.net == Some(NetworkArg::Bridge), "--net bridge"),
+            (self.runtime.is_some(), "--runtime"),
+            (self.engine_network.is_some(), "--engine-network"),
+            (!self.publish.is_empty(), "--publish"),
+            (!self.add_host.is_empty(), "--add-host"),
+        ];
+        flags.into_iter().find(|(is_given, _)| *is_given).map(|(_, flag)| flag)
+    }
+
     /// The spec: the file, the flags over it, `defaults` where neither says anything.
     pub fn to_spec(&self, defaults: &Defaults) -> Result<SandboxSpec, Failure> {
         let file = self.spec.as_deref().map(read_spec).transpose()?.unwrap_or_default();

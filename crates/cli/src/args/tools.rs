@@ -22,13 +22,13 @@ An array with every tool, to be handed over as it is. What a model then calls go
 #[derive(Debug, Args)]
 #[command(after_help = TOOLS_EXAMPLES)]
 pub struct ToolsArgs {
-    /// Which toolset
+    /// The toolset
     #[arg(long, value_name = "NAME", default_value = "pool")]
     pub toolset: String,
-    /// In whose form
+    /// The format
     #[arg(long, value_enum, default_value_t = FormatArg::Anthropic)]
     pub format: FormatArg,
-    /// Which tools the toolset `workspace` has, and what they may do, as JSON; `@FILE` reads it from a file
+    /// The tools and policies of the toolset `workspace`, as JSON; `@FILE` reads them from a file
     #[arg(long, value_name = "JSON")]
     pub workspace_options: Option<WorkspaceOptionsArg>,
 }
@@ -98,7 +98,7 @@ as long as the call's process lives: it stays until Ctrl-C.";
 pub struct CallArgs {
     /// The toolset's name
     pub toolset: String,
-    /// What the toolset `workspace` may do, as JSON; `@FILE` reads it from a file
+    /// The tools and policies of the toolset `workspace`, as JSON; `@FILE` reads them from a file
     #[arg(long, value_name = "JSON")]
     pub workspace_options: Option<WorkspaceOptionsArg>,
     /// The tool's name
@@ -106,7 +106,7 @@ pub struct CallArgs {
     /// The arguments, a JSON object; `-` is stdin
     #[arg(value_name = "JSON", default_value = "{}")]
     pub input: String,
-    /// The pool whose sandboxes are meant
+    /// Use the sandboxes of this pool
     #[arg(long, value_name = "NAME", default_value = eyot::DEFAULT_SANDBOX, value_parser = parse_name)]
     pub pool: SandboxName,
 }
@@ -129,16 +129,16 @@ copies from and to the host as well.";
 #[derive(Debug, Args)]
 #[command(after_help = TRANSFER_EXAMPLES)]
 pub struct TransferArgs {
-    /// What to copy, NAME:PATH
+    /// The source, NAME:PATH
     #[arg(value_name = "FROM", value_parser = parse_place)]
     pub from: PlaceArg,
-    /// What the copy is called, NAME:PATH
+    /// The path of the copy, NAME:PATH
     #[arg(value_name = "TO", value_parser = parse_place)]
     pub to: PlaceArg,
     /// Copy a directory with everything below it
     #[arg(long, short)]
     pub recursive: bool,
-    /// The names are of this pool's sandboxes; the target is made if need be
+    /// Use sandboxes of this pool; the target is created if necessary
     #[arg(long, value_name = "POOL", value_parser = parse_name)]
     pub pool: Option<SandboxName>,
 }
@@ -177,10 +177,10 @@ for it, and its server may listen on 127.0.0.1. Other protocols: `eyot dial`.";
 pub struct BrowseArgs {
     /// The sandbox's name or id
     pub name: String,
-    /// The port on the sandbox's own loopback
+    /// The port on the sandbox's loopback
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     pub port: u16,
-    /// The name is of this pool's sandbox, which is made if need be
+    /// Use a sandbox of this pool; it is created if necessary
     #[arg(long, value_name = "POOL", value_parser = parse_name)]
     pub pool: Option<SandboxName>,
 }

@@ -14,21 +14,21 @@ Examples:
 
 CPU% is of one processor: 200 is two processors. MEMORY is what the processes use, or all that
 counts towards the limit where one is held; PEAK is the most there was at once. A `-` is not known.
-Looking keeps no sandbox from being idle. With --json: one object a line for each row.";
+Viewing doesn't reset the idle timer. With --json: one object a line for each row.";
 
 /// `eyot top`
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct TopArgs {
-    /// Only this sandbox, and the processes in it
+    /// Show only this sandbox and its processes
     pub name: Option<String>,
-    /// How often to look
+    /// Refresh this often
     #[arg(long, short, value_name = "TIME", default_value = "2s", value_parser = parse_interval)]
     pub interval: u64,
-    /// Look once
+    /// Print one table and exit
     #[arg(long)]
     pub once: bool,
-    /// What comes first
+    /// Sort by this column
     #[arg(long, value_enum, value_name = "BY", default_value_t = TopSort::Cpu)]
     pub sort: TopSort,
 }

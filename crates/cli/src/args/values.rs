@@ -13,11 +13,11 @@ use crate::errors::Failure;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkArg {
-    /// Its own loopback and nothing else
+    /// Only its own loopback
     None,
     /// Public addresses, through a proxy
     Egress,
-    /// Whatever the engine's network reaches
+    /// Everything that the Engine's network reaches
     Bridge,
     /// Everything that the host reaches
     Host,
@@ -58,7 +58,7 @@ pub fn parse_pull(text: &str) -> Result<PullPolicy, String> {
 /// `NAME:IP`, as `docker run` has it.
 pub fn parse_extra_host(text: &str) -> Result<(String, IpAddr), String> {
     let (name, address) = text.split_once(':').ok_or("is not NAME:IP")?;
-    let address = address.parse().map_err(|_| format!("`{address}` is no address"))?;
+    let address = address.parse().map_err(|_| format!("`{address}` is not an IP address"))?;
     Ok((name.to_owned(), address))
 }
 

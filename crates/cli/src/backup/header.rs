@@ -186,10 +186,7 @@ fn time(text: &[u8]) -> io::Result<(i64, u32)> {
     let (seconds, nanoseconds) = text.split_once('.').unwrap_or((text, "0"));
     let nanoseconds: u32 = nanoseconds.parse().map_err(damaged)?;
     let seconds = seconds.parse().map_err(damaged)?;
-    match nanoseconds < 1_000_000_000 {
-        true => Ok((seconds, nanoseconds)),
-        false => Err(damaged("a time that is none")),
-    }
+    if nanoseconds < 1_000_000_000 { Ok((seconds, nanoseconds)) } else { Err(damaged("a time that is none")) }
 }
 
 fn id(number: u64) -> io::Result<u32> {

@@ -366,12 +366,13 @@ impl Opened {
                 let file = File::from(opened?);
                 let mode = Mode::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
                 // It can be listed, and nothing in it be looked at.
-                match flags.contains(OFlags::DIRECTORY)
+                if flags.contains(OFlags::DIRECTORY)
                     && !mode.contains(wanted)
                     && !rustix::process::geteuid().is_root()
                 {
-                    true => Self::lent(at, name, flags, wanted),
-                    false => Ok(Self { file, mode: None }),
+                    Self::lent(at, name, flags, wanted)
+                } else {
+                    Ok(Self { file, mode: None })
                 }
             }
         }

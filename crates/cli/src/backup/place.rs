@@ -115,10 +115,8 @@ impl Place {
         };
         let shared = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
         let up = from.len() - shared;
-        let (mut at, to_go) = match up < shared {
-            true => (last.try_clone()?, shared),
-            false => (self.root.try_clone()?, 0),
-        };
+        let (mut at, to_go) =
+            if up < shared { (last.try_clone()?, shared) } else { (self.root.try_clone()?, 0) };
         let up = if to_go > 0 { up } else { 0 };
         let steps = std::iter::repeat_n(&b".."[..], up).chain(to[to_go..].iter().copied());
         for name in steps {
@@ -217,9 +215,10 @@ fn fill(mut file: &File, bytes: u64, content: &mut impl Read, course: &Course) -
     while left > 0 {
         let most = usize::try_from(left).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
         content.read_exact(&mut piece[..most])?;
-        match piece[..most].iter().all(|byte| *byte == 0) {
-            true => drop(file.seek(SeekFrom::Current(i64::try_from(most).unwrap_or(0)))?),
-            false => file.write_all(&piece[..most])?,
+        if piece[..most].iter().all(|byte| *byte == 0) {
+            drop(file.seek(SeekFrom::Current(i64::try_from(most).unwrap_or(0)))?)
+        } else {
+            file.write_all(&piece[..most])?
         }
         left -= most as u64;
         course.advance(most as u64)?;

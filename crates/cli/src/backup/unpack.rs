@@ -64,9 +64,10 @@ fn read(input: impl Read, folder: &Path, course: &Course) -> Result<Manifest, Fa
 
 fn small(entry: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    match entry.take(MAX_HEADER_BYTES + 1).read_to_end(&mut bytes)? as u64 > MAX_HEADER_BYTES {
-        true => Err(damaged("what describes an entry is too long")),
-        false => Ok(bytes),
+    if entry.take(MAX_HEADER_BYTES + 1).read_to_end(&mut bytes)? as u64 > MAX_HEADER_BYTES {
+        Err(damaged("what describes an entry is too long"))
+    } else {
+        Ok(bytes)
     }
 }
 
@@ -162,13 +163,12 @@ fn refuse_what_is_used(state: &Path) -> Result<(), Failure> {
         Err(error) => return Err(Failure::host(format!("look into `{}`", state.display()), error)),
         Ok(mut entries) => entries.next().is_some(),
     };
-    match entries {
-        false => Ok(()),
-        true => {
-            let message = format!("restore into `{}`: something is there already", state.display());
-            Err(Error::new(ErrorKind::AlreadyExists, message)
-                .with_hint("name another state folder (`--state`, EYOT_STATE), or move this one away")
-                .into())
-        }
+    if entries {
+        let message = format!("restore into `{}`: something is there already", state.display());
+        Err(Error::new(ErrorKind::AlreadyExists, message)
+            .with_hint("name another state folder (`--state`, EYOT_STATE), or move this one away")
+            .into())
+    } else {
+        Ok(())
     }
 }

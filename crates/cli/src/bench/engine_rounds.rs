@@ -175,8 +175,5 @@ impl EngineRounds<'_> {
 }
 
 fn ensure_success(what: &str, succeeded: bool) -> Result<(), Failure> {
-    match succeeded {
-        true => Ok(()),
-        false => Err(Error::new(ErrorKind::Internal, format!("{what}: failed")).into()),
-    }
+    if succeeded { Ok(()) } else { Err(Error::new(ErrorKind::Internal, format!("{what}: failed")).into()) }
 }

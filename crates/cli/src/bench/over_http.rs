@@ -122,10 +122,7 @@ impl Client {
         let body = body.map_err(|error| Failure::host("write a request", error.into()))?;
         let path = format!("/v1/sandboxes/{}/exec", self.sandbox);
         let answer: ExecAnswer = self.ask(Method::POST, &path, body.into()).await?;
-        match answer.outcome.success() {
-            true => Ok(()),
-            false => Err(refused(&format!("{:?}", answer.outcome))),
-        }
+        if answer.outcome.success() { Ok(()) } else { Err(refused(&format!("{:?}", answer.outcome))) }
     }
 
     async fn ask<T: DeserializeOwned>(&self, method: Method, path: &str, body: Bytes) -> Result<T, Failure> {
@@ -147,10 +144,7 @@ impl Client {
         let answer = sender.send_request(request).await.map_err(broken)?;
         let status = answer.status();
         let body = answer.into_body().collect().await.map_err(broken)?.to_bytes();
-        match status.is_success() {
-            true => Ok(body),
-            false => Err(refused(&String::from_utf8_lossy(&body))),
-        }
+        if status.is_success() { Ok(body) } else { Err(refused(&String::from_utf8_lossy(&body))) }
     }
 }
 

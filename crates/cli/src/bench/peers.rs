@@ -102,13 +102,12 @@ fn try_once(peer: &Peer) -> Result<(), String> {
         std::io::ErrorKind::NotFound => "is not installed".to_owned(),
         _ => error.to_string(),
     })?;
-    match output.status.success() {
-        true => Ok(()),
-        false => {
-            let text = String::from_utf8_lossy(&output.stderr);
-            let said = text.lines().map(str::trim).find(|line| !line.is_empty());
-            Err(said.unwrap_or("fails without a word").to_owned())
-        }
+    if output.status.success() {
+        Ok(())
+    } else {
+        let text = String::from_utf8_lossy(&output.stderr);
+        let said = text.lines().map(str::trim).find(|line| !line.is_empty());
+        Err(said.unwrap_or("fails without a word").to_owned())
     }
 }
 

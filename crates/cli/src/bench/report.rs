@@ -80,7 +80,7 @@ impl Report {
     pub fn markdown(&self) -> String {
         let subject = self.subject.words();
         let mut text = format!("Linux {}, {} processors, {subject}.\n\n", self.kernel, self.processors);
-        text.push_str("| operation | min µs | p50 µs | p95 µs | ratio | to reach | against |\n");
+        text.push_str("| operation | min µs | p50 µs | p95 µs | ratio | target | against |\n");
         text.push_str("|---|---|---|---|---|---|---|\n");
         self.rows.iter().for_each(|row| text.push_str(&line(row)));
         for left_out in &self.left_out {
@@ -124,7 +124,7 @@ fn copied_line(copied: &Copied) -> String {
 }
 
 fn crowd_lines(crowd: &Crowd) -> String {
-    let mut text = format!("\n| with {} idle sandboxes | | to reach |\n|---|---|---|\n", crowd.live);
+    let mut text = format!("\n| with {} idle sandboxes | | target |\n|---|---|---|\n", crowd.live);
     let slower = crowd.creates_per_second_alone / crowd.creates_per_second_in_crowd;
     let mut row = |what: &str, value: String, to_reach: &str| {
         write_line(&mut text, format_args!("| {what} | {value} | {to_reach} |"));

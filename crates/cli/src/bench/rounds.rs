@@ -168,9 +168,10 @@ pub fn quietly(command: &mut Command) -> Result<(), Failure> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let what = format!("run {}", command.get_program().display());
     let status = command.status().map_err(cannot(&what))?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(Failure::host(&what, std::io::Error::other(format!("{status}")))),
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Failure::host(&what, std::io::Error::other(format!("{status}"))))
     }
 }
 

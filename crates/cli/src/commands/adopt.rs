@@ -17,9 +17,10 @@ pub async fn run(args: &AdoptArgs, context: &Context) -> Result<u8, Failure> {
              sandbox ends; to have it too: eyot --provider docker adopt {volume}"
         ));
     }
-    match context.output.json {
-        true => context.output.value(&adopted)?,
-        false => context.output.text(&format!("{}\n", adopted.name))?,
+    if context.output.json {
+        context.output.value(&adopted)?
+    } else {
+        context.output.text(&format!("{}\n", adopted.name))?
     }
     Ok(0)
 }

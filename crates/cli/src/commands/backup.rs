@@ -45,11 +45,12 @@ pub async fn run(args: &BackupArgs, context: &Context) -> Result<u8, Failure> {
             .note(&format!("{elsewhere} sandboxes are a Docker Engine's containers, and not in the backup"));
     }
     let (sandboxes, entries, bytes) = (manifest.sandboxes.len(), course.entries(), course.bytes());
-    match context.output.json && args.file != Path::new("-") {
-        true => context.output.value(
+    if context.output.json && args.file != Path::new("-") {
+        context.output.value(
             &json!({ "file": args.file, "sandboxes": sandboxes, "entries": entries, "bytes": bytes }),
-        )?,
-        false => context.output.note(&format!("{sandboxes} sandboxes and {entries} files are in the backup")),
+        )?
+    } else {
+        context.output.note(&format!("{sandboxes} sandboxes and {entries} files are in the backup"))
     }
     Ok(0)
 }
@@ -67,10 +68,11 @@ enum Target {
 impl Target {
     fn of(file: &Path) -> Result<Self, Failure> {
         if file == Path::new("-") {
-            return match io::stdout().is_terminal() {
-                true => Err(Failure::usage("a backup is nothing to look at")
-                    .hint("name a file, or pipe it elsewhere")),
-                false => Ok(Self::Stdout),
+            return if io::stdout().is_terminal() {
+                Err(Failure::usage("a backup is nothing to look at")
+                    .hint("name a file, or pipe it elsewhere"))
+            } else {
+                Ok(Self::Stdout)
             };
         }
         if file.symlink_metadata().is_ok() {

@@ -46,10 +46,7 @@ pub async fn run(args: &BrowseArgs, context: &Context) -> Result<u8, Failure> {
 
 fn print(browse: &Browse, output: Output) -> Result<(), Failure> {
     let address = browse.address();
-    match output.json {
-        true => output.value(address),
-        false => output.text(&format!("{}\n", address.url)),
-    }
+    if output.json { output.value(address) } else { output.text(&format!("{}\n", address.url)) }
 }
 
 /// Where a name is looked up.

@@ -75,9 +75,10 @@ async fn answer(
 }
 
 fn print(output: &ToolOutput, context: &Context) -> Result<(), Failure> {
-    match context.output.json {
-        true => context.output.value(output),
-        false => context.output.text(&format!("{}\n", for_lines(&output.as_text()))),
+    if context.output.json {
+        context.output.value(output)
+    } else {
+        context.output.text(&format!("{}\n", for_lines(&output.as_text())))
     }
 }
 

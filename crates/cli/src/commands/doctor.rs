@@ -20,9 +20,10 @@ pub async fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Failure> {
     let diagnosing = provider::diagnose(&context.place);
     let report =
         context.output.explain_a_wait("making a sandbox, to see whether that works", diagnosing).await?;
-    match context.output.json {
-        true => context.output.value(&report)?,
-        false => context.output.text(&page(&report, io::stdout().is_terminal()))?,
+    if context.output.json {
+        context.output.value(&report)?
+    } else {
+        context.output.text(&page(&report, io::stdout().is_terminal()))?
     }
     Ok(if report.works { 0 } else { NO_SANDBOXES })
 }
@@ -42,9 +43,10 @@ fn page(report: &Report, colours: bool) -> String {
     for finding in &report.findings {
         text.push_str(&lines(finding, colours));
     }
-    let verdict = match report.works {
-        true => "Sandboxes can be made here. `eyot verify` tries whether they hold.",
-        false => "Sandboxes can't be made here.",
+    let verdict = if report.works {
+        "Sandboxes can be made here. `eyot verify` tries whether they hold."
+    } else {
+        "Sandboxes can't be made here."
     };
     text.push_str(&format!("\n{verdict}\n"));
     text

@@ -60,7 +60,7 @@ fn verify(log: &EventLog, output: Output) -> Result<(), Failure> {
         match source.map(|broken| broken.seq) {
             None => Failure::from(error),
             Some(seq) => Failure::with_code(error, BROKEN).hint(format!(
-                "events before {seq} are as they were written; keep a copy of the folder `events` in the state folder, and move it away to begin a new log"
+                "events before {seq} are intact; keep a copy of the folder `events` in the state folder, and move it away to begin a new log"
             )),
         }
     })?;
@@ -70,7 +70,7 @@ fn verify(log: &EventLog, output: Output) -> Result<(), Failure> {
             output.value(&serde_json::json!({ "events": events, "first_seq": first, "last_seq": last }))
         }
         (false, 0) => output.text("no events\n"),
-        (false, _) => output.text(&format!("{events} events, {first} to {last}, are as they were written\n")),
+        (false, _) => output.text(&format!("Log verified: events {first}–{last}\n")),
     }
 }
 
@@ -126,10 +126,11 @@ fn is_wanted(event: &Event, args: &EventsArgs) -> bool {
 }
 
 fn line(event: &Event, output: Output) -> Result<String, Failure> {
-    let line = match output.json {
-        true => json_line(event)?,
+    let line = if output.json {
+        json_line(event)?
+    } else {
         // Control characters are spelt out, whoever reads it: an event is one line.
-        false => printable(&text(event)),
+        printable(&text(event))
     };
     Ok(line + "\n")
 }

@@ -22,9 +22,10 @@ pub async fn run(args: GrepArgs, context: &Context) -> Result<u8, Failure> {
         max_line_bytes: args.max_line_bytes,
     };
     let found = sandbox.grep(&options).await?;
-    match context.output.json {
-        true => context.output.value(&found)?,
-        false => print(&found, args.max, context)?,
+    if context.output.json {
+        context.output.value(&found)?
+    } else {
+        print(&found, args.max, context)?
     }
     Ok(if found.matches.is_empty() { NO_MATCH } else { 0 })
 }

@@ -16,21 +16,24 @@ pub async fn run(args: KeysArgs, context: &Context) -> Result<u8, Failure> {
         KeysCommand::Create { name, pool } => {
             let pools = if pool.is_empty() { vec![name.clone()] } else { pool };
             let made = keys.create(name, pools).await?;
-            match context.output.json {
-                true => context.output.value(&json!({ "key": made.row, "secret": made.secret }))?,
-                false => context.output.text(&format!("{}\n", made.secret))?,
+            if context.output.json {
+                context.output.value(&json!({ "key": made.row, "secret": made.secret }))?
+            } else {
+                context.output.text(&format!("{}\n", made.secret))?
             }
             context.output.note(&format!(
-                "the key `{}` opens {}; it is shown only now",
+                "Created key `{}` for {} `{}`. Save it; it won't be shown again.",
                 made.row.name,
-                pools_of(&made.row)
+                if made.row.pools.len() == 1 { "pool" } else { "pools" },
+                pools_of(&made.row).replace(", ", "`, `")
             ));
         }
         KeysCommand::Ls => {
             let keys = keys.list().await?;
-            match context.output.json {
-                true => context.output.value(&keys)?,
-                false => context.output.text(&table(&keys))?,
+            if context.output.json {
+                context.output.value(&keys)?
+            } else {
+                context.output.text(&table(&keys))?
             }
         }
         KeysCommand::Revoke { key } => {

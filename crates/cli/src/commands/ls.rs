@@ -43,9 +43,10 @@ pub async fn run(args: &LsArgs, context: &Context) -> Result<u8, Failure> {
 
 /// What the Engine has that looks like Eyot's and is not known to be of this state folder.
 async fn foreign(context: &Context) -> Result<Vec<Foreign>, Failure> {
-    match context.server()?.is_none() && context.place.kind == ProviderArg::Docker {
-        true => Ok(docker_provider(&context.place).foreign().await?),
-        false => Ok(Vec::new()),
+    if context.server()?.is_none() && context.place.kind == ProviderArg::Docker {
+        Ok(docker_provider(&context.place).foreign().await?)
+    } else {
+        Ok(Vec::new())
     }
 }
 

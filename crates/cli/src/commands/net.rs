@@ -20,9 +20,10 @@ pub async fn run(args: &NetArgs, context: &Context) -> Result<u8, Failure> {
     if rules != before {
         sandbox.set_egress_rules(&rules).await?;
     }
-    match context.output.json {
-        true => context.output.value(&rules)?,
-        false => context.output.text(&page(&rules))?,
+    if context.output.json {
+        context.output.value(&rules)?
+    } else {
+        context.output.text(&page(&rules))?
     }
     Ok(0)
 }
@@ -46,11 +47,12 @@ fn changed(args: &NetArgs, mut rules: EgressRules) -> Result<EgressRules, Failur
     }
     add(&mut rules.allow, &args.allow);
     add(&mut rules.deny, &args.deny);
-    match was_closed && rules.allow.is_empty() {
-        true => Err(Failure::usage(
+    if was_closed && rules.allow.is_empty() {
+        Err(Failure::usage(
             "without its last allow rule every public address would be allowed; use --clear if that is wanted",
-        )),
-        false => Ok(rules),
+        ))
+    } else {
+        Ok(rules)
     }
 }
 
@@ -69,20 +71,14 @@ fn page(rules: &EgressRules) -> String {
             text.push_str(&format!("{word:<6} {rule}\n"));
         }
     }
-    match rules.allow.is_empty() {
-        true => format!("allow  every public address\n{text}"),
-        false => text,
-    }
+    if rules.allow.is_empty() { format!("allow  every public address\n{text}") } else { text }
 }
 
 async fn print_decisions(args: &NetArgs, sandbox: &Sandbox, output: Output) -> Result<u8, Failure> {
     let mut decisions = sandbox.egress_decisions(args.last.unwrap_or(usize::MAX), args.follow).await?;
     while let Some(decision) = decisions.next().await {
         let decision = decision?;
-        match output.json {
-            true => print_json(&decision, output)?,
-            false => output.text(&line(&decision))?,
-        }
+        if output.json { print_json(&decision, output)? } else { output.text(&line(&decision))? }
     }
     Ok(0)
 }

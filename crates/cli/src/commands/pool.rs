@@ -25,9 +25,10 @@ pub async fn run(args: PoolArgs, context: &Context) -> Result<u8, Failure> {
 
 async fn pools(context: &Context) -> Result<u8, Failure> {
     let names = Pools::of(context).await?.names().await?;
-    match context.output.json {
-        true => context.output.value(&names)?,
-        false => context.output.text(&names.iter().map(|name| format!("{name}\n")).collect::<String>())?,
+    if context.output.json {
+        context.output.value(&names)?
+    } else {
+        context.output.text(&names.iter().map(|name| format!("{name}\n")).collect::<String>())?
     }
     Ok(0)
 }

@@ -10,20 +10,19 @@ use crate::output::printable;
 pub async fn run(args: &PreviewArgs, context: &Context) -> Result<u8, Failure> {
     let server = context.server()?.ok_or_else(|| {
         let hint = "name one with `--server URL` (EYOT_SERVER); without one, `eyot browse` opens a port on this host";
-        Failure::usage("previews are a server's").hint(hint)
+        Failure::usage("previews need a server").hint(hint)
     })?;
     let who = PreviewBody { public: args.public, ttl_ms: args.ttl };
     let preview =
         server.provider(None).await?.preview(&args.name, args.port, &who).await.map_err(with_list_hint)?;
-    match context.output.json {
-        true => context.output.value(&preview)?,
-        false => {
-            let url = if args.path { &preview.path_url } else { &preview.url };
-            context.output.text(&format!("{}\n", printable(url)))?;
-        }
+    if context.output.json {
+        context.output.value(&preview)?
+    } else {
+        let url = if args.path { &preview.path_url } else { &preview.url };
+        context.output.text(&format!("{}\n", printable(url)))?;
     }
     if args.public && !context.output.json {
-        context.output.note("anybody who knows the address sees it, until its time is over or the server ends: ask again after a restart");
+        context.output.note("anyone with the address can open it until it expires or the server stops; after a restart, ask for a new one");
     }
     Ok(0)
 }

@@ -24,9 +24,10 @@ pub async fn run(args: &RestoreArgs, context: &Context) -> Result<u8, Failure> {
     let state = std::path::absolute(context.state_folder()?)
         .map_err(|error| Failure::host("find the state folder", error))?;
     let course = Course::default();
-    let opened = match args.file == Path::new("-") {
-        true => io::stdin().as_fd().try_clone_to_owned().map(File::from),
-        false => File::open(&args.file),
+    let opened = if args.file == Path::new("-") {
+        io::stdin().as_fd().try_clone_to_owned().map(File::from)
+    } else {
+        File::open(&args.file)
     };
     let opened =
         opened.map_err(|error| Failure::host(format!("open the backup `{}`", args.file.display()), error))?;
@@ -43,11 +44,14 @@ pub async fn run(args: &RestoreArgs, context: &Context) -> Result<u8, Failure> {
             original.display()
         ));
     }
-    match context.output.json {
-        true => context.output.value(
+    if context.output.json {
+        context.output.value(
             &json!({ "state": state, "sandboxes": sandboxes, "entries": course.entries(), "bytes": course.bytes() }),
-        )?,
-        false => context.output.note(&format!("`{}` is restored, with {sandboxes} sandboxes that sleep", state.display())),
+        )?
+    } else {
+        context
+            .output
+            .note(&format!("`{}` is restored, with {sandboxes} sandboxes that sleep", state.display()))
     }
     Ok(0)
 }

@@ -16,6 +16,7 @@ use crate::signals::Signals;
 const ORPHANED_AFTER_MS: u64 = 30_000;
 
 pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
+    context.refuse_docker_flags(&args.spec)?;
     let mut spec = args.spec.to_spec(&context.config.defaults)?;
     if !args.keep {
         // If this process is killed, its sandbox is idle from then on, and ends itself.

@@ -11,9 +11,10 @@ pub async fn run(args: StartArgs, context: &Context) -> Result<u8, Failure> {
     let sandbox = context.awake(&args.name).await?;
     let options = StartOptions { cwd: args.cwd, env, user: args.user };
     let process = sandbox.start(Command::argv(args.command), options).await?;
-    match context.output.json {
-        true => context.output.value(&process)?,
-        false => context.output.text(&format!("{}\n", process.id))?,
+    if context.output.json {
+        context.output.value(&process)?
+    } else {
+        context.output.text(&format!("{}\n", process.id))?
     }
     Ok(0)
 }

@@ -14,12 +14,11 @@ pub async fn run(args: TransferArgs, context: &Context) -> Result<u8, Failure> {
         copied = copy(args, context) => copied?,
         signal = signals.end() => return Err(Failure::Interrupted(signal)),
     };
-    match context.output.json {
-        true => context.output.value(&copied)?,
-        false => {
-            let files = if copied.files == 1 { "file" } else { "files" };
-            context.output.text(&format!("{} {files}, {} bytes\n", copied.files, copied.bytes))?;
-        }
+    if context.output.json {
+        context.output.value(&copied)?
+    } else {
+        let files = if copied.files == 1 { "file" } else { "files" };
+        context.output.text(&format!("{} {files}, {} bytes\n", copied.files, copied.bytes))?;
     }
     Ok(0)
 }

@@ -41,9 +41,10 @@ pub async fn run(args: &VerifyArgs, context: &Context) -> Result<u8, Failure> {
     bar.finish_and_clear();
     let cleared = ground.clear().await;
     let report = Report::of(tried?);
-    match context.output.json {
-        true => context.output.value(&report)?,
-        false => context.output.text(&page(&report, context.verbose))?,
+    if context.output.json {
+        context.output.value(&report)?
+    } else {
+        context.output.text(&page(&report, context.verbose))?
     }
     cleared?;
     Ok(if report.summary.fail == 0 { 0 } else { FAILS })

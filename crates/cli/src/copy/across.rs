@@ -27,16 +27,15 @@ pub async fn across(
     let resolved = from.resolved()?;
     let name = (!means_content(from.path)).then(|| resolved.file_name().to_owned());
     let target = to.target(name.as_deref(), stat.is_directory).await?;
-    match stat.is_directory {
-        true => {
-            let same = from.sandbox.id() == to.sandbox.id();
-            if same && target.strip_prefix(&resolved).is_some() {
-                let message = format!("`{resolved}` can't be copied into itself");
-                return Err(Error::new(ErrorKind::Invalid, message).into());
-            }
-            tree(&from, &to, &resolved, &target, max_bytes, meter).await
+    if stat.is_directory {
+        let same = from.sandbox.id() == to.sandbox.id();
+        if same && target.strip_prefix(&resolved).is_some() {
+            let message = format!("`{resolved}` can't be copied into itself");
+            return Err(Error::new(ErrorKind::Invalid, message).into());
         }
-        false => file(&from, &to, &target, stat, max_bytes, meter).await,
+        tree(&from, &to, &resolved, &target, max_bytes, meter).await
+    } else {
+        file(&from, &to, &target, stat, max_bytes, meter).await
     }
 }
 

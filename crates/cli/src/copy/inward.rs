@@ -19,9 +19,10 @@ pub async fn inward(source: &Path, to: Inside<'_>, max_bytes: u64, meter: &Meter
     let metadata = std::fs::metadata(source)
         .map_err(|error| Failure::host(format!("read `{}`", source.display()), error))?;
     let target = to.target(name(source)?, metadata.is_dir()).await?;
-    match metadata.is_dir() {
-        true => tree(source, &to, &target, max_bytes, meter).await,
-        false => file(source, &to, &target, &metadata, max_bytes, meter).await,
+    if metadata.is_dir() {
+        tree(source, &to, &target, max_bytes, meter).await
+    } else {
+        file(source, &to, &target, &metadata, max_bytes, meter).await
     }
 }
 

@@ -62,10 +62,7 @@ impl Inside<'_> {
             Ok(_) if source_is_directory => Err(not_a_directory(&resolved)),
             Ok(_) => Ok(resolved),
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                match self.path.ends_with('/') && !source_is_directory {
-                    true => Err(error),
-                    false => Ok(resolved),
-                }
+                if self.path.ends_with('/') && !source_is_directory { Err(error) } else { Ok(resolved) }
             }
             Err(error) => Err(error),
         }

@@ -27,9 +27,10 @@ pub async fn outward(
     let resolved = from.resolved()?;
     let name = (!means_content(from.path)).then(|| resolved.file_name().to_owned());
     let target = target(destination, name.as_deref(), stat.is_directory)?;
-    match stat.is_directory {
-        true => tree(&from, target, max_bytes, meter).await,
-        false => file(&from, &target, stat, max_bytes, meter).await,
+    if stat.is_directory {
+        tree(&from, target, max_bytes, meter).await
+    } else {
+        file(&from, &target, stat, max_bytes, meter).await
     }
 }
 
@@ -83,10 +84,7 @@ async fn content(
 
 /// The file may grow while it is read.
 fn check_size(meter: &Meter, max_bytes: u64) -> Result<(), Failure> {
-    match meter.bytes() > max_bytes {
-        true => Err(too_large(max_bytes).into()),
-        false => Ok(()),
-    }
+    if meter.bytes() > max_bytes { Err(too_large(max_bytes).into()) } else { Ok(()) }
 }
 
 /// Into a file beside the destination that takes its place at the end: whoever reads it sees the old or the new one.
@@ -133,10 +131,12 @@ impl Place {
 
     fn of(path: PathBuf) -> io::Result<Self> {
         let found = fs::metadata(&path)?;
-        match found.is_file() {
-            true => Ok(Self { path, permissions: Some(found.permissions()) }),
-            false if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-            false => Err(io::Error::other("it is no regular file; copy to `-` and redirect that")),
+        if found.is_file() {
+            Ok(Self { path, permissions: Some(found.permissions()) })
+        } else if found.is_dir() {
+            Err(io::ErrorKind::IsADirectory.into())
+        } else {
+            Err(io::Error::other("it is not a regular file; copy to `-` and redirect that"))
         }
     }
 

@@ -81,9 +81,10 @@ impl Case {
     /// Whether a person who asks for this means the case: its row by the id, or a part of its name.
     pub fn matches(&self, wanted: &str) -> bool {
         let is_row = |id: &str| id.eq_ignore_ascii_case(wanted);
-        match is_row("contract") || eyot_probes::ROWS.iter().any(|row| is_row(row.id)) {
-            true => is_row(self.row),
-            false => self.name().contains(&wanted.to_lowercase()),
+        if is_row("contract") || eyot_probes::ROWS.iter().any(|row| is_row(row.id)) {
+            is_row(self.row)
+        } else {
+            self.name().contains(&wanted.to_lowercase())
         }
     }
 

@@ -125,7 +125,7 @@ fn where_nothing_has_happened_nothing_is_made() {
 fn a_whole_log_is_said_to_be_whole() {
     let machine = machine();
     let text = machine.run(&["events", "--verify"]).success();
-    assert_eq!(text, "3 events, 1 to 3, are as they were written\n");
+    assert_eq!(text, "Log verified: events 1–3\n");
     let json = machine.run(&["--json", "events", "--verify"]).json();
     assert_eq!(json, serde_json::json!({ "events": 3, "first_seq": 1, "last_seq": 3 }));
     let contradiction = machine.run(&["events", "--verify", "--follow"]);
@@ -142,7 +142,7 @@ fn a_changed_log_exits_with_1_and_says_where() {
     let said = ran.failure(1);
     assert!(said.contains("event 2 was changed"), "{said}");
     assert!(said.contains("(00000000000000000001.jsonl, line 2)"), "{said}");
-    assert!(said.contains("hint: events before 2 are as they were written"), "{said}");
+    assert!(said.contains("hint: events before 2 are intact"), "{said}");
     assert_eq!(ran.text(), "");
 }
 

@@ -238,3 +238,13 @@ fn a_state_folder_that_another_users_link_leads_to_is_refused_by_every_command()
     }
     assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0);
 }
+
+#[test]
+fn a_flag_that_only_docker_takes_is_refused_natively_and_says_so() {
+    let machine = Machine::new();
+    for command in [&["create", "--net", "bridge"][..], &["run", "--net", "bridge", "--", "true"]] {
+        let refused = machine.run(command);
+        assert!(refused.failure(2).contains("--net bridge needs --provider docker"), "{refused:?}");
+    }
+    machine.assert_empty();
+}

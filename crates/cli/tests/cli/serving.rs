@@ -76,9 +76,10 @@ fn is_kept(folder: &Path, text: &str) -> bool {
     let Ok(entries) = std::fs::read_dir(folder) else { return false };
     entries.flatten().any(|entry| {
         let kind = entry.file_type().unwrap();
-        match kind.is_dir() {
-            true => is_kept(&entry.path(), text),
-            false => kind.is_file() && contains(&std::fs::read(entry.path()).unwrap_or_default(), text),
+        if kind.is_dir() {
+            is_kept(&entry.path(), text)
+        } else {
+            kind.is_file() && contains(&std::fs::read(entry.path()).unwrap_or_default(), text)
         }
     })
 }

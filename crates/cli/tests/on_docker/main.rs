@@ -32,13 +32,11 @@ fn missing() -> Option<&'static str> {
             Command::new("docker").args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
         asked.is_ok_and(|status| status.success())
     };
-    match says(&["version"]) {
-        false => Some("no Docker Engine answers: cargo xtask engine"),
-        true if !says(&["image", "inspect", IMAGE]) => {
-            Some("the Engine lacks the tests' image: cargo xtask engine")
-        }
-        true => None,
+    if !says(&["version"]) {
+        return Some("no Docker Engine answers: cargo xtask engine");
     }
+    let has_image = says(&["image", "inspect", IMAGE]);
+    (!has_image).then_some("the Engine lacks the tests' image: cargo xtask engine")
 }
 
 fn trial((name, case): Case, missing: Option<&str>) -> Trial {

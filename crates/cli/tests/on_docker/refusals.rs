@@ -49,9 +49,10 @@ fn doctor() {
 
 fn natively() {
     let machine = Machine::new();
-    for flags in [&["--net", "bridge"][..], &["--runtime", "runsc"], &["--add-host", "db:10.0.0.7"]] {
-        let ran = machine.run(&[&["create"][..], flags].concat());
-        assert!(ran.failure(125).contains("native does not support create"), "{ran:?}");
+    for (flag, value) in [("--net", "bridge"), ("--runtime", "runsc"), ("--add-host", "db:10.0.0.7")] {
+        let ran = machine.run(&["create", flag, value]);
+        let said = ran.failure(2);
+        assert!(said.contains(flag) && said.contains("needs --provider docker"), "{ran:?}");
     }
     machine.assert_empty();
 }

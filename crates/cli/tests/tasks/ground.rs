@@ -117,9 +117,10 @@ impl Native {
 
 fn save(archive: &Path) -> Result<(), Failed> {
     let output = Command::new("docker").args(["save", "-o"]).arg(archive).args([NODE, PYTHON]).output()?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(format!("docker save: {}", String::from_utf8_lossy(&output.stderr)).into()),
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(format!("docker save: {}", String::from_utf8_lossy(&output.stderr)).into())
     }
 }
 

@@ -202,8 +202,9 @@ async fn get(url: &str, path: &str) -> Check<String> {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
     let (head, body) = answer.split_once("\r\n\r\n").ok_or("an answer without a body")?;
-    match head.lines().next().is_some_and(|line| line.contains(" 200 ")) {
-        true => Ok(body.to_owned()),
-        false => Err(format!("{path}: {head}").into()),
+    if head.lines().next().is_some_and(|line| line.contains(" 200 ")) {
+        Ok(body.to_owned())
+    } else {
+        Err(format!("{path}: {head}").into())
     }
 }

@@ -122,7 +122,7 @@ impl<'a, R: Read> EntryReader<'a, R> {
 /// Blames the archive for a header that can't be read. Errors of the stream itself keep their kind.
 fn as_refusal(error: io::Error) -> io::Error {
     match error.kind() {
-        io::ErrorKind::Other => refused(format!("it is no tar archive, or is damaged: {error}")),
+        io::ErrorKind::Other => refused(format!("it is damaged or not a tar archive: {error}")),
         _ => error,
     }
 }

@@ -88,9 +88,12 @@ impl Home {
         wanted: &Wanted,
         fail_step: Option<&str>,
     ) -> Result<Groups<'_>, FailedStep> {
-        let forced = |step: &str| match fail_step == Some(step) {
-            true => Err(io::Error::from_raw_os_error(Errno::PERM.raw_os_error())),
-            false => Ok(()),
+        let forced = |step: &str| {
+            if fail_step == Some(step) {
+                Err(io::Error::from_raw_os_error(Errno::PERM.raw_os_error()))
+            } else {
+                Ok(())
+            }
         };
         forced(MAKE).map_err(|error| (MAKE, error))?;
         let mut made = Vec::new();
@@ -251,9 +254,10 @@ pub(crate) fn freeze(paths: &[PathBuf], frozen: bool) -> io::Result<bool> {
         let events = File::open(file.with_file_name(EVENTS))?;
         write(&file, if frozen { "1" } else { "0" })?;
         let line = if frozen { "frozen 1" } else { "frozen 0" };
-        return match wait_for_line(events.as_fd(), line, give_up)? {
-            true => Ok(true),
-            false => Err(io::ErrorKind::TimedOut.into()),
+        return if wait_for_line(events.as_fd(), line, give_up)? {
+            Ok(true)
+        } else {
+            Err(io::ErrorKind::TimedOut.into())
         };
     }
     let Some(file) = has(FREEZER) else { return Ok(false) };

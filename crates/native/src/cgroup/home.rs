@@ -82,9 +82,10 @@ impl Place {
         let limits = |hierarchy: &&Hierarchy| {
             hierarchy.version == Version::V1 && !known(&hierarchy.controllers).is_empty()
         };
-        match hierarchies.iter().any(|hierarchy| limits(&hierarchy)) {
-            true => by_v1(&hierarchies),
-            false => by_v2(&hierarchies),
+        if hierarchies.iter().any(|hierarchy| limits(&hierarchy)) {
+            by_v1(&hierarchies)
+        } else {
+            by_v2(&hierarchies)
         }
     }
 }

@@ -126,12 +126,11 @@ fn build(folder: &Path, mib: u64, mkfs: &Path) -> io::Result<()> {
     command.args(["-q", "-F", "-b", "4096", "-I", "256", "-m", "0", "-i", BYTES_PER_INODE, "-O", FEATURES]);
     command.args(["-E", "lazy_itable_init=1,nodiscard,root_owner=0:0"]).arg(&path);
     let output = command.env_clear().stdin(Stdio::null()).output()?;
-    match output.status.success() {
-        true => Ok(()),
-        false => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            Err(io::Error::other(format!("mkfs.ext4: {}: {}", output.status, said.trim())))
-        }
+    if output.status.success() {
+        Ok(())
+    } else {
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(io::Error::other(format!("mkfs.ext4: {}: {}", output.status, said.trim())))
     }
 }
 

@@ -95,10 +95,7 @@ impl Program {
         hand_over(ours.as_fd(), &serde_json::to_vec(start)?, &descriptors)?;
         let mut answer = [0; READY.len()];
         let (length, _) = recv(&ours, &mut answer, RecvFlags::empty())?;
-        match &answer[..length] == READY {
-            true => Ok(()),
-            false => Err(io::Error::other("it ended before it served")),
-        }
+        if &answer[..length] == READY { Ok(()) } else { Err(io::Error::other("it ended before it served")) }
     }
 
     fn sealed(&self) -> io::Result<&OwnedFd> {

@@ -81,9 +81,10 @@ impl SetupFailure {
 
 impl fmt::Display for SetupFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.subject.is_empty() {
-            true => write!(f, "{}: {}", self.step, self.error),
-            false => write!(f, "{}: {}: {}", self.step, self.subject, self.error),
+        if self.subject.is_empty() {
+            write!(f, "{}: {}", self.step, self.error)
+        } else {
+            write!(f, "{}: {}: {}", self.step, self.subject, self.error)
         }
     }
 }

@@ -11,9 +11,10 @@ use crate::state::StateDir;
 /// Refuses a directory that shows the state folder inside, or any part of it: other sandboxes' files, and their sockets.
 /// `path` must be canonical.
 pub(super) fn refuse_state(state: &StateDir, path: &Path) -> Result<()> {
-    match state.overlaps(path) {
-        true => Err(Error::invalid("image", "must not contain Eyot's state folder, nor lie inside it")),
-        false => Ok(()),
+    if state.overlaps(path) {
+        Err(Error::invalid("image", "must not contain Eyot's state folder, nor lie inside it"))
+    } else {
+        Ok(())
     }
 }
 

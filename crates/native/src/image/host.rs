@@ -68,10 +68,11 @@ pub(super) fn image(state: &StateDir, as_root: bool) -> Result<Image> {
     let is_dir = |path: &String| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
     let folders = ["usr", "opt"].iter().chain(&PROGRAM_FOLDERS).map(|folder| format!("/{folder}"));
     let programs: Vec<String> = folders.filter(is_dir).collect();
-    let masks = match as_root {
+    let masks = if as_root {
         // Nothing inside has the rights of a user or a group of the host.
-        true => Vec::new(),
-        false => masks::covered(&state.layers(), &programs).map_err(failed)?,
+        Vec::new()
+    } else {
+        masks::covered(&state.layers(), &programs).map_err(failed)?
     };
     let lower = layer.to_str().ok_or_else(|| Error::invalid("state", "must be a path in UTF-8"))?;
     let (name, lower, run) = (super::DEFAULT.to_owned(), Lower::one(lower), RunConfig::default());

@@ -48,9 +48,10 @@ impl Lower {
 
     fn paths(&self) -> Vec<PathBuf> {
         let folder = Path::new(&self.folder);
-        match self.layers.is_empty() {
-            true => vec![folder.to_owned()],
-            false => self.layers.iter().map(|name| folder.join(name)).collect(),
+        if self.layers.is_empty() {
+            vec![folder.to_owned()]
+        } else {
+            self.layers.iter().map(|name| folder.join(name)).collect()
         }
     }
 

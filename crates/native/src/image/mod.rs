@@ -272,11 +272,10 @@ fn from_path(state: &StateDir, name: &str) -> Result<Image> {
         Error::new(kind, format!("create sandbox: open image `{name}`: {}", crate::sentence(&error)))
     };
     let path = path.canonicalize().map_err(failed)?;
-    match std::fs::metadata(&path).map_err(failed)?.is_dir() {
-        true => {
-            directory::refuse_state(state, &path)?;
-            directory::image(name, &path)
-        }
-        false => tarball::image(state, name, &path),
+    if std::fs::metadata(&path).map_err(failed)?.is_dir() {
+        directory::refuse_state(state, &path)?;
+        directory::image(name, &path)
+    } else {
+        tarball::image(state, name, &path)
     }
 }

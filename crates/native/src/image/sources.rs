@@ -86,10 +86,7 @@ impl ImageSources {
             PullPolicy::Always => true,
         };
         let Some(_turn) = self.turns.take(&name).await else { return Ok(false) };
-        match bring_anew {
-            true => self.bring_anew(store, &name).await,
-            false => self.bring_missing(store, &name).await,
-        }
+        if bring_anew { self.bring_anew(store, &name).await } else { self.bring_missing(store, &name).await }
     }
 
     /// Returns the reference that may be fetched by that name: not the host itself.

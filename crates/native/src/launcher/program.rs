@@ -127,9 +127,10 @@ impl Launcher {
         match minicbor::decode(&received.bytes).map_err(io::Error::other)? {
             Order::Guest { answer } => {
                 self.guest = descriptors.pop();
-                match answer {
-                    true => reply(socket, &Launched::Running(std::process::id() as i32), None),
-                    false => Ok(()),
+                if answer {
+                    reply(socket, &Launched::Running(std::process::id() as i32), None)
+                } else {
+                    Ok(())
                 }
             }
             Order::Begin { sandbox, own_network, into_group, account } => {

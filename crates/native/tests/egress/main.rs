@@ -31,12 +31,13 @@ fn main() -> ExitCode {
 
 /// Goes on in namespaces; where there can be none, every test shows as ignored with the reason.
 fn start() -> ExitCode {
-    match Arguments::from_args().list {
-        true => libtest_mimic::run(&Arguments::from_args(), trials(None)).exit_code(),
-        false => match network::enter() {
+    if Arguments::from_args().list {
+        libtest_mimic::run(&Arguments::from_args(), trials(None)).exit_code()
+    } else {
+        match network::enter() {
             Ok(code) => code,
             Err(reason) => libtest_mimic::run(&Arguments::from_args(), trials(Some(&reason))).exit_code(),
-        },
+        }
     }
 }
 

@@ -73,10 +73,7 @@ pub fn main() -> ExitCode {
     };
     let status = host.args(std::env::args_os().skip(1)).env(ROLE, "host").status();
     drop(internet);
-    match status.is_ok_and(|status| status.success()) {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    }
+    if status.is_ok_and(|status| status.success()) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// The other end, which ends with this.

@@ -104,7 +104,7 @@ async fn n01_decisions_are_told_to_another_process_with_their_reasons(world: Wor
     ensure!(refused.verdict == EgressVerdict::Refused && refused.number == 2, "{refused:?}");
     ensure!((refused.host.as_str(), refused.port) == ("other.test", Some(81)), "{refused:?}");
     ensure!(
-        refused.protocol == EgressProtocol::Http && refused.reason == "no allow rule is about it",
+        refused.protocol == EgressProtocol::Http && refused.reason == "no allow rule matches",
         "{refused:?}"
     );
     let known: Vec<_> = elsewhere.egress_decisions(1000, false).await?.collect().await;

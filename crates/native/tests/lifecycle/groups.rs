@@ -55,9 +55,10 @@ fn groups_of(ids: &[String]) -> Vec<PathBuf> {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 let name = entry.file_name().to_string_lossy().into_owned();
-                match ids.iter().any(|id| name.ends_with(id.as_str())) {
-                    true => found.push(entry.path()),
-                    false => pending.push(entry.path()),
+                if ids.iter().any(|id| name.ends_with(id.as_str())) {
+                    found.push(entry.path())
+                } else {
+                    pending.push(entry.path())
                 }
             }
         }

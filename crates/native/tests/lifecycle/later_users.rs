@@ -14,14 +14,18 @@ use crate::{ensure, trial};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn trials() -> Vec<Trial> {
-    let root = |trial: Trial| match rustix::process::geteuid().is_root() {
-        true => trial,
-        false => trial.with_kind("needs a range of ids, which root has").with_ignored_flag(true),
+    let root = |trial: Trial| {
+        if rustix::process::geteuid().is_root() {
+            trial
+        } else {
+            trial.with_kind("needs a range of ids, which root has").with_ignored_flag(true)
+        }
     };
     let adduser = root(trial("debian_s_adduser_makes_a_user_who_runs_commands", adduser));
-    let adduser = match Path::new("/usr/sbin/adduser").exists() {
-        true => adduser,
-        false => adduser.with_kind("adduser is not installed").with_ignored_flag(true),
+    let adduser = if Path::new("/usr/sbin/adduser").exists() {
+        adduser
+    } else {
+        adduser.with_kind("adduser is not installed").with_ignored_flag(true)
     };
     vec![
         adduser,

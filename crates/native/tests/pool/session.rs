@@ -45,8 +45,9 @@ impl Session {
 /// What a shell line prints; it must succeed.
 pub async fn output(sandbox: &Sandbox, line: &str) -> Result<String, Failed> {
     let result = sandbox.exec(line, ExecOptions::default()).await?;
-    match result.success() {
-        true => Ok(result.stdout_text().trim_end().to_owned()),
-        false => Err(format!("`{line}`: {:?}, {}", result.outcome, result.stderr_text()).into()),
+    if result.success() {
+        Ok(result.stdout_text().trim_end().to_owned())
+    } else {
+        Err(format!("`{line}`: {:?}, {}", result.outcome, result.stderr_text()).into())
     }
 }

@@ -40,9 +40,10 @@ fn run(case: &Case) -> Result<(), Failed> {
         let result = sandbox.exec(case.script, options).await?;
         sandbox.destroy().await?;
         let (output, errors) = (result.stdout_text(), result.stderr_text());
-        match output == case.output {
-            true => Ok(()),
-            false => Err(format!("{:?}: stdout {output:?}, stderr {errors:?}", result.outcome).into()),
+        if output == case.output {
+            Ok(())
+        } else {
+            Err(format!("{:?}: stdout {output:?}, stderr {errors:?}", result.outcome).into())
         }
     })
 }

@@ -54,18 +54,20 @@ impl Computer {
     /// What a call that succeeds says.
     pub async fn ok(&self, tool: &str, input: Value) -> Result<String, Failed> {
         let answer = self.call(tool, input).await;
-        match answer.is_error {
-            false => Ok(answer.as_text()),
-            true => Err(format!("{tool} failed: {}", answer.as_text()).into()),
+        if answer.is_error {
+            Err(format!("{tool} failed: {}", answer.as_text()).into())
+        } else {
+            Ok(answer.as_text())
         }
     }
 
     /// What a call that fails says.
     pub async fn error(&self, tool: &str, input: Value) -> Result<String, Failed> {
         let answer = self.call(tool, input).await;
-        match answer.is_error {
-            true => Ok(answer.as_text()),
-            false => Err(format!("{tool} succeeded: {}", super::shorten(&answer.as_text())).into()),
+        if answer.is_error {
+            Ok(answer.as_text())
+        } else {
+            Err(format!("{tool} succeeded: {}", super::shorten(&answer.as_text())).into())
         }
     }
 }

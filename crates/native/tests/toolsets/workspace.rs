@@ -229,15 +229,14 @@ async fn limit() -> Result<(), Failed> {
     let (mut started, mut refused) = (0, 0);
     for start in starts.collect::<Vec<_>>() {
         let answer = start.await?;
-        match answer.is_error {
-            false => started += 1,
-            true => {
-                ensure(
-                    answer.as_text().starts_with("Sandbox process limit reached (4 >= 4)."),
-                    answer.as_text(),
-                )?;
-                refused += 1;
-            }
+        if answer.is_error {
+            ensure(
+                answer.as_text().starts_with("Sandbox process limit reached (4 >= 4)."),
+                answer.as_text(),
+            )?;
+            refused += 1;
+        } else {
+            started += 1
         }
     }
     ensure((started, refused) == (4, 8), format!("{started} started, {refused} refused"))?;

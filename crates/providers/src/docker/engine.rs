@@ -90,7 +90,7 @@ impl Engine {
     async fn connect(&self) -> Result<Docker> {
         let docker = Docker::connect_with_host(&self.address).map_err(|error| match error {
             EngineError::SocketNotFoundError(_) => self.unavailable(error),
-            _ => Error::invalid("DOCKER_HOST", format!("is no Engine's address: {error}")),
+            _ => Error::invalid("DOCKER_HOST", format!("is not the address of an Engine: {error}")),
         })?;
         let docker = docker.with_timeout(Duration::from_secs(PATIENCE_S));
         match tokio::time::timeout(FIRST_PATIENCE, docker.negotiate_version()).await {
@@ -138,11 +138,10 @@ impl Engine {
         let refused = is_refused(&source);
         let unavailable =
             SandboxDockerUnavailable { address: self.address.clone(), source: Box::new(source) };
-        let hint = match refused {
-            true => {
-                "you may not use its socket: join the group `docker`, or run a rootless Engine and set DOCKER_HOST"
-            }
-            false => "start it (systemctl start docker, or dockerd), or set DOCKER_HOST to where one listens",
+        let hint = if refused {
+            "you may not use its socket: join the group `docker`, or run a rootless Engine and set DOCKER_HOST"
+        } else {
+            "start it (systemctl start docker, or dockerd), or set DOCKER_HOST to where one listens"
         };
         Error::new(ErrorKind::Unavailable, "no Docker Engine answers")
             .with_hint(hint)

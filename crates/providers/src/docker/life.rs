@@ -43,9 +43,10 @@ impl Life {
         let (client_nonce, guest_nonce) = self.nonces(record);
         let lifecycle = &record.spec.lifecycle;
         let readonly = record.spec.security.readonly_rootfs;
-        let ttl_ms = match is_first {
-            true => lifecycle.ttl_ms.filter(|_| lifecycle.auto_destroy),
-            false => record.ttl_left_ms(now_ms).map(|left| left.max(1)),
+        let ttl_ms = if is_first {
+            lifecycle.ttl_ms.filter(|_| lifecycle.auto_destroy)
+        } else {
+            record.ttl_left_ms(now_ms).map(|left| left.max(1))
         };
         ContainerConfig {
             guest: GuestConfig {

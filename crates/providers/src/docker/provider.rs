@@ -146,9 +146,10 @@ impl SandboxProvider for DockerProvider {
     async fn remove(&self, id_or_name: &str) -> Result<()> {
         let found = find::find(&self.host, id_or_name).await?;
         let removed = destroy::destroy(&self.host, &found.record, &found.container).await;
-        match removed.map_err(|error| error.context(format!("destroy sandbox `{id_or_name}`")))? {
-            true => Ok(()),
-            false => Err(Error::destroyed(id_or_name)),
+        if removed.map_err(|error| error.context(format!("destroy sandbox `{id_or_name}`")))? {
+            Ok(())
+        } else {
+            Err(Error::destroyed(id_or_name))
         }
     }
 

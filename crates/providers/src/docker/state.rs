@@ -157,9 +157,10 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let found = fs::symlink_metadata(folder)?;
     let is_ours = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
-    match is_ours && found.mode() & OTHERS_MAY_WRITE == 0 {
-        true => Ok(()),
-        false => Err(io::Error::new(io::ErrorKind::PermissionDenied, "the folder is not this user's alone")),
+    if is_ours && found.mode() & OTHERS_MAY_WRITE == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, "the folder is not this user's alone"))
     }
 }
 

@@ -60,14 +60,13 @@ pub(crate) async fn claim(host: &Host, spec: &SandboxSpec) -> Result<bool> {
     let volume = docker.create_volume(volume).await;
     let volume = volume
         .map_err(|error| host.engine.failed(&format!("create sandbox: make the workspace `{id}`"), error))?;
-    match is_ours(state, &volume) {
-        true => Ok(volume.labels.get(MAKING) == Some(&making)),
-        false => {
-            let message =
-                format!("create sandbox: the workspace `{id}` is another state folder's, or somebody else's");
-            let hint = format!("name another workspace; or, to use it: eyot --provider docker adopt {name}");
-            Err(Error::new(ErrorKind::Conflict, message).with_hint(hint))
-        }
+    if is_ours(state, &volume) {
+        Ok(volume.labels.get(MAKING) == Some(&making))
+    } else {
+        let message =
+            format!("create sandbox: the workspace `{id}` is another state folder's, or somebody else's");
+        let hint = format!("name another workspace; or, to use it: eyot --provider docker adopt {name}");
+        Err(Error::new(ErrorKind::Conflict, message).with_hint(hint))
     }
 }
 

@@ -385,9 +385,12 @@ fn word(value: &impl serde::Serialize) -> String {
 /// An event as a driver tells it: relative to the place that is watched.
 fn relative(event: WatchEvent, itself: &str) -> WatchEvent {
     let below = format!("{}/", itself.trim_end_matches('/'));
-    let text = |path: String| match path == itself {
-        true => String::new(),
-        false => path.strip_prefix(&below).map(str::to_owned).unwrap_or(path),
+    let text = |path: String| {
+        if path == itself {
+            String::new()
+        } else {
+            path.strip_prefix(&below).map(str::to_owned).unwrap_or(path)
+        }
     };
     let bytes = |bytes: Option<Vec<u8>>| {
         bytes.map(|bytes| bytes.strip_prefix(below.as_bytes()).map(<[u8]>::to_vec).unwrap_or(bytes))

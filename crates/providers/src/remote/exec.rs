@@ -242,9 +242,10 @@ impl Control {
         let text = serde_json::to_string(&control)
             .map_err(|error| Error::new(ErrorKind::Internal, "write a control down").with_source(error))?;
         let ended = || Error::new(ErrorKind::NotFound, "the command does not run");
-        match self.over.is_cancelled() {
-            true => Err(ended()),
-            false => self.messages.send(Message::Text(text.into())).map_err(|_| ended()),
+        if self.over.is_cancelled() {
+            Err(ended())
+        } else {
+            self.messages.send(Message::Text(text.into())).map_err(|_| ended())
         }
     }
 }

@@ -100,19 +100,17 @@ impl Server {
     /// Sends a request about the server, or about a sandbox that is not at hand.
     pub async fn ask(&self, request: RequestBuilder) -> Result<Response> {
         let response = request.send().await.map_err(|error| self.unreachable(error))?;
-        match response.status().is_success() {
-            true => Ok(response),
-            false => Err(whole(refusal(response).await)),
-        }
+        if response.status().is_success() { Ok(response) } else { Err(whole(refusal(response).await)) }
     }
 
     /// Sends a request about a sandbox.
     pub async fn ask_about(&self, target: &Target, request: RequestBuilder) -> Result<Response> {
         let request = request.header(LIFE, &target.life);
         let response = request.send().await.map_err(|error| self.unreachable(error))?;
-        match response.status().is_success() {
-            true => Ok(response),
-            false => Err(meant(target, refusal(response).await)),
+        if response.status().is_success() {
+            Ok(response)
+        } else {
+            Err(meant(target, refusal(response).await))
         }
     }
 

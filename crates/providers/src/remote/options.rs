@@ -21,9 +21,10 @@ impl FromStr for RemoteAddress {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         if let Some(path) = text.strip_prefix("unix:") {
-            return match path.starts_with('/') {
-                true => Ok(Self::Unix(path.into())),
-                false => Err(Error::invalid("server", format!("must be unix:/PATH, not `{text}`"))),
+            return if path.starts_with('/') {
+                Ok(Self::Unix(path.into()))
+            } else {
+                Err(Error::invalid("server", format!("must be unix:/PATH, not `{text}`")))
             };
         }
         let wrong = |reason: &dyn fmt::Display| {

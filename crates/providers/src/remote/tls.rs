@@ -67,8 +67,9 @@ fn roots(file: &Path) -> Result<RootCertStore> {
         let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
         roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
     }
-    match roots.is_empty() {
-        true => Err(wrong("it has no `-----BEGIN CERTIFICATE-----`".to_owned())),
-        false => Ok(roots),
+    if roots.is_empty() {
+        Err(wrong("it has no `-----BEGIN CERTIFICATE-----`".to_owned()))
+    } else {
+        Ok(roots)
     }
 }

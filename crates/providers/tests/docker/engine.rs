@@ -56,12 +56,15 @@ impl TestEngine {
         let (missing, provider) = (self.missing.clone(), Arc::clone(&self.provider));
         Trial::ignorable_test(name, move || match missing {
             Some(reason) => Ok(Completion::ignored_with(reason)),
-            None => match block_on(provider.has_image(image))? {
-                true => test(),
-                false => Ok(Completion::ignored_with(format!(
-                    "the Engine has no image `{image}`: cargo xtask engine"
-                ))),
-            },
+            None => {
+                if block_on(provider.has_image(image))? {
+                    test()
+                } else {
+                    Ok(Completion::ignored_with(format!(
+                        "the Engine has no image `{image}`: cargo xtask engine"
+                    )))
+                }
+            }
         })
     }
 

@@ -379,7 +379,7 @@ fn a_file_that_is_no_store_is_refused_and_left_as_it_is() {
     let text = "no database at all\n".repeat(100);
     fs::write(&path, &text).unwrap();
     let message = refused(Store::open(&path).map(drop), ErrorKind::Conflict);
-    assert_eq!(message, "open the store: the file is damaged, or it is no store");
+    assert_eq!(message, "open the store: the file is damaged or not a store");
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
     fs::create_dir(folder.path().join("d")).unwrap();
     assert!(Store::open(folder.path().join("d")).is_err());

@@ -65,10 +65,7 @@ impl Caller {
             (None, Some(key)) => key.pools.first().cloned().ok_or_else(|| no_pool("default"))?,
             (None, None) => SandboxName::parse(eyot::DEFAULT_SANDBOX)?,
         };
-        match self.opens(&pool) {
-            true => Ok(pool),
-            false => Err(no_pool(pool.as_str())),
-        }
+        if self.opens(&pool) { Ok(pool) } else { Err(no_pool(pool.as_str())) }
     }
 }
 

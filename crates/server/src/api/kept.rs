@@ -96,12 +96,11 @@ pub(super) fn none<T: Keepable>(id: &str) -> Error {
 }
 
 fn check_room<T: Keepable>(all: &HashMap<String, Arc<T>>, pool: &SandboxName) -> Result<()> {
-    match all.values().filter(|one| one.whose().pool == *pool).count() >= T::MAX_OF_POOL {
-        true => {
-            let message =
-                format!("this pool has {} {}s, with those that ended and are kept", T::MAX_OF_POOL, T::WORD);
-            Err(Error::new(ErrorKind::Quota, message).with_hint(T::HINT))
-        }
-        false => Ok(()),
+    if all.values().filter(|one| one.whose().pool == *pool).count() >= T::MAX_OF_POOL {
+        let message =
+            format!("this pool has {} {}s, with those that ended and are kept", T::MAX_OF_POOL, T::WORD);
+        Err(Error::new(ErrorKind::Quota, message).with_hint(T::HINT))
+    } else {
+        Ok(())
     }
 }

@@ -97,10 +97,8 @@ pub(super) async fn create(
     let pool = caller.pool(pool.or(in_query).as_deref())?;
     let provider = api.pool(&pool)?;
     host_reach::refuse_spec(&api, provider.pool(), &spec)?;
-    let (sandbox, is_new) = match get_or_create {
-        true => provider.get_or_make(spec).await?,
-        false => (provider.make(spec).await?, true),
-    };
+    let (sandbox, is_new) =
+        if get_or_create { provider.get_or_make(spec).await? } else { (provider.make(spec).await?, true) };
     let answer = live(&sandbox, &pool, show_env.unwrap_or(false));
     if is_new {
         // A client may choose an id; what an earlier sandbox of that id has granted is not for this one.
@@ -256,9 +254,10 @@ pub(super) async fn destroy(
     let pool = named.pool(&api).await?;
     let provider = api.pool(&pool)?;
     let id = provider.id_of(&named.sandbox).await.map_err(|error| named.gone(error))?;
-    let ended = match abandon {
-        true => provider.find(id.as_str()).await.map_err(|error| named.gone(error))?.abandon().await,
-        false => provider.remove(id.as_str()).await,
+    let ended = if abandon {
+        provider.find(id.as_str()).await.map_err(|error| named.gone(error))?.abandon().await
+    } else {
+        provider.remove(id.as_str()).await
     };
     ended.map_err(|error| named.gone(error))?;
     api.let_go(id.as_str());

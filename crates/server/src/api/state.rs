@@ -227,10 +227,8 @@ impl Api {
 
     async fn found(&self, pool: SandboxName, id_or_name: &str, as_it_is: bool) -> Result<Sandbox, Refusal> {
         let provider = self.pool(&pool)?;
-        let found = match as_it_is {
-            true => provider.find(id_or_name).await,
-            false => provider.find_awake(id_or_name).await,
-        };
+        let found =
+            if as_it_is { provider.find(id_or_name).await } else { provider.find_awake(id_or_name).await };
         match found {
             Ok(sandbox) => {
                 self.hold(pool, sandbox.clone());

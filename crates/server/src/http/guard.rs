@@ -36,8 +36,9 @@ impl FromStr for AllowedHost {
     fn from_str(text: &str) -> Result<Self, String> {
         let authority = Authority::from_str(text).ok().filter(|authority| !authority.as_str().contains('@'));
         let authority = authority.filter(|authority| !authority.host().is_empty());
-        let authority = authority
-            .ok_or_else(|| format!("`{text}` is no host; write `example.com` or `example.com:8443`"))?;
+        let authority = authority.ok_or_else(|| {
+            format!("`{text}` is not a valid host; write `example.com` or `example.com:8443`")
+        })?;
         Ok(Self { host: normal(authority.host()), port: authority.port_u16() })
     }
 }
@@ -45,8 +46,9 @@ impl FromStr for AllowedHost {
 impl FromStr for AllowedOrigin {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("`{text}` is no origin; write `https://example.com` or `http://localhost:5173`");
+        let wrong = || {
+            format!("`{text}` is not a valid origin; write `https://example.com` or `http://localhost:5173`")
+        };
         let uri = Uri::from_str(text).map_err(|_| wrong())?;
         let scheme = uri.scheme_str().ok_or_else(wrong)?;
         let ends =
@@ -131,9 +133,10 @@ impl Guard {
     fn objection_to_origin(&self, headers: &HeaderMap) -> Option<&'static str> {
         let mut origins = headers.get_all(header::ORIGIN).iter();
         let is_own = self.has_page && own_page::asks(headers);
-        match is_own || origins.all(|origin| is_listed(origin, &self.origins)) {
-            true => None,
-            false => Some("the `Origin` is not allowed to use this server; `--allow-origin ORIGIN` adds one"),
+        if is_own || origins.all(|origin| is_listed(origin, &self.origins)) {
+            None
+        } else {
+            Some("the `Origin` is not allowed to use this server; `--allow-origin ORIGIN` adds one")
         }
     }
 

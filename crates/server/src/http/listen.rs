@@ -200,17 +200,16 @@ impl Server {
                 return permit;
             }
             let next = Arc::clone(&self.places).acquire_owned();
-            match self.idle.shed() {
+            if self.idle.shed() {
                 // It may have had a request on its way, and then it ends later.
-                true => {
-                    if let Ok(Ok(permit)) = timeout(EXHAUSTED, next).await {
-                        return permit;
-                    }
+                if let Ok(Ok(permit)) = timeout(EXHAUSTED, next).await {
+                    return permit;
                 }
-                false => tokio::select! {
+            } else {
+                tokio::select! {
                     Ok(permit) = next => return permit,
                     () = self.idle.one_more() => {}
-                },
+                }
             }
         }
     }
@@ -236,16 +235,13 @@ impl Server {
             let ended = tokio::select! {
                 ended = connection.as_mut() => ended,
                 // Told to, it ends with the answer that is under way; at once without one that matters.
-                () = end.cancelled() => match member.may_be_cut(stop.is_cancelled()) {
-                    true => Ok(()),
-                    false => {
+                () = end.cancelled() => if member.may_be_cut(stop.is_cancelled()) { Ok(()) } else {
                         connection.as_mut().graceful_shutdown();
                         tokio::select! {
                             ended = connection => ended,
                             () = cut.cancelled() => Ok(()),
                         }
-                    }
-                },
+                    },
             };
             if let Err(error) = ended {
                 tracing::debug!(%error, "a connection broke");

@@ -44,10 +44,11 @@ pub(super) fn asks(headers: &HeaderMap) -> bool {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let is_own_site = sites.all(|site| site == "same-origin");
     let is_own_origin = origins.all(|origin| is_own(origin, headers));
-    let shows = match headers.contains_key(header::UPGRADE) {
+    let shows = if headers.contains_key(header::UPGRADE) {
         // Browsers always say whose page opens a WebSocket.
-        true => headers.contains_key(header::ORIGIN),
-        false => headers.contains_key(PAGE_PROOF),
+        headers.contains_key(header::ORIGIN)
+    } else {
+        headers.contains_key(PAGE_PROOF)
     };
     is_own_site && is_own_origin && shows
 }

@@ -109,9 +109,10 @@ pub(crate) fn shown(headers: &HeaderMap) -> Option<&str> {
 }
 
 fn unauthorized(was_shown: bool) -> Response {
-    let (challenge, sentence) = match was_shown {
-        true => ("Bearer realm=\"eyot\", error=\"invalid_token\"", "the token is wrong"),
-        false => ("Bearer realm=\"eyot\"", "send the token as `Authorization: Bearer TOKEN`"),
+    let (challenge, sentence) = if was_shown {
+        ("Bearer realm=\"eyot\", error=\"invalid_token\"", "the token is wrong")
+    } else {
+        ("Bearer realm=\"eyot\"", "send the token as `Authorization: Bearer TOKEN`")
     };
     let challenge = [(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge))];
     (StatusCode::UNAUTHORIZED, challenge, format!("Unauthorized: {sentence}\n")).into_response()

@@ -60,10 +60,8 @@ pub(super) fn refused(sentence: String) -> CallToolResponse {
 
 fn answer(output: ToolOutput) -> CallToolResponse {
     let content = output.content.into_iter().map(block).collect();
-    let mut result = match output.is_error {
-        true => CallToolResult::error(content),
-        false => CallToolResult::success(content),
-    };
+    let mut result =
+        if output.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
     result.structured_content = output.structured;
     result.into()
 }

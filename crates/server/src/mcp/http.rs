@@ -77,12 +77,11 @@ pub async fn serve_http(
 
 fn refuse_to_be_open(listener: &TcpListener, tokens: &Tokens) -> Result<()> {
     let loopback = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
-    match loopback || !tokens.is_generated() {
-        true => Ok(()),
-        false => {
-            let reason = "can be reached from other machines, and no token was given";
-            Err(Error::invalid("address", reason).with_hint("give a token, or listen on 127.0.0.1"))
-        }
+    if loopback || !tokens.is_generated() {
+        Ok(())
+    } else {
+        let reason = "can be reached from other machines, and no token was given";
+        Err(Error::invalid("address", reason).with_hint("give a token, or listen on 127.0.0.1"))
     }
 }
 

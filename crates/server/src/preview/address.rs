@@ -32,11 +32,12 @@ impl FromStr for PreviewDomain {
     fn from_str(text: &str) -> Result<Self, String> {
         let host: AllowedHost = text.parse()?;
         let is_name = host.host().parse::<IpAddr>().is_err() && !host.host().contains(['*', ':', '_']);
-        match is_name && host.host().len() <= MAX_DOMAIN_BYTES {
-            true => Ok(Self(host)),
-            false => Err(format!(
-                "`{text}` is no domain of at most {MAX_DOMAIN_BYTES} bytes; write `previews.example.com`"
-            )),
+        if is_name && host.host().len() <= MAX_DOMAIN_BYTES {
+            Ok(Self(host))
+        } else {
+            Err(format!(
+                "`{text}` is not a domain of at most {MAX_DOMAIN_BYTES} bytes; write `previews.example.com`"
+            ))
         }
     }
 }
@@ -122,9 +123,10 @@ impl Called {
             let is_same = |line: &Authority| {
                 normal(line.host()) == normal(host.host()) && line.port_u16() == host.port_u16()
             };
-            return match uri.authority().is_none_or(is_same) && !host.as_str().contains('@') {
-                true => Self::Preview(Address { place, form: Form::Host }),
-                false => Self::Wrongly(Denial::invalid("the request line and `Host` name different hosts")),
+            return if uri.authority().is_none_or(is_same) && !host.as_str().contains('@') {
+                Self::Preview(Address { place, form: Form::Host })
+            } else {
+                Self::Wrongly(Denial::invalid("the request line and `Host` name different hosts"))
             };
         }
         match uri.path().strip_prefix(PREFIX) {

@@ -52,9 +52,10 @@ pub(super) fn enter(
             ));
         }
     }
-    match opens_a_page && (ticket.is_some() || address.lacks_slash()) {
-        true => redirect(address, request, None),
-        false => Ok(Entry::In),
+    if opens_a_page && (ticket.is_some() || address.lacks_slash()) {
+        redirect(address, request, None)
+    } else {
+        Ok(Entry::In)
     }
 }
 

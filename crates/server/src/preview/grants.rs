@@ -101,10 +101,8 @@ impl Grants {
     /// Lets whoever shows what this answers see a port; `None`: anybody, and nothing need be shown.
     pub fn issue(&self, wanted: Wanted<'_>, now: SystemTime) -> Result<Option<Issued>> {
         let Wanted { place, pool, key, ttl, public } = wanted;
-        let issued = match public {
-            true => None,
-            false => Some(Issued { token: secret()?, tickets: [secret()?, secret()?] }),
-        };
+        let issued =
+            if public { None } else { Some(Issued { token: secret()?, tickets: [secret()?, secret()?] }) };
         let proof = issued.as_ref().map_or(Proof::Nothing, |issued| {
             let doors = issued.tickets.each_ref().map(|ticket| Door::Ticket(hash(ticket)));
             Proof::Secrets { token: hash(&issued.token), doors }

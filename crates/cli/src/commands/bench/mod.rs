@@ -23,10 +23,7 @@ pub async fn run(args: BenchArgs, context: &Context) -> Result<u8, Failure> {
 }
 
 fn print(report: &Report, context: &Context) -> Result<(), Failure> {
-    match context.output.json {
-        true => context.output.value(report),
-        false => context.output.text(&report.markdown()),
-    }
+    if context.output.json { context.output.value(report) } else { context.output.text(&report.markdown()) }
 }
 
 /// All rounds, those that only warm up first.
@@ -48,8 +45,5 @@ async fn repeat(
 
 /// A bar for whoever waits, and nothing for a program.
 fn progress(context: &Context, steps: u64) -> ProgressBar {
-    match context.output.shows_progress() {
-        true => ProgressBar::new(steps),
-        false => ProgressBar::hidden(),
-    }
+    if context.output.shows_progress() { ProgressBar::new(steps) } else { ProgressBar::hidden() }
 }

@@ -29,13 +29,10 @@ pub async fn run(args: ImportArgs, context: &Context) -> Result<u8, Failure> {
 
 /// Their names, or with `--json` all that is known of them.
 pub(super) fn print(images: &[ImageInfo], context: &Context) -> Result<u8, Failure> {
-    match context.output.json {
-        true => context.output.value(&images)?,
-        false => {
-            context
-                .output
-                .text(&images.iter().map(|image| format!("{}\n", image.name)).collect::<String>())?;
-        }
+    if context.output.json {
+        context.output.value(&images)?
+    } else {
+        context.output.text(&images.iter().map(|image| format!("{}\n", image.name)).collect::<String>())?;
     }
     Ok(0)
 }

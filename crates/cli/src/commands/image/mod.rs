@@ -48,10 +48,7 @@ fn table(images: &[ImageInfo]) -> String {
     let mut table = Table::new(["IMAGE", "DIGEST", "LAYERS", "SIZE", "CREATED"]);
     for image in images {
         let day = image.created.as_deref().and_then(|time| time.get(..10)).unwrap_or("-");
-        let layers = match image.complete {
-            true => image.layers.to_string(),
-            false => "incomplete".to_owned(),
-        };
+        let layers = if image.complete { image.layers.to_string() } else { "incomplete".to_owned() };
         let digest = image.digest.trim_start_matches("sha256:").chars().take(12).collect();
         table.row([
             image.name.clone(),

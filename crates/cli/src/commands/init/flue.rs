@@ -96,9 +96,10 @@ pub fn run(args: &InitFlueArgs, output: Output) -> Result<u8, Failure> {
         environment: VARIABLES.map(|(name, purpose)| Variable { name, purpose }).into(),
         snippet: if is_before_2(flue.as_deref()) { OLD_SNIPPET } else { SNIPPET },
     };
-    match output.json {
-        true => output.value(&done)?,
-        false => output.text(&told(&done))?,
+    if output.json {
+        output.value(&done)?
+    } else {
+        output.text(&told(&done))?
     }
     Ok(if matches!(done.typecheck, Typecheck::Failed { .. }) { REFUSED } else { 0 })
 }
