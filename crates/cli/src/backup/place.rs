@@ -216,9 +216,9 @@ fn fill(mut file: &File, bytes: u64, content: &mut impl Read, course: &Course) -
         let most = usize::try_from(left).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
         content.read_exact(&mut piece[..most])?;
         if piece[..most].iter().all(|byte| *byte == 0) {
-            drop(file.seek(SeekFrom::Current(i64::try_from(most).unwrap_or(0)))?)
+            file.seek(SeekFrom::Current(i64::try_from(most).unwrap_or(0)))?;
         } else {
-            file.write_all(&piece[..most])?
+            file.write_all(&piece[..most])?;
         }
         left -= most as u64;
         course.advance(most as u64)?;
