@@ -50,7 +50,9 @@ fn what_is_no_image_and_what_has_no_name_is_refused_with_what_to_do() {
     let nameless = machine.run(&["image", "import", &layout]);
     assert!(nameless.failure(125).contains("--name"));
     let text = machine.write("text", "this is no image");
-    assert!(machine.run(&["image", "import", &text, "--name", "x"]).failure(125).contains("no tar archive"));
+    assert!(
+        machine.run(&["image", "import", &text, "--name", "x"]).failure(125).contains("not a tar archive")
+    );
     assert!(
         machine
             .run(&["image", "import", "/nonexistent", "--name", "x"])

@@ -91,7 +91,7 @@ fn a_store_that_is_damaged_is_said_to_be_so_with_the_ways_on() {
     fs::write(&path, "no database at all\n".repeat(100)).unwrap();
     let refused = machine.run(&["pool", "ls"]);
     let said = refused.failure(125);
-    assert!(said.contains("the file is damaged, or it is no store") && said.contains("backup"), "{said}");
+    assert!(said.contains("the file is damaged or not a store") && said.contains("backup"), "{said}");
     fs::write(&path, kept).unwrap();
     machine.run(&["pool", "ls"]).success();
 }

@@ -142,7 +142,7 @@ fn an_archive_reads_no_file_of_the_host() {
 fn what_is_no_image_says_so() {
     let fixture = StoreFixture::new();
     fs::write(fixture.path("text"), "this is no tarball ".repeat(100)).unwrap();
-    assert!(refusal(&fixture, "text").contains("no tar archive"));
+    assert!(refusal(&fixture, "text").contains("not a tar archive"));
     fs::write(fixture.path("tar"), TestLayer::default().file("readme", "x").bytes()).unwrap();
     assert!(refusal(&fixture, "tar").contains("neither /bin nor /usr/bin"));
     fs::create_dir(fixture.path("folder")).unwrap();
