@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use eyot::{Error, NetworkMode, Result, ValidSpec};
 use eyot_image::UseGuard;
@@ -26,7 +27,7 @@ use crate::users::{Users, wishes};
 /// What makes sandboxes.
 pub(crate) struct Maker<'a> {
     pub state: &'a StateDir,
-    pub launcher: &'a Launcher,
+    pub launcher: Arc<Launcher>,
     pub images: &'a ImageCache,
     pub disks: &'a Disks,
     pub egress: &'a egress::Program,
@@ -109,7 +110,7 @@ impl Maker<'_> {
         }
         .map_err(failed("prepare its directory"))?;
         unfinished.make_workspace(map)?;
-        let support = support(self.launcher);
+        let support = support(&self.launcher);
         unfinished.record.info.isolation = isolation::of_plan(&plan, spec, &support);
         isolation::check_required(spec, &unfinished.record.info.isolation, &support, self.disks)?;
         let outlives = unfinished.workspace().is_some();

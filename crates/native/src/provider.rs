@@ -23,7 +23,8 @@ use crate::egress;
 use crate::host::{self, SetupFailure};
 use crate::image::{ImageCache, ImageSources, image_store, is_absent};
 use crate::isolation;
-use crate::launcher::client::Launcher;
+use crate::launcher::client::{Launcher, is_launcher_ended};
+use crate::launcher::current::CurrentLauncher;
 use crate::lifecycle;
 use crate::maker::{Maker, preview, support};
 use crate::owner::{GroupMeter, Owner, verdict};
@@ -71,7 +72,7 @@ pub(crate) struct Host {
     in_process: bool,
     fail_step: Option<String>,
     simulated: Option<serde_json::Value>,
-    launcher: OnceLock<Launcher>,
+    launcher: CurrentLauncher,
     images: ImageCache,
     sources: Option<Arc<ImageSources>>,
     disks: Disks,
@@ -89,18 +90,17 @@ impl NativeProvider {
     /// A provider over a state folder.
     pub fn new(options: NativeOptions) -> Result<Arc<Self>> {
         let state = StateDir::open(&options.state, options.simulated.as_ref())?;
-        let (launcher, images, swept) = (OnceLock::new(), ImageCache::default(), OnceLock::new());
         let host = Arc::new(Host {
             state,
             in_process: options.in_process,
             fail_step: options.fail_step,
             simulated: options.simulated,
-            launcher,
-            images,
+            launcher: CurrentLauncher::default(),
+            images: ImageCache::default(),
             sources: options.images,
             disks: Disks::default(),
             egress: egress::Program::default(),
-            swept,
+            swept: OnceLock::new(),
             turns: Semaphore::new(TURNS),
         });
         Ok(Arc::new(Self { host, capabilities: capabilities() }))
@@ -108,7 +108,7 @@ impl NativeProvider {
 
     /// What control groups do for the sandboxes that this provider makes, and why not more. Starts the launcher.
     pub async fn cgroup_support(&self) -> Result<CgroupSupport> {
-        self.blocking(|host| Ok(support(host.launcher()?))).await
+        self.blocking(|host| Ok(support(host.launcher()?.as_ref()))).await
     }
 
     /// Stops every process of a sandbox where it is, or lets all go on. Calls to one that is stopped wait; it can be
@@ -146,10 +146,7 @@ impl NativeProvider {
     async fn make(&self, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
         let spec = spec.clone();
         let _turn = self.host.turns.acquire().await;
-        self.blocking(move |host| {
-            host.maker().and_then(|maker| maker.make(&spec)).map_err(|error| host.explained(error))
-        })
-        .await
+        self.blocking(move |host| host.make(&spec).map_err(|error| host.explained(error))).await
     }
 
     fn refuse_pull_from_nowhere(&self, spec: &ValidSpec) -> Result<()> {
@@ -197,6 +194,28 @@ impl NativeProvider {
         .await
     }
 
+    async fn wake_once(&self, id_or_name: &str) -> Result<Created> {
+        let asleep = loop {
+            let key = id_or_name.to_owned();
+            match self.blocking(move |host| host.asleep(&key)).await? {
+                Some(asleep) => break asleep,
+                None => match self.open(id_or_name).await {
+                    // Put to sleep once more since it was seen running.
+                    Err(error) if error.is_sleeping() => {}
+                    opened => return opened,
+                },
+            }
+        };
+        let turn = self.host.turns.acquire().await;
+        let made = self.blocking(move |host| host.wake(asleep).map_err(|error| host.explained(error))).await;
+        drop(turn);
+        let woken = match made {
+            Ok((unfinished, stream)) => self.complete(unfinished, stream).await,
+            Err(error) => Err(error),
+        };
+        woken.map_err(|error| as_wake(id_or_name, error))
+    }
+
     fn created(&self, connection: Connection, record: Record, guest: Option<Guest>) -> Created {
         let (state, known) = (self.host.state.clone(), record.clone());
         connection.set_verdict(Arc::new(move || verdict(&state, &known)));
@@ -234,19 +253,16 @@ pub(crate) async fn on_blocking_thread<T: Send + 'static>(
 }
 
 impl Host {
-    fn launcher(&self) -> Result<&Launcher> {
-        if let Some(launcher) = self.launcher.get() {
-            return Ok(launcher);
+    fn launcher(&self) -> Result<Arc<Launcher>> {
+        self.launcher.get(&self.state, self.in_process)
+    }
+
+    /// Makes a sandbox. When the launcher ends meanwhile, what was begun is undone, and a new launcher makes it.
+    fn make(&self, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
+        match self.maker()?.make(spec) {
+            Err(error) if is_launcher_ended(&error) => self.maker()?.make(spec),
+            made => made,
         }
-        // Two first creates may each start one; the second one's ends with its drop.
-        let started = Launcher::start(self.in_process)?;
-        if let Ok(home) = started.home() {
-            cgroup::note(&self.state.cgroups(), home).map_err(|error| {
-                let message = format!("note where control groups are made: {}", crate::sentence(&error));
-                Error::new(ErrorKind::Setup, message).with_source(error)
-            })?;
-        }
-        Ok(self.launcher.get_or_init(|| started))
     }
 
     /// An error with its cause on this host, where that is known.
@@ -468,8 +484,10 @@ impl SandboxProvider for NativeProvider {
 
     async fn isolation(&self) -> Result<Isolation> {
         let spec = SandboxSpec::default().validate()?;
-        self.blocking(move |host| preview(&host.state, &host.images, &host.disks, host.launcher()?, &spec))
-            .await
+        self.blocking(move |host| {
+            preview(&host.state, &host.images, &host.disks, host.launcher()?.as_ref(), &spec)
+        })
+        .await
     }
 
     async fn create(&self, spec: &ValidSpec) -> Result<Created> {
@@ -507,25 +525,11 @@ impl SandboxProvider for NativeProvider {
     }
 
     async fn wake(&self, id_or_name: &str) -> Result<Created> {
-        let asleep = loop {
-            let key = id_or_name.to_owned();
-            match self.blocking(move |host| host.asleep(&key)).await? {
-                Some(asleep) => break asleep,
-                None => match self.open(id_or_name).await {
-                    // Put to sleep once more since it was seen running.
-                    Err(error) if error.is_sleeping() => {}
-                    opened => return opened,
-                },
-            }
-        };
-        let turn = self.host.turns.acquire().await;
-        let made = self.blocking(move |host| host.wake(asleep).map_err(|error| host.explained(error))).await;
-        drop(turn);
-        let woken = match made {
-            Ok((unfinished, stream)) => self.complete(unfinished, stream).await,
-            Err(error) => Err(error),
-        };
-        woken.map_err(|error| as_wake(id_or_name, error))
+        match self.wake_once(id_or_name).await {
+            // It sleeps on, and a new launcher wakes it.
+            Err(error) if is_launcher_ended(&error) => self.wake_once(id_or_name).await,
+            woken => woken,
+        }
     }
 
     async fn list(&self) -> Result<Vec<SandboxInfo>> {

@@ -1,5 +1,7 @@
 //! The provider's side of the launcher: starting it from sealed memory, and handing it one plan at a time.
 
+use std::error::Error as StdError;
+use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -182,6 +184,12 @@ impl Launcher {
         receive(self.socket.as_fd()).map(drop)
     }
 
+    /// Tells whether nobody is at the other end of its socket any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        let mut waited = [PollFd::new(&self.socket, PollFlags::empty())];
+        poll(&mut waited, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+    }
+
     /// Where its sandboxes' control groups are made, or why nowhere.
     pub(crate) fn home(&self) -> Result<&Home, &CgroupCause> {
         self.home.as_ref()
@@ -277,7 +285,31 @@ impl Drop for Launcher {
 }
 
 fn ended(error: io::Error) -> Error {
-    Error::new(ErrorKind::Unavailable, "create sandbox: the sandbox launcher has ended").with_source(error)
+    Error::new(ErrorKind::Unavailable, "create sandbox: the sandbox launcher has ended")
+        .with_hint("the next create starts a new one: try again")
+        .with_source(LauncherEnded(error))
+}
+
+/// The launcher ended before it answered. It travels in the chain of an [`Error`]'s sources.
+#[derive(Debug)]
+struct LauncherEnded(io::Error);
+
+impl fmt::Display for LauncherEnded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the sandbox launcher has ended")
+    }
+}
+
+impl StdError for LauncherEnded {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&self.0)
+    }
+}
+
+/// Tells whether a sandbox was not made because the launcher ended. All that it had begun ended with it.
+pub(crate) fn is_launcher_ended(error: &Error) -> bool {
+    let mut causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    causes.any(|cause| cause.is::<LauncherEnded>())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -9,6 +9,8 @@ mod account;
 mod child;
 #[cfg(feature = "provider")]
 pub(crate) mod client;
+#[cfg(feature = "provider")]
+pub(crate) mod current;
 mod devices;
 pub(crate) mod egress_sockets;
 mod make;

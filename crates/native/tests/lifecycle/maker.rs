@@ -3,10 +3,12 @@
 
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 
 use eyot::{ExecOptions, IdleAction, Lifecycle, Limits, Sandbox, SandboxProvider, SandboxSpec, StartOptions};
 use eyot_native::{NativeOptions, NativeProvider};
 use libtest_mimic::Failed;
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
@@ -27,6 +29,7 @@ async fn work(state: &str, task: &str, argument: &str) -> eyot::Result<()> {
     match task {
         "wake" => wake(&provider, argument).await,
         "naps" => naps(&provider, argument).await,
+        "launchers" => outlive_launchers(&provider).await,
         _ => make(provider, task, argument.parse().expect("a number")).await,
     }
 }
@@ -51,7 +54,48 @@ async fn naps(provider: &NativeProvider, id: &str) -> eyot::Result<()> {
     Ok(())
 }
 
-async fn make(provider: std::sync::Arc<NativeProvider>, task: &str, number: u64) -> eyot::Result<()> {
+/// Makes a sandbox, wakes it and makes another, and ends its own launcher before each. Then creates go on while launchers are
+/// ended. Says the ids of the sandboxes that were made.
+async fn outlive_launchers(provider: &Arc<NativeProvider>) -> eyot::Result<()> {
+    let first = Sandbox::create(&**provider, SandboxSpec::default()).await?;
+    println!("{}", first.id());
+    end_own_children();
+    let second = Sandbox::create(&**provider, SandboxSpec::default()).await?;
+    println!("{}", second.id());
+    provider.sleep(first.id().as_str()).await?;
+    end_own_children();
+    Sandbox::wake(&**provider, first.id().as_str()).await?;
+    let mut creates = tokio::task::JoinSet::new();
+    for _ in 0..16 {
+        let provider = Arc::clone(provider);
+        creates.spawn(async move { Sandbox::create(&*provider, SandboxSpec::default()).await });
+    }
+    while let Some(made) = creates.join_next().await {
+        match made.expect("a task") {
+            Ok(sandbox) => println!("{}", sandbox.id()),
+            Err(error) => assert_eq!(error.kind(), eyot::ErrorKind::Unavailable, "{error}"),
+        }
+        end_own_children();
+    }
+    let last = Sandbox::create(&**provider, SandboxSpec::default()).await?;
+    println!("{}", last.id());
+    Ok(())
+}
+
+/// Ends the children of this process as `kill -9` does. Its only children are launchers.
+fn end_own_children() {
+    let own = rustix::process::getpid();
+    for process in std::fs::read_dir("/proc").expect("read /proc").flatten() {
+        let pid = process.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
+        let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
+        let parent = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)?.parse().ok());
+        if let (Some(pid), true) = (pid, parent == Some(own.as_raw_pid())) {
+            kill_process(pid, Signal::KILL).expect("kill a launcher");
+        }
+    }
+}
+
+async fn make(provider: Arc<NativeProvider>, task: &str, number: u64) -> eyot::Result<()> {
     let lifecycle = match task {
         "ttl" => Lifecycle { ttl_ms: Some(number), ..Lifecycle::default() },
         "idle" => Lifecycle { idle_timeout_ms: Some(number), ..Lifecycle::default() },
@@ -89,11 +133,7 @@ pub fn with_a_disk(mib: u64) -> SandboxSpec {
     SandboxSpec { limits, ..SandboxSpec::default() }
 }
 
-async fn make_many(
-    provider: std::sync::Arc<NativeProvider>,
-    number: u64,
-    spec: SandboxSpec,
-) -> eyot::Result<()> {
+async fn make_many(provider: Arc<NativeProvider>, number: u64, spec: SandboxSpec) -> eyot::Result<()> {
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..number {
         let (provider, spec) = (provider.clone(), spec.clone());
@@ -135,8 +175,12 @@ impl Maker {
 
     /// What it says next.
     pub async fn line(&mut self) -> Result<String, Failed> {
-        let line = self.lines.next_line().await?;
-        line.ok_or_else(|| "the maker ended without a word".into())
+        self.line_or_end().await?.ok_or_else(|| "the maker ended without a word".into())
+    }
+
+    /// The same; `None` once it has closed its standard output.
+    pub async fn line_or_end(&mut self) -> Result<Option<String>, Failed> {
+        Ok(self.lines.next_line().await?)
     }
 
     /// Ends it as `kill -9` does, and waits for that.

@@ -11,6 +11,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("a_sandbox_made_by_one_process_is_used_by_the_next", used_by_the_next),
         trial("kill_9_of_the_owner_in_mid_command_leaves_a_sandbox_that_works", owner_killed),
+        trial("a_launcher_that_was_killed_is_followed_by_a_new_one", launcher_killed),
         trial("the_root_is_volatile_so_that_ending_a_sandbox_syncs_no_disk", volatile),
         trial("a_handle_on_a_sandbox_that_another_process_destroyed_says_destroyed", destroyed_elsewhere),
     ]
@@ -50,6 +51,30 @@ async fn owner_killed() -> Result<(), Failed> {
     let guest = state.guest_of(&id)?;
     provider.remove(&id).await?;
     wait_for_end(guest).await?;
+    state.assert_empty()
+}
+
+async fn launcher_killed() -> Result<(), Failed> {
+    let state = State::new()?;
+    let mut maker = Maker::start(&state.path(), "launchers", 0)?;
+    let mut made = Vec::new();
+    while let Some(id) = maker.line_or_end().await? {
+        made.push(id);
+    }
+    maker.end().await?;
+
+    let provider = state.provider()?;
+    let listed: Vec<String> = provider.list().await?.iter().map(|info| info.id.to_string()).collect();
+    for id in &made {
+        ensure(listed.contains(id), format!("{id} is not among {listed:?}"))?;
+    }
+    ensure(listed.len() == made.len(), format!("made {made:?}, there are {listed:?}"))?;
+    for id in made {
+        let sandbox = Sandbox::open(&*provider, &id).await?;
+        let result = sandbox.exec("echo hi", ExecOptions::default()).await?;
+        ensure(result.stdout_text() == "hi\n", format!("{result:?}"))?;
+        sandbox.destroy().await?;
+    }
     state.assert_empty()
 }
 
