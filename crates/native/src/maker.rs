@@ -109,7 +109,7 @@ impl Maker<'_> {
             Origin::Asleep => layout.renew(&plan),
         }
         .map_err(failed("prepare its directory"))?;
-        unfinished.make_workspace(map)?;
+        unfinished.make_workspace(map, users.ids())?;
         let support = support(&self.launcher);
         unfinished.record.info.isolation = isolation::of_plan(&plan, spec, &support);
         isolation::check_required(spec, &unfinished.record.info.isolation, &support, self.disks)?;

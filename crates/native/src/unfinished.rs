@@ -88,10 +88,11 @@ impl Unfinished {
         }
     }
 
-    pub(crate) fn make_workspace(&mut self, map: IdMap) -> Result<()> {
+    /// Makes its persistent workspace, if it has one that is not there. `user`: who runs its commands.
+    pub(crate) fn make_workspace(&mut self, map: IdMap, user: (u32, u32)) -> Result<()> {
         let info = &self.record.info;
         if let WorkspaceSpec::Persistent { id, .. } = &info.spec.workspace {
-            self.record.made_workspace |= workspace::prepare(&self.state, id, &info.id, map)?;
+            self.record.made_workspace |= workspace::prepare(&self.state, id, &info.id, (map, user))?;
         }
         Ok(())
     }

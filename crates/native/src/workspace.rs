@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Stat, Uid};
 use crate::condition::Condition;
 use crate::disk_ids::WORKSPACE_BASE;
 use crate::maker::failed;
-use crate::plan::{IdMap, RANGE_LEN, USER_ID};
+use crate::plan::{IdMap, RANGE_LEN};
 use crate::record::Record;
 use crate::state::StateDir;
 
@@ -26,12 +26,19 @@ const STEP: &str = "make its workspace";
 const MAKING: &str = ".making";
 
 /// Makes the workspace `name` if it is not there, and changes the owners in one of an earlier version. Returns whether it was
-/// made now. `sandbox` is about to use it.
-pub(crate) fn prepare(state: &StateDir, name: &str, sandbox: &SandboxId, map: IdMap) -> Result<bool> {
+/// made now. `sandbox` is about to use it; a new one belongs to its user, which is a uid and a gid inside.
+pub(crate) fn prepare(
+    state: &StateDir,
+    name: &str,
+    sandbox: &SandboxId,
+    (map, user): (IdMap, (u32, u32)),
+) -> Result<bool> {
     let _alone = state.lock_workspaces().map_err(failed(STEP))?;
     let path = state.workspace(name);
     let top = match rustix::fs::open(&path, DIRECTORY, Mode::empty()) {
-        Err(rustix::io::Errno::NOENT) => return make(state, &path, map).map(|()| true).map_err(failed(STEP)),
+        Err(rustix::io::Errno::NOENT) => {
+            return make(state, &path, map, user).map(|()| true).map_err(failed(STEP));
+        }
         other => other.map_err(|error| failed(STEP)(error.into()))?,
     };
     if let IdMap::Range { .. } = map {
@@ -45,14 +52,13 @@ pub(crate) fn prepare(state: &StateDir, name: &str, sandbox: &SandboxId, map: Id
 }
 
 /// It gets its name when it is complete.
-fn make(state: &StateDir, path: &Path, map: IdMap) -> io::Result<()> {
+fn make(state: &StateDir, path: &Path, map: IdMap, (uid, gid): (u32, u32)) -> io::Result<()> {
     let making = state.workspace(MAKING);
     eyot_image::remove_tree(&making)?;
     fs::create_dir(&making)?;
     fs::set_permissions(&making, fs::Permissions::from_mode(0o755))?;
     if let IdMap::Range { .. } = map {
-        let owner = WORKSPACE_BASE + USER_ID;
-        chown(&making, Some(owner), Some(owner))?;
+        chown(&making, Some(WORKSPACE_BASE + uid), Some(WORKSPACE_BASE + gid))?;
     }
     fs::rename(&making, path)
 }
@@ -184,6 +190,7 @@ mod tests {
 
     const BLOCK: IdMap = IdMap::Range { base: 0x7001_0000 };
     const INSIDE: u32 = WORKSPACE_BASE;
+    const USER: (u32, u32) = (1000, 1000);
 
     #[test]
     fn the_ids_of_workspaces_are_no_sandboxs() {
@@ -198,9 +205,9 @@ mod tests {
     fn a_workspace_of_an_ordinary_user_is_made_and_stays_as_it_is() {
         let (_dir, state) = state();
         let (single, id) = (IdMap::Single { uid: 501, gid: 20 }, SandboxId::generate());
-        assert!(prepare(&state, "w", &id, single).unwrap());
+        assert!(prepare(&state, "w", &id, (single, USER)).unwrap());
         let before = ids(&state.workspace("w"));
-        assert!(!prepare(&state, "w", &id, single).unwrap());
+        assert!(!prepare(&state, "w", &id, (single, USER)).unwrap());
         assert_eq!(ids(&state.workspace("w")), before);
     }
 
@@ -230,7 +237,7 @@ mod tests {
         chown(&top, Some(1000), Some(1000)).unwrap();
         let id = SandboxId::generate();
         for _ in 0..2 {
-            assert!(!prepare(&state, "w", &id, BLOCK).unwrap());
+            assert!(!prepare(&state, "w", &id, (BLOCK, USER)).unwrap());
             for (name, owner) in [
                 ("", 1000),
                 ("of-user", 1000),
@@ -259,7 +266,7 @@ mod tests {
         fs::create_dir_all(top.join("a")).unwrap();
         fs::write(top.join("a/left"), "x").unwrap();
         chown(top.join("a"), Some(INSIDE), Some(INSIDE)).unwrap();
-        assert!(!prepare(&state, "w", &SandboxId::generate(), BLOCK).unwrap());
+        assert!(!prepare(&state, "w", &SandboxId::generate(), (BLOCK, USER)).unwrap());
         assert_eq!([ids(&top), ids(&top.join("a")), ids(&top.join("a/left"))], [(INSIDE, INSIDE); 3]);
     }
 }

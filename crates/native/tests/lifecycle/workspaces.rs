@@ -14,6 +14,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("a_persistent_workspace_outlives_its_sandbox_and_is_shared_by_two", shared),
         trial("a_persistent_workspace_goes_with_its_sandbox_when_asked_to", goes_along),
+        trial("the_user_of_a_sandbox_can_write_to_the_top_of_its_new_persistent_workspace", of_another_user),
         trial("a_mount_is_read_only_unless_asked_otherwise", mounts),
         trial("a_mount_whose_source_is_missing_is_refused_by_name", missing_mount),
         trial("a_mount_that_shows_the_state_folder_is_refused", mount_of_the_state),
@@ -65,6 +66,20 @@ async fn goes_along() -> Result<(), Failed> {
     sandbox.write("a", "x").await?;
     sandbox.destroy().await?;
     ensure(!state.path().join("workspaces/shared").exists(), "the workspace is left")
+}
+
+async fn of_another_user() -> Result<(), Failed> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let state = State::new()?;
+    let provider = state.provider()?;
+    let spec = SandboxSpec { user: Some("1234:77".into()), ..persistent(true) };
+    let sandbox = Sandbox::create(&*provider, spec).await?;
+    let result = sandbox.exec("touch x && stat -c %u:%g . x", ExecOptions::default()).await?;
+    ensure(result.stdout_text() == "1234:77\n1234:77\n", format!("{result:?}"))?;
+    sandbox.destroy().await?;
+    state.assert_empty()
 }
 
 async fn mounts() -> Result<(), Failed> {
