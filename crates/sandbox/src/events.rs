@@ -7,9 +7,12 @@
 //! in and cuts the second off, and notes it. Nothing is synced: an event that was acknowledged survives the end of
 //! every process, but not a power failure.
 //!
-//! What it is not: a proof against somebody who may write in the folder and takes the trouble to compute every hash
-//! anew. It holds no key.
+//! A log with a store has an anchor there: its last event, which `anchor.rs` notes.
+//!
+//! What it is not: a proof against somebody who may write in the folder, and in the store, and takes the trouble to compute every
+//! hash anew. It holds no key.
 
+mod anchor;
 mod append;
 mod event;
 mod follow;
@@ -34,6 +37,8 @@ pub use verify::{BrokenChain, VerifiedLog};
 use crate::blocking::blocking;
 use crate::error::{Error, ErrorKind, Result};
 use crate::folder_changes::FolderChanges;
+use crate::store::Store;
+use anchor::Anchorage;
 use append::Writer;
 use read::Cursor;
 
@@ -56,6 +61,8 @@ impl Default for EventLogOptions {
 pub struct EventLog {
     folder: PathBuf,
     writer: Mutex<Writer>,
+    /// Notes how far the log has come outside of its folder.
+    anchorage: Option<Anchorage>,
     /// The changes that followers wait for; made for the first of them, gone with the last.
     changes: Mutex<Weak<FolderChanges>>,
 }
@@ -63,17 +70,32 @@ pub struct EventLog {
 impl EventLog {
     /// Opens the log in this folder, which is made (mode 0700, parents too) where there is none. Blocks.
     pub fn open(folder: impl AsRef<Path>, options: EventLogOptions) -> Result<Arc<Self>> {
+        Self::open_with(folder.as_ref(), options, None)
+    }
+
+    /// Opens the log in this folder, which notes its last event in a store: its anchor. [`EventLog::verify`] finds a log that ends
+    /// before its anchor, because an older copy was put in its place, or because it was removed.
+    pub fn open_anchored(
+        folder: impl AsRef<Path>,
+        options: EventLogOptions,
+        store: Arc<Store>,
+    ) -> Result<Arc<Self>> {
+        Self::open_with(folder.as_ref(), options, Some(store))
+    }
+
+    fn open_with(folder: &Path, options: EventLogOptions, store: Option<Arc<Store>>) -> Result<Arc<Self>> {
         if options.max_segment_bytes == 0 {
             return Err(Error::invalid("max_segment_bytes", "must be at least 1"));
         }
         if options.max_segments == 0 {
             return Err(Error::invalid("max_segments", "must be at least 1"));
         }
-        let folder = folder.as_ref().to_owned();
+        let folder = folder.to_owned();
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         made.map_err(|error| Error::host("open the event log", error))?;
         let writer = Mutex::new(Writer::new(folder.clone(), options));
-        Ok(Arc::new(Self { folder, writer, changes: Mutex::new(Weak::new()) }))
+        let anchorage = store.map(|store| Anchorage::new(store, folder.clone()));
+        Ok(Arc::new(Self { folder, writer, anchorage, changes: Mutex::new(Weak::new()) }))
     }
 
     /// Adds an event, and answers it with its number, time and hash. Texts longer than the limits of [`NewEvent`] are cut.
@@ -84,7 +106,16 @@ impl EventLog {
         let event = event.checked()?;
         // A thread that panicked while it wrote left at most what a killed process leaves, which every append expects.
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        writer.append(event).map_err(|error| Error::host("append to the event log", error))
+        let appended = writer.append(event).map_err(|error| Error::host("append to the event log", error));
+        drop(writer);
+        self.note_anchor(appended)
+    }
+
+    fn note_anchor(&self, appended: Result<Event>) -> Result<Event> {
+        if let (Some(anchorage), Ok(event)) = (&self.anchorage, &appended) {
+            anchorage.note(event);
+        }
+        appended
     }
 
     /// Appends unless another thread or process writes; then returns `None`, and the event stays
@@ -96,7 +127,8 @@ impl EventLog {
             Err(TryLockError::WouldBlock) => return None,
         };
         let appended = writer.append_at_once(event)?;
-        Some(appended.map_err(|error| Error::host("append to the event log", error)))
+        drop(writer);
+        Some(self.note_anchor(appended.map_err(|error| Error::host("append to the event log", error))))
     }
 
     /// [`EventLog::append`]: at once if no other writer is active, which is a matter of
@@ -116,11 +148,26 @@ impl EventLog {
 
     /// Checks every line that is kept against its own hash, the line before it, its number, and the head's account of
     /// where the log begins and ends. A line that is torn, as a killed process leaves it, is no fault. Blocks, for as long
-    /// as it takes to read all segments; others can append meanwhile.
+    /// as it takes to read all segments; others can append meanwhile. A log with an anchor must hold the event that it names.
     ///
     /// A chain that does not hold is an error of kind `conflict` whose source is a [`BrokenChain`].
     pub fn verify(&self) -> Result<VerifiedLog> {
-        verify::verify(&self.folder)
+        // Read first: the log only grows.
+        let anchor = self.anchorage.as_ref().map(Anchorage::read).transpose()?.flatten();
+        verify::verify(&self.folder, anchor.as_ref())
+    }
+
+    /// Begins a new log: what there is stays in a folder beside it, whose path is returned, and the anchor is forgotten. Blocks.
+    pub fn begin_anew(&self) -> Result<PathBuf> {
+        let host = |error| Error::host("begin a new event log", error);
+        let mut name = self.folder.as_os_str().to_owned();
+        name.push(format!(".until-{}", crate::now::now_ms()));
+        let aside = PathBuf::from(name);
+        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        std::fs::rename(&self.folder, &aside).map_err(host)?;
+        DirBuilder::new().mode(0o700).create(&self.folder).map_err(host)?;
+        self.anchorage.as_ref().map_or(Ok(()), Anchorage::forget)?;
+        Ok(aside)
     }
 
     /// The number of the last event, 0 if there never was one. Blocks.

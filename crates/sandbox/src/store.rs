@@ -8,6 +8,7 @@
 //! work. The same holds for a task of a process that lives on: see [`Claim`]. Nothing is synced on each change: a power failure may lose the last ones, and leaves a whole file.
 
 mod abandoned;
+mod anchors;
 mod changing;
 mod claim;
 mod keys;
@@ -33,6 +34,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use rustix::fs::statvfs;
 
+pub use anchors::Anchor;
 pub use claim::Claim;
 pub use keys::KeyRow;
 pub use making::{NameReservation, NewSandbox};

@@ -14,7 +14,8 @@ A line holds the event's number, its time (UTC), pool and sandbox, what happened
 are kept as they were given, so a secret on a command's line stands here too; what commands read
 and write is not. The oldest events go when there are too many: numbers begin above 1 then.
 With --json: one object a line, with the hashes that --verify checks. --verify exits with 1, and
-says where, if an event was changed, removed, inserted or moved.";
+says where, if an event was changed, removed, inserted or moved, or if the log was removed or an
+older copy was put in its place. --new-log goes on after that.";
 
 /// `eyot events`
 #[derive(Debug, Args)]
@@ -35,4 +36,7 @@ pub struct EventsArgs {
     /// Check that no event was changed, moved or removed
     #[arg(long, conflicts_with_all = ["follow", "from", "limit", "sandbox"])]
     pub verify: bool,
+    /// Set the log aside, in a folder beside it, and begin a new one
+    #[arg(long, conflicts_with_all = ["follow", "from", "limit", "sandbox", "verify"])]
+    pub new_log: bool,
 }

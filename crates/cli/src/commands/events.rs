@@ -1,10 +1,12 @@
 //! `eyot events`: the event log, read, followed and checked.
 
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 
 use eyot::Outcome;
 use eyot::events::{BrokenChain, Event, EventKind, EventLog, EventLogOptions};
+use eyot::store::Store;
 use eyot_providers::remote::RemoteServer;
 use futures_util::{Stream, StreamExt};
 
@@ -29,17 +31,42 @@ pub async fn run(args: &EventsArgs, context: &Context) -> Result<u8, Failure> {
     let folder = context.state_folder()?.join("events");
     // To look at what is not there makes nothing; to wait for it does.
     let is_there = folder.try_exists().map_err(|error| Failure::host("open the event log", error))?;
-    if !is_there && !args.follow {
+    let database = context.state_folder()?.join("eyot.db");
+    // A log that was removed is known to the store.
+    let is_known = args.verify && !Store::is_missing(&database);
+    if !is_there && !args.follow && !is_known {
         context.output.note("nothing has happened yet");
         return Ok(0);
     }
+    if args.verify || args.new_log {
+        let log = open_anchored(folder, &database, context.output)?;
+        if args.verify {
+            verify(&log, context.output)?
+        } else {
+            begin_anew(&log, context.output)?
+        }
+        return Ok(0);
+    }
     let log = EventLog::open(folder, EventLogOptions::default())?;
-    match (args.verify, args.follow) {
-        (true, _) => verify(&log, context.output)?,
-        (false, true) => follow(args, &log, context.output).await?,
-        (false, false) => print(args, &log, context.output).await?,
+    match args.follow {
+        true => follow(args, &log, context.output).await?,
+        false => print(args, &log, context.output).await?,
     }
     Ok(0)
+}
+
+/// Opens the log with its anchor in the store, if there is a store.
+fn open_anchored(folder: PathBuf, database: &Path, output: Output) -> Result<Arc<EventLog>, Failure> {
+    if Store::is_missing(database) {
+        output.note("`eyot.db` is missing: an older copy in the place of the log is not found without it");
+        return Ok(EventLog::open(folder, EventLogOptions::default())?);
+    }
+    Ok(EventLog::open_anchored(folder, EventLogOptions::default(), Store::open(database)?)?)
+}
+
+fn begin_anew(log: &EventLog, output: Output) -> Result<(), Failure> {
+    let aside = log.begin_anew()?;
+    output.text(&format!("the old log is kept in {}\n", printable(&aside.to_string_lossy())))
 }
 
 /// What a server tells of its pools.
@@ -56,11 +83,12 @@ async fn of_server(args: &EventsArgs, server: &RemoteServer, context: &Context) 
 
 fn verify(log: &EventLog, output: Output) -> Result<(), Failure> {
     let verified = log.verify().map_err(|error| {
-        let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<BrokenChain>());
+        let source =
+            std::error::Error::source(&error).and_then(|source| source.downcast_ref::<BrokenChain>());
         match source.map(|broken| broken.seq) {
             None => Failure::from(error),
             Some(seq) => Failure::with_code(error, BROKEN).hint(format!(
-                "events before {seq} are intact; keep a copy of the folder `events` in the state folder, and move it away to begin a new log"
+                "events before {seq} are intact; to keep this log and begin a new one: eyot events --new-log"
             )),
         }
     })?;

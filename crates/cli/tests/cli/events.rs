@@ -1,6 +1,8 @@
 //! `events`: what is in the log, from a number on, of one sandbox, as it happens, and whether it is whole.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use eyot::Outcome;
@@ -152,4 +154,71 @@ fn a_log_that_cannot_be_read_is_another_failure_than_a_changed_one() {
     machine.write("state/events", "not a folder");
     machine.run(&["events"]).failure(125);
     machine.run(&["events", "--verify"]).failure(125);
+}
+
+/// A machine on which things happened whose log is anchored, and a copy of its log from before the last of them.
+fn anchored() -> (Machine, PathBuf) {
+    let machine = Machine::new();
+    machine.run(&["pool", "create", "p", "box"]).success();
+    let (events, copy) = (machine.state().join("events"), machine.path("copy"));
+    copy_folder(&events, &copy);
+    machine.run(&["pool", "create", "p", "other"]).success();
+    machine.run(&["events", "--verify"]).success();
+    (machine, copy)
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+#[track_caller]
+fn says_that_events_are_missing(machine: &Machine, what: &str) {
+    let ran = machine.run(&["events", "--verify"]);
+    let said = ran.failure(1);
+    assert!(
+        said.contains("`eyot.db` knows") || said.contains("was missing when the log went on"),
+        "{what}: {said}"
+    );
+    assert!(said.contains("eyot events --new-log"), "{what}: {said}");
+}
+
+#[test]
+fn an_older_copy_in_the_place_of_the_log_is_found_also_after_more_has_happened() {
+    let (machine, copy) = anchored();
+    let events = machine.state().join("events");
+    fs::remove_dir_all(&events).unwrap();
+    copy_folder(&copy, &events);
+    says_that_events_are_missing(&machine, "an older copy");
+    for name in ["a", "b", "c", "d"] {
+        machine.run(&["pool", "create", "p", name]).success();
+        says_that_events_are_missing(&machine, name);
+    }
+}
+
+#[test]
+fn a_log_that_was_removed_is_found_and_a_new_one_can_be_begun() {
+    let (machine, _copy) = anchored();
+    let events = machine.state().join("events");
+    fs::remove_dir_all(&events).unwrap();
+    says_that_events_are_missing(&machine, "no folder");
+    machine.run(&["pool", "create", "p", "more"]).success();
+    says_that_events_are_missing(&machine, "a new log");
+    assert!(machine.run(&["events", "--new-log"]).success().contains("the old log is kept in"));
+    machine.run(&["events", "--verify"]).success();
+    machine.run(&["pool", "create", "p", "last"]).success();
+    machine.run(&["events", "--verify"]).success();
+}
+
+#[test]
+fn a_log_that_is_ahead_of_its_anchor_or_has_none_is_whole() {
+    let (machine, _copy) = anchored();
+    log(&machine).append(of("box", EventKind::Slept, "it was idle")).unwrap();
+    machine.run(&["events", "--verify"]).success();
+    machine.run(&["pool", "create", "p", "more"]).success();
+    machine.run(&["events", "--verify"]).success();
+    self::machine().run(&["events", "--verify"]).success();
 }

@@ -42,7 +42,7 @@ impl Writer {
     /// [`Writer::append`] if no other process writes just now; else the event stays where it is. So it does the first time.
     pub(super) fn append_at_once(&mut self, event: &mut Option<NewEvent>) -> Option<io::Result<Event>> {
         let file = self.head.take()?;
-        match try_lock(&file) {
+        match try_lock(&self.folder, &file) {
             Ok(true) => {}
             Ok(false) => {
                 self.head = Some(file);
@@ -219,7 +219,7 @@ impl Writer {
 
     fn has_open(&self, first: u64) -> io::Result<bool> {
         match &self.segment {
-            Some((open, file)) if *open == first => segment::is_linked(file),
+            Some((open, file)) if *open == first => segment::is_at(file, &segment::path(&self.folder, first)),
             _ => Ok(false),
         }
     }

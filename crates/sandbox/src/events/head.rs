@@ -3,13 +3,13 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::event::EventHash;
-use super::segment::none_if_missing;
+use super::segment::{is_at, none_if_missing};
 
 const NAME: &str = "head";
 /// The file is always this long, so that one write replaces all of it, and finds room on a disk that is full.
@@ -63,22 +63,22 @@ pub(super) fn lock_to_append(folder: &Path, mut opened: Option<File>) -> io::Res
             None => open_to_write(folder)?,
         };
         file.lock()?;
-        // If somebody has emptied the folder, this is the lock of a file that no other process will
-        // open.
-        if file.metadata()?.nlink() > 0 {
+        // If somebody has emptied the folder or moved it away, this is the lock of a file that no
+        // other process will open.
+        if is_at(&file, &folder.join(NAME))? {
             return Ok(file);
         }
     }
 }
 
 /// Takes the lock of a head that was open already, unless somebody has it, or the head is another file now.
-pub(super) fn try_lock(file: &File) -> io::Result<bool> {
+pub(super) fn try_lock(folder: &Path, file: &File) -> io::Result<bool> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => return Ok(false),
         Err(TryLockError::Error(error)) => return Err(error),
         Ok(()) => {}
     }
-    if file.metadata()?.nlink() > 0 { Ok(true) } else { file.unlock().map(|()| false) }
+    if is_at(file, &folder.join(NAME))? { Ok(true) } else { file.unlock().map(|()| false) }
 }
 
 fn open_to_write(folder: &Path) -> io::Result<File> {

@@ -12,6 +12,7 @@ use super::head::{self, Head};
 use super::line::{self, LineError};
 use super::segment::{self, SegmentLines};
 use crate::error::{Error, ErrorKind, Result};
+use crate::store::Anchor;
 
 /// A log whose chain holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,11 +61,11 @@ impl From<io::Error> for VerifyStop {
     }
 }
 
-pub(super) fn verify(folder: &Path) -> Result<VerifiedLog> {
+pub(super) fn verify(folder: &Path, anchor: Option<&Anchor>) -> Result<VerifiedLog> {
     let host = |error| Error::host("verify the event log", error);
     let mut head = head::read_shared(folder).map_err(host)?;
     loop {
-        let ended = match check(folder, head.as_ref()) {
+        let ended = match check(folder, head.as_ref(), anchor) {
             Ok(verified) => return Ok(verified),
             Err(ended) => ended,
         };
@@ -83,10 +84,11 @@ pub(super) fn verify(folder: &Path) -> Result<VerifiedLog> {
     }
 }
 
-fn check(folder: &Path, head: Option<&Head>) -> Result<VerifiedLog, VerifyStop> {
+fn check(folder: &Path, head: Option<&Head>, anchor: Option<&Anchor>) -> Result<VerifiedLog, VerifyStop> {
     let mut segments = segment::list(folder)?;
     let Some(head) = head else {
         let Some(first) = segments.first() else {
+            check_anchor(0, anchor)?;
             return Ok(VerifiedLog { events: 0, first_seq: 1, last_seq: 0 });
         };
         let what =
@@ -94,11 +96,12 @@ fn check(folder: &Path, head: Option<&Head>) -> Result<VerifiedLog, VerifyStop> 
         return Err(VerifyStop::Broken(BrokenChain { seq: *first, what: what.to_owned(), place: None }));
     };
     segments.retain(|first| *first >= head.first_seq);
-    let mut chain = ChainCheck { head, next: head.first_seq, previous: EventHash::ZERO };
+    let mut chain = ChainCheck { head, anchor, next: head.first_seq, previous: EventHash::ZERO };
     for (index, first) in segments.iter().enumerate() {
         chain.check_segment(folder, *first, index + 1 == segments.len())?;
     }
     chain.check_end()?;
+    check_anchor(chain.next - 1, anchor)?;
     Ok(VerifiedLog {
         events: chain.next - head.first_seq,
         first_seq: head.first_seq,
@@ -106,9 +109,29 @@ fn check(folder: &Path, head: Option<&Head>) -> Result<VerifiedLog, VerifyStop> 
     })
 }
 
-/// A check of the chain, and how far it has come.
+/// Compares the end of a log with what the store knows of it. The log may have come further, as after the end of a process.
+fn check_anchor(last: u64, anchor: Option<&Anchor>) -> Result<(), VerifyStop> {
+    let Some(anchor) = anchor else { return Ok(()) };
+    let broken = |seq, what: String| Err(VerifyStop::Broken(BrokenChain { seq, what, place: None }));
+    if last < anchor.seq {
+        let what = format!(
+            "and all to event {} are missing: `eyot.db` knows of them, so the log was removed, or an older copy was put in its place",
+            anchor.seq
+        );
+        return broken(last + 1, what);
+    }
+    if anchor.is_contradicted {
+        let what = "was missing when the log went on, or another one stood in its place: the log was removed, or an older \
+                    copy was put in its place, and then written to";
+        return broken(anchor.seq, what.to_owned());
+    }
+    Ok(())
+}
+
+/// How far the check has come.
 struct ChainCheck<'a> {
     head: &'a Head,
+    anchor: Option<&'a Anchor>,
     /// The number of the event that is due.
     next: u64,
     /// The hash of the one before it.
@@ -178,6 +201,9 @@ impl ChainCheck<'_> {
         }
         if due == self.head.seq && event.hash != self.head.hash {
             return Err("is not the one that was appended: it was replaced".to_owned());
+        }
+        if self.anchor.is_some_and(|anchor| due == anchor.seq && event.hash.to_string() != anchor.hash) {
+            return Err("is not the one that `eyot.db` knows: the log was replaced".to_owned());
         }
         Ok(())
     }
