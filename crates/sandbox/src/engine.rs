@@ -58,7 +58,7 @@ impl Engine {
         }
         let records = blocking(move || {
             let store = Store::open(&database)?;
-            let events = EventLog::open(log, EventLogOptions::default())?;
+            let events = EventLog::open_anchored(log, EventLogOptions::default(), Arc::clone(&store))?;
             Ok(PoolRecords { store, events: Some(events), others: None })
         });
         let engine = Self { provider, records: records.await?, reconciled_on_open: Arc::default() };
@@ -195,6 +195,32 @@ impl PoolRecords {
     ) -> Result<()> {
         require_own_provider(provider, row)?;
         let claim = self.begin_removing(row).await?;
+        self.remove_claimed(provider, row, claim, reason).await
+    }
+
+    /// Removes a sandbox whose maker or remover can't go on. `conflict` if that is not so, or not any more.
+    pub(crate) async fn remove_given_up(
+        &self,
+        provider: &dyn SandboxProvider,
+        row: &SandboxRow,
+        reason: impl Into<String>,
+    ) -> Result<()> {
+        require_own_provider(provider, row)?;
+        let (store, id) = (Arc::clone(&self.store), row.id.clone());
+        let claim = blocking(move || {
+            let claim = store.claim(&id);
+            store.begin_removing_given_up(&id).map(|_| claim)
+        });
+        self.remove_claimed(provider, row, claim.await?, reason).await
+    }
+
+    async fn remove_claimed(
+        &self,
+        provider: &dyn SandboxProvider,
+        row: &SandboxRow,
+        claim: Claim,
+        reason: impl Into<String>,
+    ) -> Result<()> {
         match provider.remove(row.id.as_str()).await {
             Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed) => Err(error),
             _ => self.finish_removing(row, claim, reason).await,

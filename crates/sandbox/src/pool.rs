@@ -189,6 +189,20 @@ impl SandboxPool {
         .await
     }
 
+    /// Removes a sandbox whose maker or remover can't go on; see [`PoolRecords::remove_given_up`].
+    async fn remove_given_up(&self, row: &SandboxRow) -> Result<()> {
+        let (pool, row) = (self.clone(), row.clone());
+        run_detached(async move {
+            let reason = "whoever was making or removing it could not go on";
+            let removed = pool.inner.records.remove_given_up(pool.provider().as_ref(), &row, reason).await;
+            if removed.is_ok() {
+                pool.forget_name(&row.name);
+            }
+            removed
+        })
+        .await
+    }
+
     /// Forgets a name: closes its ports and wakes those who wait.
     fn forget_name(&self, name: &SandboxName) {
         self.inner.forwards.close(name);

@@ -262,10 +262,17 @@ impl SandboxPool {
         let row = self.row_by_id_or_name(id_or_name).await?;
         match row.state {
             RowState::Live => Ok(row),
-            _ if self.inner.records.store.is_given_up(&row) => {
-                self.free_name(&row).await?;
-                Err(Error::destroyed(id_or_name))
-            }
+            _ if self.inner.records.store.is_given_up(&row) => match self.remove_given_up(&row).await {
+                // Its maker came to the end since the row was read, or somebody else removes it.
+                Err(error) if error.kind() == ErrorKind::Conflict => {
+                    match self.row_by_id_or_name(id_or_name).await? {
+                        row if row.state == RowState::Live => Ok(row),
+                        _ => Err(Error::destroyed(id_or_name)),
+                    }
+                }
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+                _ => Err(Error::destroyed(id_or_name)),
+            },
             RowState::Making => {
                 let message = format!("sandbox `{id_or_name}` is being made");
                 Err(Error::new(ErrorKind::Unavailable, message).with_hint("try again in a moment"))

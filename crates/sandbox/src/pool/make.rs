@@ -216,7 +216,7 @@ impl SandboxPool {
 
     /// Removes a sandbox whose maker or remover can't go on.
     async fn finish_abandoned(&self, row: &SandboxRow) -> Result<()> {
-        match self.remove_row(row, "whoever was making or removing it could not go on").await {
+        match self.remove_given_up(row).await {
             // Somebody else did, or does.
             Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::NotFound) => Ok(()),
             removed => removed,

@@ -26,6 +26,23 @@ impl Store {
         })
     }
 
+    /// Begins to remove a sandbox whose maker or remover can't go on. `conflict` if that is not so:
+    /// it may be live by now, though its row said otherwise when the caller read it. The caller
+    /// holds one claim on it.
+    pub fn begin_removing_given_up(&self, id: &SandboxId) -> Result<SandboxRow> {
+        let this = Owner::this_process()?;
+        self.write("begin to remove a sandbox that was given up", |transaction| {
+            let row = by_id(transaction, id)?.ok_or_else(|| sandbox_not_found(id))?;
+            // A maker ends its claim after its row is live, so a row that still names it, without a claim, was given up.
+            let is_given_up = row.owner.as_ref().is_some_and(|owner| self.is_idle(owner, id, 1));
+            if row.state == RowState::Live || !is_given_up {
+                return Err(owned_by_other(&row));
+            }
+            take_ownership(transaction, id, RowState::Removing, &this)?;
+            by_id(transaction, id)?.ok_or_else(|| sandbox_not_found(id))
+        })
+    }
+
     /// The sandbox is gone, and its name is free. Only its remover may say so (`conflict`). Nothing
     /// happens if the row is gone already.
     pub fn finish_removing(&self, id: &SandboxId) -> Result<()> {

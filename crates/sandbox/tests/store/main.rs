@@ -502,3 +502,23 @@ fn a_claim_that_is_finished_or_that_another_process_has_taken_over_changes_nothi
     scene.store.claim(&row.id).finish();
     assert_eq!(scene.store.sandbox(&row.id).unwrap().unwrap().owner, row.owner);
 }
+
+#[test]
+fn a_sandbox_that_was_made_since_its_row_was_read_is_not_removed_as_given_up() {
+    let scene = Scene::new();
+    let wanted = new("p", "a");
+    let claim = scene.store.claim(&wanted.id);
+    let seen = making(scene.begin(&wanted).unwrap());
+    scene.store.finish_making(&seen.id).unwrap();
+    claim.finish();
+    assert!(scene.store.is_given_up(&seen), "by the row as it was");
+    let claim = scene.store.claim(&seen.id);
+    refused(scene.store.begin_removing_given_up(&seen.id), ErrorKind::Conflict);
+    claim.finish();
+    assert_eq!(scene.store.sandbox(&seen.id).unwrap().unwrap().state, RowState::Live);
+
+    let given_up = scene.making("b");
+    let claim = scene.store.claim(&given_up.id);
+    assert_eq!(scene.store.begin_removing_given_up(&given_up.id).unwrap().state, RowState::Removing);
+    claim.finish();
+}
