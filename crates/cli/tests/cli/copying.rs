@@ -1,8 +1,9 @@
 //! `cp`: files and trees in, out and across, and what a hostile sandbox can't do with it.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::machine::Machine;
 
@@ -168,4 +169,43 @@ fn f5_more_than_the_limit_is_refused_and_nothing_half_written_takes_the_files_pl
     let refused = machine.run(&["cp", "box:huge", &machine.path_text("kept")]);
     assert!(refused.failure(125).contains("--max-bytes"), "{refused:?}");
     assert_eq!(fs::read_to_string(machine.path("kept")).unwrap(), "old");
+}
+
+/// What begins as files of Eyot's own do, in a folder of the host.
+fn left_on_host(machine: &Machine) -> Vec<String> {
+    let names = fs::read_dir(machine.path("to")).unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter_map(|name| name.into_string().ok()).filter(|name| name.starts_with(".eyot")).collect()
+}
+
+#[test]
+fn what_a_killed_copy_leaves_is_gone_after_the_next_one_inside_and_on_the_host() {
+    let machine = Machine::with_sandbox();
+    machine.run(&["exec", "box", "--", "sh", "-c", "truncate -s 100G endless; echo x > small"]).success();
+    fs::create_dir(machine.path("to")).unwrap();
+    let (out, small) = (machine.path_text("to/endless"), machine.path_text("to/small"));
+    let inside = || machine.run(&["exec", "box", "--", "ls", "-A"]).success();
+    for round in 0..5 {
+        let outward = ["cp", "--max-bytes", "300000000000", "box:endless", &out];
+        let mut child = machine.spawn(&mut machine.command(&outward));
+        while left_on_host(&machine).is_empty() {
+            assert_eq!(child.try_wait().unwrap(), None, "it was done too soon");
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        machine.run(&["cp", "box:small", &small]).success();
+        assert_eq!((left_on_host(&machine), machine.path("to/endless").exists()), (vec![], false), "{round}");
+
+        // Its standard input never ends.
+        let mut child = machine.spawn(machine.command(&["cp", "-", "box:new"]).stdin(Stdio::piped()));
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(&[7; 100_000]).unwrap();
+        while !inside().lines().any(|name| name.starts_with(".eyot-")) {
+            assert_eq!(child.try_wait().unwrap(), None, "it was done too soon");
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        machine.run(&["cp", &small, "box:small"]).success();
+        let names = inside();
+        assert!(!names.lines().any(|name| name.starts_with(".eyot-") || name == "new"), "{round}: {names}");
+    }
 }

@@ -213,3 +213,32 @@ fn what_a_killed_transfer_leaves_in_a_sandbox_is_removed_by_the_next_one() {
     machine.run(&["transfer", "-r", "box:small", "other:two"]).success();
     assert_eq!(left(), 0);
 }
+
+#[test]
+fn what_a_killed_transfer_leaves_anywhere_is_removed_by_the_next_one_to_another_place() {
+    let machine = Machine::with_sandbox();
+    machine.create("other");
+    let make = "mkdir endless small && truncate -s 200G endless/file && echo x > small/file";
+    machine.run(&["exec", "box", "--", "sh", "-c", make]).success();
+    let left = || {
+        let names =
+            machine.run(&["exec", "other", "--", "ls", "-A", "/tmp", "/workspace", "/home/user"]).success();
+        names
+            .lines()
+            .filter(|name| name.starts_with(".eyot-transfer-"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    for round in 0..5 {
+        let target = ["other:/tmp/endless", "other:/home/user/endless"][round % 2];
+        let mut child = machine.spawn(&mut machine.command(&["transfer", "-r", "box:endless", target]));
+        // The note, and what it names.
+        while left().len() < 2 {
+            assert_eq!(child.try_wait().unwrap(), None, "it was done too soon");
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        machine.run(&["transfer", "-r", "box:small", &format!("other:sub{round}")]).success();
+        assert_eq!(left(), Vec::<String>::new(), "round {round}");
+    }
+}

@@ -1,13 +1,19 @@
-//! The directory in which a tree is unpacked before it is complete: a directory in the nearest
-//! directory that is there on the way to the target, so that a failure leaves no parents behind
-//! either. It goes whatever becomes of the copying.
+//! The directory in which a tree is unpacked before it is complete: a directory in the nearest directory that is there on the way to the
+//! target, so that a failure leaves no parents behind either. It goes whatever becomes of the copying.
+//!
+//! Where it does not lie in the working directory, a file of the same name does that holds its path: the next transfer finds there
+//! what a killed one has left anywhere.
 
 use std::collections::BTreeSet;
 
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+
 use super::staging_name;
+use crate::driver::ByteStream;
 use crate::error::{Error, ErrorKind, Result};
-use crate::files::{CreateDirOptions, FileStat, RemoveOptions};
-use crate::path::SandboxPath;
+use crate::files::{CreateDirOptions, FileStat, RemoveOptions, WriteOptions};
+use crate::path::{ConfinedPath, MAX_PATH_BYTES, SandboxPath};
 use crate::sandbox::Sandbox;
 
 const ALL_OF_IT: RemoveOptions = RemoveOptions { recursive: true, force: true };
@@ -21,7 +27,7 @@ async fn sweep(sandbox: &Sandbox, folder: &SandboxPath) {
         let removed = match staging_name::is_abandoned(&entry.name) {
             Ok(false) => continue,
             Ok(true) => match folder.resolve(&entry.name) {
-                Ok(path) => StagingDirectory { sandbox: sandbox.clone(), path, armed: false }.clear().await,
+                Ok(path) => remove_abandoned(sandbox, path).await,
                 Err(error) => Err(error),
             },
             Err(error) => Err(error),
@@ -32,10 +38,28 @@ async fn sweep(sandbox: &Sandbox, folder: &SandboxPath) {
     }
 }
 
+/// Removes the directory of a transfer that was killed, or its note with the directory that it names.
+async fn remove_abandoned(sandbox: &Sandbox, path: SandboxPath) -> Result<()> {
+    if let Some(noted) = noted(sandbox, &path).await {
+        StagingDirectory { sandbox: sandbox.clone(), path: noted, note: None, armed: false }.clear().await?;
+    }
+    StagingDirectory { sandbox: sandbox.clone(), path, note: None, armed: false }.clear().await
+}
+
+/// Returns the path in a note. A program inside may have written it: it must end in the name of the note.
+async fn noted(sandbox: &Sandbox, note: &SandboxPath) -> Option<SandboxPath> {
+    let is_note = |stat: &FileStat| stat.size.is_some_and(|size| size <= MAX_PATH_BYTES as u64);
+    sandbox.stat(note.as_str()).await.ok().filter(|stat| !stat.is_directory).filter(is_note)?;
+    let text = sandbox.read_text(note.as_str()).await.ok()?;
+    SandboxPath::parse(&text).ok().filter(|path| path.file_name() == note.file_name() && path != note)
+}
+
 /// A directory that is removed even if the caller stops waiting for the copy.
 pub(super) struct StagingDirectory {
     sandbox: Sandbox,
     path: SandboxPath,
+    /// The file in the working directory that names it.
+    note: Option<SandboxPath>,
     armed: bool,
 }
 
@@ -49,9 +73,25 @@ impl StagingDirectory {
         for folder in BTreeSet::from([&near, &sandbox.info().workdir]) {
             sweep(sandbox, folder).await;
         }
-        let path = near.resolve(&staging_name::new_name()?)?;
-        sandbox.create_dir(path.as_str(), CreateDirOptions { recursive: false }).await?;
-        Ok(Self { sandbox: sandbox.clone(), path, armed: true })
+        let name = staging_name::new_name()?;
+        let path = near.resolve(&name)?;
+        let workdir = &sandbox.info().workdir;
+        let note = (near != *workdir).then(|| workdir.resolve(&name)).transpose()?;
+        let staged = Self { sandbox: sandbox.clone(), path, note, armed: true };
+        staged.write_note().await;
+        sandbox.create_dir(staged.path.as_str(), CreateDirOptions { recursive: false }).await?;
+        Ok(staged)
+    }
+
+    /// Notes where it is. Without the note only a transfer to the same place finds it.
+    async fn write_note(&self) {
+        let Some(note) = &self.note else { return };
+        let (place, path) = (ConfinedPath { path: note.clone(), beneath: None }, self.path.to_string());
+        let content: ByteStream = stream::once(async move { Ok(Bytes::from(path)) }).boxed();
+        let written = self.sandbox.driver().write(&place, content, WriteOptions::default()).await;
+        if let Err(error) = written {
+            tracing::debug!(%error, "note where a transfer unpacks");
+        }
     }
 
     /// The directory.
@@ -91,6 +131,14 @@ impl StagingDirectory {
 
     /// Half a tree may have directories that nothing can be removed from.
     async fn clear(&self) -> Result<()> {
+        self.clear_directory().await?;
+        match &self.note {
+            Some(note) => self.sandbox.remove(note.as_str(), ALL_OF_IT).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn clear_directory(&self) -> Result<()> {
         match self.sandbox.remove(self.path.as_str(), ALL_OF_IT).await {
             Err(error) if error.kind() == ErrorKind::Permission => {
                 self.chmod("u+rwx", &self.path, error).await?;
@@ -123,7 +171,8 @@ impl Drop for StagingDirectory {
         if !self.armed {
             return;
         }
-        let left = Self { sandbox: self.sandbox.clone(), path: self.path.clone(), armed: false };
+        let (sandbox, path, note) = (self.sandbox.clone(), self.path.clone(), self.note.clone());
+        let left = Self { sandbox, path, note, armed: false };
         tokio::spawn(async move {
             if let Err(error) = left.clear().await {
                 tracing::warn!(%error, "remove what a transfer that was given up has left");
