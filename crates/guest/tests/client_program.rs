@@ -22,12 +22,14 @@ use eyot::{
 use eyot_guest::client::{Connection, GuestDriver};
 use eyot_guest::protocol::{GuestConfig, Identity, WINDOW, encode};
 use futures_util::{StreamExt, TryStreamExt, stream};
+use rustix::process::{Pid, kill_process};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// A guest that runs, with a directory of its own.
 struct Guest {
     driver: GuestDriver,
+    connection: Connection,
     directory: TempDir,
     child: Child,
 }
@@ -46,9 +48,10 @@ impl Guest {
         let directory = tempfile::tempdir().unwrap();
         let (host, stream) = UnixStream::pair().unwrap();
         let child = spawn(directory.path(), stream.into());
-        let driver = GuestDriver::new(open(host).await.unwrap(), parts(directory.path().to_str().unwrap()));
+        let connection = open(host).await.unwrap();
+        let driver = GuestDriver::new(connection.clone(), parts(directory.path().to_str().unwrap()));
         driver.adopt().await.unwrap();
-        Self { driver, directory, child }
+        Self { driver, connection, directory, child }
     }
 
     fn place(&self, name: &str) -> ConfinedPath {
@@ -394,6 +397,30 @@ async fn e5_a_guest_that_is_killed_settles_what_is_under_way() {
     let last = execution.events.try_collect::<Vec<_>>().await.unwrap_err();
     assert_eq!(last.kind(), ErrorKind::Unavailable);
     assert_eq!(guest.driver.ping().await.unwrap_err().kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn a_command_that_comes_after_the_request_to_end_is_known_not_to_have_begun() {
+    let guest = Guest::start().await;
+    let mut begun = guest.driver.exec(guest.command("sleep 1000")).await.unwrap().events;
+    let pid = Pid::from_child(&guest.child);
+    kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    // Each is sent when it is first polled, in this order.
+    let (ended, late, written, ()) = tokio::join!(
+        guest.connection.shutdown(),
+        guest.driver.exec(guest.command("touch late")),
+        guest.driver.create_dir(&guest.place("made"), CreateDirOptions::default()),
+        async { kill_process(pid, rustix::process::Signal::CONT).unwrap() }
+    );
+    ended.unwrap();
+    assert!(late.err().unwrap().had_no_effect());
+    assert!(written.unwrap_err().had_no_effect());
+    while let Some(event) = begun.next().await {
+        let Err(error) = event else { continue };
+        assert!(!error.had_no_effect(), "{error}");
+    }
+    let left = std::fs::read_dir(guest.directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(!left.into_iter().any(|name| name == "late" || name == "made"));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use eyot::{
@@ -29,7 +29,7 @@ use crate::lifecycle;
 use crate::maker::{Maker, preview, support};
 use crate::owner::{GroupMeter, Owner, verdict};
 use crate::record::{Lock, Record, socket_path};
-use crate::sleep::put_to_sleep;
+use crate::sleep::{note_asleep, put_to_sleep};
 use crate::state::{StateDir, default_state_dir};
 use crate::unfinished::Unfinished;
 use crate::wake::Asleep;
@@ -111,8 +111,8 @@ impl NativeProvider {
         self.blocking(|host| Ok(support(host.launcher()?.as_ref()))).await
     }
 
-    /// Stops every process of a sandbox where it is, or lets all go on. Calls to one that is stopped wait; it can be
-    /// destroyed as it is.
+    /// Stops every process of a sandbox where it is, or lets all go on. Commands in one that is stopped wait; other
+    /// calls fail with `unavailable` after ten seconds. It can be destroyed as it is.
     ///
     /// # Errors
     /// `NotFound`; `Unsupported` where the sandbox has no control group that can do so; `Timeout` if a process can't be
@@ -328,11 +328,18 @@ impl Host {
     fn sleep(&self, id_or_name: &str) -> Result<()> {
         let (id, _lock) = self.locked(id_or_name)?;
         let directory = self.state.sandbox(&id);
-        let record = match Condition::of(&directory) {
-            (Some(record), Condition::Running | Condition::Sleeping | Condition::Dead) => record,
+        let (record, is_running) = match Condition::of(&directory) {
+            (Some(record), Condition::Running) => (record, true),
+            (Some(record), Condition::Sleeping | Condition::Dead) => (record, false),
             (_, condition) => return Err(not_running(id_or_name, condition)),
         };
-        put_to_sleep(&directory, &record).map_err(|error| {
+        let slept = note_asleep(&directory).and_then(|()| {
+            if is_running {
+                tokio::runtime::Handle::current().block_on(ask_guest_to_end(self, &record));
+            }
+            put_to_sleep(&directory, &record)
+        });
+        slept.map_err(|error| {
             if directory.exists() {
                 let message = format!("put sandbox `{id_or_name}` to sleep: {}", crate::sentence(&error));
                 Error::new(ErrorKind::Unavailable, message).with_source(error)
@@ -453,6 +460,20 @@ async fn connect(host: &Host, record: &Record) -> Result<Connection> {
     let (_open, path) = socket_path(&directory).map_err(lost)?;
     let stream = tokio::net::UnixStream::connect(path).await.map_err(lost)?;
     Connection::reopen(stream, record.client_nonce, record.guest_nonce).await
+}
+
+/// How long a guest may take to end everything by itself.
+const GUEST_END_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Has the guest of a sandbox that is noted as asleep end. It tells its clients which of their calls it never began, so that these
+/// can be made again in a sandbox that was woken. A guest that does not answer is killed without that.
+async fn ask_guest_to_end(host: &Host, record: &Record) {
+    let end = async { connect(host, record).await?.shutdown().await };
+    match tokio::time::timeout(GUEST_END_PATIENCE, end).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "a guest that is to sleep was not asked to end"),
+        Err(_) => tracing::debug!("a guest that is to sleep did not end in time"),
+    }
 }
 
 /// Tells the guest that its sandbox is complete. It reads what was sent before it sees an end of the stream, so that the

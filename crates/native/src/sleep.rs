@@ -1,4 +1,4 @@
-//! Putting a sandbox to sleep: it is noted, then its guest is killed, then its control groups go; its files, its name and
+//! Putting a sandbox to sleep: it is noted, then its guest ends or is killed, then its control groups go; its files, its name and
 //! its range of ids stay. Whoever is killed in between leaves a sandbox that sleeps; the next sweep, sleep or wake does
 //! the rest.
 
@@ -13,13 +13,17 @@ use crate::record::{Lock, Record, kill_and_wait};
 
 /// Notes that a sandbox sleeps, and ends what runs of it. Its lock is held.
 pub(crate) fn put_to_sleep(directory: &Path, record: &Record) -> io::Result<()> {
-    let Some(ready) = Ready::read(directory)? else {
-        return Err(io::ErrorKind::NotFound.into());
-    };
-    if !ready.asleep {
-        ready.put_to_sleep().change(directory)?;
-    }
+    note_asleep(directory)?;
     settle(directory, record)
+}
+
+/// Notes that a sandbox sleeps. Its lock is held.
+pub(crate) fn note_asleep(directory: &Path) -> io::Result<()> {
+    match Ready::read(directory)? {
+        None => Err(io::ErrorKind::NotFound.into()),
+        Some(ready) if ready.asleep => Ok(()),
+        Some(ready) => ready.put_to_sleep().change(directory),
+    }
 }
 
 /// Ends what may be left of the guest of a sandbox that sleeps. Its lock is held.

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -205,6 +206,24 @@ fn a_port_of_a_pools_sandbox_is_seen_over_a_server() {
     assert!(seen.ends_with("hello\n"), "{seen}");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_stopped_server_does_not_hold_a_command_past_its_deadline() {
+    let served = Served::new();
+    let run = served.with_server(&["exec", "--timeout", "2s", "box", "--", "sh", "-c", "echo up; sleep 100"]);
+    let mut child = served.machine.spawn(&mut served.machine.command(&run));
+    let mut said = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    assert_eq!(said, "up\n");
+    let server = Pid::from_child(&served.server);
+    kill_process(server, Signal::STOP).unwrap();
+    let stopped = Instant::now();
+    let ended = child.wait().unwrap();
+    kill_process(server, Signal::CONT).unwrap();
+    // Beyond the deadline it may wait for an answer for 750 ms; it held it for five seconds more.
+    assert!(stopped.elapsed() < Duration::from_secs(5), "{:?}", stopped.elapsed());
+    assert!(!ended.success());
 }
 
 #[test]

@@ -19,8 +19,8 @@ use super::slot::Slot;
 use super::table::TableFull;
 use crate::protocol::{MAX_MESSAGE_BYTES, Protections, Reply, Request, encode};
 
-/// The time that a guest may show no sign of life to a call that it answers at once.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time that a guest may show no sign of life while a call other than a command waits for it.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// The time that the reader may go on after writing has failed: the guest's last words may still be
 /// on their way.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -134,22 +134,28 @@ impl Connection {
         self.ask(&Request::Ping).await.map(drop)
     }
 
-    /// Returns an error once the guest has shown no sign of life for that long, and never if it has
-    /// shown one. A guest that is stopped must not hold up a caller for ever.
+    /// Returns an error once the guest has shown no sign of life for that long. A guest that is
+    /// stopped must not hold up a caller for ever.
     pub(super) async fn silence(&self, patience: Duration) -> Error {
-        tokio::time::sleep(patience / 2).await;
-        match tokio::time::timeout(patience / 2, self.ping()).await {
-            Ok(_answered_or_ended) => std::future::pending().await,
-            Err(_late) => Error::new(ErrorKind::Unavailable, "the sandbox's guest does not answer")
-                .with_hint("it may be stopped or frozen"),
+        loop {
+            tokio::time::sleep(patience / 2).await;
+            match tokio::time::timeout(patience / 2, self.ping()).await {
+                Ok(Ok(())) => {}
+                // Whoever waits hears of the connection's end.
+                Ok(Err(_ended)) => std::future::pending().await,
+                Err(_late) => {
+                    return Error::new(ErrorKind::Unavailable, "the sandbox's guest does not answer")
+                        .with_hint("it may be stopped or frozen");
+                }
+            }
         }
     }
 
-    /// Makes a call that a guest answers at once, if it answers at all.
-    pub(super) async fn ask_promptly(&self, request: &Request) -> Result<Reply> {
+    /// Waits for something that the guest is at work on, as long as the guest shows signs of life.
+    pub(super) async fn unless_silent<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::select! {
             biased;
-            reply = self.ask(request) => reply,
+            done = work => done,
             error = self.silence(PATIENCE) => Err(error),
         }
     }
@@ -171,6 +177,11 @@ impl Connection {
     /// Makes a call that takes and gives no data, and returns its reply.
     pub(super) async fn ask(&self, request: &Request) -> Result<Reply> {
         self.call(request).await?.reply().await
+    }
+
+    /// The same, with an error where the guest shows no sign of life.
+    pub(super) async fn ask_unless_silent(&self, request: &Request) -> Result<Reply> {
+        self.unless_silent(self.ask(request)).await
     }
 
     /// Begins a call.

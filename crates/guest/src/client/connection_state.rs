@@ -1,6 +1,7 @@
 //! The state of a connection, below its handle, its calls and its reader: the table of calls, the
 //! bytes to send, and the reason for the end.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use eyot::{CancellationToken, Error, Result};
@@ -47,6 +48,8 @@ struct CloseReasons {
     inquiry: Option<Inquiry>,
     /// It is being found out.
     asking: bool,
+    /// The guest said that it ends, and which of the calls without an answer it had begun.
+    begun: Option<HashSet<u32>>,
 }
 
 impl CloseReasons {
@@ -57,6 +60,11 @@ impl CloseReasons {
             other => other.as_ref(),
         };
         self.owner_reason.as_ref().or(seen)
+    }
+
+    /// Tells whether the guest said that it never began this call.
+    fn is_not_begun(&self, call: u32) -> bool {
+        self.begun.as_ref().is_some_and(|begun| !begun.contains(&call))
     }
 }
 
@@ -109,6 +117,11 @@ impl ConnectionState {
         lock(&self.table).find_slot(call)
     }
 
+    /// Notes which calls a guest that ends had begun. The connection ends with the stream.
+    pub(super) fn note_begun(&self, calls: Vec<u32>) {
+        lock(&self.ending).begun = Some(calls.into_iter().collect());
+    }
+
     /// Ends the connection and settles every call; the first reason counts.
     pub(super) fn end(&self, fault: Fault) {
         let fault = {
@@ -118,8 +131,10 @@ impl ConnectionState {
         };
         self.lanes.close();
         let slots = lock(&self.table).close();
-        for slot in slots {
-            slot.fail(fault.error());
+        for (call, slot) in slots {
+            let error = fault.error();
+            let is_not_begun = lock(&self.ending).is_not_begun(call);
+            slot.fail(if is_not_begun { error.with_no_effect() } else { error });
         }
         self.send_queue.close();
         self.closed.cancel();

@@ -150,12 +150,23 @@ impl GuestDriver {
         Ok(call)
     }
 
+    /// The same, with an error where the guest shows no sign of life.
+    async fn open_unless_silent(&self, request: Request) -> Result<Call> {
+        self.connection.unless_silent(self.open(request)).await
+    }
+
+    /// Makes a call that takes `content`, and returns its size.
+    async fn feed(&self, request: Request, content: ByteStream) -> Result<u64> {
+        let feeding = async { feed(self.connection.call(&request).await?, content).await };
+        self.connection.unless_silent(feeding).await
+    }
+
     async fn done(&self, request: Request) -> Result<()> {
-        self.connection.ask(&request).await.map(drop)
+        self.connection.ask_unless_silent(&request).await.map(drop)
     }
 
     async fn process(&self, request: Request) -> Result<ProcessInfo> {
-        match self.connection.ask(&request).await? {
+        match self.connection.ask_unless_silent(&request).await? {
             Reply::Process(record) => Ok(process_info(record)),
             other => Err(unexpected(&other)),
         }
@@ -187,23 +198,25 @@ impl SandboxDriver for GuestDriver {
     }
 
     async fn read(&self, file: &ConfinedPath, range: ByteRange) -> Result<ByteStream> {
-        self.open(Request::Read(location(file), range.offset, range.limit)).await.map(bytes_of)
+        self.open_unless_silent(Request::Read(location(file), range.offset, range.limit))
+            .await
+            .map(|call| bytes_of(call, self.connection.clone()))
     }
 
     async fn write(&self, file: &ConfinedPath, content: ByteStream, options: WriteOptions) -> Result<u64> {
-        feed(self.connection.call(&Request::Write(location(file), write_how(options))).await?, content).await
+        self.feed(Request::Write(location(file), write_how(options)), content).await
     }
 
     async fn stat(&self, file: &ConfinedPath) -> Result<FileStat> {
-        match self.connection.ask(&Request::Stat(location(file))).await? {
+        match self.connection.ask_unless_silent(&Request::Stat(location(file))).await? {
             Reply::Stat(record) => Ok(file_stat(record)),
             other => Err(unexpected(&other)),
         }
     }
 
     async fn list(&self, directory: &ConfinedPath) -> Result<Vec<DirEntry>> {
-        let call = self.open(Request::List(location(directory))).await?;
-        match collect(&call).await {
+        let call = self.open_unless_silent(Request::List(location(directory))).await?;
+        match self.connection.unless_silent(async { Ok(collect(&call).await) }).await? {
             Ok(entries) => Ok(entries),
             Err(ListingError::Failed(error)) => Err(error),
             Err(ListingError::Broken(what)) => {
@@ -214,7 +227,7 @@ impl SandboxDriver for GuestDriver {
     }
 
     async fn exists(&self, file: &ConfinedPath) -> Result<bool> {
-        match self.connection.ask(&Request::Exists(location(file))).await? {
+        match self.connection.ask_unless_silent(&Request::Exists(location(file))).await? {
             Reply::Bool(exists) => Ok(exists),
             other => Err(unexpected(&other)),
         }
@@ -253,7 +266,7 @@ impl SandboxDriver for GuestDriver {
     async fn glob(&self, options: &GlobOptions) -> Result<GlobResult> {
         let GlobOptions { pattern, root, hidden, max_results } = options;
         let request = Request::Glob(location(root), pattern.clone(), *hidden, *max_results);
-        match self.connection.ask(&request).await? {
+        match self.connection.ask_unless_silent(&request).await? {
             Reply::Glob(found) => Ok(glob_result(found)),
             other => Err(unexpected(&other)),
         }
@@ -269,19 +282,21 @@ impl SandboxDriver for GuestDriver {
             max_matches: options.max_matches,
             max_line_bytes: options.max_line_bytes,
         };
-        match self.connection.ask(&request).await? {
+        match self.connection.ask_unless_silent(&request).await? {
             Reply::Grep(found) => Ok(grep_result(found)),
             other => Err(unexpected(&other)),
         }
     }
 
     async fn tar_out(&self, root: &ConfinedPath) -> Result<ByteStream> {
-        self.open(Request::TarOut(location(root))).await.map(bytes_of)
+        self.open_unless_silent(Request::TarOut(location(root)))
+            .await
+            .map(|call| bytes_of(call, self.connection.clone()))
     }
 
     async fn tar_in(&self, directory: &ConfinedPath, tar: ByteStream, options: TarInOptions) -> Result<u64> {
         let request = Request::TarIn(location(directory), options.max_total_bytes, options.max_entries);
-        feed(self.connection.call(&request).await?, tar).await
+        self.feed(request, tar).await
     }
 
     async fn watch(
@@ -290,12 +305,13 @@ impl SandboxDriver for GuestDriver {
         options: WatchOptions,
     ) -> Result<BoxStream<'static, Result<WatchEvent>>> {
         let WatchOptions { recursive, max_directories } = options;
-        let call = self.open(Request::Watch(location(place), recursive, max_directories)).await?;
+        let call =
+            self.open_unless_silent(Request::Watch(location(place), recursive, max_directories)).await?;
         Ok(events_of(call, self.connection.clone()))
     }
 
     async fn dial(&self, port: u16) -> Result<Box<dyn TcpStream>> {
-        let call = self.open(Request::Dial(port)).await?;
+        let call = self.open_unless_silent(Request::Dial(port)).await?;
         Ok(Box::new(PortStream::new(call)))
     }
 
@@ -304,7 +320,7 @@ impl SandboxDriver for GuestDriver {
     }
 
     async fn usage(&self) -> Result<Usage> {
-        let usage = match self.connection.ask_promptly(&Request::Usage).await? {
+        let usage = match self.connection.ask_unless_silent(&Request::Usage).await? {
             Reply::Usage(record) => usage(record),
             other => return Err(unexpected(&other)),
         };
@@ -315,7 +331,7 @@ impl SandboxDriver for GuestDriver {
     }
 
     async fn live_processes(&self) -> Result<LiveProcesses> {
-        match self.connection.ask_promptly(&Request::LiveProcesses).await? {
+        match self.connection.ask_unless_silent(&Request::LiveProcesses).await? {
             Reply::LiveProcesses(found) => Ok(live_processes(found)),
             other => Err(unexpected(&other)),
         }
@@ -326,7 +342,7 @@ impl SandboxDriver for GuestDriver {
     }
 
     async fn processes(&self) -> Result<Vec<ProcessInfo>> {
-        match self.connection.ask_promptly(&Request::Processes).await? {
+        match self.connection.ask_unless_silent(&Request::Processes).await? {
             Reply::Processes(records) => Ok(records.into_iter().map(process_info).collect()),
             other => Err(unexpected(&other)),
         }
@@ -341,8 +357,13 @@ impl SandboxDriver for GuestDriver {
     }
 
     async fn logs(&self, process: ProcessId, query: LogQuery) -> Result<Log> {
-        let call = self.connection.call(&Request::Logs(log_request(process, query))).await?;
-        let range = match call.event().await? {
+        let opening = async {
+            let call = self.connection.call(&Request::Logs(log_request(process, query))).await?;
+            let event = call.event().await?;
+            Ok::<_, Error>((call, event))
+        };
+        let (call, event) = self.connection.unless_silent(opening).await?;
+        let range = match event {
             Some(Event::Log(range)) => log_range(range),
             // The call's shape lets nothing else through.
             other => return Err(Error::new(ErrorKind::Internal, format!("a log was opened with {other:?}"))),
@@ -366,7 +387,7 @@ impl SandboxDriver for GuestDriver {
         };
         let left_ms = keeper.keep(lifecycle).await?;
         let idle_timeout_ms = lifecycle.idle_timeout_ms.filter(|_| lifecycle.auto_destroy);
-        self.connection.ask_promptly(&Request::SetDeadlines(left_ms, idle_timeout_ms)).await.map(drop)
+        self.connection.ask_unless_silent(&Request::SetDeadlines(left_ms, idle_timeout_ms)).await.map(drop)
     }
 
     async fn egress_rules(&self) -> Result<EgressRules> {

@@ -28,7 +28,11 @@ pub(super) async fn read_to_end(
             Err(FrameReadError::Malformed(error)) => return Fault::broken(&error.to_string()),
         };
         if frame.header.call == 0 {
-            return farewell(&frame);
+            match farewell(&frame) {
+                Farewell::Ending(begun) => state.note_begun(begun),
+                Farewell::Over(fault) => return fault,
+            }
+            continue;
         }
         if let Err(Violation(what)) = deliver(state, frame, &mut assembly) {
             return Fault::broken(&what);
@@ -36,17 +40,30 @@ pub(super) async fn read_to_end(
     }
 }
 
-/// Interprets a frame of the connection itself: the guest may only end it.
-fn farewell(frame: &Frame) -> Fault {
+/// A frame of the connection itself: the guest may only end it.
+enum Farewell {
+    /// The guest ends. Of the calls that have no answer yet it had begun these.
+    Ending(Vec<u32>),
+    /// The connection ends.
+    Over(Fault),
+}
+
+fn farewell(frame: &Frame) -> Farewell {
+    let broken = |what: &str| Farewell::Over(Fault::broken(what));
     match (frame.header.kind, frame.header.more) {
         (Kind::Failure, false) => match decode::<Failure>(&frame.payload) {
-            Ok(Failure { message, .. }) => Fault::new(
+            Ok(Failure { message, .. }) => Farewell::Over(Fault::new(
                 eyot::ErrorKind::Unavailable,
                 format!("the sandbox ended the connection: {message}"),
-            ),
-            Err(what) => Fault::broken(&what),
+            )),
+            Err(what) => broken(&what),
         },
-        (kind, _) => Fault::broken(&format!("{kind:?} outside of a call")),
+        (Kind::Event, false) => match decode::<Event>(&frame.payload) {
+            Ok(Event::Ending(begun)) => Farewell::Ending(begun),
+            Ok(_) => broken("Event outside of a call"),
+            Err(what) => broken(&what),
+        },
+        (kind, _) => broken(&format!("{kind:?} outside of a call")),
     }
 }
 

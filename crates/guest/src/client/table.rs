@@ -60,9 +60,9 @@ impl CallTable {
     }
 
     /// Takes out all calls and lets no more in.
-    pub(super) fn close(&mut self) -> Vec<Arc<Slot>> {
+    pub(super) fn close(&mut self) -> HashMap<u32, Arc<Slot>> {
         self.closed = true;
-        self.calls.drain().map(|(_, slot)| slot).collect()
+        std::mem::take(&mut self.calls)
     }
 
     fn unknown(&self, call: u32) -> Violation {

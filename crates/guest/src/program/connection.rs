@@ -11,12 +11,15 @@ use super::file_call::FileCall;
 use super::outbox::Outbox;
 use super::wire;
 use crate::protocol::{
-    Decoder, Failure, Frame, GuestConfig, Hello, Kind, MAJOR, MAX_CALLS, MAX_MESSAGE_BYTES, MINOR, Message,
-    Protections, Request, Welcome, decode,
+    Decoder, Event, Failure, Frame, GuestConfig, Hello, Kind, MAJOR, MAX_CALLS, MAX_MESSAGE_BYTES, MINOR,
+    Message, Protections, Request, Welcome, decode,
 };
 
 /// The most bytes of unfinished messages in one connection.
 const MOST_PARTIAL_BYTES: usize = 16 << 20;
+
+/// The minor version of the protocol from which on clients know [`Event::Ending`].
+const KNOWS_ENDING: u16 = 1;
 
 /// An open call.
 #[derive(Debug, Clone)]
@@ -51,7 +54,8 @@ pub struct Connection {
     pub calls: HashMap<u32, Call>,
     /// It did more than look how the sandbox is.
     pub has_used: bool,
-    greeted: bool,
+    /// The minor version of the client that has greeted.
+    client_minor: Option<u16>,
     ids: CallIds,
     partial: HashMap<u32, Vec<u8>>,
     partial_bytes: usize,
@@ -67,7 +71,7 @@ impl Connection {
             decoder: Decoder::new(),
             calls: HashMap::new(),
             has_used: false,
-            greeted: false,
+            client_minor: None,
             ids: CallIds::default(),
             partial: HashMap::new(),
             partial_bytes: 0,
@@ -81,7 +85,16 @@ impl Connection {
 
     /// Tells whether the client has proved itself.
     pub fn has_greeted(&self) -> bool {
-        self.greeted
+        self.client_minor.is_some()
+    }
+
+    /// Tells a client which of its open calls were begun, because no other will be: it may make those again elsewhere.
+    pub fn say_what_was_begun(&self) {
+        if self.client_minor.is_some_and(|minor| minor >= KNOWS_ENDING) {
+            let begun = Event::Ending(self.calls.keys().copied().collect());
+            self.outbox.append(|out| wire::push_message(out, Kind::Event, 0, &begun));
+            self.outbox.flush();
+        }
     }
 
     /// The first frame: the client's proof, and the guest's.
@@ -106,7 +119,7 @@ impl Connection {
         if !equal_in_constant_time(&hello.nonce, &config.client_nonce) {
             return Err(failure("permission", "the nonce is not this sandbox's"));
         }
-        self.greeted = true;
+        self.client_minor = Some(hello.minor);
         let nonce = config.guest_nonce;
         let welcome = Welcome { major: MAJOR, minor: MINOR, nonce, protections: protections.cloned() };
         self.outbox.append(|out| wire::push_message(out, Kind::Welcome, 0, &welcome));

@@ -179,6 +179,8 @@ impl Guest {
             PollToken::Children => self.on_children(),
             PollToken::Deadline => self.on_deadline(),
             PollToken::Stop => self.ending = Some(GuestEnd::Stopped),
+            // Once the guest ends it begins nothing more; its clients are told so.
+            PollToken::Connection(_) if self.ending.is_some() => {}
             PollToken::Connection(id) => self.on_connection(id, ready),
             PollToken::Output(id, index) => self.on_output(id, usize::from(index)),
             PollToken::Input(id) => self.on_input(id),
@@ -246,6 +248,7 @@ impl Guest {
     }
 
     fn end(&mut self, ending: &GuestEnd) {
+        self.connections.values().for_each(Connection::say_what_was_begun);
         if self.is_init {
             // Kills every process but this one. There may be none.
             drop(sys::kill(-1, libc::SIGKILL));

@@ -39,7 +39,7 @@ impl Guest {
     }
 
     fn serve_frames(&mut self, id: u32) -> Result<(), Failure> {
-        while let Some(connection) = self.connections.get_mut(&id) {
+        while let (Some(connection), None) = (self.connections.get_mut(&id), &self.ending) {
             let next = connection.decoder.next_frame();
             let Some(frame) = next.map_err(|error| failure("invalid", error.to_string()))? else {
                 break;

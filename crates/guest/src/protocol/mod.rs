@@ -30,7 +30,7 @@ pub use record::{
 /// The protocol's major version: both sides must have the same.
 pub const MAJOR: u16 = 1;
 /// The protocol's minor version: what is added with it may be ignored by an older side.
-pub const MINOR: u16 = 0;
+pub const MINOR: u16 = 1;
 
 /// The most bytes of `Data` under way per call, channel and direction before the receiver grants
 /// more.

@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use eyot::{
-    CancellationToken, ErrorKind, ExecEvent, ExecOptions, ExecResult, Outcome, Sandbox, SandboxSpec,
-    StartOptions,
+    ByteRange, CancellationToken, ErrorKind, ExecEvent, ExecOptions, ExecResult, Outcome, Sandbox,
+    SandboxSpec, StartOptions,
 };
+use futures_util::StreamExt;
 use libtest_mimic::{Failed, Trial};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -17,6 +18,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_stopped_guest_does_not_hold_the_deadline_of_a_command_that_is_to_start", not_started),
         trial("a_stopped_guest_does_not_hold_the_deadline_of_a_command_that_runs", running),
         trial("a_stopped_guest_does_not_hold_waits_and_stops_of_processes", processes),
+        trial("a_stopped_guest_does_not_hold_calls_without_a_deadline_for_ever", without_a_deadline),
         trial("a_stopped_guest_is_not_waited_for_when_its_sandbox_is_opened_or_asked", asked),
     ]
 }
@@ -132,6 +134,52 @@ async fn processes() -> Result<(), Failed> {
             matches!(kind, Some(ErrorKind::Timeout | ErrorKind::Unavailable)),
             format!("{what}: {error:?}"),
         )?;
+    }
+    drop(stopped);
+    sandbox.stop(process, 1_500).await?;
+    goes_on(&state, sandbox).await
+}
+
+async fn without_a_deadline() -> Result<(), Failed> {
+    let state = State::new()?;
+    let sandbox = Sandbox::create(&*state.provider()?, SandboxSpec::default()).await?;
+    let process = sandbox.start("exec sleep 1000", StartOptions::default()).await?.id;
+    sandbox.write("big", vec![0; 4 << 20]).await?;
+    let mut half_read = sandbox.read_stream("big", ByteRange::default()).await?;
+    half_read.next().await.ok_or("the file is empty")??;
+    let stopped = Stopped::new(state.guest_of(sandbox.id().as_str())?)?;
+    let begun = Instant::now();
+    let rest = async {
+        while let Some(piece) = half_read.next().await {
+            piece?;
+        }
+        Ok::<(), eyot::Error>(())
+    };
+    let workspace = sandbox.workspace();
+    let (read, rest, write, list, exists, glob, wait, dial) = tokio::join!(
+        sandbox.read("big"),
+        rest,
+        sandbox.write("new", "x"),
+        sandbox.list("."),
+        sandbox.exists("big"),
+        workspace.list_files("."),
+        sandbox.wait(process),
+        sandbox.dial(80)
+    );
+    ensure(begun.elapsed() < Duration::from_secs(20), format!("it took {:?}", begun.elapsed()))?;
+    let errors = [
+        ("read", read.err()),
+        ("the rest of a stream", rest.err()),
+        ("write", write.err()),
+        ("list", list.err()),
+        ("exists", exists.err()),
+        ("list_files", glob.err()),
+        ("wait", wait.err()),
+        ("dial", dial.err()),
+    ];
+    for (what, error) in errors {
+        let kind = error.as_ref().map(eyot::Error::kind);
+        ensure(kind == Some(ErrorKind::Unavailable), format!("{what}: {error:?}"))?;
     }
     drop(stopped);
     sandbox.stop(process, 1_500).await?;

@@ -11,7 +11,7 @@ use eyot::{
 };
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -40,9 +40,12 @@ pub(super) async fn exec(server: &Server, target: &Target, request: ExecRequest)
     let over = CancellationToken::new();
     tokio::spawn(send_all(sink, queue, over.clone()));
     let window = Arc::new(Semaphore::new(STDIN_WINDOW));
-    let control = Arc::new(Control { messages: messages.clone(), over: over.clone() });
+    let heard = Arc::new(Notify::new());
+    let control =
+        Arc::new(Control { messages: messages.clone(), over: over.clone(), heard: Arc::clone(&heard) });
     let input = wants_input.then(|| Input { messages, window: Arc::clone(&window), over: over.clone() });
-    let state = Reading { source, target: target.clone(), window, is_over: false, _over: over.drop_guard() };
+    let _over = over.drop_guard();
+    let state = Reading { source, target: target.clone(), window, heard, is_over: false, _over };
     Ok(Execution {
         events: futures_util::stream::unfold(state, next).boxed(),
         input: input.map(|input| Box::new(input) as Box<dyn ExecutionInput>),
@@ -134,6 +137,8 @@ struct Reading {
     source: SplitStream<Socket>,
     target: Target,
     window: Arc<Semaphore>,
+    /// See [`Control::heard`].
+    heard: Arc<Notify>,
     is_over: bool,
     _over: DropGuard,
 }
@@ -158,7 +163,8 @@ async fn next(mut reading: Reading) -> Option<(Result<ExecutionEvent>, Reading)>
                 Ok(other) => break Err(unexpected(&other)),
                 Err(error) => break Err(error),
             },
-            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+            Some(Ok(Message::Pong(_))) => reading.heard.notify_one(),
+            Some(Ok(Message::Ping(_) | Message::Frame(_))) => {}
             Some(Ok(Message::Close(_))) | None => break Err(silent(&reading.target)),
             Some(Err(error)) => break Err(broken(error, &reading.target)),
         }
@@ -235,6 +241,8 @@ impl Drop for Input {
 struct Control {
     messages: mpsc::UnboundedSender<Message>,
     over: CancellationToken,
+    /// The server has read what was sent before the last ping.
+    heard: Arc<Notify>,
 }
 
 impl Control {
@@ -254,7 +262,15 @@ impl Control {
 impl ExecutionControl for Control {
     async fn kill(&self) -> Result<()> {
         // Killing what has ended is fine.
-        drop(self.send(SocketControl::Kill));
+        if self.send(SocketControl::Kill).is_err() || self.messages.send(Message::Ping(Bytes::new())).is_err()
+        {
+            return Ok(());
+        }
+        // The order is taken once the server answers: one that is stopped takes none.
+        tokio::select! {
+            () = self.heard.notified() => {}
+            () = self.over.cancelled() => {}
+        }
         Ok(())
     }
 

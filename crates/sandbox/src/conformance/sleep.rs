@@ -27,6 +27,7 @@ cases! {
     every_handle_says_that_its_sandbox_sleeps_and_not_that_it_was_destroyed(fixture) needs [Sleep, Shell];
     a_handle_from_before_a_sleep_is_not_one_to_the_woken_sandbox(fixture) needs [Sleep];
     a_command_that_runs_when_its_sandbox_is_put_to_sleep_ends(fixture) needs [Sleep, Shell];
+    a_command_that_a_sleep_kept_from_beginning_can_be_run_again(fixture) needs [Sleep, Shell];
     a_sandbox_that_sleeps_can_be_removed_and_is_then_destroyed_for_its_handles(fixture) needs [Sleep];
     a_sandbox_that_sleeps_can_be_destroyed_by_a_handle_from_before_and_so_can_a_woken_one(fixture) needs [Sleep];
     neither_a_sleep_nor_a_wake_knows_a_sandbox_that_is_not_there(fixture) needs [Sleep];
@@ -250,6 +251,29 @@ async fn a_command_that_runs_when_its_sandbox_is_put_to_sleep_ends(fixture: Arc<
     match settled.map_err(|error| super::check::Failure::Broken(error.to_string()))? {
         Ok(result) => ensure!(!result.success(), "it came to {result:?}"),
         Err(error) => ensure!(says_that_it_sleeps(&error), "it failed with {}: {error}", error.kind()),
+    }
+    Ok(provider.remove(name.as_str()).await?)
+}
+
+async fn a_command_that_a_sleep_kept_from_beginning_can_be_run_again(fixture: Arc<dyn Fixture>) -> Check {
+    let provider = fixture.provider();
+    let (first, name) = sandbox(&*fixture).await?;
+    let mut sandbox = first.0.clone();
+    for round in 0..4 {
+        let commands = (0..8).map(|number| format!("echo x >> {round}-{number}")).collect::<Vec<_>>();
+        let runs = commands.iter().map(|command| sh(&sandbox, command));
+        let runs = futures_util::future::join_all(runs);
+        let (slept, ended) = futures_util::future::join(provider.sleep(name.as_str()), runs).await;
+        slept?;
+        sandbox = Sandbox::wake(&*provider, name.as_str()).await?;
+        for (number, ended) in ended.iter().enumerate() {
+            let Err(error) = ended else { continue };
+            ensure!(says_that_it_sleeps(error), "it failed with {}: {error}", error.kind());
+            if error.had_no_effect() {
+                sh(&sandbox, &commands[number]).await?;
+                ensure_eq!(sandbox.read_text(format!("{round}-{number}").as_str()).await?, "x\n");
+            }
+        }
     }
     Ok(provider.remove(name.as_str()).await?)
 }
