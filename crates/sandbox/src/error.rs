@@ -184,6 +184,11 @@ impl Error {
         self.sleeping_source().is_some_and(|asleep| asleep.unexpectedly)
     }
 
+    /// Returns the sandbox that has no processes, if [`Error::is_sleeping`] holds.
+    pub fn sleeping_sandbox(&self) -> Option<&str> {
+        self.sleeping_source().map(|asleep| asleep.sandbox.as_str())
+    }
+
     fn sleeping_source(&self) -> Option<&SandboxSleeping> {
         self.source.as_ref()?.downcast_ref()
     }

@@ -76,6 +76,7 @@ impl Refusal {
             hint: self.error.hint().map(str::to_owned),
             sleeping: self.error.is_sleeping(),
             dead: self.error.is_dead(),
+            sandbox: self.error.sleeping_sandbox().map(str::to_owned),
             no_sandbox: self.no_sandbox,
             unsupported: unsupported(&self.error),
         }

@@ -1490,6 +1490,8 @@ export interface components {
             no_sandbox?: boolean;
             /** @description The reason why it failed, without what was to be done. */
             reason: string;
+            /** @description With `sleeping`: the name of the sandbox, or its id where it was asked for by that. */
+            sandbox?: string | null;
             /** @description The sandbox sleeps, or has slept since the life that was asked for, or is dead. It can be woken. */
             sleeping?: boolean;
             /**

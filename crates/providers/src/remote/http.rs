@@ -223,6 +223,7 @@ fn problem(status: u16, body: &[u8]) -> Problem {
             field: None,
             sleeping: false,
             dead: false,
+            sandbox: None,
             no_sandbox: false,
             unsupported: None,
         }
@@ -232,7 +233,8 @@ fn problem(status: u16, body: &[u8]) -> Problem {
 /// A problem whose sentence nobody adds to.
 pub(super) fn whole(problem: Problem) -> Error {
     if problem.sleeping {
-        return asleep(&problem, problem.reason.split('`').nth(1).unwrap_or_default());
+        let sandbox = problem.sandbox.clone().unwrap_or_default();
+        return asleep(&problem, sandbox);
     }
     let detail = problem.detail.clone();
     of_kind(problem, detail)

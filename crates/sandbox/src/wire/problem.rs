@@ -36,6 +36,9 @@ pub struct Problem {
     /// With `sleeping`: the sandbox's guest ended unexpectedly. Its files are kept.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dead: bool,
+    /// With `sleeping`: the name of the sandbox, or its id where it was asked for by that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
     /// It is the sandbox itself that is not there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_sandbox: bool,
