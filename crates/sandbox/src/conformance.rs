@@ -66,6 +66,7 @@ use crate::capabilities::Capability;
 use crate::provider::SandboxProvider;
 use crate::spec::SandboxSpec;
 
+pub use dropped::{MAX_AWAITS, dropped_after};
 pub use harness::main;
 
 /// The part that an implementer supplies: the provider, and what an ordinary sandbox of it is made

@@ -1,7 +1,6 @@
 //! Calls whose caller stopped waiting: a call is dropped at each of its awaits in turn, and each
 //! time its sandbox can be used at once. Whatever a call holds is given back with it.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -28,7 +27,7 @@ cases! {
 }
 
 /// A call goes on for no more awaits than this: one that does waits for something that never comes.
-const MAX_AWAITS: usize = 500;
+pub const MAX_AWAITS: usize = 500;
 
 /// A check that holds between two tries.
 type Checking = BoxFuture<'static, Check>;
@@ -36,9 +35,9 @@ type Checking = BoxFuture<'static, Check>;
 type Call = BoxFuture<'static, Result<()>>;
 
 /// Goes on with a call until it has awaited so often, and drops it there. `None`: so it was; else what it came to before.
-async fn dropped_after(awaits: usize, mut call: Call) -> Option<Result<()>> {
-    let mut left = awaits;
-    std::future::poll_fn(|context| match Pin::new(&mut call).poll(context) {
+pub async fn dropped_after<T>(awaits: usize, call: impl Future<Output = T>) -> Option<T> {
+    let (mut call, mut left) = (Box::pin(call), awaits);
+    std::future::poll_fn(move |context| match call.as_mut().poll(context) {
         Poll::Ready(ended) => Poll::Ready(Some(ended)),
         Poll::Pending if left <= 1 => Poll::Ready(None),
         Poll::Pending => {

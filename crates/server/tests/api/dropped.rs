@@ -1,13 +1,12 @@
 //! Requests whose client has gone: each is dropped at each of its awaits in turn, in process, and each time the same sandbox can
 //! be used at once.
 
-use std::future::{Future, poll_fn};
-use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
+use eyot::conformance::{MAX_AWAITS, dropped_after};
 use eyot_server::api::router;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
@@ -15,8 +14,6 @@ use serde_json::{Value, json};
 
 use crate::ground::Ground;
 
-/// A request goes on for no more awaits than this.
-const MAX_AWAITS: usize = 500;
 /// What has not happened by then never does.
 const HANG: Duration = Duration::from_secs(20);
 
@@ -73,20 +70,6 @@ fn post(path: &str, body: Value) -> Asked {
 
 fn get(path: &str) -> Asked {
     (Method::GET, path.to_owned(), Value::Null)
-}
-
-/// Goes on with a call until it has awaited so often, and drops it there; what it came to, if it came to something before.
-async fn dropped_after<T>(awaits: usize, call: impl Future<Output = T>) -> Option<T> {
-    let (mut call, mut left) = (Box::pin(call), awaits);
-    poll_fn(move |context| match call.as_mut().poll(context) {
-        Poll::Ready(ended) => Poll::Ready(Some(ended)),
-        Poll::Pending if left <= 1 => Poll::Ready(None),
-        Poll::Pending => {
-            left -= 1;
-            Poll::Pending
-        }
-    })
-    .await
 }
 
 /// Drops the request at its first await, the next one at its second, and so on until one is answered; after each, `between`.
