@@ -45,12 +45,13 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<u8, Failure> {
     for door in &doors {
         announce(&door.url, context);
     }
-    tokio::select! {
-        () = told_to_end(&mut signals, certificate.as_deref(), context) => {}
-        ended = ended(parent.as_ref()) => ended?,
-        // A server of which a part has ended is deaf, or worse.
-        Some(part) = serving.join_next() => return Err(ended_early(part)),
-    }
+    let told = async {
+        tokio::select! {
+            () = told_to_end(&mut signals, certificate.as_deref(), context) => Ok(()),
+            ended = ended(parent.as_ref()) => ended,
+        }
+    };
+    supervise(&mut serving, told).await?;
     stop.cancel();
     tokio::select! {
         ended = all_ended(&mut serving) => ended.map(|()| 0),
@@ -85,6 +86,17 @@ async fn serving(
         serving.spawn(server.run());
     }
     Ok(serving)
+}
+
+/// Waits until the server is told to end. A server of which a part has ended is deaf, or worse, so it ends with the reason.
+async fn supervise(
+    serving: &mut Serving,
+    told: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
+    tokio::select! {
+        told = told => told,
+        Some(part) = serving.join_next() => Err(ended_early(part)),
+    }
 }
 
 /// Why the server ends though nobody told it to.
@@ -314,5 +326,40 @@ fn announce(url: &str, context: &Context) {
     if !context.output.quiet {
         // Whoever started us may have closed it; that keeps nobody from serving.
         drop(io::stderr().lock().write_all(format!("eyot: serving at {url}\n").as_bytes()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    /// What the server ends with when one of its two parts ends so.
+    async fn reason(part: impl Future<Output = eyot::Result<()>> + Send + 'static) -> String {
+        let mut serving = JoinSet::new();
+        serving.spawn(pending());
+        serving.spawn(part);
+        let Err(Failure::Error { error, .. }) = supervise(&mut serving, pending()).await else {
+            panic!("it goes on without a part");
+        };
+        assert_eq!(error.hint(), Some("start it again; what sandboxes do goes on meanwhile"));
+        error.to_string()
+    }
+
+    #[tokio::test]
+    async fn a_part_of_the_server_that_ends_ends_the_server_with_its_reason() {
+        let deaf = Error::new(ErrorKind::Unavailable, "accept a connection: the socket is gone");
+        assert_eq!(reason(ready(Err(deaf))).await, "serve: accept a connection: the socket is gone");
+        assert_eq!(reason(ready(Ok(()))).await, "serve: a listener has ended");
+        let panicked = reason(async { panic!("a part panics on purpose") }).await;
+        assert_eq!(panicked, "serve: a part of the server has failed");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_told_to_end_has_no_reason() {
+        let mut serving = JoinSet::new();
+        serving.spawn(pending());
+        assert!(supervise(&mut serving, ready(Ok(()))).await.is_ok());
     }
 }
