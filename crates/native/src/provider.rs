@@ -111,8 +111,9 @@ impl NativeProvider {
         self.blocking(|host| Ok(support(host.launcher()?.as_ref()))).await
     }
 
-    /// Stops every process of a sandbox where it is, or lets all go on. Commands in one that is stopped wait; other
-    /// calls fail with `unavailable` after ten seconds. It can be destroyed as it is.
+    /// Stops every process of a sandbox where it is, or lets all go on. Commands in one that is
+    /// stopped wait; other calls fail with `unavailable` after ten seconds. It can be destroyed as
+    /// it is.
     ///
     /// # Errors
     /// `NotFound`; `Unsupported` where the sandbox has no control group that can do so; `Timeout` if a process can't be
@@ -257,7 +258,8 @@ impl Host {
         self.launcher.get(&self.state, self.in_process)
     }
 
-    /// Makes a sandbox. When the launcher ends meanwhile, what was begun is undone, and a new launcher makes it.
+    /// Makes a sandbox. When the launcher ends meanwhile, what was begun is undone, and a new
+    /// launcher makes it.
     fn make(&self, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
         match self.maker()?.make(spec) {
             Err(error) if is_launcher_ended(&error) => self.maker()?.make(spec),
@@ -465,8 +467,9 @@ async fn connect(host: &Host, record: &Record) -> Result<Connection> {
 /// How long a guest may take to end everything by itself.
 const GUEST_END_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Has the guest of a sandbox that is noted as asleep end. It tells its clients which of their calls it never began, so that these
-/// can be made again in a sandbox that was woken. A guest that does not answer is killed without that.
+/// Has the guest of a sandbox that is noted as asleep end. It tells its clients which of their
+/// calls it never began, so that these can be made again in a sandbox that was woken. A guest that
+/// does not answer is killed without that.
 async fn ask_guest_to_end(host: &Host, record: &Record) {
     let end = async { connect(host, record).await?.shutdown().await };
     match tokio::time::timeout(GUEST_END_PATIENCE, end).await {

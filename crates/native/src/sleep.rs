@@ -1,6 +1,6 @@
-//! Putting a sandbox to sleep: it is noted, then its guest ends or is killed, then its control groups go; its files, its name and
-//! its range of ids stay. Whoever is killed in between leaves a sandbox that sleeps; the next sweep, sleep or wake does
-//! the rest.
+//! Putting a sandbox to sleep: it is noted, then its guest ends or is killed, then its control
+//! groups go; its files, its name and its range of ids stay. Whoever is killed in between leaves a
+//! sandbox that sleeps; the next sweep, sleep or wake does the rest.
 
 use std::io;
 use std::path::Path;

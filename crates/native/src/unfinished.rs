@@ -88,7 +88,8 @@ impl Unfinished {
         }
     }
 
-    /// Makes its persistent workspace, if it has one that is not there. `user`: who runs its commands.
+    /// Makes its persistent workspace, if it has one that is not there. `user`: who runs its
+    /// commands.
     pub(crate) fn make_workspace(&mut self, map: IdMap, user: (u32, u32)) -> Result<()> {
         let info = &self.record.info;
         if let WorkspaceSpec::Persistent { id, .. } = &info.spec.workspace {

@@ -25,8 +25,9 @@ const STEP: &str = "make its workspace";
 /// A new workspace until it has its owner. No workspace can be called so.
 const MAKING: &str = ".making";
 
-/// Makes the workspace `name` if it is not there, and changes the owners in one of an earlier version. Returns whether it was
-/// made now. `sandbox` is about to use it; a new one belongs to its user, which is a uid and a gid inside.
+/// Makes the workspace `name` if it is not there, and changes the owners in one of an earlier
+/// version. Returns whether it was made now. `sandbox` is about to use it; a new one belongs to its
+/// user, which is a uid and a gid inside.
 pub(crate) fn prepare(
     state: &StateDir,
     name: &str,

@@ -9,8 +9,8 @@
 //!
 //! A log with a store has an anchor there: its last event, which `anchor.rs` notes.
 //!
-//! What it is not: a proof against somebody who may write in the folder, and in the store, and takes the trouble to compute every
-//! hash anew. It holds no key.
+//! What it is not: a proof against somebody who may write in the folder, and in the store, and
+//! takes the trouble to compute every hash anew. It holds no key.
 
 mod anchor;
 mod append;
@@ -73,8 +73,9 @@ impl EventLog {
         Self::open_with(folder.as_ref(), options, None)
     }
 
-    /// Opens the log in this folder, which notes its last event in a store: its anchor. [`EventLog::verify`] finds a log that ends
-    /// before its anchor, because an older copy was put in its place, or because it was removed.
+    /// Opens the log in this folder, which notes its last event in a store: its anchor.
+    /// [`EventLog::verify`] finds a log that ends before its anchor, because an older copy was put
+    /// in its place, or because it was removed.
     pub fn open_anchored(
         folder: impl AsRef<Path>,
         options: EventLogOptions,
@@ -146,9 +147,10 @@ impl EventLog {
         blocking(move || log.append(event)).await
     }
 
-    /// Checks every line that is kept against its own hash, the line before it, its number, and the head's account of
-    /// where the log begins and ends. A line that is torn, as a killed process leaves it, is no fault. Blocks, for as long
-    /// as it takes to read all segments; others can append meanwhile. A log with an anchor must hold the event that it names.
+    /// Checks every line that is kept against its own hash, the line before it, its number, and the
+    /// head's account of where the log begins and ends. A line that is torn, as a killed process
+    /// leaves it, is no fault. Blocks, for as long as it takes to read all segments; others can
+    /// append meanwhile. A log with an anchor must hold the event that it names.
     ///
     /// A chain that does not hold is an error of kind `conflict` whose source is a [`BrokenChain`].
     pub fn verify(&self) -> Result<VerifiedLog> {
@@ -157,7 +159,8 @@ impl EventLog {
         verify::verify(&self.folder, anchor.as_ref())
     }
 
-    /// Begins a new log: what there is stays in a folder beside it, whose path is returned, and the anchor is forgotten. Blocks.
+    /// Begins a new log: what there is stays in a folder beside it, whose path is returned, and the
+    /// anchor is forgotten. Blocks.
     pub fn begin_anew(&self) -> Result<PathBuf> {
         let host = |error| Error::host("begin a new event log", error);
         let mut name = self.folder.as_os_str().to_owned();

@@ -88,7 +88,8 @@ async fn serving(
     Ok(serving)
 }
 
-/// Waits until the server is told to end. A server of which a part has ended is deaf, or worse, so it ends with the reason.
+/// Waits until the server is told to end. A server of which a part has ended is deaf, or worse, so
+/// it ends with the reason.
 async fn supervise(
     serving: &mut Serving,
     told: impl Future<Output = Result<(), Failure>>,

@@ -156,7 +156,8 @@ fn a_log_that_cannot_be_read_is_another_failure_than_a_changed_one() {
     machine.run(&["events", "--verify"]).failure(125);
 }
 
-/// A machine on which things happened whose log is anchored, and a copy of its log from before the last of them.
+/// A machine on which things happened whose log is anchored, and a copy of its log from before the
+/// last of them.
 fn anchored() -> (Machine, PathBuf) {
     let machine = Machine::new();
     machine.run(&["pool", "create", "p", "box"]).success();

@@ -88,7 +88,8 @@ impl Connection {
         self.client_minor.is_some()
     }
 
-    /// Tells a client which of its open calls were begun, because no other will be: it may make those again elsewhere.
+    /// Tells a client which of its open calls were begun, because no other will be: it may make
+    /// those again elsewhere.
     pub fn say_what_was_begun(&self) {
         if self.client_minor.is_some_and(|minor| minor >= KNOWS_ENDING) {
             let begun = Event::Ending(self.calls.keys().copied().collect());

@@ -312,8 +312,8 @@ pub enum Event {
     /// The log is there, and this is what the answer covers.
     #[n(2)]
     Log(#[n(0)] LogRange),
-    /// About the connection, outside of a call: the guest ends and begins no more calls. Of the calls that it has not ended it
-    /// had begun these. For clients that know protocol 1.1.
+    /// About the connection, outside of a call: the guest ends and begins no more calls. Of the
+    /// calls that it has not ended it had begun these. For clients that know protocol 1.1.
     #[n(3)]
     Ending(#[n(0)] Vec<u32>),
 }

@@ -306,7 +306,8 @@ impl StdError for LauncherEnded {
     }
 }
 
-/// Tells whether a sandbox was not made because the launcher ended. All that it had begun ended with it.
+/// Tells whether a sandbox was not made because the launcher ended. All that it had begun ended
+/// with it.
 pub(crate) fn is_launcher_ended(error: &Error) -> bool {
     let mut causes = std::iter::successors(error.source(), |cause| (*cause).source());
     causes.any(|cause| cause.is::<LauncherEnded>())

@@ -1,5 +1,5 @@
-//! The launcher that a provider uses now. It is started with the first create, and anew once it has ended: somebody may kill
-//! it at any moment.
+//! The launcher that a provider uses now. It is started with the first create, and anew once it has
+//! ended: somebody may kill it at any moment.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,8 @@ use crate::state::StateDir;
 pub(crate) struct CurrentLauncher(Mutex<Option<Arc<Launcher>>>);
 
 impl CurrentLauncher {
-    /// Returns the launcher that runs, or starts one. Callers wait for each other, so that only one is started.
+    /// Returns the launcher that runs, or starts one. Callers wait for each other, so that only one
+    /// is started.
     pub(crate) fn get(&self, state: &StateDir, in_process: bool) -> Result<Arc<Launcher>> {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(launcher) = current.as_ref().filter(|launcher| !launcher.has_ended()) {

@@ -54,8 +54,8 @@ async fn naps(provider: &NativeProvider, id: &str) -> eyot::Result<()> {
     Ok(())
 }
 
-/// Makes a sandbox, wakes it and makes another, and ends its own launcher before each. Then creates go on while launchers are
-/// ended. Says the ids of the sandboxes that were made.
+/// Makes a sandbox, wakes it and makes another, and ends its own launcher before each. Then creates
+/// go on while launchers are ended. Says the ids of the sandboxes that were made.
 async fn outlive_launchers(provider: &Arc<NativeProvider>) -> eyot::Result<()> {
     let first = Sandbox::create(&**provider, SandboxSpec::default()).await?;
     println!("{}", first.id());

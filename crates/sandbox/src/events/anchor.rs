@@ -1,9 +1,10 @@
-//! The anchor of a log: its last event, noted in the store, outside of its folder. A log that was replaced by an older copy, or
-//! removed, comes to its end before its anchor.
+//! The anchor of a log: its last event, noted in the store, outside of its folder. A log that was
+//! replaced by an older copy, or removed, comes to its end before its anchor.
 //!
-//! A thread of its own notes it soon after an event was appended, so that no event waits for the store. A process that is killed in
-//! between leaves an anchor behind the end of the log, never before it. The anchor moves on only where the log still holds the event
-//! that it names; where it does not, that is noted for good.
+//! A thread of its own notes it soon after an event was appended, so that no event waits for the
+//! store. A process that is killed in between leaves an anchor behind the end of the log, never
+//! before it. The anchor moves on only where the log still holds the event that it names; where it
+//! does not, that is noted for good.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

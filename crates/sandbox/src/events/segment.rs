@@ -39,7 +39,8 @@ pub(super) fn open_to_append(folder: &Path, first: u64) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path(folder, first))
 }
 
-/// Tells whether an open file is the one at a path: what is written to one that was removed or moved away is lost.
+/// Tells whether an open file is the one at a path: what is written to one that was removed or
+/// moved away is lost.
 pub(super) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let identity = |found: fs::Metadata| (found.dev(), found.ino());
     let there = none_if_missing(fs::metadata(path))?.map(identity);

@@ -1,5 +1,5 @@
-//! Anchors of logs: the last event that a log is known to have had. The log lies elsewhere, so that an older copy of it, or none, is
-//! found to be one.
+//! Anchors of logs: the last event that a log is known to have had. The log lies elsewhere, so that
+//! an older copy of it, or none, is found to be one.
 
 use rusqlite::{OptionalExtension, ToSql, params};
 
@@ -35,7 +35,8 @@ impl Store {
         })
     }
 
-    /// Moves the anchor of a log, unless another process has moved it since it was `known`. Returns whether it was moved.
+    /// Moves the anchor of a log, unless another process has moved it since it was `known`. Returns
+    /// whether it was moved.
     pub fn move_anchor(&self, log: &str, known: Option<&Anchor>, to: &Anchor) -> Result<bool> {
         let seq = i64::try_from(to.seq).unwrap_or(i64::MAX);
         self.write(MOVE, |transaction| {

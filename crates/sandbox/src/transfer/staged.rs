@@ -1,8 +1,8 @@
 //! The directory in which a tree is unpacked before it is complete: a directory in the nearest directory that is there on the way to the
 //! target, so that a failure leaves no parents behind either. It goes whatever becomes of the copying.
 //!
-//! Where it does not lie in the working directory, a file of the same name does that holds its path: the next transfer finds there
-//! what a killed one has left anywhere.
+//! Where it does not lie in the working directory, a file of the same name does that holds its
+//! path: the next transfer finds there what a killed one has left anywhere.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,8 @@ async fn sweep(sandbox: &Sandbox, folder: &SandboxPath) {
     }
 }
 
-/// Removes the directory of a transfer that was killed, or its note with the directory that it names.
+/// Removes the directory of a transfer that was killed, or its note with the directory that it
+/// names.
 async fn remove_abandoned(sandbox: &Sandbox, path: SandboxPath) -> Result<()> {
     if let Some(noted) = noted(sandbox, &path).await {
         StagingDirectory { sandbox: sandbox.clone(), path: noted, note: None, armed: false }.clear().await?;
@@ -46,7 +47,8 @@ async fn remove_abandoned(sandbox: &Sandbox, path: SandboxPath) -> Result<()> {
     StagingDirectory { sandbox: sandbox.clone(), path, note: None, armed: false }.clear().await
 }
 
-/// Returns the path in a note. A program inside may have written it: it must end in the name of the note.
+/// Returns the path in a note. A program inside may have written it: it must end in the name of the
+/// note.
 async fn noted(sandbox: &Sandbox, note: &SandboxPath) -> Option<SandboxPath> {
     let is_note = |stat: &FileStat| stat.size.is_some_and(|size| size <= MAX_PATH_BYTES as u64);
     sandbox.stat(note.as_str()).await.ok().filter(|stat| !stat.is_directory).filter(is_note)?;
