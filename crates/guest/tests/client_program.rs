@@ -405,11 +405,12 @@ async fn a_command_that_comes_after_the_request_to_end_is_known_not_to_have_begu
     let mut begun = guest.driver.exec(guest.command("sleep 1000")).await.unwrap().events;
     let pid = Pid::from_child(&guest.child);
     kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let place = guest.place("made");
     // Each is sent when it is first polled, in this order.
     let (ended, late, written, ()) = tokio::join!(
         guest.connection.shutdown(),
         guest.driver.exec(guest.command("touch late")),
-        guest.driver.create_dir(&guest.place("made"), CreateDirOptions::default()),
+        guest.driver.create_dir(&place, CreateDirOptions::default()),
         async { kill_process(pid, rustix::process::Signal::CONT).unwrap() }
     );
     ended.unwrap();
