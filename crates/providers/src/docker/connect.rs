@@ -32,7 +32,12 @@ pub(crate) struct Running {
 impl Running {
     /// A connection to the guest. `is_first`: whoever asks is making the sandbox.
     pub(crate) async fn connect(&self, host: &Arc<Host>, is_first: bool) -> Result<Connection> {
-        let (mut stream, role) = relay::open(&host.engine, &self.container).await?;
+        let opened = relay::open(&host.engine, &self.container).await;
+        if matches!(&opened, Err(error) if error.kind() == ErrorKind::Unavailable) {
+            // Most often the container is just ending, and the Engine has yet to say so.
+            self.await_end(&host.engine).await;
+        }
+        let (mut stream, role) = opened?;
         if role == Role::Maker {
             self.configure(&mut stream, is_first).await?;
         }

@@ -23,6 +23,8 @@ use super::engine::Engine;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How much of the Engine's stream is read at once.
 const READ_BYTES: usize = 64 * 1024;
+/// The most that is told of a runtime's reason, in bytes.
+const MOST_REASON_BYTES: u64 = 512;
 
 /// Whom a relay found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,10 +60,18 @@ async fn connect(engine: &Engine, container: &str) -> Result<(RelayStream, Role)
     match stream.read_u8().await.map_err(lost)? {
         RELAY_TO_MAKER => Ok((stream, Role::Maker)),
         RELAY_TO_GUEST => Ok((stream, Role::Client)),
-        other => {
-            Err(Error::new(ErrorKind::Unavailable, format!("the sandbox's relay began with byte {other}")))
-        }
+        other => Err(not_run(other, stream).await),
     }
+}
+
+/// Returns the error for a relay that was not run: the runtime wrote its reason where the relay's bytes belong.
+async fn not_run(first: u8, stream: RelayStream) -> Error {
+    let mut words = vec![first];
+    // The reason is cut off where the stream breaks; what came of it is told.
+    drop(stream.take(MOST_REASON_BYTES - 1).read_to_end(&mut words).await);
+    let words = String::from_utf8_lossy(&words);
+    let message = format!("the Engine did not run the sandbox's relay: {}", words.trim().escape_debug());
+    Error::new(ErrorKind::Unavailable, message)
 }
 
 type Streams = (BoxStream<'static, Result<LogOutput, EngineError>>, Pin<Box<dyn AsyncWrite + Send>>);
@@ -139,6 +149,16 @@ mod tests {
     use futures_util::stream;
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_relay_that_was_not_run_is_told_in_the_words_of_the_runtime() {
+        let words = LogOutput::StdOut { message: Bytes::from("annot exec in a stopped container\r\n") };
+        let output = StreamReader::new(standard_output(stream::iter([Ok(words)])));
+        let stream = RelayStream { output, input: Box::pin(tokio::io::sink()) };
+        let error = not_run(b'c', stream).await;
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.to_string().ends_with("relay: cannot exec in a stopped container"), "{error}");
+    }
 
     #[tokio::test]
     async fn only_the_relays_standard_output_is_the_stream() {
