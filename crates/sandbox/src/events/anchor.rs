@@ -26,13 +26,13 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(super) struct Anchorage {
     store: Arc<Store>,
     folder: PathBuf,
-    pending: Arc<(Mutex<Pending>, Condvar)>,
+    pending: Arc<(Mutex<UnwrittenAnchor>, Condvar)>,
     keeper: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// What this process has appended since it last looked at the anchor.
 #[derive(Default)]
-struct Pending {
+struct UnwrittenAnchor {
     appended: Option<Appended>,
     is_over: bool,
 }
@@ -102,7 +102,7 @@ impl Drop for Anchorage {
 }
 
 /// Moves the anchor whenever something was appended, until the log is closed.
-fn keep(store: &Store, folder: &Path, pending: &(Mutex<Pending>, Condvar)) {
+fn keep(store: &Store, folder: &Path, pending: &(Mutex<UnwrittenAnchor>, Condvar)) {
     let (pending, changed) = pending;
     loop {
         let mut waiting = lock(pending);
