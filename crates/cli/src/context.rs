@@ -62,7 +62,7 @@ impl Context {
             output: Output::new(global),
             config,
             server,
-            place: Place { state, simulated, kind, images: None },
+            place: Place { state, simulated, kind, ..Place::default() },
             verbose: global.verbose > 0,
         })
     }
@@ -119,9 +119,26 @@ impl Context {
     /// is fetched for them is this one, and what the configuration names.
     pub async fn engine_for(&self, image: Option<&str>) -> Result<Engine, Failure> {
         self.refuse_server("this is about this host's own sandboxes")?;
-        let configured = self.config.images.values().chain(&self.config.defaults.image).map(String::as_str);
-        let named = configured.chain(image).filter_map(|name| ImageName::parse(name).ok()).collect();
+        let image = image.and_then(|name| ImageName::parse(name).ok());
+        let named = self.configured_images().chain(image).collect();
+        self.open_engine(self.place_with_images(Some(named))).await
+    }
+
+    /// Opens the pools for a server without keys. Every client of it may do what its owner may, so
+    /// an Engine fetches the images that they name.
+    pub async fn engine_without_keys(&self) -> Result<Engine, Failure> {
+        self.refuse_server("this is about this host's own sandboxes")?;
+        let named = self.configured_images().collect();
         let place = self.place_with_images(Some(named));
+        self.open_engine(Place { engine_fetches_all: true, ..place }).await
+    }
+
+    fn configured_images(&self) -> impl Iterator<Item = ImageName> {
+        let configured = self.config.images.values().chain(&self.config.defaults.image);
+        configured.filter_map(|name| ImageName::parse(name).ok())
+    }
+
+    async fn open_engine(&self, place: Place) -> Result<Engine, Failure> {
         let provider = provider::open(&place, provider::Makes::Many)?;
         let engine = Engine::open(provider, &self.state_folder()?).await?;
         Ok(engine.with_other_providers(move |name| provider::of_name(&place, name)))

@@ -38,6 +38,8 @@ pub struct Place {
     /// The sources of images that native's state folder does not have. On Docker, the names that are
     /// fetched.
     pub images: Option<Arc<ImageSources>>,
+    /// Whoever names images may have an Engine fetch them: they could ask it themselves.
+    pub engine_fetches_all: bool,
 }
 
 /// What a test takes for true: see `NativeOptions`.
@@ -94,7 +96,8 @@ pub fn of_name(place: &Place, name: &str) -> Option<Arc<dyn SandboxProvider>> {
 /// Docker's provider, whatever kind is wanted.
 pub fn docker_provider(place: &Place) -> Arc<DockerProvider> {
     let state = place.state.clone().unwrap_or_else(default_state_folder);
-    let fetched = place.images.as_ref().and_then(|images| images.only.clone());
+    let named = place.images.as_ref().and_then(|images| images.only.clone());
+    let fetched = named.filter(|_| !place.engine_fetches_all);
     DockerProvider::new(DockerOptions { fetched, ..DockerOptions::node(state) })
 }
 

@@ -14,8 +14,8 @@ use eyot::{
 };
 use eyot_guest::client::{Connection, GuestDriver};
 use eyot_guest::protocol::{
-    CHANNEL_MAIN, CHANNEL_STDERR, CHANNEL_STDOUT, Control, Event, FileEntry, FileKind, Kind, LogRange,
-    MAX_PAYLOAD_BYTES, Reply, Request, Status, UsageRecord, WINDOW, Welcome, decode, encode,
+    CHANNEL_MAIN, CHANNEL_STDERR, CHANNEL_STDOUT, Control, Event, FileEntry, FileKind, Kind, LogRange, MAJOR,
+    MAX_PAYLOAD_BYTES, MINOR, Reply, Request, Status, UsageRecord, WINDOW, Welcome, decode, encode,
 };
 use futures_util::{StreamExt, stream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -47,7 +47,8 @@ async fn collect(execution: Execution) -> Vec<ExecutionEvent> {
 async fn another_major_version_is_a_conflict_that_names_both() {
     let error = open_with(Welcome { major: 2, minor: 5, nonce: GUEST_NONCE, protections: None }).await;
     assert_eq!(error.kind(), ErrorKind::Conflict);
-    assert!(error.to_string().contains("2.5") && error.to_string().contains("1.0"), "{error}");
+    let ours = format!("{MAJOR}.{MINOR}");
+    assert!(error.to_string().contains("2.5") && error.to_string().contains(&ours), "{error}");
 }
 
 #[tokio::test]

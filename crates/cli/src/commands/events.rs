@@ -58,8 +58,9 @@ pub async fn run(args: &EventsArgs, context: &Context) -> Result<u8, Failure> {
 /// Opens the log with its anchor in the store, if there is a store.
 fn open_anchored(folder: PathBuf, database: &Path, output: Output) -> Result<Arc<EventLog>, Failure> {
     if Store::is_missing(database) {
-        output.note("`eyot.db` is missing: an older copy in the place of the log is not found without it");
-        return Ok(EventLog::open(folder, EventLogOptions::default())?);
+        let log = EventLog::open(folder, EventLogOptions::default())?;
+        output.note("`eyot.db` is missing: without it nothing tells whether this log is an older copy");
+        return Ok(log);
     }
     Ok(EventLog::open_anchored(folder, EventLogOptions::default(), Store::open(database)?)?)
 }

@@ -143,7 +143,7 @@ async fn doors(
 
 /// What is served at all of `doors` doors.
 async fn api(args: &ServeArgs, doors: usize, context: &Context) -> Result<Api, Failure> {
-    let engine = context.engine_for(None).await?;
+    let engine = if args.no_keys { context.engine_without_keys().await? } else { context.engine().await? };
     let config = context.config.clone();
     let usual = usual_quotas(args, context)?;
     let mut api = Api::new(engine, access(args), move |name: SandboxName| {

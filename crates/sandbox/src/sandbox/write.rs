@@ -148,8 +148,15 @@ struct WriteTotals {
     file_size: u64,
 }
 
-/// Any failure may come of a missing parent, but for those that promise that nothing was or will be changed.
+/// Tells whether a failure may come of a missing parent. Some kinds never do: they promise that
+/// nothing was or will be changed, or the backend does not answer and is not asked twice more.
 fn parent_may_be_missing(error: &Error) -> bool {
-    let promise = [ErrorKind::Destroyed, ErrorKind::Unsupported, ErrorKind::TooLarge, ErrorKind::Cancelled];
-    !promise.contains(&error.kind())
+    let others = [
+        ErrorKind::Destroyed,
+        ErrorKind::Unsupported,
+        ErrorKind::TooLarge,
+        ErrorKind::Cancelled,
+        ErrorKind::Unavailable,
+    ];
+    !others.contains(&error.kind())
 }

@@ -79,10 +79,19 @@ impl StagingDirectory {
         let path = near.resolve(&name)?;
         let workdir = &sandbox.info().workdir;
         let note = (near != *workdir).then(|| workdir.resolve(&name)).transpose()?;
-        let staged = Self { sandbox: sandbox.clone(), path, note, armed: true };
+        let mut staged = Self { sandbox: sandbox.clone(), path, note, armed: true };
         staged.write_note().await;
-        sandbox.create_dir(staged.path.as_str(), CreateDirOptions { recursive: false }).await?;
-        Ok(staged)
+        match sandbox.create_dir(staged.path.as_str(), CreateDirOptions { recursive: false }).await {
+            Ok(()) => Ok(staged),
+            Err(error) => {
+                // There is only the note, and it is gone before the caller is told.
+                if let Err(error) = staged.remove_note().await {
+                    tracing::warn!(%error, "remove the note of a transfer that did not begin");
+                }
+                staged.armed = false;
+                Err(error)
+            }
+        }
     }
 
     /// Notes where it is. Without the note only a transfer to the same place finds it.
@@ -134,6 +143,10 @@ impl StagingDirectory {
     /// Half a tree may have directories that nothing can be removed from.
     async fn clear(&self) -> Result<()> {
         self.clear_directory().await?;
+        self.remove_note().await
+    }
+
+    async fn remove_note(&self) -> Result<()> {
         match &self.note {
             Some(note) => self.sandbox.remove(note.as_str(), ALL_OF_IT).await,
             None => Ok(()),
