@@ -38,7 +38,7 @@ pub struct Place {
     /// The sources of images that native's state folder does not have. On Docker, the names that are
     /// fetched.
     pub images: Option<Arc<ImageSources>>,
-    /// Whoever names images may have an Engine fetch them: they could ask it themselves.
+    /// An Engine fetches every image that is named: the clients may do what its owner may.
     pub engine_fetches_all: bool,
 }
 

@@ -21,7 +21,7 @@ const NONCE: [u8; 16] = [1; 16];
 const FOR_EVER: Duration = Duration::from_secs(24 * 3600);
 
 /// Makes one call of each kind, numbered from 1 in the order of `calls`, and answers with `data`.
-/// Its first byte says how much is read at a time and (its highest bit) whether a valid welcome
+/// The first byte says how much is read at a time, and its highest bit whether a valid welcome
 /// comes before.
 pub fn run(data: &[u8]) {
     let Some((how, bytes)) = data.split_first() else {

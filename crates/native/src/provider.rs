@@ -464,7 +464,7 @@ async fn connect(host: &Host, record: &Record) -> Result<Connection> {
     Connection::reopen(stream, record.client_nonce, record.guest_nonce).await
 }
 
-/// How long a guest may take to end everything by itself.
+/// The time that a guest has to end everything before it is killed.
 const GUEST_END_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Has the guest of a sandbox that is noted as asleep end. It tells its clients which of their

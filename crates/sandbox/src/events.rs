@@ -9,8 +9,8 @@
 //!
 //! A log with a store has an anchor there: its last event, which `anchor.rs` notes.
 //!
-//! What it is not: a proof against somebody who may write in the folder, and in the store, and
-//! takes the trouble to compute every hash anew. It holds no key.
+//! The chain holds no key. It proves nothing against somebody who may write in the folder and in
+//! the store, and who computes every hash anew.
 
 mod anchor;
 mod append;

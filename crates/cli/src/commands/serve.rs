@@ -336,7 +336,7 @@ mod tests {
 
     use super::*;
 
-    /// What the server ends with when one of its two parts ends so.
+    /// Returns the reason that the server gives when one of its two parts ends so.
     async fn reason(part: impl Future<Output = eyot::Result<()>> + Send + 'static) -> String {
         let mut serving = JoinSet::new();
         serving.spawn(pending());

@@ -171,7 +171,7 @@ fn f5_more_than_the_limit_is_refused_and_nothing_half_written_takes_the_files_pl
     assert_eq!(fs::read_to_string(machine.path("kept")).unwrap(), "old");
 }
 
-/// What begins as files of Eyot's own do, in a folder of the host.
+/// Returns the files in a folder of the host that are named as Eyot's own temporary ones.
 fn left_on_host(machine: &Machine) -> Vec<String> {
     let names = fs::read_dir(machine.path("to")).unwrap().map(|entry| entry.unwrap().file_name());
     names.filter_map(|name| name.into_string().ok()).filter(|name| name.starts_with(".eyot")).collect()

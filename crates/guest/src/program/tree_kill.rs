@@ -6,7 +6,7 @@
 //! steps between its other work, and again until the reaper has ended, which it does when it has no
 //! child left.
 //!
-//! Who is traced ends for its parent only when its tracer says so, and the tracer may be any
+//! A traced process ends for its parent only when its tracer says so, and the tracer may be any
 //! process in the sandbox, one of another command too. So whoever holds on to what was killed is
 //! killed as well.
 

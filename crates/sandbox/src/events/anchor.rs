@@ -19,7 +19,7 @@ use crate::store::{Anchor, Store};
 
 /// The log's name in the store.
 const LOG: &str = "events";
-/// How long the anchor rests after it was moved, so that many events move it once.
+/// The pause after the anchor was moved, so that many events move it once.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Keeps the anchor of one log for this process. Dropping it notes what is not noted yet.
@@ -30,7 +30,7 @@ pub(super) struct Anchorage {
     keeper: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What this process has appended since it last looked at the anchor.
+/// The events that this process has appended since it last looked at the anchor.
 #[derive(Default)]
 struct UnwrittenAnchor {
     appended: Option<Appended>,

@@ -10,9 +10,9 @@ use crate::error::Result;
 /// The last event that a log is known to have had.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Anchor {
-    /// Its number.
+    /// The number of the event.
     pub seq: u64,
-    /// Its hash, in hexadecimal digits.
+    /// The hash of the event, in hexadecimal digits.
     pub hash: String,
     /// Tells whether the log was seen without it later. It is not moved any more.
     pub is_contradicted: bool,
