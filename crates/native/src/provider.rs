@@ -261,10 +261,14 @@ impl Host {
     /// Makes a sandbox. When the launcher ends meanwhile, what was begun is undone, and a new
     /// launcher makes it.
     fn make(&self, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
-        match self.maker()?.make(spec) {
-            Err(error) if is_launcher_ended(&error) => self.maker()?.make(spec),
+        match self.make_once(spec) {
+            Err(error) if is_launcher_ended(&error) => self.make_once(spec),
             made => made,
         }
+    }
+
+    fn make_once(&self, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
+        self.maker()?.make(spec)
     }
 
     /// An error with its cause on this host, where that is known.

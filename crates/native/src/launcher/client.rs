@@ -94,7 +94,7 @@ impl Launcher {
                 Self::start_plainly(in_process, Err(cause))
             }),
         };
-        started.map_err(|error| SetupFailure::new("start the sandbox launcher", "", error).into_error())
+        started.map_err(not_started)
     }
 
     fn start_plainly(in_process: bool, home: Result<Home, CgroupCause>) -> io::Result<Self> {
@@ -245,9 +245,7 @@ impl Begun<'_> {
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         let launcher = self.launcher;
-        launcher
-            .hand_over_the_guest()
-            .map_err(|error| SetupFailure::new("start the sandbox launcher", "", error).into_error())?;
+        launcher.hand_over_the_guest().map_err(not_started)?;
         self.finished = true;
         match launcher.exchange(&bytes, guest).map_err(ended)? {
             (Launched::Running(pid), Some(pidfd)) => Ok((pid, pidfd)),
@@ -281,6 +279,14 @@ impl Drop for Launcher {
         {
             tracing::warn!(%error, "wait for the launcher");
         }
+    }
+}
+
+/// Tells a launcher that was killed while it started from one that this host can't start.
+fn not_started(error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => ended(error),
+        _ => SetupFailure::new("start the sandbox launcher", "", error).into_error(),
     }
 }
 
