@@ -10,6 +10,9 @@ use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::process::{PidfdFlags, getpid, pidfd_open};
+
 use crate::seccomp::Instruction;
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -78,32 +81,45 @@ struct CloneArgs {
 /// What the launcher and its child share while the child sets itself up.
 #[derive(Debug)]
 pub struct Gate {
-    /// 0 until the launcher has done its part for the child.
-    open: AtomicU32,
+    /// An event descriptor, readable once the launcher has done its part for the child.
+    open: OwnedFd,
+    /// The launcher's process. The child is told of its end by this and not by a signal: the
+    /// launcher may end before the child could ask for one.
+    launcher: OwnedFd,
     /// Nonzero until the child has left the launcher's memory, by exec or by exit.
     inside: AtomicU32,
 }
 
 impl Gate {
-    /// A closed gate with nobody inside.
-    pub const fn new() -> Self {
-        Self { open: AtomicU32::new(0), inside: AtomicU32::new(1) }
+    /// Makes a closed gate with nobody inside, of a launcher that is this process.
+    pub fn new() -> io::Result<Self> {
+        let launcher = pidfd_open(getpid(), PidfdFlags::empty())?;
+        let open = eventfd(0, EventfdFlags::CLOEXEC)?;
+        Ok(Self { open, launcher, inside: AtomicU32::new(1) })
     }
 
     /// Lets the child go on.
-    pub fn open(&self) {
-        self.open.store(1, Ordering::Release);
-        futex(&self.open, libc::FUTEX_WAKE, i32::MAX as u32);
+    pub fn open(&self) -> io::Result<()> {
+        rustix::io::write(&self.open, &1_u64.to_ne_bytes())?;
+        Ok(())
     }
 
-    /// The child waits until the launcher has opened the gate; it dies with the launcher meanwhile. The launcher's
-    /// thread goes on in the same memory, so that nothing here may touch `errno`.
+    /// Waits in the child until the launcher has opened the gate, and ends the child when the
+    /// launcher ends first. The launcher's thread goes on in the same memory, so that nothing here
+    /// may touch `errno`.
     pub fn pass(&self) {
-        // SAFETY: both calls take numbers and the address of a live, aligned u32.
-        unsafe {
-            bare_call(libc::SYS_prctl, [libc::PR_SET_PDEATHSIG as usize, libc::SIGKILL as usize, 0, 0]);
-            while self.open.load(Ordering::Acquire) == 0 {
-                bare_call(libc::SYS_futex, [self.open.as_ptr() as usize, libc::FUTEX_WAIT as usize, 0, 0]);
+        let mut waited = [self.open.as_raw_fd(), self.launcher.as_raw_fd()]
+            .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+        loop {
+            // SAFETY: the address and the number of live pollfd structs, and no timeout.
+            let ready = unsafe {
+                bare_call(libc::SYS_poll, [waited.as_mut_ptr() as usize, waited.len(), usize::MAX, 0])
+            };
+            if ready > 0 && waited[0].revents != 0 {
+                return;
+            }
+            if ready > 0 {
+                exit_now();
             }
         }
     }
@@ -373,11 +389,6 @@ pub fn exit_now() -> ! {
     // SAFETY: exit_group does not return and touches no memory.
     unsafe { libc::syscall(libc::SYS_exit_group, 127) };
     unreachable!("exit_group returned")
-}
-
-/// From here on the launcher's end is not the child's.
-pub fn outlive_the_launcher() -> io::Result<()> {
-    prctl(libc::PR_SET_PDEATHSIG, 0, 0).map(drop)
 }
 
 /// Gives the child a descriptor table of its own.

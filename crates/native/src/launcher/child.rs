@@ -104,7 +104,6 @@ impl Shared {
     fn leave_the_launcher(&self) -> io::Result<()> {
         // A terminal's Ctrl-C is meant for whoever makes the sandbox, never for one that outlives it.
         rustix::process::setsid()?;
-        sys::outlive_the_launcher()?;
         sys::unshare_files()?;
         match self.open_files {
             Some(limit) => Ok(setrlimit(Resource::Nofile, limit)?),

@@ -42,7 +42,8 @@ impl Begun {
         account: Option<Account>,
         into_group: Option<BorrowedFd<'_>>,
     ) -> Result<Self, Failed> {
-        let gate = Rc::new(Gate::new());
+        let gate = Gate::new().map_err(|error| Failed::at("make a gate", error))?;
+        let gate = Rc::new(gate);
         let mut stack = ChildStack::new().map_err(|error| Failed::at("map a stack", error))?;
         let mut shared = Box::new(Shared::new(Rc::clone(&gate)));
         let mut clone = || sys::clone_child(namespaces, into_group, &gate, &mut stack, &mut *shared);
@@ -70,7 +71,7 @@ impl Begun {
         self.shared.set_descriptors(guest, descriptors);
         self.shared.set_open_files(open_files);
         self.shared.set_plan(plan);
-        self.gate.open();
+        self.gate.open().map_err(|error| Failed::at("open the gate", error))?;
         self.gate.wait_until_left();
         // The child had copies of its own.
         drop(taken);
@@ -85,7 +86,10 @@ impl Drop for Begun {
     /// Without a plan the child ends where it waits; with one that failed it has ended.
     fn drop(&mut self) {
         if let Some((_, pidfd)) = self.child.take() {
-            self.gate.open();
+            if self.gate.open().is_err() {
+                // The child would use this memory after it is freed.
+                std::process::abort();
+            }
             self.gate.wait_until_left();
             sys::wait_and_reap(std::os::fd::AsFd::as_fd(&pidfd));
         }
