@@ -108,8 +108,11 @@ impl Gate {
     /// launcher ends first. The launcher's thread goes on in the same memory, so that nothing here
     /// may touch `errno`.
     pub fn pass(&self) {
-        let mut waited = [self.open.as_raw_fd(), self.launcher.as_raw_fd()]
-            .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+        let mut waited = [self.open.as_raw_fd(), self.launcher.as_raw_fd()].map(|fd| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        });
         loop {
             // SAFETY: the address and the number of live pollfd structs, and no timeout.
             let ready = unsafe {

@@ -285,7 +285,9 @@ impl Drop for Launcher {
 /// Tells a launcher that was killed while it started from one that this host can't start.
 fn not_started(error: io::Error) -> Error {
     match error.kind() {
-        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => ended(error),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {
+            ended(error)
+        }
         _ => SetupFailure::new("start the sandbox launcher", "", error).into_error(),
     }
 }
