@@ -1,7 +1,7 @@
-//! The HTTP API under `/v1`: sandboxes of pools, what runs in them and what lies in them, for whoever has a key.
+//! The HTTP API under `/v1`: pools, their sandboxes, and the processes and files in them.
 //!
-//! A handler maps a route to one call of the library and stops; what is wrong with a request is a problem (RFC 9457). The
-//! document of the API (OpenAPI 3.1) is made from the handlers themselves.
+//! A handler maps a route to one call of the library and stops. A wrong request is answered with a
+//! problem (RFC 9457). The API's document (OpenAPI 3.1) is made from the handlers themselves.
 
 mod about;
 mod access;
@@ -77,9 +77,9 @@ use stopping::Stopping;
 pub use keys::{Keys, NewKey};
 pub use state::Api;
 
-/// Where the page about the API is.
+/// The path of the page that documents the API.
 const PAGE: &str = "/docs";
-/// Where its document is.
+/// The path of the API's document.
 const DOCUMENT: &str = "/v1/openapi.json";
 
 #[derive(OpenApi)]
@@ -87,7 +87,7 @@ const DOCUMENT: &str = "/v1/openapi.json";
     components(schemas(Problem)), modifiers(&KeyScheme))]
 struct Described;
 
-/// A key is a bearer token.
+/// Adds the security scheme to the document: a key is sent as a bearer token.
 struct KeyScheme;
 
 impl Modify for KeyScheme {
@@ -100,7 +100,7 @@ impl Modify for KeyScheme {
     }
 }
 
-/// What needs a key.
+/// Returns the routes that need a key.
 fn protected() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(sandboxes::create, sandboxes::list))
@@ -148,7 +148,7 @@ fn protected() -> OpenApiRouter<Api> {
         .route("/v1/sandboxes/{sandbox}/terminals/{terminal}/socket", get(terminals::attach))
 }
 
-/// What needs none.
+/// Returns the routes that need no key.
 fn open() -> OpenApiRouter<Api> {
     OpenApiRouter::with_openapi(Described::openapi())
         .routes(routes!(about::health))
@@ -157,7 +157,7 @@ fn open() -> OpenApiRouter<Api> {
         .routes(routes!(session::who, session::sign_in, session::sign_out))
 }
 
-/// The API's document, OpenAPI 3.1.
+/// Returns the API's document (OpenAPI 3.1).
 pub fn document() -> Document {
     let mut document = open().merge(protected()).into_openapi();
     for item in document.paths.paths.values_mut() {
@@ -172,7 +172,7 @@ pub fn document() -> Document {
     document
 }
 
-/// The API as routes.
+/// Returns the API as routes.
 pub fn router(api: &Api) -> Router {
     let protected = Router::from(protected())
         .route_layer(from_fn_with_state(api.clone(), small_bodies::read_first))
@@ -186,7 +186,7 @@ pub fn router(api: &Api) -> Router {
         .with_state(api.clone())
 }
 
-/// The document, readable, at `/docs/`.
+/// Serves the document as a readable page at `/docs/`.
 fn page() -> Router<Api> {
     let config = Config::from(DOCUMENT)
         .persist_authorization(false)
@@ -204,7 +204,8 @@ async fn not_so() -> Refusal {
     Refusal::of_status(StatusCode::METHOD_NOT_ALLOWED, "this path has no such method")
 }
 
-/// Serves the API and MCP on this listener until `stop` is cancelled; answers that are under way may end.
+/// Serves the API and MCP on this listener until `stop` is cancelled. Answers that are under way
+/// then have [`ServeLimits::drain_timeout_ms`] to end.
 pub async fn serve(
     api: &Api,
     listener: Listener,
@@ -214,7 +215,8 @@ pub async fn serve(
     prepare(api, listener, options, stop).await?.run().await
 }
 
-/// Makes everything that [`serve`] needs. A failure comes before anybody is told that the server serves.
+/// Prepares everything that [`serve`] needs. A failure comes here, before anybody is told that the
+/// server is ready.
 pub async fn prepare(
     api: &Api,
     listener: Listener,
@@ -255,7 +257,7 @@ pub async fn prepare(
     Ok(ReadyServer { api: api.clone(), listener, router, mcp, revoked, stop, cut })
 }
 
-/// A server that has everything it needs. Made by [`prepare`].
+/// A server that is ready to run, made by [`prepare`].
 pub struct ReadyServer {
     api: Api,
     listener: Listener,
@@ -267,7 +269,8 @@ pub struct ReadyServer {
 }
 
 impl ReadyServer {
-    /// Serves until it is told to stop. An error is a part that has ended: then the server has ended too.
+    /// Serves until it is told to stop. Fails if revoked keys cannot be watched any more; the
+    /// server has ended then.
     pub async fn run(self) -> Result<()> {
         let Self { api, listener, router, mcp, revoked, stop, cut } = self;
         let serving = listen::serve(listener, router, api.limits(), api.metrics().connections(), stop, cut);
@@ -281,19 +284,22 @@ impl ReadyServer {
     }
 }
 
-/// By which names clients may call the server, beside loopback's, and which web pages may use it.
+/// The names by which clients may call the server, beside loopback's, and the web pages that may
+/// use it.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
-    /// Names.
+    /// Names that clients may put into `Host`.
     pub allowed_hosts: Vec<AllowedHost>,
-    /// Pages; without any, none may.
+    /// Origins of the web pages that may use the server from a browser. Empty: none may.
     pub allowed_origins: Vec<AllowedOrigin>,
-    /// Domains whose names `{port}-{id}.DOMAIN` all lead here, beside `localhost`; the first is told in URLs of previews.
+    /// Domains whose names `{port}-{id}.DOMAIN` all lead here, beside `localhost`. URLs of previews
+    /// are made from the first.
     pub preview_domains: Vec<PreviewDomain>,
-    /// How long and how many previews may be.
+    /// The limits of previews.
     pub preview_limits: PreviewLimits,
-    /// There is a page at `/`, as by default. Previews below a path are then shown by browsers as of no origin: they keep no
-    /// cookies and no storage, and load nothing that asks for a token. Those on hosts of their own are not touched.
+    /// Serves the page at `/`; `true` by default. Browsers then give previews below a path no
+    /// origin: they keep no cookies and no storage, and load nothing that needs a token. Previews
+    /// on hosts of their own are not affected.
     pub page: bool,
 }
 

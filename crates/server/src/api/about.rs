@@ -1,4 +1,4 @@
-//! The server itself: whether it answers, what it is, and the document of its API.
+//! The server itself: its health, its version, and the document of its API.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,5 @@
-//! Who asks: the holder of the key that comes with a request, or anybody where the server was told so.
+//! Authenticates each request: the caller is the holder of its key or session, or anybody if the
+//! server needs no key.
 
 use std::sync::Arc;
 
@@ -19,46 +20,48 @@ use crate::http::own_page::OwnPage;
 use crate::http::token::Client;
 use crate::problem::Refusal;
 
-/// Who is let in.
+/// The callers that the server lets in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Whoever shows a key.
+    /// Callers with a key.
     Keys,
-    /// Whoever reaches the server, to every pool. For loopback, and sockets that only their owner can open.
+    /// Every caller, with access to every pool. For loopback, and for sockets that only their owner
+    /// can open.
     Anybody,
 }
 
-/// Who asks.
+/// The caller of a request: the holder of a key, or `None` if the server needs no key.
 #[derive(Debug, Clone)]
 pub(super) struct Caller(Option<Arc<KeyRow>>);
 
 impl Caller {
-    /// The id of the caller's key.
+    /// Returns the id of the caller's key.
     pub fn key_id(&self) -> Option<&str> {
         self.0.as_ref().map(|key| key.id.as_str())
     }
 
-    /// The name of the caller's key; `None`: no key is needed.
+    /// Returns the name of the caller's key; `None`: the server needs no key.
     pub fn key_name(&self) -> Option<&SandboxName> {
         self.0.as_ref().map(|key| &key.name)
     }
 
-    /// Whether the caller may use this pool.
+    /// Tells whether the caller may use this pool.
     pub fn opens(&self, pool: &SandboxName) -> bool {
         self.0.as_ref().is_none_or(|key| key.opens(pool))
     }
 
-    /// Who it is, as far as sessions tell clients apart.
+    /// Returns the caller as sessions tell clients apart.
     pub fn client(&self) -> Client {
         self.0.as_ref().map_or(Client::Anybody, |key| Client::Key(key.id.clone()))
     }
 
-    /// The pools that the caller may use; `None`: all.
+    /// Returns the pools that the caller may use; `None`: all.
     pub fn pools(&self) -> Option<&[SandboxName]> {
         self.0.as_ref().map(|key| key.pools.as_slice())
     }
 
-    /// The pool that is named, or the caller's own. One that it may not use is not there.
+    /// Returns the pool that is named, or else the key's default pool. A pool that the caller may
+    /// not use is `not_found`.
     pub fn pool(&self, named: Option<&str>) -> Result<SandboxName, Refusal> {
         let pool = match (named, &self.0) {
             (Some(named), _) => SandboxName::parse(named).map_err(|error| error.context("choose a pool"))?,
@@ -73,7 +76,8 @@ fn no_pool(name: &str) -> Refusal {
     Error::new(ErrorKind::NotFound, format!("there is no pool `{name}`")).into()
 }
 
-/// Passes on what comes with a key, when it is the key's turn: without the key, so that no log can show it.
+/// Lets a request with a right key pass, within the limits of that key. The key is taken out, so
+/// that no log can show it.
 pub(super) async fn require(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let is_own_page = request.extensions().get::<OwnPage>().is_some();
     let (caller, right) = match api.access() {
@@ -106,8 +110,10 @@ pub(super) async fn require(State(api): State<Api>, mut request: Request, next: 
     }
 }
 
-/// What somebody without a right key is told; from an address that asks in this way too often, that it has to wait. The look-up
-/// came before: nobody is kept out by what others from their address have shown, and a guess at 256 bits needs no limit.
+/// Returns `refused`, or, for an address that sends too many requests without a right key, an
+/// answer that says how long to wait. It is called after the look-up, so a right key is let in
+/// whatever others at its address have sent. Keys have 256 random bits: the limit only keeps the
+/// log short.
 pub(super) fn or_later(api: &Api, peer: Option<Peer>, refused: Response) -> Response {
     if refused.status() != StatusCode::UNAUTHORIZED {
         return refused;
@@ -121,8 +127,9 @@ pub(super) fn or_later(api: &Api, peer: Option<Peer>, refused: Response) -> Resp
     }
 }
 
-/// Whether a web page has a browser ask without saying which page it is. A page of a preview below a path is of the server's own
-/// origin, and then browsers name none; where nobody shows a key, that alone would let a sandbox's page in.
+/// Tells whether a web page sent this and its browser does not say which page. Browsers name no
+/// origin for pages of the server's own origin, and a preview below a path is one of them. If no
+/// key is needed, that alone would let a sandbox's page in.
 pub(super) fn is_a_pages(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site");
     site.is_some_and(|site| site != "none") && !headers.contains_key(header::ORIGIN)
@@ -133,7 +140,7 @@ fn not_for_pages() -> Response {
     Refusal::from(Error::new(ErrorKind::Permission, reason)).into_response()
 }
 
-/// Whose key it is, and until when they may do what they ask for, if that is not until the key is revoked.
+/// Returns the key of a request and, if it came by a session, the time limit of that session.
 async fn holder(
     api: &Api,
     headers: &HeaderMap,
@@ -153,7 +160,7 @@ async fn holder(
     }
 }
 
-/// Who signed in at the page. Its cookie is worth nothing unless the page itself asks.
+/// Returns the key of a browser's session. The cookie counts only in a request of the page itself.
 async fn signed_in(api: &Api, headers: &HeaderMap, is_own_page: bool) -> Result<(KeyRow, Right), Response> {
     if !is_own_page {
         let reason = "a session is the page's of this server alone, and it is not the page that asks";

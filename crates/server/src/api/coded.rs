@@ -1,12 +1,12 @@
-//! Bodies that are packed. Nothing is unpacked here, so that a small request can't become a large one: one that says it is
-//! packed is refused.
+//! Refuses compressed bodies (`Content-Encoding`). The server decompresses nothing, so a small
+//! request can't become a large one.
 
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::problem::Refusal;
 
-/// What whoever sends a body that is not as it is gets to hear.
+/// Returns the refusal of a request whose body is encoded; `None`: it is not.
 pub(super) fn refusal(headers: &HeaderMap) -> Option<Response> {
     let mut codings = headers.get_all(header::CONTENT_ENCODING).iter();
     if codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity")) {

@@ -1,4 +1,4 @@
-//! The network `egress` of a sandbox: its rules, and what was decided by them.
+//! The network `egress` of a sandbox: its rules, and the log of its decisions.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -35,7 +35,7 @@ pub(super) async fn set_rules(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Which decisions.
+/// The query of the decisions.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Decisions {

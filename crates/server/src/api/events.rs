@@ -1,4 +1,4 @@
-//! What happened to the sandboxes of the pools that a key opens.
+//! The event log of the pools that a key opens.
 
 use axum::Extension;
 use axum::extract::State;
@@ -21,7 +21,7 @@ use crate::problem::{Problems, Refusal};
 /// The most events that are read at once.
 const BATCH: usize = 1000;
 
-/// Which events.
+/// The query of the events.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Which {
@@ -58,7 +58,7 @@ pub(super) async fn list(
     Ok(events("event", seen, |event| Some(event.seq), asked.follow.then_some(stopping)))
 }
 
-/// Those that are there now.
+/// Reads the events that are in the log now.
 fn kept(log: Arc<EventLog>, from_seq: u64) -> BoxStream<'static, eyot::Result<Event>> {
     let batches = futures_util::stream::unfold(Some((log, from_seq)), async |state| {
         let (log, from_seq) = state?;

@@ -1,4 +1,4 @@
-//! Server-sent events: one JSON value each; a failure is an event `problem`, and the last.
+//! Server-sent events with one JSON value each. A failure is an event `problem`, which is the last.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use serde::Serialize;
 use super::stopping::Stopping;
 use crate::problem::Refusal;
 
-/// How often a comment goes out when there is nothing else: proxies cut what is silent.
+/// The pause after which a comment is sent, so that proxies do not close a silent stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// A stream of values as events of this name, each with the number by which a client goes on from it, if it has one. One that
-/// has no end of its own ends when the server stops: `stopping`.
+/// Streams values as events of this name. An event has the number, if any, from which a client can
+/// resume. A stream without an end ends when the server stops (`stopping`).
 pub(super) fn events<T: Serialize + Send + 'static>(
     name: &'static str,
     values: impl Stream<Item = eyot::Result<T>> + Send + 'static,
@@ -34,12 +34,12 @@ pub(super) fn events<T: Serialize + Send + 'static>(
     Sse::new(told).keep_alive(keep_alive())
 }
 
-/// Keeps proxies from cutting what is silent.
+/// Sends a comment now and then, so that proxies do not close a silent stream.
 pub(super) fn keep_alive() -> KeepAlive {
     KeepAlive::new().interval(KEEP_ALIVE)
 }
 
-/// One value as an event.
+/// Makes an event from one value.
 pub(super) fn event(name: &str, value: &impl Serialize, number: Option<u64>) -> Event {
     let text = serde_json::to_string(value).unwrap_or_default();
     let event = Event::default().event(name).data(text);

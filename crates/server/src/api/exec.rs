@@ -1,4 +1,5 @@
-//! Commands whose result is one answer. A client that goes away takes its command with it.
+//! Runs commands and answers with the whole result. The command is cancelled when its client
+//! disconnects.
 
 use axum::Json;
 use axum::extract::State;
@@ -12,7 +13,8 @@ use super::extract::{Chosen, InPool, JsonBody, TheSandbox};
 use super::state::Api;
 use crate::problem::{Problems, Refusal};
 
-/// What to run in this sandbox, and how. No more is kept of its output than the server keeps of anybody's.
+/// Turns a request's body into a command and its options. Output is kept up to the server's limit,
+/// `max_output_bytes`.
 pub(super) fn checked(api: &Api, sandbox: &Sandbox, body: ExecBody) -> Result<(Command, ExecOptions), Error> {
     let most = api.limits().max_output_bytes;
     let kept = body.max_output_bytes.or(sandbox.info().spec.limits.max_output_bytes);
@@ -44,7 +46,7 @@ pub(super) fn checked(api: &Api, sandbox: &Sandbox, body: ExecBody) -> Result<(C
     Ok((command, options))
 }
 
-/// What comes from the client while the command runs can't come by a plain request.
+/// Refuses options for which the client sends data while the command runs: a plain request cannot.
 pub(super) fn refuse_what_needs_a_socket(body: &ExecBody) -> Result<(), Error> {
     let field = match body {
         ExecBody { pty: Some(_), .. } => "pty",
@@ -54,7 +56,7 @@ pub(super) fn refuse_what_needs_a_socket(body: &ExecBody) -> Result<(), Error> {
     Err(Error::invalid(field, "needs a WebSocket: `/exec/socket`"))
 }
 
-/// A result as it goes over the wire.
+/// Converts a result to the API's answer.
 pub(super) fn answer(result: ExecResult) -> ExecAnswer {
     let odd = |bytes: &Bytes| std::str::from_utf8(bytes).is_err().then(|| BASE64_STANDARD.encode(bytes));
     let (stdout_base64, stderr_base64) = (odd(&result.stdout), odd(&result.stderr));

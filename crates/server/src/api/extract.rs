@@ -1,5 +1,5 @@
-//! What handlers take from a request: its JSON, its query, the sandbox that it names. What is wrong with them is a problem like
-//! any other.
+//! Extractors: a request's JSON body, its query, and the sandbox that it names. They refuse wrong
+//! input with a problem, like any other error.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::access::Caller;
 use super::state::Api;
 use crate::problem::Refusal;
 
-/// A request's JSON body.
+/// The JSON body of a request.
 pub(super) struct JsonBody<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequest<Api> for JsonBody<T> {
@@ -55,7 +55,7 @@ impl<T: DeserializeOwned> FromRequest<Api> for JsonBody<T> {
     }
 }
 
-/// A request's query.
+/// The query of a request.
 pub(super) struct Params<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequestParts<Api> for Params<T> {
@@ -77,7 +77,7 @@ impl FromRequestParts<Api> for Caller {
     }
 }
 
-/// The sandbox that a path names.
+/// The path parameter `{sandbox}`.
 #[derive(IntoParams)]
 #[into_params(names("sandbox"), parameter_in = Path)]
 pub(super) struct TheSandbox(
@@ -86,7 +86,7 @@ pub(super) struct TheSandbox(
     String,
 );
 
-/// The pool where a name is looked for.
+/// The query parameter `pool`.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct InPool {
@@ -95,7 +95,7 @@ pub(super) struct InPool {
     pool: Option<String>,
 }
 
-/// The same, and whether secrets are to be told.
+/// The query parameters `pool` and `show_env`, for answers about a sandbox.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Asked {
@@ -105,7 +105,7 @@ pub(super) struct Asked {
     show_env: Option<bool>,
 }
 
-/// Whether secrets are to be told.
+/// The query parameters `pool` and `show_env`, for requests that name no sandbox.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ShowEnv {
@@ -115,7 +115,7 @@ pub(super) struct ShowEnv {
     pub show_env: Option<bool>,
 }
 
-/// The same, and a directory that no path of the request leads out of.
+/// The query parameters `pool` and `beneath`.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Where {
@@ -126,12 +126,12 @@ pub(super) struct Where {
     beneath: Option<String>,
 }
 
-/// Which sandbox a request names, before it is looked for.
+/// The sandbox that a request names. It has not been looked up yet.
 pub(super) struct Named {
     pub caller: Caller,
     pub pool: Option<String>,
     pub sandbox: String,
-    /// Answers have the values of variables.
+    /// Set if the answer is to include the values of environment variables.
     pub show_env: bool,
 }
 
@@ -150,17 +150,18 @@ impl FromRequestParts<Api> for Named {
 }
 
 impl Named {
-    /// The pool where it is, if the caller may use that.
+    /// Returns the sandbox's pool, if the caller may use it.
     pub async fn pool(&self, api: &Api) -> Result<SandboxName, Refusal> {
         api.pool_of(&self.caller, self.pool.as_deref(), &self.sandbox).await
     }
 
-    /// What is known of it. It is not woken, and being looked at is no use.
+    /// Returns what is known of the sandbox. This does not wake it, and does not count as activity.
     pub async fn info(&self, api: &Api, pool: &SandboxName) -> Result<SandboxInfo, Refusal> {
         api.pool(pool)?.info(&self.sandbox).await.map_err(|error| self.gone(error))
     }
 
-    /// An error of what was done to it. One that is gone is as one that never was.
+    /// Converts an error of an operation on the sandbox. A destroyed sandbox is reported like one
+    /// that never existed.
     pub fn gone(&self, error: Error) -> Refusal {
         match error.kind() {
             ErrorKind::NotFound | ErrorKind::Destroyed => Refusal::no_sandbox(&self.sandbox),
@@ -169,7 +170,7 @@ impl Named {
     }
 }
 
-/// The sandbox that a request names, awake; held beneath a directory where the query asks for that.
+/// The sandbox that a request names, awake, and confined to `beneath` if the query has that.
 pub(super) struct Chosen(pub Sandbox);
 
 impl FromRequestParts<Api> for Chosen {
@@ -187,7 +188,8 @@ impl FromRequestParts<Api> for Chosen {
     }
 }
 
-/// What the header `Last-Event-ID` of a stream that is taken up again says: the number of the last event that came.
+/// The header `Last-Event-ID` with which a client resumes a stream: the number of the last event
+/// that it received.
 pub(super) struct LastEventId(pub Option<u64>);
 
 impl<S: Sync> FromRequestParts<S> for LastEventId {

@@ -1,4 +1,4 @@
-//! Files: read, written, described, listed, made, moved, removed; and whole trees as tar streams.
+//! Files: read, write, describe, list, make, move and remove them; and whole trees as tar streams.
 
 use axum::Json;
 use axum::body::Body;
@@ -16,7 +16,7 @@ use utoipa::IntoParams;
 use super::extract::{Chosen, Params, TheSandbox, Where};
 use crate::problem::{Problems, Refusal};
 
-/// Which file.
+/// The query of a route about one file.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct OfPath {
@@ -24,7 +24,7 @@ pub(super) struct OfPath {
     path: String,
 }
 
-/// Which part of which file.
+/// The query of a read.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ReadFile {
@@ -66,14 +66,14 @@ pub(super) async fn read(
     Ok(response)
 }
 
-/// The same stream once its first piece has come: what fails with that is told by the answer's status.
+/// Waits for the stream's first piece, so that an early failure decides the answer's status.
 async fn begun(mut stream: ByteStream) -> Result<ByteStream, Refusal> {
     let Some(first) = stream.next().await else { return Ok(stream) };
     let first = first?;
     Ok(futures_util::stream::once(std::future::ready(Ok(first))).chain(stream).boxed())
 }
 
-/// The first and the last byte of a `Range` header with one range.
+/// Parses a `Range` header with one range into its first and last byte.
 fn range_of(text: &str, size: u64) -> Option<(u64, u64)> {
     let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
     let end = size.checked_sub(1)?;
@@ -94,7 +94,7 @@ fn octets(stream: ByteStream) -> impl IntoResponse {
     (kind, Body::from_stream(stream))
 }
 
-/// How to write which file.
+/// The query of a write.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct WriteFile {
@@ -133,7 +133,7 @@ fn content(body: Body) -> ByteStream {
     body.into_data_stream().map_err(broken).boxed()
 }
 
-/// How to remove what.
+/// The query of a removal.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct RemoveFile {
@@ -188,7 +188,7 @@ enum Order {
     Directory,
 }
 
-/// Which directory to list, and how.
+/// The query of a listing.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ListDirectory {
@@ -214,7 +214,7 @@ pub(super) async fn list(
     Ok(Json(Listing { entries }))
 }
 
-/// How to make which directory.
+/// The query that makes a directory.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct MakeDirectory {
@@ -236,7 +236,7 @@ pub(super) async fn mkdir(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What to move where.
+/// The query of a move.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Rename {
@@ -270,7 +270,7 @@ pub(super) async fn tree_out(
     Ok((kind, Body::from_stream(tar)).into_response())
 }
 
-/// Where to unpack, and how much at the most.
+/// The query of an unpacking.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Unpack {

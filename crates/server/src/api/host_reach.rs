@@ -1,11 +1,12 @@
-//! What reaches the server's host, or the network that it is in, is not for whoever asks by HTTP.
+//! Refuses requests by HTTP that would reach the server's host or the host's network.
 
 use eyot::{EgressRules, Error, ErrorKind, NetworkMode, SandboxPool, SandboxSpec};
 
 use super::state::Api;
 use crate::problem::Refusal;
 
-/// Refuses a spec of a sandbox of this pool that would reach the host: its files, its network, the engine's networks and runtimes.
+/// Refuses a spec that would reach the host: its files, its network, or the networks and runtimes
+/// of its container engine.
 pub(super) fn refuse_spec(api: &Api, pool: &SandboxPool, spec: &SandboxSpec) -> Result<(), Refusal> {
     let is_open = api.may_use_host_networks();
     match () {
@@ -26,7 +27,8 @@ pub(super) fn refuse_spec(api: &Api, pool: &SandboxPool, spec: &SandboxSpec) -> 
     }
 }
 
-/// Refuses an image that may be a path on the host, with the same words whatever is there.
+/// Refuses an image that may be a path on the host. The words are the same whether or not the path
+/// exists.
 pub(super) fn refuse_image(pool: &SandboxPool, image: Option<&str>) -> Result<(), Refusal> {
     match image {
         Some(image) if !pool.allows_image(image) => refused("image", "can't be a path on the server's host"),
@@ -34,7 +36,7 @@ pub(super) fn refuse_image(pool: &SandboxPool, image: Option<&str>) -> Result<()
     }
 }
 
-/// Refuses rules that open what is not public, unless the server was told that they may.
+/// Refuses rules that open private networks, unless the server allows them.
 pub(super) fn refuse_rules(api: &Api, rules: &EgressRules) -> Result<(), Refusal> {
     match rules.allow.iter().find(|rule| !rule.is_public()) {
         Some(rule) if !api.may_open_private_networks() => {

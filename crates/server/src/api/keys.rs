@@ -1,4 +1,4 @@
-//! API keys. Whoever shows one may use its pools and no others; only its hash is kept.
+//! API keys. A key opens its own pools and no others. Only its hash is kept.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use sha2::{Digest, Sha256};
 
 use super::random::random;
 
-/// What every key begins with, so that scanners for secrets know one.
+/// The prefix of every key, by which secret scanners recognise one.
 const PREFIX: &str = "eyot_";
-/// The longest text that is looked at as a key, in bytes.
+/// The longest text that is taken for a key, in bytes. The rest is cut off.
 const MAX_BYTES: usize = 256;
 
 /// The keys of a state folder.
@@ -19,23 +19,23 @@ pub struct Keys {
     store: Arc<Store>,
 }
 
-/// A key that was just made. Its secret is shown once.
+/// A newly created key. Its secret is shown once.
 #[derive(Debug)]
 pub struct NewKey {
-    /// What is known of it.
+    /// The key's record.
     pub row: KeyRow,
-    /// What its holder shows.
+    /// The secret that the holder sends.
     pub secret: String,
 }
 
 impl Keys {
-    /// Those of this store.
+    /// Returns the keys of this store.
     pub fn new(store: Arc<Store>) -> Self {
         Self { store }
     }
 
-    /// Makes a key for these pools, the first of which is meant where a request names none. `already_exists`: a key of that
-    /// name is in use.
+    /// Creates a key for these pools. The first one is used where a request names none. Fails with
+    /// `already_exists` if a key of that name is in use.
     pub async fn create(&self, name: SandboxName, pools: Vec<SandboxName>) -> Result<NewKey> {
         let (id, secret) = (format!("key_{}", random::<8>()?), format!("{PREFIX}{}", random::<32>()?));
         let hash = hash(&secret);
@@ -43,28 +43,29 @@ impl Keys {
         Ok(NewKey { row, secret })
     }
 
-    /// All of them, revoked ones too.
+    /// Lists all keys, including revoked ones.
     pub async fn list(&self) -> Result<Vec<KeyRow>> {
         self.ask(Store::keys).await
     }
 
-    /// Tells when some process may have changed them.
+    /// Watches the store for changes by any process; `None`: no other process can change it.
     pub(super) async fn changes(&self) -> Result<Option<FolderChanges>> {
         self.ask(Store::changes).await
     }
 
-    /// Revokes one by id or name. From now on nobody gets in with it, and servers end what it began.
+    /// Revokes a key, by id or name. It opens nothing from now on, and servers end what it began.
     pub async fn revoke(&self, id_or_name: &str) -> Result<KeyRow> {
         let id_or_name = id_or_name.to_owned();
         self.ask(move |store| store.revoke_key(&id_or_name)).await
     }
 
-    /// Whose key this is. A wrong one takes as long as a right one: what is looked up is its hash, which tells nothing of it.
+    /// Returns the key that has this secret. The look-up is by the secret's hash, so its duration
+    /// says nothing about the secret.
     pub(super) async fn holder(&self, shown: &str) -> Result<Option<KeyRow>> {
         self.holder_of_hash(hash(&shown[..shown.floor_char_boundary(MAX_BYTES)])).await
     }
 
-    /// Whose key has this hash.
+    /// Returns the key whose secret has this hash.
     pub(super) async fn holder_of_hash(&self, hash: [u8; 32]) -> Result<Option<KeyRow>> {
         match self.store.key_of_hash_at_once(hash) {
             Some(found) => found,

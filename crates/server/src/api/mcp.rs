@@ -1,4 +1,5 @@
-//! MCP beside the API: the toolset `pool` at `/mcp`, in the pool of whoever opens the session. The sandboxes stay when it ends.
+//! MCP beside the API: the toolset `pool` at `/mcp`, acting in the pool of the key that opens the
+//! session. The sandboxes stay when the session ends.
 
 use std::time::Duration;
 
@@ -16,23 +17,23 @@ use super::tools::{POOL, POOL_HEADER};
 use crate::mcp::{CallersPool, McpServer, Pools, SessionLimits, service};
 use crate::problem::Refusal;
 
-/// Sessions of all keys, and of one.
+/// The limits of sessions: of all keys together, and of one key.
 const LIMITS: SessionLimits =
     SessionLimits { timeout: Duration::from_secs(3600), max: 1000, max_of_client: 100 };
 
-/// The server of the tools that every key may use.
+/// Makes the server of the tools that every key may use.
 pub(super) fn server() -> Result<McpServer> {
     McpServer::new(toolset(POOL)?, Pools::PerCaller)
 }
 
-/// `/mcp`, for whoever has a key.
+/// Returns the routes of `/mcp`, which need a key.
 pub(super) fn router(api: &Api, server: &McpServer, stop: &CancellationToken) -> Router {
     service(server, LIMITS, stop)
         .layer(from_fn_with_state(api.clone(), introduce))
         .layer(from_fn_with_state(api.clone(), access::require))
 }
 
-/// Says whose session it is.
+/// Notes on a request which key its session belongs to.
 async fn introduce(State(api): State<Api>, caller: Caller, mut request: Request, next: Next) -> Response {
     let named = request.headers().get(POOL_HEADER).and_then(|pool| pool.to_str().ok());
     let pool = caller.pool(named).and_then(|pool| Ok(api.pool(&pool)?.pool().clone()));

@@ -1,5 +1,5 @@
-//! Figures about the server, as Prometheus reads them. Their labels name routes, methods, statuses and states: nothing of
-//! whose requests they were.
+//! Metrics of the server for Prometheus. Labels name routes, methods, statuses and states, and
+//! never a key, a pool or a sandbox.
 
 mod process;
 
@@ -26,7 +26,7 @@ use crate::problem::{Problems, Refusal};
 
 const TEXT: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
-/// From a millisecond to ten minutes.
+/// The upper bounds of the histogram, from a millisecond to ten minutes.
 const BUCKETS_SECONDS: [f64; 16] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0];
 
@@ -58,7 +58,7 @@ struct Refused {
     by: &'static str,
 }
 
-/// The figures.
+/// The counters and gauges of a server.
 pub(super) struct Metrics {
     registry: Registry,
     answered: Family<Answered, Counter>,
@@ -72,7 +72,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// All at zero.
+    /// Makes them, all at zero.
     pub fn new() -> Self {
         let durations =
             Family::new_with_constructor((|| Histogram::new(BUCKETS_SECONDS)) as fn() -> Histogram);
@@ -109,12 +109,13 @@ impl Metrics {
         self.process.register(registry);
     }
 
-    /// How many connections there are.
+    /// Returns the gauge of open connections.
     pub fn connections(&self) -> Gauge {
         self.connections.clone()
     }
 
-    /// Counts a request that is refused by a limit: `rate_of_key`, `requests_of_key` at once, or `rate_of_wrong_keys`.
+    /// Counts a request that a limit refused: `rate_of_key`, `requests_of_key` (too many at once),
+    /// or `rate_of_wrong_keys`.
     pub fn refused(&self, by: &'static str) {
         self.refused.get_or_create(&Refused { by }).inc();
     }
@@ -155,7 +156,7 @@ impl Metrics {
     }
 }
 
-/// A request whose answer is under way.
+/// A request whose answer is under way. Dropping it ends the count.
 struct InFlight(Gauge);
 
 impl Hold for InFlight {}
@@ -177,7 +178,8 @@ pub(super) async fn measure(State(api): State<Api>, request: Request, next: Next
     held(answer, in_flight)
 }
 
-/// Whoever asks may write any word for a method, and each would be a figure that stays.
+/// Returns the method's label. Unknown methods share one, since a client could send any word, and
+/// each would be a metric that stays.
 fn known(method: &Method) -> &'static str {
     let known = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
     known.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")

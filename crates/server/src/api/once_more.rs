@@ -1,5 +1,5 @@
-//! A sandbox may fall asleep between the look for it and its use. A request that met that before it had any effect is done once
-//! more, and wakes the sandbox: to its client that is a use like any other.
+//! Repeats a request whose sandbox fell asleep between its look-up and its use. It is repeated only
+//! if it had no effect, or if it only reads; the repetition wakes the sandbox.
 
 use std::time::{Duration, Instant};
 
@@ -14,12 +14,12 @@ use eyot::wire::LIFE;
 
 use crate::problem::FellAsleep;
 
-/// How often a request is done at the most: the sandbox is put to sleep each time.
+/// The most attempts of one request.
 const TRIES: usize = 16;
-/// After this long nothing is begun again.
+/// The time after which a request is not repeated any more.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Passes a request on whose body is here.
+/// Passes a request on whose whole body has been read.
 pub(super) async fn run(parts: Parts, body: Bytes, next: Next) -> Response {
     let give_up = Instant::now() + PATIENCE;
     // Whoever holds on to one life of a sandbox is told that it has ended; a WebSocket can be given away once.

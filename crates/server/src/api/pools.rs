@@ -1,4 +1,4 @@
-//! Pools: which there are, what is in one, and what moves between its sandboxes.
+//! Pools: list them, list and make their sandboxes, and copy files between these.
 
 use axum::Json;
 use axum::extract::{Path, State};

@@ -1,4 +1,5 @@
-//! Ports inside a sandbox: where the published ones are, and connections to any of them through a WebSocket.
+//! Ports inside a sandbox: the addresses of published ones, and connections to any of them through
+//! a WebSocket.
 
 use std::collections::HashMap;
 
@@ -19,7 +20,7 @@ use super::stopping::Stopping;
 use super::turns::Turn;
 use crate::problem::{Problems, Refusal};
 
-/// How much is carried at once.
+/// The size of the buffer that carries data, in bytes.
 const PIECE_BYTES: usize = 64 * 1024;
 /// The largest message from a client, in bytes.
 const MAX_MESSAGE_BYTES: usize = 4 << 20;
@@ -31,7 +32,7 @@ pub(super) async fn published(Chosen(sandbox): Chosen) -> Result<Json<PublishedP
     Ok(Json(PublishedPorts { ports: sandbox.published_ports().await? }))
 }
 
-/// A port.
+/// The path parameter `{port}`.
 #[derive(IntoParams)]
 #[into_params(names("port"), parameter_in = Path)]
 pub(super) struct ThePort(
@@ -62,7 +63,7 @@ pub(super) async fn connect(
     }))
 }
 
-/// Carries bytes both ways until both have ended, or either side is gone.
+/// Carries bytes both ways until both directions have ended or one side is gone.
 async fn carry(stream: Box<dyn TcpStream>, sink: &mut Sink, source: &mut Source) -> Closing {
     let (mut reader, mut writer) = tokio::io::split(stream);
     let inwards = async {

@@ -1,4 +1,5 @@
-//! Who may see a port of a sandbox as a web page, told as an address. What is seen there is [`crate::preview`]'s.
+//! The routes that open and close a preview of a port. [`crate::preview`] serves the preview
+//! itself.
 
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
@@ -70,7 +71,7 @@ pub(super) async fn close(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Which port of which sandbox is meant. The sandbox is not woken.
+/// Returns the pool, the sandbox and the port that the path names. This does not wake the sandbox.
 async fn place(
     api: &Api,
     named: &Named,
@@ -83,7 +84,7 @@ async fn place(
     Ok((pool, Place { sandbox: info.id, port }))
 }
 
-/// By what the server was called.
+/// Returns the name and port by which the client called the server.
 fn host(headers: &HeaderMap) -> Result<Authority, Error> {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse().ok());
     host.ok_or_else(|| Error::new(ErrorKind::Invalid, "send one `Host` header"))

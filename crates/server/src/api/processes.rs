@@ -1,4 +1,4 @@
-//! Started processes: they outlive the call, the connection and the server.
+//! Started processes. They outlive the call, the connection and the server.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ use super::extract::{Chosen, JsonBody, LastEventId, Params, TheSandbox, Where};
 use super::stopping::Stopping;
 use crate::problem::{Problems, Refusal};
 
-/// A started process.
+/// The path parameter `{process}`.
 #[derive(IntoParams)]
 #[into_params(names("process"), parameter_in = Path)]
 pub(super) struct TheProcess(
@@ -68,7 +68,7 @@ pub(super) async fn live(Chosen(sandbox): Chosen) -> Result<Json<LiveProcesses>,
     Ok(Json(sandbox.live_processes().await?))
 }
 
-/// How to wait.
+/// The query of a wait.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Wait {
@@ -94,7 +94,7 @@ pub(super) async fn wait(
     Ok(Json(stopping.or(ended).await?))
 }
 
-/// Which part of a log.
+/// The query of a log.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Logs {
@@ -119,7 +119,7 @@ fn piece(chunk: LogChunk) -> LogPiece {
     LogPiece { stream, offset, stream_offset, data: BASE64_STANDARD.encode(&data) }
 }
 
-/// What goes out about a log.
+/// The content of an event about a log.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum LogEvent {

@@ -1,8 +1,8 @@
-//! Random texts that nobody can guess.
+//! Random secrets.
 
 use eyot::{Error, ErrorKind, Result};
 
-/// So many random bytes, in hexadecimal.
+/// Returns this many random bytes, in hexadecimal.
 pub(crate) fn random<const BYTES: usize>() -> Result<String> {
     let mut bytes = [0_u8; BYTES];
     let got = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty());

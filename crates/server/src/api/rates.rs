@@ -1,7 +1,7 @@
-//! How many requests may begin in a time: of one key, so that a client in a loop leaves the server to the others; and of one
-//! address without a right key, so that guessing fills no log.
+//! Rate limits for new requests: of one key, so that a client in a loop does not slow down the
+//! others; and of one address without a right key, so that guessing does not fill the log.
 //!
-//! What is kept is a moment for each key that there is, and for each address of late, never for more than [`MAX_KEPT`] of those.
+//! A limiter keeps a moment per key, and per recent address, of these at most [`MAX_KEPT`].
 
 use std::hash::Hash;
 use std::num::NonZeroU32;
@@ -20,22 +20,22 @@ use crate::http::Peer;
 use crate::http::limits::ServeLimits;
 use crate::problem::Refusal;
 
-/// Of how many addresses something is kept. Those that have been quiet are forgotten now and then; when there are still as many,
-/// all share what one of them may.
+/// The most addresses that are remembered. Quiet ones are forgotten now and then. If it is still
+/// full, all addresses share the allowance of one.
 const MAX_KEPT: usize = 10_000;
 
-/// The rates of a server.
+/// The rate limits of a server.
 pub(super) struct Rates {
     keys: Rate<String>,
     strangers: Rate<Peer>,
 }
 
-/// That somebody has to wait, and for how long.
+/// The time that a client has to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wait(Duration);
 
 impl Rates {
-    /// As the limits say.
+    /// Makes the limiters from the server's limits.
     pub fn new(limits: &ServeLimits) -> Self {
         Self {
             // Nobody but the server's owner makes keys.
@@ -54,26 +54,26 @@ impl Rates {
         }
     }
 
-    /// Begins a request of the key with this id; all that come without one are one.
+    /// Counts a new request of this key. Requests without a key count as those of one key.
     pub fn begin(&self, key_id: Option<&str>) -> Result<(), Wait> {
         self.keys.begin(Some(key_id.unwrap_or_default().to_owned()))
     }
 
-    /// Begins to answer somebody who has shown no right key.
+    /// Counts a new request from this address without a right key.
     pub fn begin_stranger(&self, peer: Peer) -> Result<(), Wait> {
         self.strangers.begin(Some(peer))
     }
 }
 
 impl Wait {
-    /// What the holder of a key is told.
+    /// Returns the refusal for a client with a key.
     pub fn of_key(self) -> Response {
         let hint =
             "ask for less at once, or ask whoever runs the server for a larger --max-requests-per-second";
         self.refusal("this key has asked too much of late", hint)
     }
 
-    /// What somebody without a right key is told.
+    /// Returns the refusal for a client without a right key.
     pub fn of_stranger(self) -> Response {
         let hint = "`eyot keys ls` on the server's host lists the keys there are";
         self.refusal("too many requests without a right key came from your address", hint)
@@ -94,12 +94,12 @@ fn seconds_value(seconds: u128) -> HeaderValue {
 
 type Limiter<K, C> = RateLimiter<K, HashMapStateStore<K>, C, NoOpMiddleware<<C as Clock>::Instant>>;
 
-/// What each of many may do in a time. `None` stands for those of whom nothing could be kept.
+/// A rate limit for each of many clients. `None` stands for all those that are not remembered.
 struct Rate<K: Hash + Eq + Clone, C: Clock = MonotonicClock> {
     limiter: Limiter<Option<K>, C>,
     clock: C,
     max_kept: usize,
-    /// How many have begun since those were forgotten who have been quiet.
+    /// The number of requests since quiet clients were last forgotten.
     since_swept: AtomicUsize,
 }
 
@@ -116,8 +116,8 @@ impl<K: Hash + Eq + Clone, C: Clock + Clone> Rate<K, C> {
         self.limiter.check_key(&who).map_err(|not_until| Wait(not_until.wait_time_from(self.clock.now())))
     }
 
-    /// Whether nobody's moment can be kept any more. Looking for the quiet ones is as much work as there are moments, so it is done
-    /// once for as many requests.
+    /// Tells whether no further client can be remembered. Forgetting the quiet ones takes a pass
+    /// over all, so it is done once in [`MAX_KEPT`] requests.
     fn is_full(&self) -> bool {
         if self.since_swept.fetch_add(1, Ordering::Relaxed) >= MAX_KEPT {
             self.since_swept.store(0, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! What ends with a key: whatever is under way for its holder, and the previews that it opened. Keys are revoked by other
-//! processes, in the store; the kernel tells that its files changed.
+//! Ends everything that a revoked key began: its requests under way, and its previews. Other
+//! processes revoke keys, in the store; the kernel reports that the store's files have changed.
 
 use std::time::Duration;
 
@@ -7,24 +7,25 @@ use eyot::{Error, FolderChanges, Result};
 
 use super::state::Api;
 
-/// The least time between two looks: a busy server's store changes all the time.
+/// The least time between two look-ups: a busy server's store changes all the time.
 const BETWEEN: Duration = Duration::from_millis(250);
 
-/// Watches for keys that are revoked.
+/// A watch for revoked keys.
 pub(super) struct Revoked {
     api: Api,
-    /// `None`: nobody else can change the store.
+    /// `None`: no other process can change the store.
     changes: Option<FolderChanges>,
 }
 
 impl Revoked {
-    /// Begins to watch.
+    /// Starts the watch.
     pub async fn watch(api: Api) -> Result<Self> {
         let changes = api.keys().changes().await?;
         Ok(Self { api, changes })
     }
 
-    /// Ends what revoked keys began, as long as it is polled. Comes back only when it can't be watched any more.
+    /// Ends what revoked keys began, for as long as the future is polled. Returns only when
+    /// watching fails.
     pub async fn end_theirs(mut self) -> Error {
         loop {
             let Some(changes) = &mut self.changes else { return std::future::pending().await };

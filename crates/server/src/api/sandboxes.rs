@@ -1,4 +1,4 @@
-//! Sandboxes themselves: made, listed, looked at, put to sleep, woken, destroyed.
+//! Sandboxes: create, list, look up, put to sleep, wake and destroy them.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
@@ -22,12 +22,12 @@ use crate::problem::{Problems, Refusal};
 
 /// The most sandboxes in one answer.
 const MAX_LISTED: usize = 1000;
-/// How many there are where the request does not say.
+/// The number of sandboxes in an answer if the request does not say.
 const LISTED: usize = 100;
-/// RFC 3339 has no later second.
+/// The last second that RFC 3339 can write, as seconds since 1970.
 const LAST_SECOND: u64 = 253_402_300_799;
 
-/// What is told of a sandbox, without its secrets.
+/// Converts what is known of a sandbox to the API's answer, without its secrets.
 fn told(info: SandboxInfo, pool: &SandboxName, show_env: bool) -> SandboxAnswer {
     let SandboxInfo { id, name, provider, status, workdir, created_ms, mut spec, isolation, life } = info;
     let mut env_names: Vec<String> = spec.env.keys().chain(spec.manifest.env.keys()).cloned().collect();
@@ -70,7 +70,7 @@ fn rfc3339(created_ms: i64, ttl_ms: u64) -> String {
     humantime::format_rfc3339_millis(at).to_string()
 }
 
-/// Which sandboxes to list.
+/// The query of a list of sandboxes.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ListSandboxes {
@@ -232,7 +232,7 @@ pub(super) async fn sleep(State(api): State<Api>, named: Named) -> Result<Status
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// How a sandbox ends.
+/// The query of a destroy.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Ending {

@@ -1,4 +1,4 @@
-//! Finding files and lines.
+//! Finds files, and lines in files.
 
 use axum::Json;
 use eyot::{ConfinedPath, GlobOptions, GlobResult, GrepOptions, GrepResult, Sandbox};
@@ -8,11 +8,12 @@ use utoipa::IntoParams;
 use super::extract::{Chosen, Params, TheSandbox, Where};
 use crate::problem::{Problems, Refusal};
 
-/// How many results there are where the request does not say, and the longest line that is shown whole, in bytes.
+/// The number of results if the request does not say, and the longest line that is returned whole,
+/// in bytes.
 const RESULTS: u32 = 1000;
 const LINE_BYTES: u32 = 500;
 
-/// Which files.
+/// The query of a search for files.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Glob {
@@ -40,7 +41,7 @@ pub(super) async fn glob(
     Ok(Json(sandbox.glob(&options).await?))
 }
 
-/// Which lines.
+/// The query of a search for lines.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Grep {

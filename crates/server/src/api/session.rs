@@ -1,4 +1,5 @@
-//! Signing in at the page: a key becomes a session, whose cookie no script can read and no other site's page can use.
+//! Signs browsers in at the page. A key becomes a session whose cookie no script can read and no
+//! other site's page can use.
 
 use std::time::Instant;
 
@@ -23,10 +24,10 @@ use crate::http::token;
 use crate::preview::scheme;
 use crate::problem::{Problems, Refusal};
 
-/// The cookie.
+/// The session's cookie.
 const COOKIE: OwnCookie = OwnCookie("eyot_session");
 
-/// Whether a cookie is the page's. Guests neither see nor set it.
+/// Tells whether this is the name of the session's cookie. Guests neither see nor set it.
 pub(crate) fn is_sessions(name: &str) -> bool {
     COOKIE.is(name)
 }
@@ -35,18 +36,18 @@ fn is_tls(headers: &HeaderMap) -> bool {
     scheme(headers) == "https"
 }
 
-/// What is shown in cookies.
+/// Returns the values of the session's cookie in a request.
 fn shown(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     COOKIE.shown(headers, is_tls(headers))
 }
 
-/// Whether somebody who signed in asks, or says so.
+/// Tells whether a request has the session's cookie, valid or not.
 pub(super) fn is_shown(headers: &HeaderMap) -> bool {
     shown(headers).next().is_some()
 }
 
-/// The key of the session that a request of the page comes with, if there is one and its key is still good, and how long the
-/// session lasts.
+/// Returns the key and the time limit of the session with which the page sends a request, if the
+/// session lasts and its key is not revoked.
 pub(super) async fn holder(api: &Api, headers: &HeaderMap) -> Result<Option<(KeyRow, Right)>, Error> {
     let Some(proof) = own_page::proof(headers) else { return Ok(None) };
     let now = Instant::now();
@@ -56,7 +57,7 @@ pub(super) async fn holder(api: &Api, headers: &HeaderMap) -> Result<Option<(Key
     }
 }
 
-/// A cookie for this host alone, no script, and no other site.
+/// Makes the `Set-Cookie` value: for this host alone, for no script, and for no other site.
 fn cookie(headers: &HeaderMap, value: &str, seconds: u64) -> HeaderValue {
     let (name, secure) = (COOKIE.name(is_tls(headers)), if is_tls(headers) { "; Secure" } else { "" });
     let text = format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");

@@ -1,8 +1,9 @@
-//! Sessions of browsers that signed in at the page: what is kept of them, how many, for how long.
+//! The sessions of browsers that signed in at the page, with their limits.
 //!
-//! They stand in memory and by their hashes alone, never with the key: a server that ends signs everybody out, and a stolen
-//! state folder opens none. A session is two secrets. The cookie goes wherever the browser sends it, which is to every port of
-//! the host's name; the proof lies with the page, which another port's page can't read. One without the other is worth nothing.
+//! They are kept in memory only, as hashes and without the key. A restart of the server signs
+//! everybody out, and a stolen state folder opens no session. A session has two secrets. The
+//! browser sends the cookie to every port of the host's name. The proof stays with the page, where
+//! the page of another port cannot read it. Neither is worth anything without the other.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,13 +17,13 @@ use super::keys::hash;
 use super::random::random;
 use super::turns::Right;
 
-/// How long one lasts: 12 hours.
+/// The lifetime of a session: 12 hours.
 pub(super) const LIFE: Duration = Duration::from_secs(12 * 3600);
-/// How many a key may have at once; the oldest makes room for a new one.
+/// The most sessions of one key. A new one ends the oldest.
 const PER_KEY: usize = 32;
-/// How many there may be at once; the oldest makes room for a new one.
+/// The most sessions of all keys. A new one ends the oldest.
 const MAX: usize = 4096;
-/// The longest text that is looked at as a secret, in bytes.
+/// The longest text that is taken for a secret, in bytes.
 const MAX_BYTES: usize = 128;
 
 type Hash = [u8; 32];
@@ -33,9 +34,9 @@ pub(super) struct Sessions {
     all: Mutex<HashMap<Hash, Session>>,
 }
 
-/// What is under way for it is cut when this is dropped.
+/// One session. Dropping it cuts its requests under way.
 struct Session {
-    /// The hash of the key that it was opened with.
+    /// The hash of the key that opened it.
     key: Hash,
     proof: Hash,
     opened: Instant,
@@ -43,7 +44,7 @@ struct Session {
     _cut: DropGuard,
 }
 
-/// A session that was just opened. Nobody can tell these again.
+/// The secrets of a newly opened session. They are kept nowhere else.
 pub(super) struct Opened {
     pub cookie: String,
     pub proof: String,
@@ -54,8 +55,8 @@ impl Sessions {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens one for the holder of this key, by the key's hash. `ended` is told when the key is revoked, and from here on when
-    /// the session ends.
+    /// Opens a session for the key with this hash. `ended` is cancelled when the key is revoked,
+    /// and, from here on, when the session ends.
     pub fn open(&self, key: Hash, ended: CancellationToken, now: Instant) -> Result<Opened> {
         let opened = Opened { cookie: random::<32>()?, proof: random::<32>()? };
         let mut all = self.lock();
@@ -67,7 +68,8 @@ impl Sessions {
         Ok(opened)
     }
 
-    /// The hash of the key that a cookie and its proof stand for, and how long they do.
+    /// Returns the hash of the key that a cookie and its proof stand for, and the session's time
+    /// limit.
     pub fn key(&self, cookie: &str, proof: &str, now: Instant) -> Option<(Hash, Right)> {
         if cookie.len() > MAX_BYTES || proof.len() > MAX_BYTES {
             return None;
@@ -80,13 +82,13 @@ impl Sessions {
         (is_it && now.duration_since(session.opened) < LIFE).then_some((session.key, right))
     }
 
-    /// Ends one. One that has ended is fine.
+    /// Ends a session. Succeeds if it has ended already.
     pub fn close(&self, cookie: &str) {
         self.lock().remove(&hash(&cookie[..cookie.floor_char_boundary(MAX_BYTES)]));
     }
 }
 
-/// Lets the oldest of these go until there is room for one more.
+/// Ends the oldest of these sessions until there is room for one more.
 fn make_room(all: &mut HashMap<Hash, Session>, most: usize, is_one: impl Fn(&Session) -> bool) {
     let mut those: Vec<(Instant, Hash)> = all
         .iter()

@@ -1,6 +1,8 @@
-//! A connection with something unread on it has to be closed, and a client that does not know that loses its next request. So
-//! small bodies are read before anything is looked for; and the answer to a larger one that was not read to its end says that
-//! the connection closes.
+//! Reads small bodies before anything else is done.
+//!
+//! A connection with unread data has to be closed, and a client that does not know that loses its
+//! next request. So small bodies are read first, and the answer to a larger one that was not read
+//! to its end says that the connection closes.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,12 +20,12 @@ use super::{coded, once_more};
 use crate::http::watched::watched;
 use crate::problem::Refusal;
 
-/// The largest, in bytes.
+/// The largest body that is read first, in bytes.
 const SMALL_BYTES: usize = 64 << 10;
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
-/// Passes on a request whose body is not packed and, if it is small, is here.
+/// Refuses encoded bodies, reads a small body, and passes the request on.
 pub(super) async fn read_first(State(api): State<Api>, request: Request, next: Next) -> Response {
     if let Some(mut refused) = coded::refusal(request.headers()) {
         refused.headers_mut().insert(header::CONNECTION, CLOSE);

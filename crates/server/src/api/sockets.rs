@@ -1,4 +1,4 @@
-//! WebSockets: one that the server ends is closed by a frame that says why.
+//! Closes WebSockets with a frame that gives the reason.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::turns::Turn;
 pub(super) type Sink = SplitSink<WebSocket, Message>;
 pub(super) type Source = SplitStream<WebSocket>;
 
-/// Why a socket is closed, and how long its client has to answer that.
+/// The reason for closing a socket, and the time that its client has to answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Closing {
     code: u16,
@@ -22,15 +22,15 @@ pub(super) struct Closing {
 }
 
 impl Closing {
-    /// All was said.
+    /// The exchange is complete.
     pub const DONE: Self = Self { code: close_code::NORMAL, reason: "", within: LAST_WORDS };
-    /// Another client has connected, or what it was connected to has been ended.
+    /// Another client has connected, or the terminal or command behind the socket was ended.
     pub const ELSEWHERE: Self =
         Self { code: close_code::AWAY, reason: "connected elsewhere", within: LAST_WORDS };
     /// The server stops.
     pub const STOPS: Self =
         Self { code: close_code::AWAY, reason: "the server stops", within: PARTING_WORDS };
-    /// The same, where [`Closing::ELSEWHERE`] has that code.
+    /// The server stops, for sockets on which `AWAY` already stands for [`Closing::ELSEWHERE`].
     pub const RESTARTS: Self = Self { code: close_code::RESTART, ..Self::STOPS };
     const REVOKED: Self = Self {
         code: close_code::POLICY,
@@ -38,7 +38,7 @@ impl Closing {
         within: PARTING_WORDS,
     };
 
-    /// Sends the frame, and waits for the client's.
+    /// Sends the close frame, and waits for the client's.
     pub async fn close(self, sink: &mut Sink, source: &mut Source) {
         let Self { code, reason, within } = self;
         let closing = async {
@@ -52,13 +52,13 @@ impl Closing {
     }
 }
 
-/// How long a client may take to read the end.
+/// The time that a client has to read what was sent last.
 const LAST_WORDS: Duration = Duration::from_secs(10);
-/// How long it may take when nobody waits for it any more.
+/// The same, when the server stops or the key was revoked.
 const PARTING_WORDS: Duration = Duration::from_secs(1);
 
-/// Why a socket is to be closed on which `work` is done: that says so at its end, unless the client may not go on before, or
-/// the server is to stop, for which there is a word of its own.
+/// Does `work` on a socket and returns the reason to close it: the one that `work` ends with,
+/// [`Closing::REVOKED`] if the client loses its right before, or `word` if the server stops.
 pub(super) async fn closing(
     turn: &Turn,
     (stop, word): (&CancellationToken, Closing),

@@ -1,4 +1,4 @@
-//! What all requests share: the engine, its pools, the keys, and handles that are open already.
+//! State that all requests share: the engine, its pools, the keys, and open handles.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,10 +17,11 @@ use crate::http::limits::ServeLimits;
 use crate::preview::Grants;
 use crate::problem::Refusal;
 
-/// How a pool is opened that a request names.
+/// Returns the options with which a pool is opened that a request names.
 pub type OptionsOfPool = dyn Fn(SandboxName) -> PoolOptions + Send + Sync;
 
-/// The HTTP API over one engine. Clones are the same, and cheap: each layer of a request makes some.
+/// The HTTP API over one engine. Clones share one state and are cheap: each layer of a request
+/// makes some.
 #[derive(Clone)]
 pub struct Api(Arc<Options>);
 
@@ -43,13 +44,13 @@ struct Inner {
     access: Access,
     options: Box<OptionsOfPool>,
     pools: Mutex<BTreeMap<SandboxName, Arc<PoolProvider>>>,
-    /// Handles by id: whoever has the id need not ask the store.
+    /// Open handles by id, so that a request by id need not ask the store.
     handles: Mutex<HashMap<SandboxId, Held>>,
     streamed: Streamed,
     terminals: Terminals,
-    /// Browsers that signed in.
+    /// The sessions of browsers that signed in.
     sessions: Sessions,
-    /// Who may see previews.
+    /// The grants to see previews.
     grants: Grants,
 }
 
@@ -60,7 +61,8 @@ struct Held {
 }
 
 impl Api {
-    /// Over this engine, for whoever `access` lets in. `options`: how a pool is opened.
+    /// Makes the API over this engine for the callers that `access` lets in. `options` returns the
+    /// options with which a pool is opened.
     pub fn new(
         engine: Engine,
         access: Access,
@@ -90,7 +92,7 @@ impl Api {
         Self(Arc::new(change(Arc::unwrap_or_clone(self.0))))
     }
 
-    /// The same, giving each client this much at the most. Clones that were made before are not changed.
+    /// Sets the limits. Clones that were made before are not changed.
     #[must_use]
     pub fn limited(self, limits: ServeLimits) -> Self {
         let turns = Arc::new(Turns::new(limits.max_requests_per_key));
@@ -98,8 +100,8 @@ impl Api {
         self.with(|options| Options { limits: Arc::new(limits), turns, rates, ..options })
     }
 
-    /// The same, letting whoever has a key open private networks, and single addresses of the host, by rules of the network
-    /// `egress`.
+    /// Lets every key open private networks, and single addresses of the host, by rules of the
+    /// network `egress`.
     #[must_use]
     pub fn opening_private_networks(self) -> Self {
         self.with(|options| Options { may_open_private_networks: true, ..options })
@@ -109,15 +111,15 @@ impl Api {
         self.0.may_open_private_networks
     }
 
-    /// The same, letting specs name the host's own network and the networks of its container engine: for a server whose
-    /// clients may use its host anyway.
+    /// Lets specs name the host's own network and the networks of its container engine. For a
+    /// server whose clients may use its host anyway.
     #[must_use]
     pub fn using_host_networks(self) -> Self {
         self.with(|options| Options { may_use_host_networks: true, ..options })
     }
 
-    /// The same, letting the keys of these names read the metrics, which are about the whole host. By default no key may;
-    /// where no key is needed, anybody may.
+    /// Lets the keys of these names read the metrics, which are about the whole server. By default
+    /// no key may; if the server needs no key, everybody may.
     #[must_use]
     pub fn showing_metrics_to(self, keys: Vec<SandboxName>) -> Self {
         self.with(|options| Options { metrics_keys: keys, ..options })
@@ -167,12 +169,12 @@ impl Api {
         &self.0.inner.sessions
     }
 
-    /// The keys.
+    /// Returns the API keys.
     pub fn keys(&self) -> &Keys {
         &self.0.inner.keys
     }
 
-    /// A pool, which is opened when it is first named.
+    /// Returns a pool, which is opened when it is first named.
     pub(super) fn pool(&self, name: &SandboxName) -> Result<Arc<PoolProvider>> {
         if let Some(pool) = lock(&self.0.inner.pools).get(name) {
             return Ok(Arc::clone(pool));
@@ -182,7 +184,8 @@ impl Api {
         Ok(Arc::clone(lock(&self.0.inner.pools).entry(name.clone()).or_insert(opened)))
     }
 
-    /// The pool of a sandbox, if the caller may use it. `named`: the pool where a name is looked for.
+    /// Returns the pool of a sandbox, if the caller may use it. A name is looked up in the pool
+    /// `named`.
     pub(super) async fn pool_of(
         &self,
         caller: &Caller,
@@ -198,7 +201,8 @@ impl Api {
         pool.filter(|pool| caller.opens(pool)).ok_or_else(|| Refusal::no_sandbox(id_or_name))
     }
 
-    /// A sandbox, by id or name. `life`: the only one of its lives that will do; without it, one that sleeps is woken.
+    /// Returns a sandbox, by id or name. Without `life`, a sleeping one is woken. With it, only a
+    /// sandbox in that very life is returned, and nothing is woken.
     pub(super) async fn sandbox(
         &self,
         caller: &Caller,
@@ -242,12 +246,12 @@ impl Api {
         }
     }
 
-    /// Lets go of a handle; whoever asks next gets another.
+    /// Forgets a handle. The next request opens another.
     pub(super) fn let_go_of_handle(&self, id: &SandboxId) {
         lock(&self.0.inner.handles).remove(id);
     }
 
-    /// Lets go of a handle whose sandbox is gone, and of whoever might see previews of it.
+    /// Forgets the handle of a sandbox that is gone, and revokes its previews.
     pub(crate) fn let_go(&self, id_or_name: &str) {
         if let Ok(id) = SandboxId::parse(id_or_name) {
             self.let_go_of_handle(&id);
@@ -255,12 +259,13 @@ impl Api {
         }
     }
 
-    /// Who may see previews.
+    /// Returns the grants to see previews.
     pub(crate) fn grants(&self) -> &Grants {
         &self.0.inner.grants
     }
 
-    /// The pool of a sandbox, whoever asks; `None`: there is no such sandbox.
+    /// Returns the pool of a sandbox, without asking for a caller's right; `None`: there is no such
+    /// sandbox.
     pub(crate) async fn pool_of_any(&self, id: &SandboxId) -> Result<Option<SandboxName>> {
         let held = lock(&self.0.inner.handles).get(id).filter(|held| held.sandbox.is_connected()).cloned();
         match held {
@@ -269,7 +274,7 @@ impl Api {
         }
     }
 
-    /// A sandbox, whoever asks, and whether it had to be woken for that.
+    /// Returns a sandbox, without asking for a caller's right, and whether it had to be woken.
     pub(crate) async fn awake(&self, pool: &SandboxName, id: &SandboxId) -> Result<(Sandbox, bool), Refusal> {
         let held = lock(&self.0.inner.handles).get(id).cloned();
         if let Some(held) = held.filter(|held| held.pool == *pool && held.sandbox.is_connected()) {
@@ -283,7 +288,7 @@ impl Api {
         }
     }
 
-    /// Keeps a handle for the requests to come, and lets go of those whose sandboxes have ended by themselves.
+    /// Keeps a handle for later requests, and forgets those whose sandboxes have ended.
     pub(super) fn hold(&self, pool: SandboxName, sandbox: Sandbox) {
         let mut handles = lock(&self.0.inner.handles);
         handles.retain(|_, held| held.sandbox.is_connected());
@@ -296,7 +301,7 @@ impl Api {
     }
 }
 
-/// Only plain values are moved in and out.
+/// Locks a mutex, even a poisoned one: only plain values are moved in and out.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What ends when the server is to stop, though it has no end of its own: nobody waits for it.
+//! Ends endless work when the server stops: streams of events and long waits.
 
 use std::convert::Infallible;
 
@@ -10,17 +10,17 @@ use tokio_util::sync::CancellationToken;
 use super::events_stream::event;
 use crate::problem::Refusal;
 
-/// Whether the server is to stop.
+/// The two steps in which the server stops.
 #[derive(Clone)]
 pub(super) struct Stopping {
-    /// Commands and answers may end; whatever has no end of its own ends now.
+    /// First step: commands and answers may finish; streams without an end, and waits, end now.
     pub stop: CancellationToken,
-    /// They may not any more.
+    /// Second step: everything ends now.
     pub cut: CancellationToken,
 }
 
 impl Stopping {
-    /// These events until the server stops, which is told by a last event `problem`.
+    /// Passes events on until the server stops. Then the last event is a `problem` that says so.
     pub fn ends<S>(self, events: S) -> impl Stream<Item = Result<Event, Infallible>> + Send
     where
         S: Stream<Item = Result<Event, Infallible>> + Send,
@@ -33,7 +33,7 @@ impl Stopping {
         events.take_until(self.stop.cancelled_owned()).chain(last.filter_map(future::ready))
     }
 
-    /// What comes of this, unless the server stops before it has ended.
+    /// Returns the result of `work`, or an error if the server stops first.
     pub async fn or<T>(self, work: impl Future<Output = eyot::Result<T>>) -> eyot::Result<T> {
         tokio::select! {
             done = work => done,

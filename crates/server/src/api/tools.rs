@@ -1,4 +1,4 @@
-//! The tools of the agent world: their declarations, and calls of them as a model makes them.
+//! The tools for models: their declarations, and calls of them.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -16,12 +16,12 @@ use super::extract::{JsonBody, Params};
 use super::state::Api;
 use crate::problem::{Problems, Refusal};
 
-/// The toolset of seed 002's own door.
+/// The toolset behind `/tool/{tool}`.
 pub(super) const POOL: &str = "pool";
-/// By which a request at that door names another pool than the key's own.
+/// The header with which a request to `/tool/{tool}` names a pool other than the key's first.
 pub(super) const POOL_HEADER: &str = "eyot-pool";
 
-/// How to declare.
+/// The query of the declarations.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Declared {
@@ -54,7 +54,7 @@ fn named(name: &str) -> Result<eyot::tools::Toolset, Refusal> {
     Ok(toolset(name)?)
 }
 
-/// Where a tool acts.
+/// The query of a call.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ActsIn {

@@ -1,5 +1,6 @@
-//! How many requests of one key are under way at once. One more is refused before anything is done for it, so that whoever
-//! asks too much waits, and nobody else. What is under way ends when its key is revoked.
+//! Limits the requests of one key that are under way at once. One more is refused before anything
+//! is done, so a client that asks too much slows down nobody else. Requests under way end when
+//! their key is revoked.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::http::held::Hold;
 use crate::problem::Refusal;
 
-/// When to ask again, in seconds.
+/// The value of `Retry-After`, in seconds.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
 /// The turns of every key.
@@ -30,23 +31,25 @@ struct OfKey {
     revoked: CancellationToken,
 }
 
-/// One request's turn, which is over when all of its clones are dropped. A socket's handler keeps one for as long as the socket.
+/// One request's turn, which is over when all of its clones are dropped. A socket's handler keeps
+/// one for as long as the socket.
 #[derive(Clone)]
 pub(super) struct Turn {
     _permit: Arc<OwnedSemaphorePermit>,
     right: Right,
 }
 
-/// Until when somebody may do what was begun: until the key is revoked, or the session that it came by has ended.
+/// The right to go on with a request. It ends when the key is revoked, or with the session that the
+/// request came by.
 #[derive(Clone, Default)]
 pub(super) struct Right {
     pub ended: CancellationToken,
-    /// `None`: for ever.
+    /// The end of the session; `None`: no session.
     pub until: Option<Instant>,
 }
 
 impl Right {
-    /// Comes when it has ended; never, as long as it lasts.
+    /// Waits until the right has ended.
     async fn over(self) {
         let ended = self.ended.cancelled();
         match self.until {
@@ -57,7 +60,7 @@ impl Right {
 }
 
 impl Turn {
-    /// Does this to its end; `None`: whoever asked for it may not go on any more.
+    /// Does `work` to its end; `None`: the caller's right ended before.
     pub async fn during<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -66,7 +69,8 @@ impl Turn {
         }
     }
 
-    /// Whether whoever asked may not go on.
+    /// Tells whether the caller's right has ended before its time, because the key was revoked or
+    /// the session closed.
     pub fn is_over(&self) -> bool {
         self.right.ended.is_cancelled()
     }
@@ -85,13 +89,13 @@ impl Hold for Turn {
 }
 
 impl Turns {
-    /// So many of each key.
+    /// Allows each key this many requests at once.
     pub fn new(max: usize) -> Self {
         Self { max: max.clamp(1, Semaphore::MAX_PERMITS), of_keys: Mutex::default() }
     }
 
-    /// A turn of the key with this id, unless all are taken; all that come without one share theirs. `right`: until when what
-    /// the turn is for may go on, if that is not the key's own.
+    /// Takes a turn of this key; `None`: all are taken. Requests without a key share the turns of
+    /// one key. `right` is the session's, if the request came by one.
     pub fn take(&self, key_id: Option<&str>, right: Option<Right>) -> Option<Turn> {
         let OfKey { turns, revoked } = self.of(key_id.unwrap_or_default());
         let permit = turns.try_acquire_owned().ok()?;
@@ -99,12 +103,12 @@ impl Turns {
         Some(Turn { _permit: Arc::new(permit), right })
     }
 
-    /// Told when the key with this id is revoked.
+    /// Returns the token that is cancelled when the key with this id is revoked.
     pub fn revoked(&self, key_id: &str) -> CancellationToken {
         self.of(key_id).revoked
     }
 
-    /// Ends what is under way for the key with this id, now and whenever some is begun.
+    /// Ends the requests of this key, those under way and later ones.
     pub fn end(&self, key_id: &str) {
         self.of(key_id).revoked.cancel();
     }
@@ -119,7 +123,7 @@ impl Turns {
         made
     }
 
-    /// What whoever got none is told.
+    /// Returns the refusal of a request that got no turn.
     pub fn refusal(&self) -> Response {
         let message = format!("{} requests of this key are under way already", self.max);
         let error = Error::new(ErrorKind::Quota, message).with_hint(

@@ -1,4 +1,4 @@
-//! Watching files, as server-sent events.
+//! Watches files, and reports changes as server-sent events.
 
 use axum::Extension;
 use axum::response::IntoResponse;
@@ -11,7 +11,7 @@ use super::extract::{Chosen, Params, TheSandbox, Where};
 use super::stopping::Stopping;
 use crate::problem::{Problems, Refusal};
 
-/// What to watch.
+/// The query of a watch.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Watch {

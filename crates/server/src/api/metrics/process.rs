@@ -1,4 +1,4 @@
-//! What the server itself takes of its host, read from `/proc/self` whenever somebody asks.
+//! The server's own use of its host, read from `/proc/self` at each request for metrics.
 
 use std::fs;
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-/// Its memory, descriptors and threads.
+/// The server's memory, file descriptors and threads.
 #[derive(Default)]
 pub(super) struct Gauges {
     resident_bytes: Gauge,
@@ -38,7 +38,7 @@ impl Gauges {
     }
 }
 
-/// The number of a line of `/proc/self/status`, 0 without one.
+/// Returns the number in a line of `/proc/self/status`, or 0 if there is no such line.
 fn number(status: &str, name: &str) -> i64 {
     let line = status.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
