@@ -1,5 +1,5 @@
-//! What a backup of a state folder needs to know of its sandboxes: which can be copied, held still meanwhile; and what must
-//! change in their records where the copy is put.
+//! The sandboxes of a state folder that a backup can copy. They are locked while it copies them,
+//! and their records are adapted to the place where the copy goes.
 
 use std::io;
 use std::path::Path;
@@ -11,15 +11,19 @@ use crate::ready::Ready;
 use crate::record::{Lock, Record};
 use crate::state::StateDir;
 
-/// Sandboxes without processes. None of them is woken or destroyed while this is held.
+/// Locks on sandboxes that have no processes. While this value lives, no other process wakes or
+/// destroys them.
 #[derive(Debug)]
 pub struct HeldSandboxes {
-    /// By id. Those whose time is over, those that were never completed and damaged ones are not among them.
+    /// The locked sandboxes, by id. Expired, unfinished and damaged sandboxes are left out.
     pub ids: Vec<SandboxId>,
     _locks: Vec<Lock>,
 }
 
-/// Holds the sandboxes of a state folder still. `conflict`: one has processes, or somebody is at work on it.
+/// Locks every sandbox of a state folder that can be copied.
+///
+/// # Errors
+/// `Conflict` if a sandbox runs, or another process holds its lock.
 pub fn hold_still(state: &Path) -> Result<HeldSandboxes> {
     let state = StateDir::open(state, None)?;
     let (mut ids, mut locks, mut busy) = (Vec::new(), Vec::new(), Vec::new());
@@ -47,8 +51,9 @@ pub fn hold_still(state: &Path) -> Result<HeldSandboxes> {
     }
 }
 
-/// Makes the records of a state folder's copy, which lies at `copy` now and will be called `state`, those of that place: their
-/// layers lie below it, they have no process and no control group, and they sleep. `was`: what the copied one was called.
+/// Adapts the records in a copied state folder. The copy lies at `copy`, will be used at `state`,
+/// and was taken from `was`. Paths of layers below `was` are moved below `state`, control groups
+/// are dropped, and every sandbox is marked as asleep.
 pub fn settle_copies(copy: &Path, state: &Path, was: &Path) -> Result<()> {
     let copied = StateDir::open(copy, None)?;
     for id in copied.ids("sandboxes").map_err(failed("list the sandboxes"))? {

@@ -1,4 +1,5 @@
-//! How a sandbox is, told by its directory alone: nobody keeps watch over it. Each look is one moment's truth.
+//! The condition of a sandbox, read off its directory, because no daemon watches it. Each reading
+//! holds for one moment.
 
 use std::io;
 use std::path::Path;
@@ -11,25 +12,26 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use crate::ready::Ready;
 use crate::record::{Record, boot_id, socket_path};
 
-/// How a sandbox is.
+/// The condition of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// It was never completed: somebody is making it, or died over it.
+    /// It was never completed: a process is making it, or was killed while doing so.
     Making,
-    /// Its guest answers.
+    /// The guest answers.
     Running,
     /// It can be woken.
     Sleeping,
-    /// A deadline has ended it.
+    /// A deadline ended it.
     Expired,
-    /// Its guest ended unexpectedly: it was killed from outside, or the host was restarted. It can be woken.
+    /// The guest ended unexpectedly: it was killed from outside, or the host restarted. The sandbox
+    /// can be woken.
     Dead,
-    /// What is kept of it can't be read. It can only be removed.
+    /// The record or the mark can't be read. The sandbox can only be removed.
     Damaged,
 }
 
 impl Condition {
-    /// As others are told.
+    /// Returns the status that callers see.
     pub(crate) fn status(self) -> SandboxStatus {
         match self {
             Self::Making => SandboxStatus::Creating,
@@ -40,8 +42,9 @@ impl Condition {
         }
     }
 
-    /// How the sandbox with this directory is, and its record if it can be read. A sleep that begins between two looks
-    /// is no death: it is noted before the guest ends.
+    /// Reads the condition of the sandbox in this directory, and its record if that can be read. A
+    /// sleep that begins during the reading is not taken for a death, because the sleep is noted
+    /// before the guest ends.
     pub(crate) fn of(directory: &Path) -> (Option<Record>, Self) {
         loop {
             let ready = Ready::read(directory);
@@ -73,7 +76,7 @@ impl Condition {
 }
 
 impl Record {
-    /// How its sandbox is, given that it has no guest.
+    /// Returns the condition of a sandbox that has no guest.
     pub(crate) fn without_guest(&self, ready: Ready) -> Condition {
         match () {
             () if self.ttl_has_passed() => Condition::Expired,
@@ -85,7 +88,8 @@ impl Record {
         }
     }
 
-    /// Whether its guest may have ended because it was idle for its time: it lived that long. One that ended sooner was killed.
+    /// Tells whether the guest may have ended by its idle timeout: it lived at least that long. A
+    /// guest that ended sooner was killed.
     fn may_have_been_idle(&self, ready: Ready) -> bool {
         let lifecycle = &self.info.spec.lifecycle;
         let Some(idle_ms) = lifecycle.idle_timeout_ms.filter(|_| lifecycle.auto_destroy) else {
@@ -95,12 +99,13 @@ impl Record {
         same_boot && ready.guest.is_none_or(|guest| guest.started_ms_ago() >= idle_ms)
     }
 
-    /// Whether its time to live is over.
+    /// Tells whether the time to live is over.
     pub(crate) fn ttl_has_passed(&self) -> bool {
         self.ttl_left_ms() == Some(0)
     }
 
-    /// What is left of its time to live by the wall clock, in milliseconds; `None` without one.
+    /// Returns the rest of the time to live by the wall clock, in milliseconds; `None` without a
+    /// time to live.
     pub(crate) fn ttl_left_ms(&self) -> Option<u64> {
         let lifecycle = &self.info.spec.lifecycle;
         let ttl = lifecycle.ttl_ms.filter(|_| lifecycle.auto_destroy)?;
@@ -109,7 +114,8 @@ impl Record {
     }
 }
 
-/// Tells whether what should be there is something else. What can't be read now, for want of descriptors say, is not damaged.
+/// Tells whether a file holds something else than it should. A file that can't be read now, for
+/// want of descriptors say, is not damaged.
 fn is_damage<T>(read: &io::Result<T>) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     read.as_ref().is_err_and(|error| matches!(error.kind(), InvalidData | InvalidInput | UnexpectedEof))
@@ -119,13 +125,14 @@ fn is_missing<T>(read: &io::Result<T>) -> bool {
     read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// Milliseconds since 1970 (UTC).
+/// Returns the milliseconds since 1970 (UTC).
 pub(crate) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Whether a sandbox's guest is there: somebody listens on its socket. A guest whose queue is full is there too.
+/// Tells whether a sandbox's guest is alive: a process listens on its socket. A full queue counts
+/// as alive.
 fn is_alive(directory: &Path) -> bool {
     match try_connect(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,

@@ -1,4 +1,4 @@
-//! Making a sandbox that was not there before: its id, its name and its range of ids are claimed, each by one atomic
+//! Making a new sandbox. Its id, its name and its range of ids are claimed, each by one atomic
 //! change of the state folder.
 
 use std::io;
@@ -18,7 +18,7 @@ fn taken(what: &str) -> Error {
 }
 
 impl Maker<'_> {
-    /// Makes everything up to the running guest. Blocks for a millisecond or two.
+    /// Makes everything of a sandbox up to the running guest. Blocks for a millisecond or two.
     pub(crate) fn make(&self, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
         let prepared = self.prepare(spec, None)?;
         let mut unfinished = self.claim(&prepared.spec, &prepared.image)?;
@@ -27,7 +27,7 @@ impl Maker<'_> {
         Ok((unfinished, stream))
     }
 
-    /// Takes the id and the name.
+    /// Claims the id and the name.
     fn claim(&self, spec: &ValidSpec, image: &Image) -> Result<Unfinished> {
         let record = new_record(spec, image)?;
         let lock = self.claim_id(spec.id())?;
@@ -43,7 +43,7 @@ impl Maker<'_> {
         Ok(unfinished)
     }
 
-    /// Makes the sandbox's directory, locked.
+    /// Makes the sandbox's directory and takes its lock.
     fn claim_id(&self, id: &SandboxId) -> Result<Lock> {
         let directory = self.state.sandbox(id);
         let _together =
@@ -93,7 +93,8 @@ fn new_record(spec: &ValidSpec, image: &Image) -> Result<Record> {
     })
 }
 
-/// What a client presents to a guest, and what the guest answers with.
+/// Draws the two secrets of a connection: the client presents the first to the guest, and the guest
+/// answers with the second.
 pub(crate) fn draw_nonces() -> Result<[[u8; 16]; 2]> {
     let mut nonces = [[0; 16]; 2];
     for nonce in &mut nonces {

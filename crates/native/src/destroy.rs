@@ -1,7 +1,8 @@
-//! Destroying sandboxes, and sweeping up after processes that died: a destroyed sandbox is first moved to the trash
-//! (one atomic rename that only one process wins, and that frees its name), then its guest is killed, then its files
-//! go. Its lock is held all the while: nobody makes it, puts it to sleep or wakes it meanwhile. Whoever dies in between
-//! leaves the rest to the next sweep. None of this needs a record that can be read.
+//! Destroying sandboxes, and sweeping up after killed processes. A destroyed sandbox is first moved
+//! to the trash: one atomic rename that only one process wins, and that frees its name. Then its
+//! guest is killed, then its files are removed. The sandbox's lock is held throughout, so no
+//! process makes it, puts it to sleep or wakes it meanwhile. If this process is killed in between,
+//! the next sweep does the rest. All of this works without a readable record.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,25 +18,26 @@ use crate::record::{GuestProcess, Lock, Record, kill, wait_until_gone};
 use crate::sleep::settle_if_free;
 use crate::state::StateDir;
 
-/// A sandbox's guest, in the hands of whoever made it.
+/// A sandbox's guest, as the process knows it that started it.
 pub(crate) struct Guest {
     pub process: GuestProcess,
     pub pidfd: OwnedFd,
 }
 
-/// Undoes a create: destroys the sandbox, but for a persistent workspace that was there before.
+/// Undoes a create: destroys the sandbox, but keeps a persistent workspace that existed before.
 pub(crate) fn abandon(state: &StateDir, id: &SandboxId, guest: Option<&Guest>) -> Result<bool> {
     let Some(lock) = locked(state, id).map_err(failed)? else { return Ok(false) };
     undo(state, id, guest, &lock).map_err(failed)
 }
 
-/// Destroys a sandbox once nobody is at work on it. `false`: it had been destroyed before. An error is the reason alone.
+/// Destroys a sandbox after waiting for its lock. Returns `false` if it was destroyed before. The
+/// error has only the reason; callers add the operation.
 pub(crate) fn destroy(state: &StateDir, id: &SandboxId, guest: Option<&Guest>) -> Result<bool> {
     let Some(lock) = locked(state, id).map_err(failed)? else { return Ok(false) };
     discard(state, id, guest, &lock).map_err(failed)
 }
 
-/// Why a sandbox was not destroyed. What is left of it goes with the next try, or the next sweep.
+/// Makes the error of a destroy that failed. The next try or the next sweep removes what is left.
 fn failed(error: io::Error) -> Error {
     use io::ErrorKind::{DirectoryNotEmpty, ResourceBusy, TimedOut};
     let kind = match error.kind() {
@@ -45,7 +47,7 @@ fn failed(error: io::Error) -> Error {
     Error::new(kind, crate::sentence(&error)).with_source(error)
 }
 
-/// The lock of a sandbox; `None` if there is no such sandbox.
+/// Waits for the lock of a sandbox; `None` if there is no such sandbox.
 fn locked(state: &StateDir, id: &SandboxId) -> io::Result<Option<Lock>> {
     match Lock::wait(&state.sandbox(id)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -58,7 +60,8 @@ fn undo(state: &StateDir, id: &SandboxId, guest: Option<&Guest>, lock: &Lock) ->
     discard(state, id, guest, lock)
 }
 
-/// Moves a sandbox to the trash, and empties that. `false`: it had been destroyed before.
+/// Moves a sandbox to the trash and empties that. Returns `false` if the sandbox was destroyed
+/// before.
 fn discard(state: &StateDir, id: &SandboxId, guest: Option<&Guest>, lock: &Lock) -> io::Result<bool> {
     let (directory, trash) = (state.sandbox(id), state.trash(id));
     let moved = match std::fs::rename(&directory, &trash) {
@@ -79,7 +82,7 @@ fn discard(state: &StateDir, id: &SandboxId, guest: Option<&Guest>, lock: &Lock)
     Ok(true)
 }
 
-/// Kills what still lives of a destroyed sandbox and removes its files. Whoever does so holds its lock.
+/// Kills the processes of a sandbox in the trash and removes its files. The caller holds its lock.
 fn empty_trash(state: &StateDir, id: &SandboxId, guest: Option<&Guest>, _lock: &Lock) -> io::Result<()> {
     let directory = state.trash(id);
     let record = Record::read(&directory).ok();
@@ -117,8 +120,8 @@ fn empty_trash(state: &StateDir, id: &SandboxId, guest: Option<&Guest>, _lock: &
     }
 }
 
-/// Whether another sandbox has that persistent workspace: then it stays. One whose record can't be read, or is not
-/// written yet because it is being made, may have it.
+/// Tells whether another sandbox uses that persistent workspace, so that it must stay. A sandbox
+/// without a readable record counts as using it, because it may be one that is still being made.
 fn is_used(state: &StateDir, workspace: &str) -> io::Result<bool> {
     let uses = |id: &SandboxId| match Record::read(&state.sandbox(id)) {
         Ok(record) => match &record.info.spec.workspace {
@@ -130,9 +133,9 @@ fn is_used(state: &StateDir, workspace: &str) -> io::Result<bool> {
     Ok(state.ids("sandboxes")?.iter().any(uses))
 }
 
-/// The end of a guest is a millisecond of the kernel's work on another processor; the files can go meanwhile. Whatever
-/// is left then, because a process wrote once more before it died, goes afterwards, where a failure counts; and so does
-/// the record, which tells of what else there is to remove.
+/// Removes the files while the killed guest still ends, which takes the kernel about a millisecond
+/// on another processor. A process may write once more before it dies. What is left then is removed
+/// afterwards, where a failure counts. So is the record, which lists what else there is to remove.
 fn remove_while_it_dies(directory: &Path) {
     for name in ["upper", "work"] {
         if let Err(error) = remove_tree(&directory.join(name)) {
@@ -141,7 +144,8 @@ fn remove_while_it_dies(directory: &Path) {
     }
 }
 
-/// The guest that the directory tells of. One that was never adopted ends by itself, with its maker's stream.
+/// Opens the guest that the mark names; `None` if it is gone. A guest that was never adopted ends
+/// on its own, with its maker's stream.
 pub(crate) fn recorded_guest(ready: Option<Ready>, record: Option<&Record>) -> io::Result<Option<OwnedFd>> {
     // Without a record, number and start time alone tell: a later boot's process of the same would be a rare chance.
     let other_boot =
@@ -152,8 +156,8 @@ pub(crate) fn recorded_guest(ready: Option<Ready>, record: Option<&Record>) -> i
     }
 }
 
-/// Clears away what nobody owns: sandboxes that were never completed, whose deadline fired, or that were destroyed
-/// only halfway; and what is left of the guests of sandboxes that sleep.
+/// Removes what killed processes have left: sandboxes that were never completed, that have expired,
+/// or that were destroyed only halfway; and the remains of the guests of sleeping sandboxes.
 pub(crate) fn sweep(state: &StateDir) -> io::Result<()> {
     crate::image::sweep(&state.layers())?;
     for id in state.ids("trash")? {
@@ -171,7 +175,7 @@ fn log_failure(id: &SandboxId, result: io::Result<()>) {
     }
 }
 
-/// Does the rest of a destroy whose process has died. One that is under way is left alone.
+/// Completes a destroy whose process was killed. A destroy that is still under way is left alone.
 fn finish_destroying(state: &StateDir, id: &SandboxId) -> io::Result<()> {
     match if_there(Lock::take_if_free(&state.trash(id)))? {
         Some(lock) => empty_trash(state, id, None, &lock),
@@ -179,7 +183,8 @@ fn finish_destroying(state: &StateDir, id: &SandboxId) -> io::Result<()> {
     }
 }
 
-/// Removes what is left of a sandbox that is nobody's any more. One that somebody is at work on is left alone.
+/// Removes what is left of a sandbox that has no owner any more. A sandbox whose lock is held is
+/// left alone.
 fn clear_away(state: &StateDir, id: &SandboxId) -> io::Result<()> {
     let directory = state.sandbox(id);
     match Condition::of(&directory) {
@@ -200,7 +205,8 @@ fn clear_away(state: &StateDir, id: &SandboxId) -> io::Result<()> {
     }
 }
 
-/// A lock that was taken; `None` while somebody else has it, or if there is nothing to lock any more.
+/// Turns a missing directory into `None`. The lock is `None` as well while another process holds
+/// it.
 fn if_there(taken: io::Result<Option<Lock>>) -> io::Result<Option<Lock>> {
     match taken {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

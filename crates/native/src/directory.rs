@@ -1,4 +1,5 @@
-//! A new sandbox's directory: where its root file system's writes go, and what must be there before it is mounted.
+//! The directory of a new sandbox. It takes the writes to the root file system, and must hold the
+//! mount points before that is mounted.
 
 use std::fs;
 use std::io;
@@ -14,14 +15,14 @@ use crate::setup::{device_files, host_name, hosts, mount_points};
 use crate::state::{StateDir, make_child};
 use crate::users::{GROUP_LINE, PASSWD_LINE, Users};
 
-/// Fills a sandbox's directory. Everything in `upper` belongs to the inner root or the inner user; nothing of it was
-/// written by anybody else yet, so paths below it hold no links.
+/// The data from which a sandbox's directory is filled. Everything in `upper` belongs to the inner
+/// root or the inner user. No other process has written to it yet, so paths below it hold no links.
 pub(crate) struct Layout<'a> {
     pub directory: &'a Path,
-    /// Where `upper` and `work` are: the same, or its own disk.
+    /// The folder that holds `upper` and `work`: the sandbox's directory, or its own disk.
     pub files: &'a Path,
     pub spec: &'a ValidSpec,
-    /// As [`check_mounts`] found them.
+    /// The canonical sources of the mounts, as [`check_mounts`] returned them.
     pub sources: &'a [String],
     pub image: &'a Image,
     pub users: &'a Users,
@@ -47,8 +48,9 @@ impl Layout<'_> {
         mounts.try_for_each(|(mount, source)| self.make_target(source.as_ref(), &mount.target))
     }
 
-    /// Keeps others out of the sandbox's directory. Inner root, whom the host knows as somebody else, must be able to enter.
-    /// Without a range the files in it belong to the caller, and set-id programs among them would be the caller's.
+    /// Closes the sandbox's directory to other users of the host. A range's inner root, who is
+    /// another user to the host, must be able to enter. Without a range, set-id programs in it
+    /// would belong to the caller.
     pub(crate) fn close(&self) -> io::Result<()> {
         let mode = if let IdMap::Range { .. } = self.map { 0o711 } else { 0o700 };
         fs::set_permissions(self.directory, fs::Permissions::from_mode(mode))
@@ -105,8 +107,9 @@ impl Layout<'_> {
         Ok(())
     }
 
-    /// The host's name servers where its network is shared; and in an image that is not ours, the host name, its line in
-    /// `hosts`, and the user where there is none.
+    /// Writes files of `/etc`. A sandbox with the host's network gets its name servers. In an image
+    /// that is not ours also the host name, its line in `hosts`, and the default user if it is
+    /// missing are written.
     fn write_etc(&self) -> io::Result<()> {
         match self.spec.spec().network {
             NetworkMode::Host => {
@@ -150,7 +153,7 @@ impl Layout<'_> {
         }
     }
 
-    /// Gives a path to an inner id.
+    /// Gives a path to an inner uid and the same gid.
     pub(crate) fn give(&self, path: &Path, inner: u32) -> io::Result<()> {
         match self.map {
             IdMap::Single { .. } => Ok(()),
@@ -163,8 +166,8 @@ fn absolute(path: &str) -> io::Result<SandboxPath> {
     SandboxPath::parse(&format!("/{path}")).map_err(io::Error::other)
 }
 
-/// Checks the caller's mounts against the host. The answer is each source's canonical path, in the mounts' order: what
-/// was checked is what is to be bound.
+/// Checks the caller's mounts against the host. Returns the canonical path of each source, in the
+/// order of the mounts. These checked paths are the ones to bind.
 ///
 /// # Errors
 /// `Invalid`, naming the field: a source that is missing, is neither directory nor regular file, or shows any of the
@@ -187,7 +190,7 @@ pub(crate) fn check_mounts(spec: &ValidSpec, state: &StateDir) -> Result<Vec<Str
     Ok(sources)
 }
 
-/// The canonical path of a mount's source.
+/// Returns the canonical path of a mount's source.
 fn check_source(source: &Path, state: &StateDir) -> Result<String> {
     let invalid = |reason: &str| Error::invalid("mounts.source", format!("`{}` {reason}", source.display()));
     let failed = |error: io::Error| {

@@ -1,27 +1,29 @@
-//! The owners of files on the host's disk, and who they are in a sandbox with a range of ids. What a sandbox writes has the
-//! owner that its maker asked for, whatever the image calls its users: the ids decide, and the kernel holds it at the mount.
+//! The owners of files on the host's disk, and the ids that they have in a sandbox with a range.
+//! The spec decides which owner a sandbox's files get on disk, whatever the image calls its users.
+//! The kernel enforces it at the mount.
 
 use minicbor::{Decode, Encode};
 
 use crate::plan::RANGE_LEN;
 
-/// The owner on disk of what a sandbox of root's writes to a mounted folder: uid and gid.
+/// The owner (uid and gid) on disk of files that a sandbox of root's writes to a mounted folder.
 pub const OWNER: u32 = 1000;
-/// The first of the host ids that files in persistent workspaces have, as many as a range. They are nobody's: neither the
-/// host's nor a sandbox's, whose ranges begin behind them.
+/// The first of the host ids that own files in persistent workspaces; there are as many as in a
+/// range. No user of the host and no sandbox has them: the ranges of sandboxes begin above.
 pub const WORKSPACE_BASE: u32 = 0x7000_0000;
 
 /// The ids on the disk behind a mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
 pub enum DiskIds {
-    /// The host's, as they are.
+    /// The host's ids, unchanged.
     #[n(0)]
     Host,
     /// The same numbers as inside.
     #[n(1)]
     Inside,
-    /// [`OWNER`] for this one user and this one group inside. Everybody else inside can make nothing there (`EOVERFLOW`), and
-    /// every other owner on disk is a stranger inside, who gets what permissions give to all.
+    /// [`OWNER`], for this one user and this one group inside. Other users inside can make nothing
+    /// there (`EOVERFLOW`). Files of other owners appear inside as those of a stranger, with the
+    /// permissions that everybody has.
     #[n(2)]
     OneOwner {
         /// The user inside.
@@ -31,14 +33,15 @@ pub enum DiskIds {
         #[n(1)]
         gid: u32,
     },
-    /// Those from [`WORKSPACE_BASE`] on, one for each id inside.
+    /// The ids from [`WORKSPACE_BASE`] on, one for each id inside.
     #[n(3)]
     Workspace,
 }
 
 impl DiskIds {
-    /// The uid map and the gid map of the user namespace that a mount needs for these ids. `base` is the first host id of the
-    /// sandbox's range. `None`: it needs none of its own.
+    /// Returns the uid map and the gid map of the user namespace by which a mount gets these ids;
+    /// `None` if it needs no namespace of its own. `base` is the first host id of the sandbox's
+    /// range.
     pub fn maps(self, base: u32) -> Option<[String; 2]> {
         match self {
             Self::Host | Self::Inside => None,
@@ -51,7 +54,7 @@ impl DiskIds {
     }
 }
 
-/// This many ids on disk, from the first one on, are as many ids of the host's kernel.
+/// A run of `count` ids on disk, from `on_disk` on, that are the kernel's ids from `host` on.
 #[derive(Debug, Clone, Copy)]
 struct Extent {
     on_disk: u32,
@@ -60,14 +63,14 @@ struct Extent {
 }
 
 impl Extent {
-    /// The ids from `first` up to `end` stay what they are.
+    /// Leaves the ids from `first` up to `end` as they are.
     fn same(first: u32, end: u32) -> Self {
         Self { on_disk: first, host: first, count: end - first }
     }
 }
 
-/// The owner on disk is this id of the sandbox; every other id of the sandbox's range has no place on disk. The rest of the
-/// host's ids stay what they are: nobody in the sandbox can have one of them.
+/// Maps the owner on disk to one id of the sandbox. The other ids of the sandbox's range have none
+/// on disk. The rest of the host's ids stay as they are: no user in the sandbox has one of them.
 fn one_owner(base: u32, inside: u32) -> [Extent; 4] {
     [
         Extent::same(0, OWNER),
@@ -89,7 +92,7 @@ mod tests {
 
     const BASE: u32 = 0x7123_0000;
 
-    /// Where an id of the host's kernel is on disk, as the kernel works it out.
+    /// Computes the id on disk of an id of the host's kernel, as the kernel does.
     fn on_disk(extents: &[Extent], host: u32) -> Option<u32> {
         let found =
             extents.iter().find(|extent| host.checked_sub(extent.host).is_some_and(|at| at < extent.count));

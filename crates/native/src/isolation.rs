@@ -1,5 +1,5 @@
-//! What holds around a sandbox, read off the plan that was carried out: a step that failed would have ended the
-//! create, so what is in the plan is in force.
+//! The protections in force around a sandbox, read off the plan that was carried out. A step that
+//! failed would have ended the create, so every step of the plan is in force.
 
 use eyot::{
     DiskEnforcement, Enforcement, Error, ErrorKind, IdentityMap, Isolation, LimitsEnforced, NetworkMode,
@@ -11,7 +11,7 @@ use crate::disk::Disks;
 use crate::plan::{IdMap, Plan, ROOT, Step};
 use crate::setup::RANGE_CAPABILITIES;
 
-/// The protections of a plan.
+/// Reports the protections of a plan.
 pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec, groups: &CgroupSupport) -> Isolation {
     let mut namespaces: Vec<String> =
         ["user", "mount", "pid", "ipc", "uts", "cgroup"].map(str::to_owned).to_vec();
@@ -63,7 +63,8 @@ pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec, groups: &CgroupSupport) -> 
     }
 }
 
-/// A range is made by its account, a host user of its own. Whoever is mapped alone is counted as the user that it is.
+/// Tells whose user counts the kernel charges. A range has an account, a host user of its own; a
+/// single mapped user is charged as the host user that it is.
 fn user_counts(plan: &Plan) -> UserCounts {
     match plan.map {
         IdMap::Range { .. } => UserCounts::Own,
@@ -71,8 +72,8 @@ fn user_counts(plan: &Plan) -> UserCounts {
     }
 }
 
-/// The targets of binds of the host's files: mounts, a persistent workspace, and the host's device nodes where the sandbox
-/// has none of its own.
+/// Lists the targets of binds of host files: mounts, a persistent workspace, and the host's device
+/// nodes if the sandbox has none of its own.
 fn shared_files(plan: &Plan) -> Vec<String> {
     let own_devices = plan.steps.contains(&Step::OwnDevices);
     let target = |step: &Step| match step {
@@ -91,7 +92,7 @@ const NO_LIMITS: LimitsEnforced = LimitsEnforced {
     disk: DiskEnforcement::None,
 };
 
-/// Nothing that holds yet.
+/// The report of a sandbox before anything is in force.
 pub(crate) fn unknown() -> Isolation {
     Isolation {
         provider: crate::NAME.to_owned(),
@@ -114,7 +115,7 @@ pub(crate) fn unknown() -> Isolation {
     }
 }
 
-/// Refuses a spec whose requirements would not hold.
+/// Refuses a spec whose requirements would not be met.
 pub(crate) fn check_required(
     spec: &ValidSpec,
     isolation: &Isolation,

@@ -1,5 +1,6 @@
-//! The groups of one sandbox: made, limited, handed over for entering, measured, frozen, removed. What a directory can
-//! do is told by its files, so that a later Eyot process needs nothing but its path.
+//! The control groups of one sandbox: creation, limits, entry, measurement, freezing and removal.
+//! The files in a group's directory tell what it supports, so a later Eyot process needs only the
+//! path.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -16,29 +17,29 @@ use super::position::Version;
 use super::setting::{Wanted, settings};
 use crate::record::kill_and_wait;
 
-/// The name of the step that makes the groups, as errors and tests have it.
+/// The step that makes the groups. Errors and tests use this name.
 const MAKE: &str = "make its control groups";
-/// The name of the step that sets their limits.
+/// The step that sets their limits. Errors and tests use this name.
 const LIMIT: &str = "set the limits of its control groups";
 
-/// How long a group may take to become empty once everything in it was killed.
+/// The longest wait for a group to become empty after everything in it was killed, or to freeze.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What is needed to enter the groups, and to learn of memory that ran out.
+/// The descriptors with which a sandbox enters its groups, and learns that memory ran out.
 #[derive(Debug, Default)]
 pub(crate) struct GroupDescriptors {
     /// The `tasks` of each v1 group, open for writing.
     pub tasks: Vec<OwnedFd>,
-    /// The file that counts the kills for want of memory, open for reading.
+    /// The file in which the kernel counts out-of-memory kills, open for reading.
     pub memory_events: Option<OwnedFd>,
 }
 
-/// How a sandbox enters its groups.
+/// The groups that a sandbox enters, and by which way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct GroupPlan {
-    /// It is born into a v2 group.
+    /// The sandbox is born into a v2 group (`CLONE_INTO_CGROUP`).
     pub into: bool,
-    /// How many v1 groups it enters by itself.
+    /// The number of v1 groups that the sandbox's first process moves itself into.
     pub tasks: u32,
 }
 
@@ -48,16 +49,16 @@ pub(crate) struct Groups<'a> {
     made: Vec<(&'a Branch, PathBuf)>,
 }
 
-/// A step that failed, by name.
+/// A failed step's name, with its error.
 pub(crate) type FailedStep = (&'static str, io::Error);
 
 impl Home {
-    /// The directories that the groups of the sandbox with this id will have.
+    /// Returns the directories that the groups of sandbox `id` will have.
     pub(crate) fn paths(&self, id: &str, wanted: &Wanted) -> Vec<PathBuf> {
         self.branches_for(wanted).map(|branch| branch.path(id)).collect()
     }
 
-    /// How it will enter them.
+    /// Plans the entry into the groups for these limits.
     pub(crate) fn plan(&self, wanted: &Wanted) -> GroupPlan {
         let (v2, v1): (Vec<_>, Vec<_>) =
             self.branches_for(wanted).partition(|branch| branch.version == Version::V2);
@@ -81,7 +82,8 @@ impl Home {
         made.map(Some).map_err(|error| (MAKE, error))
     }
 
-    /// Makes the others and sets the limits of all. `fail_step`: for tests of failing closed, the step with this name fails.
+    /// Makes the v1 groups and sets the limits of all groups. The step named `fail_step` fails on
+    /// purpose: tests use it to show that a create fails closed.
     pub(crate) fn make(
         &self,
         id: &str,
@@ -124,7 +126,7 @@ fn limit(branch: &Branch, path: &Path, wanted: &Wanted) -> io::Result<()> {
 }
 
 impl Groups<'_> {
-    /// Opens what is needed to enter them.
+    /// Opens the files that the sandbox needs to enter its groups.
     pub(crate) fn descriptors(&self) -> io::Result<GroupDescriptors> {
         let mut descriptors = GroupDescriptors::default();
         for (branch, path) in &self.made {
@@ -144,12 +146,14 @@ impl Groups<'_> {
     }
 }
 
-/// `O_CREAT`, which `fs::write` has, would turn a file that is missing into one that may not be made.
+/// Writes to a file that exists already. (`fs::write` passes `O_CREAT`, and the error for a missing
+/// file would then be one for a file that may not be created.)
 pub(super) fn write(path: &Path, value: &str) -> io::Result<()> {
     OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
 }
 
-/// Removes a sandbox's groups. What still runs in them is killed. That they are gone already is fine.
+/// Kills what still runs in a sandbox's groups and removes them. Groups that are gone already are
+/// no error.
 ///
 /// # Errors
 /// `TimedOut` if what was killed does not end; the next sweep tries again.
@@ -161,8 +165,8 @@ pub(crate) fn remove(paths: &[PathBuf]) -> io::Result<()> {
 
 const EVENTS: &str = "cgroup.events";
 
-/// Whether an error says that a group is not there any more: the files of one that is being removed answer ENODEV, whoever
-/// has them open.
+/// Tells whether an error means that the group was removed. Files of a removed group answer
+/// `ENODEV` to every process that still has them open.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::NODEV.raw_os_error())
 }
@@ -185,7 +189,7 @@ fn remove_one(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Kills everything in a v2 group and waits until nobody is in it.
+/// Kills every process in a v2 group and waits until the group is empty.
 fn kill_group(path: &Path, events: BorrowedFd<'_>, give_up: Instant) -> io::Result<()> {
     match write(&path.join("cgroup.kill"), "1") {
         // Before Linux 5.14; or somebody else has removed the group.
@@ -195,7 +199,8 @@ fn kill_group(path: &Path, events: BorrowedFd<'_>, give_up: Instant) -> io::Resu
     wait_for_line(events, "populated 0", give_up).map(drop)
 }
 
-/// Waits until a v2 group's events have this line; `false` if that does not come in time.
+/// Waits until the file `cgroup.events` of a v2 group has this line. Returns `false` when that has
+/// not happened by `give_up`.
 fn wait_for_line(events: BorrowedFd<'_>, line: &str, give_up: Instant) -> io::Result<bool> {
     let mut buffer = [0; 256];
     loop {
@@ -221,8 +226,8 @@ fn wait_for_line(events: BorrowedFd<'_>, line: &str, give_up: Instant) -> io::Re
     }
 }
 
-/// Kills the processes of a group one by one and waits for each. A number that went to another process meanwhile is no
-/// longer listed once its descriptor is open.
+/// Kills the processes of a group one by one and waits for each. The list is read again after a
+/// process was opened: a number that another process got in the meantime is no longer in it.
 fn kill_each(path: &Path) -> io::Result<()> {
     for pid in pids(path)? {
         let Some(pid) = rustix::process::Pid::from_raw(pid) else { continue };
@@ -246,7 +251,8 @@ fn pids(path: &Path) -> io::Result<Vec<i32>> {
     }
 }
 
-/// Stops everything in a sandbox's groups, or lets it go on, and waits until that is so. `false`: none of the groups can.
+/// Freezes or thaws everything in a sandbox's groups, and waits until that is done. Returns `false`
+/// if none of the groups can be frozen.
 pub(crate) fn freeze(paths: &[PathBuf], frozen: bool) -> io::Result<bool> {
     let has = |file: &str| paths.iter().map(|path| path.join(file)).find(|path| path.exists());
     let give_up = Instant::now() + PATIENCE;
@@ -273,7 +279,7 @@ pub(crate) fn freeze(paths: &[PathBuf], frozen: bool) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Before processes are killed: a v1 group that is frozen keeps them from dying.
+/// Thaws frozen v1 groups, because a killed process does not die while its v1 group is frozen.
 pub(crate) fn let_die(paths: &[PathBuf]) -> io::Result<()> {
     for path in paths {
         match write(&path.join(FREEZER), "THAWED") {
@@ -286,7 +292,8 @@ pub(crate) fn let_die(paths: &[PathBuf]) -> io::Result<()> {
 
 const FREEZER: &str = "freezer.state";
 
-/// What the groups say is used.
+/// The memory and processor time that a sandbox's groups report. A value that no group counts is
+/// `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct GroupUsage {
     pub memory_bytes: Option<u64>,
@@ -294,7 +301,7 @@ pub(crate) struct GroupUsage {
     pub cpu_ms: Option<u64>,
 }
 
-/// Reads what is used. What none of the groups counts is absent.
+/// Reads the usage from the groups' files.
 pub(crate) fn measure(paths: &[PathBuf]) -> GroupUsage {
     let read = |file: &str| paths.iter().find_map(|path| fs::read_to_string(path.join(file)).ok());
     let number = |file: &str| read(file).and_then(|text| text.trim().parse::<u64>().ok());
@@ -307,7 +314,7 @@ pub(crate) fn measure(paths: &[PathBuf]) -> GroupUsage {
     }
 }
 
-/// The number behind a word at the start of a line.
+/// Finds the number behind a word at the start of a line.
 fn word(text: &str, name: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     value.and_then(|value| value.trim().parse().ok())

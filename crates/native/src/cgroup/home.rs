@@ -23,18 +23,18 @@ use super::position::{self, Hierarchy, Version};
 use super::setting::Wanted;
 use super::{CgroupCause, CgroupController, CgroupSupport};
 
-/// Where to turn.
+/// The place where this process can make control groups for sandboxes.
 #[derive(Debug)]
 pub(crate) enum Place {
-    /// Groups can be made here.
+    /// Groups can be made here by this process.
     Here(Home),
-    /// The user manager may give a group to a launcher that is started through it.
+    /// The systemd user manager may delegate a group to a launcher that is started through it.
     UserManager,
-    /// Nowhere.
+    /// No place was found, for this reason.
     Nowhere(CgroupCause),
 }
 
-/// Where groups are made.
+/// The groups of the host below which the groups of sandboxes are made.
 #[derive(Debug)]
 pub(crate) struct Home {
     pub(super) branches: Vec<Branch>,
@@ -47,7 +47,7 @@ pub(super) struct Branch {
     pub version: Version,
     /// The group below which the sandboxes' groups are.
     parent: PathBuf,
-    /// What their names begin with.
+    /// The prefix of their directory names; the sandbox's id follows.
     prefix: &'static str,
     pub controllers: BTreeSet<CgroupController>,
     freezer: bool,
@@ -58,22 +58,23 @@ impl Branch {
         self.parent.join(format!("{}{id}", self.prefix))
     }
 
-    /// A v2 group can always be killed and frozen, whatever it limits.
+    /// Tells whether a sandbox with these limits gets a group in this hierarchy. A v2 group is
+    /// always needed: sandboxes are killed and frozen by it.
     pub(super) fn is_needed(&self, wanted: &Wanted) -> bool {
         let limits = self.controllers.iter().any(|controller| wanted.needs(*controller));
         limits || self.freezer || self.version == Version::V2
     }
 }
 
-/// The prefix where nothing of Eyot's lies between.
+/// The prefix of groups that lie directly in a group of the host.
 const AMONG_OTHERS: &str = "eyot-";
-/// The group between on v2.
+/// The v2 group of Eyot's own that lies between a delegated group and the groups of sandboxes.
 const FOLDER: &str = "eyot";
-/// Where this process goes to let its own group pass on controllers.
+/// The v2 group that this process moves into, so that its own group may pass on controllers.
 const LEAF: &str = "eyot-maker";
 
 impl Place {
-    /// Looks where groups can go, and prepares it. Makes no group for any sandbox yet.
+    /// Finds where groups can be made, and prepares that place. Makes no group for any sandbox yet.
     pub(crate) fn find() -> Self {
         let hierarchies = match position::read() {
             Ok(hierarchies) if !hierarchies.is_empty() => hierarchies,
@@ -91,7 +92,8 @@ impl Place {
 }
 
 impl Home {
-    /// In the delegated group that a process of this user is in alone. It is moved into a group below it.
+    /// Prepares the delegated group that process `pid` of this user is in alone. The process is
+    /// moved into a group below it.
     ///
     /// # Errors
     /// Why sandboxes can't have groups there.
@@ -103,7 +105,7 @@ impl Home {
         Self::below(own)
     }
 
-    /// Makes the group between in a group whose controllers are passed on.
+    /// Makes the group [`FOLDER`] in `parent`, whose controllers are passed on.
     fn below(parent: &Path) -> Result<Self, CgroupCause> {
         let folder = parent.join(FOLDER);
         match fs::create_dir(&folder) {
@@ -125,12 +127,12 @@ impl Home {
         Ok(Self { branches: vec![branch], cause })
     }
 
-    /// What the paths of its groups begin with; an id follows.
+    /// Returns the beginnings of the paths of its groups; an id follows each.
     pub(super) fn beginnings(&self) -> impl Iterator<Item = String> {
         self.branches.iter().filter_map(|branch| branch.path("").into_os_string().into_string().ok())
     }
 
-    /// A home with one v1 hierarchy.
+    /// Makes a home with one v1 hierarchy, for tests.
     #[cfg(test)]
     pub(super) fn fake(parent: &Path) -> Self {
         let controllers = BTreeSet::from([CgroupController::Memory]);
@@ -140,7 +142,7 @@ impl Home {
         Self { branches: vec![branch], cause: None }
     }
 
-    /// What they hold, and why not more.
+    /// Returns the controllers that limit sandboxes here, and the reason why any are missing.
     pub(crate) fn support(&self) -> CgroupSupport {
         let held: BTreeSet<_> =
             self.branches.iter().flat_map(|branch| branch.controllers.iter().copied()).collect();
@@ -148,7 +150,8 @@ impl Home {
     }
 }
 
-/// Below the own position of every v1 hierarchy that limits anything, and of the v2 tree for killing and freezing.
+/// Finds a place on a v1 or hybrid host: below this process's own group in every v1 hierarchy that
+/// limits anything, and in the v2 tree, which kills and freezes.
 fn by_v1(hierarchies: &[Hierarchy]) -> Place {
     let has_v2 = hierarchies.iter().any(|at| at.version == Version::V2 && may_write(&at.own));
     let branch = |at: &Hierarchy| {
@@ -178,7 +181,7 @@ fn by_v1(hierarchies: &[Hierarchy]) -> Place {
     }
 }
 
-/// Below a delegated group; else, for root, below the root group.
+/// Finds a place on a v2 host: below a delegated group, else, for root, below the root group.
 fn by_v2(hierarchies: &[Hierarchy]) -> Place {
     let Some(at) = hierarchies.iter().find(|at| at.version == Version::V2) else {
         return Place::Nowhere(CgroupCause::NotMounted);
@@ -196,8 +199,8 @@ fn by_v2(hierarchies: &[Hierarchy]) -> Place {
     }
 }
 
-/// In a group that was left to this process, if there is one: the one above its own, where it was put into a group
-/// below the delegated one; or its own.
+/// Finds a group that was delegated to this process: the parent of its own group, if the process
+/// was put into a group below the delegated one, or else its own group.
 fn delegated(at: &Hierarchy) -> Option<Result<Home, CgroupCause>> {
     let above = at.own.parent().filter(|above| above.starts_with(&at.mount_point));
     if let Some(above) = above.filter(|above| is_delegated(above)) {
@@ -214,8 +217,8 @@ fn delegated(at: &Hierarchy) -> Option<Result<Home, CgroupCause>> {
     Some(leave_alone(&at.own, std::process::id()).and_then(|()| Home::below(&at.own)))
 }
 
-/// Has the own group pass on controllers, after the process in it was moved into a group below. Only when nobody else is
-/// in there: others are not moved.
+/// Has the group `own` pass on controllers, after process `pid` was moved into a group below. Fails
+/// if other processes are in the group: those are not moved.
 ///
 /// It is moved first, whatever the group passes on. With a process in it a group refuses `memory`, but may pass on `cpu` and
 /// `pids`, which the kernel can share out among threads; it is then the root of a threaded tree, below which no process can
@@ -234,11 +237,11 @@ fn leave_alone(own: &Path, pid: u32) -> Result<(), CgroupCause> {
     Ok(())
 }
 
-/// Who is in a group itself, the groups below it aside.
+/// The processes that are directly in a group, not in a group below it.
 #[derive(Debug, PartialEq, Eq)]
 enum Occupant {
     Nobody,
-    /// The process that was asked about, alone.
+    /// Only the process in question.
     Itself,
     Others,
 }
@@ -275,8 +278,8 @@ fn at_the_top(root: &Path) -> Result<Home, CgroupCause> {
     Home::below(root)
 }
 
-/// Has a group pass on what it has itself of the controllers that Eyot uses. What can't be passed on is seen by
-/// [`passed_on`] not naming it.
+/// Has a group pass on those of its controllers that Eyot uses. A controller that can't be passed
+/// on is then missing from [`passed_on`].
 fn pass_on(group: &Path) {
     let own = controllers_in(&group.join("cgroup.controllers"));
     for controller in own.difference(&passed_on(group)) {
@@ -305,7 +308,8 @@ fn missing(held: &BTreeSet<CgroupController>, group: &Path) -> Option<CgroupCaus
     Some(CgroupCause::NoController { controller, group: group.to_owned() })
 }
 
-/// Whether systemd marks the group as left to who is in it; or, without systemd, whether it was given to this user.
+/// Tells whether a group was delegated to this process: marked so by systemd or, without systemd,
+/// owned by this user.
 fn is_delegated(group: &Path) -> bool {
     let marked = ["user.delegate", "trusted.delegate"].iter().any(|name| {
         let mut value = [0_u8; 1];
@@ -330,7 +334,8 @@ fn is_root() -> bool {
 mod tests {
     use super::*;
 
-    /// A folder with the files of a v2 group. They keep what was written last, and pass nothing on.
+    /// Makes a folder with the files of a v2 group, for tests. The files keep what was written last
+    /// and pass nothing on.
     fn group(listed: &str) -> tempfile::TempDir {
         let group = tempfile::tempdir().unwrap();
         let files = [

@@ -22,7 +22,7 @@ pub(crate) use places::{groups_of, note};
 pub(crate) use scope::command as scope_command;
 pub(crate) use setting::{DEFAULT_MEMORY_MIB, Wanted};
 
-/// A control group controller that Eyot limits sandboxes with.
+/// A control group controller that limits sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum CgroupController {
@@ -48,7 +48,7 @@ impl CgroupController {
     }
 }
 
-/// Why sandboxes can't be limited by control groups, or not by all controllers.
+/// The reason why control groups limit sandboxes not at all, or not with all controllers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CgroupCause {
@@ -66,14 +66,14 @@ pub enum CgroupCause {
     },
     /// An ordinary user to whom no group was delegated, and whose user manager can't be reached.
     NotDelegated,
-    /// The user manager did not start a scope.
+    /// The user manager did not start a scope for the launcher.
     NoScope {
-        /// What came of it.
+        /// The failure, in words.
         reason: String,
     },
-    /// A controller is not there, or not passed on to the group.
+    /// A controller does not exist, or is not passed on to the group.
     NoController {
-        /// The one.
+        /// The missing controller.
         controller: CgroupController,
         /// The group whose children lack it.
         group: PathBuf,
@@ -103,22 +103,22 @@ impl fmt::Display for CgroupCause {
     }
 }
 
-/// What control groups do for the sandboxes that this process makes.
+/// The support of control groups for the sandboxes that this process makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CgroupSupport {
-    /// What is limited by them, in order.
+    /// The controllers that limit sandboxes, in order.
     pub controllers: Vec<CgroupController>,
-    /// Why something is missing; `None` when nothing is.
+    /// The reason why a controller is missing; `None` when none is.
     pub cause: Option<CgroupCause>,
 }
 
 impl CgroupSupport {
-    /// Nothing, for this reason.
+    /// No support, for this reason.
     pub(crate) fn none(cause: CgroupCause) -> Self {
         Self { controllers: Vec::new(), cause: Some(cause) }
     }
 
-    /// Whether this one limits sandboxes.
+    /// Tells whether this controller limits sandboxes.
     pub fn has(&self, controller: CgroupController) -> bool {
         self.controllers.contains(&controller)
     }

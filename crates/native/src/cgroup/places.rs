@@ -1,6 +1,7 @@
-//! Where this state folder's sandboxes have had groups: one line for each place, noted before the first group is made
-//! there. So nothing needs to be written down for each sandbox before its groups are made, and whoever finds one that
-//! was never completed knows by its id where to look.
+//! The places where sandboxes of this state folder have had control groups, one line each. A place
+//! is noted before the first group is made there. So nothing needs to be written for each sandbox
+//! before its groups are made, and a process that finds an unfinished sandbox derives the paths of
+//! its groups from its id.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -11,7 +12,7 @@ use rustix::fs::FlockOperation;
 
 use super::Home;
 
-/// Notes where this home makes groups. Places that are gone, with all that was in them, are forgotten meanwhile.
+/// Notes that this home makes groups. Removes the notes of places that no longer exist.
 pub(crate) fn note(file: &Path, home: &Home) -> io::Result<()> {
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(file)?;
     rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
@@ -28,7 +29,7 @@ pub(crate) fn note(file: &Path, home: &Home) -> io::Result<()> {
     Ok(())
 }
 
-/// The groups that a sandbox with this id may have.
+/// Lists the group directories that sandbox `id` may have.
 pub(crate) fn groups_of(file: &Path, id: &str) -> io::Result<Vec<PathBuf>> {
     let mut file = match File::open(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,40 +1,42 @@
-//! Where this process sits in the machine's control groups: read from `/proc/self/cgroup` (its position in every
-//! hierarchy) and `/proc/self/mountinfo` (where each hierarchy is mounted, and from which of its groups on).
+//! The position of this process in the host's control groups. It is read from `/proc/self/cgroup`
+//! (the group in every hierarchy) and `/proc/self/mountinfo` (the mount point of each hierarchy,
+//! and the group at its top).
 
 use std::path::{Path, PathBuf};
 
-/// Which of the two interfaces a hierarchy has.
+/// The interface of a hierarchy, v1 or v2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version {
     V1,
     V2,
 }
 
-/// A mounted hierarchy, and the directory of the group that this process is in.
+/// A mounted hierarchy with the directory of this process's group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hierarchy {
     pub version: Version,
-    /// Of a v1 hierarchy; a group of v2 tells its own in `cgroup.controllers`.
+    /// The controllers of a v1 hierarchy. Empty for v2, where each group lists its own in
+    /// `cgroup.controllers`.
     pub controllers: Vec<String>,
     pub mount_point: PathBuf,
-    /// The own group's directory.
+    /// The directory of the process's own group.
     pub own: PathBuf,
 }
 
-/// The hierarchies that this process can see itself in.
+/// Reads the hierarchies in which this process can see its own group.
 pub(super) fn read() -> std::io::Result<Vec<Hierarchy>> {
     of(std::process::id())
 }
 
-/// The hierarchies that this process can see another one in.
+/// Reads the hierarchies in which this process can see the group of process `pid`.
 pub(super) fn of(pid: u32) -> std::io::Result<Vec<Hierarchy>> {
     let cgroup = std::fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
     let mountinfo = std::fs::read_to_string("/proc/self/mountinfo")?;
     Ok(hierarchies(&cgroup, &mountinfo))
 }
 
-/// The same, from the two files' text. A hierarchy that is not mounted, or only from a group on that this process is
-/// not below, is left out.
+/// Parses the text of the two files. A hierarchy is left out if it is not mounted, or if only a
+/// part of it is mounted that does not contain the process's group.
 pub(super) fn hierarchies(cgroup: &str, mountinfo: &str) -> Vec<Hierarchy> {
     let mounts: Vec<Mount> = mountinfo.lines().filter_map(Mount::parse).collect();
     let positions = cgroup.lines().filter_map(Position::parse);
@@ -103,7 +105,8 @@ impl Mount {
     }
 }
 
-/// A path as mountinfo prints it: blanks, tabs, line ends and backslashes are octal numbers.
+/// Decodes a path as mountinfo prints it, where blanks, tabs, line ends and backslashes are octal
+/// numbers.
 fn unescaped(text: &str) -> PathBuf {
     let octal = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
     octal.iter().fold(text.to_owned(), |text, (code, character)| text.replace(code, character)).into()

@@ -1,11 +1,11 @@
-//! A delegated group for an ordinary user: the launcher is started once through `systemd-run --user --scope`, and so
-//! sits in a scope of its own that the user manager leaves to it. It must be in there itself: who puts a process into
-//! a group needs the right to write to a group above both.
+//! A delegated control group for an ordinary user. The launcher is started through `systemd-run
+//! --user --scope`, and so runs in a scope that the user manager delegates to it. Moving a running
+//! launcher there is not possible: that needs the right to write to a group above both.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Whether there is a user manager, and the program to ask it with.
+/// Tells whether a user manager runs, and the program that asks it is installed.
 pub(super) fn is_reachable() -> bool {
     runtime_dir().is_some_and(|dir| dir.join("systemd/private").exists()) && program().is_some()
 }
@@ -18,7 +18,8 @@ fn program() -> Option<&'static Path> {
     ["/usr/bin/systemd-run", "/bin/systemd-run"].iter().map(Path::new).find(|path| path.exists())
 }
 
-/// The command that asks the manager for a scope and then becomes `launcher`, by the same process number.
+/// Builds the command that asks the manager for a scope and then becomes `launcher` in the same
+/// process.
 pub(crate) fn command(launcher: &str) -> Command {
     let mut command = Command::new(program().unwrap_or_else(|| Path::new("systemd-run")));
     command.args(["--user", "--scope", "--quiet", "--collect", "--property=Delegate=yes", "--", launcher]);

@@ -1,4 +1,5 @@
-//! What is written into a group's files to hold a sandbox's limits: computed without touching anything.
+//! The values that are written into a group's files to enforce a sandbox's limits. Computing them
+//! touches nothing.
 
 use eyot::ValidSpec;
 
@@ -9,25 +10,26 @@ use super::position::Version;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub memory_mib: u64,
-    /// Memory for what waits in sockets, in bytes, where it is counted apart (v1).
+    /// The limit of memory for data that waits in sockets, in bytes, where the kernel counts it
+    /// apart (v1).
     pub socket_bytes: u64,
-    /// Processor time in microseconds per [`PERIOD_US`].
+    /// The processor time per [`PERIOD_US`], in microseconds.
     pub cpu_quota_us: Option<u64>,
     pub pids: u64,
 }
 
-/// Memory when nobody says otherwise, in MiB.
+/// The memory limit of a spec without one, in MiB.
 pub(crate) const DEFAULT_MEMORY_MIB: u64 = 2048;
-/// The period over which processor time is counted; the kernel's own for new groups.
+/// The period over which processor time is counted, in microseconds; the kernel's own default.
 const PERIOD_US: u64 = 100_000;
-/// One sandbox may have this part of the host's memory for sockets.
+/// The divisor that gives one sandbox its part of the host's memory for sockets.
 const PART_OF_SOCKETS: u64 = 8;
-/// The least quota that the kernel takes.
+/// The smallest quota that the kernel takes, in microseconds.
 const MIN_QUOTA_US: u64 = 1_000;
 
 impl Wanted {
-    /// What a spec asks for. `guest_pids` are added for the guest's own threads and helpers. `socket_bytes`: what waits in
-    /// all sockets of the host together may take this much memory.
+    /// Takes the limits from a spec. `guest_pids` are added for the guest's own threads and
+    /// helpers. `socket_bytes` is the memory that all sockets of the host together may use.
     pub(crate) fn of(spec: &ValidSpec, guest_pids: u64, socket_bytes: u64) -> Self {
         let limits = &spec.spec().limits;
         let memory_mib = limits.memory_mib.unwrap_or(DEFAULT_MEMORY_MIB);
@@ -40,22 +42,22 @@ impl Wanted {
         }
     }
 
-    /// Whether a controller has anything to hold.
+    /// Tells whether a controller has a limit to enforce.
     pub(super) fn needs(&self, controller: CgroupController) -> bool {
         controller != CgroupController::Cpu || self.cpu_quota_us.is_some()
     }
 }
 
-/// A file of a group, and what is written to it.
+/// A file of a group, and the value that is written to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Setting {
     pub file: &'static str,
     pub value: String,
-    /// Not there where the kernel does not count swap, or what waits in sockets.
+    /// The file may be missing: not every kernel counts swap, or the data that waits in sockets.
     pub may_be_missing: bool,
 }
 
-/// How a controller holds the limits.
+/// Lists the files by which a controller enforces the limits, with their values.
 pub(super) fn settings(version: Version, controller: CgroupController, wanted: &Wanted) -> Vec<Setting> {
     let set = |file, value: String| Setting { file, value, may_be_missing: false };
     let optional = |file, value: String| Setting { file, value, may_be_missing: true };
@@ -79,7 +81,7 @@ pub(super) fn settings(version: Version, controller: CgroupController, wanted: &
     }
 }
 
-/// The kernel takes no larger number.
+/// The largest number of processes that the kernel takes.
 const MOST_PIDS: u64 = 1 << 22;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! An image file as a mount that is attached nowhere.
+//! Mounting an image file through a loop device, without attaching the mount anywhere.
 
 use std::fs::File;
 use std::io;
@@ -16,15 +16,15 @@ use super::sys;
 
 const FILE_SYSTEM: &str = "ext4";
 
-/// How often another device is asked for when somebody else took the one that was free.
+/// The number of loop devices to try, if other processes take the free ones first.
 const ATTEMPTS: usize = 64;
 
-/// Whether this process may mount the file system, and the kernel has it.
+/// Tells whether this process may mount the file system, and the kernel supports it.
 pub(super) fn may_mount() -> bool {
     rustix::process::geteuid().is_root() && fsopen(FILE_SYSTEM, FsOpenFlags::FSOPEN_CLOEXEC).is_ok()
 }
 
-/// Whether there are loop devices that this process may open.
+/// Fails if no loop device can be opened by this process.
 pub(super) fn find_loop_device() -> io::Result<()> {
     let path = free_path(&open("/dev/loop-control")?)?;
     // For reading: a device that is closed after writing is looked at by the host's device manager.
@@ -32,11 +32,13 @@ pub(super) fn find_loop_device() -> io::Result<()> {
     Ok(())
 }
 
-/// How long the kernel may take to let go of an image whose last user has ended. It does so when it finds the time.
+/// The longest wait for the kernel to release an image after its last user ended. It does so
+/// asynchronously.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Waits until nothing has this image mounted any more: one file system that is mounted twice is lost. Whoever mounts it
-/// locks it, and the loop device holds that open file, and with it the lock, as long as it is there.
+/// Waits until nothing has this image mounted: mounting a file system twice destroys it. A process
+/// that mounts an image locks it. The loop device keeps that open file, and with it the lock, for
+/// as long as it exists.
 pub(super) fn wait_until_let_go(image: &File) -> io::Result<()> {
     if flock(image, FlockOperation::NonBlockingLockExclusive).is_ok() {
         return Ok(());
@@ -55,8 +57,8 @@ pub(super) fn wait_until_let_go(image: &File) -> io::Result<()> {
     }
 }
 
-/// Mounts the file system in an image. The mount, and with it the loop device, goes with its last descriptor or with the
-/// mount namespace that it was attached in.
+/// Mounts the file system in an image. The mount and its loop device disappear with the last
+/// descriptor or mount namespace that refers to them.
 pub(super) fn mount(image: &File) -> io::Result<OwnedFd> {
     flock(image, FlockOperation::NonBlockingLockExclusive)?;
     let (path, device) = behind_a_device(image)?;

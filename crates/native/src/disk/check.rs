@@ -1,5 +1,5 @@
-//! A disk whose host went down while it was mounted: its file system has no journal, so it is checked before it is
-//! mounted again.
+//! Repair of a disk whose host went down while it was mounted. Its file system has no journal, so
+//! it is checked before it is mounted again.
 
 use std::fs::File;
 use std::io;
@@ -7,13 +7,15 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Where `s_state` of the superblock is, and its bit that says that the file system was unmounted.
+/// The offset of `s_state` in the image, in bytes. Its bit [`IS_CLEAN`] says that the file system was
+/// unmounted.
 const STATE_AT: u64 = 1024 + 0x3A;
 const IS_CLEAN: u16 = 1;
-/// `fsck` mended all that there was to mend: bits of its exit code.
+/// The bits of `fsck`'s exit code that mean that everything was repaired.
 const MENDED: i32 = 1 | 2;
 
-/// Has the file system in an image that nobody has mounted mended, if it was not unmounted.
+/// Repairs the file system in an image if it was not unmounted cleanly. Nothing may have it
+/// mounted.
 pub(super) fn mend_if_unclean(image: &File, path: &Path, mkfs: &Path) -> io::Result<()> {
     let mut state = [0; 2];
     image.read_exact_at(&mut state, STATE_AT)?;

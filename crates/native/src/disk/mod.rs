@@ -1,6 +1,7 @@
-//! The disk limit: a file system of that size in an image file, and on it everything that the sandbox writes. The kernel
-//! refuses the write that would exceed it. The image is in the sandbox's directory and goes with it; the loop device
-//! frees itself when the last mount goes; and the mount never is in the host's table of mounts.
+//! The disk limit. A sandbox with a limit has a file system of that size in an image file, and
+//! everything that it writes goes there. The kernel refuses a write that would exceed it. The image
+//! lies in the sandbox's directory and is removed with it. The loop device frees itself with the
+//! last mount. The mount never appears in the host's mount table.
 
 mod attach;
 mod check;
@@ -17,46 +18,51 @@ use eyot::{Error, Limits, Result};
 
 use crate::state::StateDir;
 
-/// The step that makes a sandbox's disk, as errors have it.
+/// The step that makes a sandbox's disk. Errors and tests use this name.
 pub(crate) const STEP: &str = "make its disk";
 
-/// The least that a disk can have, in MiB: the file system takes some of it, and each image's own files some more.
+/// The smallest disk, in MiB. The file system takes some of it, and each image's own files take
+/// more.
 const LEAST_MIB: u64 = 8;
-/// The most, in MiB: half of what ext4 can have in blocks of 4 KiB with numbers of 32 bits.
+/// The largest disk, in MiB: half of what ext4 can have with blocks of 4 KiB and 32-bit block
+/// numbers.
 const MOST_MIB: u64 = 8 << 20;
 
-/// What makes disks, looked for when the first one is wanted.
+/// The host's tools for disks. They are looked for when the first disk is wanted.
 #[derive(Debug, Default)]
 pub(crate) struct Disks {
     found: OnceLock<Tools>,
 }
 
-/// What it takes.
+/// The programs that make disks.
 #[derive(Debug, Clone)]
 struct Tools {
     mkfs: PathBuf,
 }
 
-/// How large a disk a sandbox is to have, on a host that can make one.
+/// The size of the disk that a sandbox is to have, on a host that can make one.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     mib: u64,
     tools: Tools,
 }
 
-/// A sandbox's disk: mounted, attached nowhere yet. It is gone with the last descriptor, unless it was attached.
+/// A sandbox's disk: mounted, but not attached anywhere yet. Unless it is attached, it is gone with
+/// the last descriptor.
 #[derive(Debug)]
 pub(crate) struct Disk {
     mount: OwnedFd,
 }
 
 impl Disks {
-    /// Whether a disk limit can be held on this host; else the reason why not. Asks the kernel once.
+    /// Checks that this host can enforce a disk limit; the error says why not. Asks the kernel
+    /// once.
     pub(crate) fn check(&self) -> std::result::Result<(), String> {
         self.tools().map(drop)
     }
 
-    /// The disk that these limits ask for; `None` without a limit, and where none can be held.
+    /// Returns the disk that these limits ask for; `None` without a disk limit, or on a host that
+    /// can't enforce one.
     ///
     /// # Errors
     /// `Invalid`: no disk can be that small, or that large.
@@ -76,7 +82,7 @@ impl Disks {
         }
     }
 
-    /// What is missing may come; what is there stays.
+    /// Finds the tools. A success is remembered; a failure is looked into again the next time.
     fn tools(&self) -> std::result::Result<&Tools, String> {
         match self.found.get() {
             Some(tools) => Ok(tools),
@@ -110,7 +116,7 @@ impl Tools {
 }
 
 impl Wanted {
-    /// Makes the disk of the sandbox with this directory.
+    /// Makes the disk of the sandbox in this directory.
     pub(crate) fn make(&self, state: &StateDir, directory: &Path) -> io::Result<Disk> {
         let template = template::of_size(&state.layers(), self.mib, &self.tools.mkfs)?;
         let mut options = File::options();
@@ -119,7 +125,7 @@ impl Wanted {
         Ok(Disk { mount: attach::mount(&image)? })
     }
 
-    /// Attaches the disk that the sandbox with this directory has, once its last mount is gone.
+    /// Attaches the existing disk of the sandbox in this directory, after its last mount is gone.
     pub(crate) fn attach(&self, directory: &Path) -> io::Result<Disk> {
         let path = directory.join(IMAGE);
         let image = File::options().read(true).write(true).open(&path)?;
@@ -129,16 +135,17 @@ impl Wanted {
     }
 }
 
-/// The image file's name in the sandbox's directory.
+/// The name of the image file in the sandbox's directory.
 const IMAGE: &str = "disk";
 
 impl Disk {
-    /// A path to its top directory, in this process and as long as the disk is not dropped.
+    /// Returns a path to the top directory of the disk. It is valid in this process while the disk
+    /// is not dropped.
     pub(crate) fn path(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.mount.as_raw_fd()).into()
     }
 
-    /// The mount, for the launcher to attach.
+    /// Gives up the mount, for the launcher to attach.
     pub(crate) fn into_mount(self) -> OwnedFd {
         self.mount
     }

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
 const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
-/// The device lets go of its file when it is closed for the last time.
+/// Has the device release its file when it is closed for the last time.
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 
 /// `struct loop_info64` of <linux/loop.h>.
@@ -35,7 +35,7 @@ struct LoopConfig {
     reserved: [u64; 8],
 }
 
-/// The number of a loop device that nobody uses now; it is made if need be.
+/// Returns the number of an unused loop device, which the kernel makes if need be.
 pub(super) fn free_number(control: BorrowedFd<'_>) -> io::Result<i32> {
     // SAFETY: this request takes no argument; on another file than the control device it is an error.
     match unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) } {

@@ -1,4 +1,5 @@
-//! An empty file system of each size, made once by `mkfs.ext4` and then copied: a copy is a few small writes.
+//! Templates of empty file systems, one for each size. `mkfs.ext4` makes a template once; copying
+//! it takes a few small writes.
 //!
 //! Sizes are chosen by whoever asks for a sandbox, so only a few templates are kept: those used last, with a bound on
 //! what they take together. A template of a large disk, which takes more, is made for one sandbox and is gone with that.
@@ -17,13 +18,14 @@ use rustix::io::Errno;
 use crate::image::{aside, is_aside};
 use crate::state::make_dir;
 
-/// Counts the forms that templates have had: one of another form is not used.
+/// The version of the templates' format. Templates of another version are not used.
 const FORM: u32 = 1;
-/// The names of all templates begin so.
+/// The prefix of the names of all templates.
 const PREFIX: &str = "disk-";
-/// What the kernel counts a file's blocks in.
+/// The unit in which the kernel counts a file's blocks, in bytes.
 const BLOCK_BYTES: u64 = 512;
-/// Named one by one, so that they do not depend on the host's configuration. No journal: nothing outlives a crash here.
+/// The features of the file system, listed in full so that the host's configuration has no
+/// influence. No journal: nothing in a sandbox needs to outlive a crash of the host.
 const FEATURES: &str = "none,filetype,sparse_super,large_file,dir_index,ext_attr,extent,flex_bg,huge_file,dir_nlink,\
                         extra_isize,64bit,metadata_csum";
 const BYTES_PER_INODE: &str = "8192";
@@ -31,17 +33,17 @@ const BYTES_PER_INODE: &str = "8192";
 const FOLDERS: [&str; 6] =
     ["/usr/sbin", "/sbin", "/usr/local/sbin", "/usr/bin", "/bin", "/run/current-system/sw/bin"];
 
-/// Where the program is that makes file systems. Not by `PATH`: it runs as root.
+/// Finds the program that makes file systems. Not by `PATH`, because it runs as root.
 pub(super) fn find_mkfs() -> Option<PathBuf> {
     FOLDERS.iter().map(|folder| Path::new(folder).join("mkfs.ext4")).find(|path| path.is_file())
 }
 
-/// The most templates that are kept.
+/// The largest number of templates that are kept.
 const MOST_KEPT: usize = 8;
-/// The most that they take together, in bytes. A template of 1 TiB takes 17 MiB.
+/// The largest size of all kept templates together, in bytes. A template of 1 TiB takes 17 MiB.
 const MOST_KEPT_BYTES: u64 = 64 << 20;
 
-/// The template of this size, in MiB; made if need be.
+/// Opens the template of this size (in MiB), and makes it first if need be.
 pub(super) fn of_size(layers: &Path, mib: u64, mkfs: &Path) -> io::Result<File> {
     let template = layers.join(format!("{PREFIX}{FORM}-{mib}"));
     match File::open(template.join(IMAGE)) {
@@ -63,15 +65,15 @@ pub(super) fn of_size(layers: &Path, mib: u64, mkfs: &Path) -> io::Result<File> 
     kept
 }
 
-/// The templates that were used last are kept, by this time.
+/// Notes the time of a use: the templates that were used last are kept.
 fn note_use(image: &File) {
     if let Err(error) = image.set_modified(SystemTime::now()) {
         tracing::debug!(%error, "note that a template was used");
     }
 }
 
-/// Keeps a new template, unless it is too large or another process was faster, and removes those that are too many then.
-/// Whoever has one open goes on with it.
+/// Keeps a new template, unless it is too large or another process was faster, and removes the
+/// templates that are then too many. A process that has one of those open can go on using it.
 fn keep(layers: &Path, building: &Path, template: &Path, image: &File) -> io::Result<()> {
     let alone = File::open(layers)?;
     flock(&alone, FlockOperation::LockExclusive)?;
@@ -94,14 +96,14 @@ fn keep(layers: &Path, building: &Path, template: &Path, image: &File) -> io::Re
     Ok(())
 }
 
-/// A template that is kept.
+/// A template on the disk.
 struct Kept {
     folder: PathBuf,
     used: SystemTime,
     bytes: u64,
 }
 
-/// The templates there are, of whatever form.
+/// Lists the templates, those of other format versions included.
 fn kept(layers: &Path) -> io::Result<Vec<Kept>> {
     let mut kept = Vec::new();
     for entry in fs::read_dir(layers)? {
@@ -168,10 +170,11 @@ fn copy_extent(from: &File, to: &File, mut at: u64, end: u64) -> io::Result<()> 
 mod tests {
     use super::*;
 
-    /// Succeeds, and leaves an image of the right size with nothing in it.
+    /// A stand-in for `mkfs`: it succeeds, and leaves an image of the right size with nothing in
+    /// it.
     const NO_MKFS: &str = "/bin/true";
 
-    /// A template that takes this many MiB on the disk, made as [`of_size`] makes one.
+    /// Makes a template as [`of_size`] does, and has it take `taken_mib` MiB on the disk.
     fn put(layers: &Path, mib: u64, taken_mib: u64) -> File {
         let template = layers.join(format!("{PREFIX}{FORM}-{mib}"));
         let building = aside(&template);

@@ -1,5 +1,5 @@
-//! Talking to a sandbox's egress program over the socket in the sandbox's directory: from the process that made the
-//! sandbox, or from any other of its owner.
+//! The client of a sandbox's egress program. It talks over the socket in the sandbox's directory,
+//! so any process of the sandbox's owner can use it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -19,20 +19,21 @@ use crate::condition::Condition;
 use crate::ready::Ready;
 use crate::record::path_below;
 
-/// The control socket's name in the sandbox's directory.
+/// The name of the control socket in the sandbox's directory.
 pub(crate) const SOCKET: &str = "egress.sock";
-/// The rules, if they were changed since the create.
+/// The file with the rules, if they were changed after the create.
 const RULES: &str = "egress.json";
 const RULES_IN_THE_MAKING: &str = "egress.json.new";
-/// Held by whoever changes the rules, so that what is kept is what holds.
+/// The lock that a change of the rules holds, so that the file always has the rules that are in
+/// force.
 const LOCK: &str = "egress.lock";
 
-/// A sandbox's egress program, seen from outside.
+/// A connection point to the egress program of one sandbox.
 pub(crate) struct Control {
     directory: PathBuf,
 }
 
-/// The rules of a sandbox that were changed after its create.
+/// Reads the rules of a sandbox, if they were changed after its create.
 pub(crate) fn changed_rules(directory: &Path) -> io::Result<Option<EgressRules>> {
     match fs::read(directory.join(RULES)) {
         Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
@@ -42,7 +43,7 @@ pub(crate) fn changed_rules(directory: &Path) -> io::Result<Option<EgressRules>>
 }
 
 impl Control {
-    /// That of the sandbox with this directory.
+    /// Addresses the egress program of the sandbox in this directory.
     pub(crate) fn of(directory: PathBuf) -> Self {
         Self { directory }
     }
@@ -131,13 +132,13 @@ impl EgressControl for Control {
     }
 }
 
-/// What the program answers, a line each.
+/// The answers of the program, one line each.
 struct Answers {
     lines: BufReader<UnixStream>,
 }
 
 impl Answers {
-    /// The next; `None` at the end.
+    /// Reads the next answer; `None` at the end.
     async fn next(&mut self) -> io::Result<Option<ControlResponse>> {
         let mut line = String::new();
         let mut bounded = (&mut self.lines).take(MAX_LINE_BYTES as u64);

@@ -1,15 +1,16 @@
-//! What programs inside find: where the proxies and the name server are.
+//! The settings that programs in a sandbox read to find the proxies and the name server.
 
 use eyot_egress::{HTTP_PORT, SOCKS_PORT};
 
-/// `/etc/resolv.conf`. The name server is the sandbox's own and asks the host's: it takes its time for both of them.
+/// The text of `/etc/resolv.conf`. The name server is the sandbox's own and asks the host's, so its
+/// answers take the time of both.
 pub(crate) const RESOLV_CONF: &str = "nameserver 127.0.0.1\noptions timeout:10 attempts:2\n";
 
-/// What is not to go through the proxy: the sandbox itself.
+/// The hosts that are reached without the proxy: the sandbox itself.
 const DIRECT: &str = "localhost,127.0.0.1,::1";
 
-/// The variables that pip, npm, git, curl, apt, cargo, Go and others read, in both spellings; curl reads `http_proxy`
-/// in lower case alone, others only in capitals.
+/// Returns the variables that pip, npm, git, curl, apt, cargo, Go and others read, in both
+/// spellings: curl reads `http_proxy` only in lower case, others only in capitals.
 ///
 /// `all_proxy` is the HTTP proxy too, not SOCKS: Python's httpx, and with it most clients of model APIs, refuses to
 /// start when it finds a SOCKS proxy there and a package missing.

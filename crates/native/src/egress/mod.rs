@@ -1,5 +1,5 @@
-//! The network `egress` on the host's side: starting the program that serves a sandbox, and talking to it. What it decides
-//! and how is `eyot-egress`.
+//! The host's side of the network `egress`: starts the program that serves a sandbox, and talks to
+//! it. The program itself is the crate `eyot-egress`.
 
 mod control;
 mod inside;

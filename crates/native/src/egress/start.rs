@@ -1,5 +1,6 @@
-//! Starting the program. It is a process per sandbox, because sandboxes outlive whoever made them and there is no daemon:
-//! it holds the guest's pidfd and ends with the guest.
+//! The start of the egress program. There is one process per sandbox, because sandboxes outlive the
+//! process that made them and there is no daemon. It holds the guest's pidfd and ends with the
+//! guest.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -24,25 +25,25 @@ use crate::launcher::egress_sockets::COUNT;
 use crate::launcher::program_file::sealed;
 use crate::record::path_below;
 
-/// The step's name, as errors and tests of failing closed have it.
+/// The step that starts the program. Errors and tests use this name.
 pub(crate) const STEP: &str = "start the egress program";
-/// How long it may take to say that it serves. It takes milliseconds.
+/// The longest wait for the program to say that it serves. Usually it takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The socket over which the sandbox's child hands out its listeners.
+/// The socket over which the sandbox's child passes its listeners to the host.
 pub(crate) struct Channel {
     ours: OwnedFd,
 }
 
 impl Channel {
-    /// A channel, and the child's end of it.
+    /// Makes a channel, and the child's end of it.
     pub(crate) fn new() -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         Ok((Self { ours }, theirs))
     }
 
-    /// The listeners, which the child sent before it became the guest.
+    /// Receives the listeners, which the child sent before it became the guest.
     fn take(self) -> io::Result<Vec<OwnedFd>> {
         let mut bytes = [0; 16];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(COUNT))];
@@ -62,12 +63,13 @@ impl Channel {
     }
 }
 
-/// The program in memory, sealed once for all sandboxes of a provider.
+/// The egress program in memory, sealed once for all sandboxes of a provider.
 #[derive(Default)]
 pub(crate) struct Program(OnceLock<OwnedFd>);
 
 impl Program {
-    /// Starts it for a sandbox, and returns once it serves. On failure it has ended, or will with the guest.
+    /// Starts the program for a sandbox and waits until it serves. After a failure it has ended, or
+    /// ends with the guest.
     pub(crate) fn start(
         &self,
         directory: &Path,
@@ -107,7 +109,7 @@ impl Program {
     }
 }
 
-/// The control socket in the sandbox's directory, for its owner alone.
+/// Makes the control socket in the sandbox's directory. Only the owner can connect.
 fn listen(directory: &Path) -> io::Result<UnixListener> {
     let (_open, path) = path_below(directory, SOCKET)?;
     let listener = UnixListener::bind(&path)?;

@@ -1,4 +1,4 @@
-//! The table of what may be wrong: for each cause the facts that show it, and the failures that it explains.
+//! The table of known causes. Each has the facts that show it and the failures that it explains.
 
 use rustix::io::Errno;
 
@@ -7,39 +7,39 @@ use super::failure::SetupFailure;
 use super::finding::Reason;
 use super::{kernel, machine, namespaces, state_folder};
 
-/// How bad a cause is.
+/// The severity of a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Severity {
-    /// Sandboxes can't be made.
+    /// No sandbox can be made.
     Error,
-    /// They can, with less.
+    /// Sandboxes can be made, with weaker limits or protection.
     Warn,
 }
 
-/// Explains a failure of every step.
+/// Marks a cause that explains a failure of any step.
 pub(super) const ANY_STEP: &[&str] = &["*"];
 
 /// One thing that may be wrong with a host.
 #[derive(Clone, Copy)]
 pub(super) struct Cause {
-    /// What it is about: the id of its finding.
+    /// The id of the finding that the cause belongs to, such as `user-namespaces`.
     pub subject: &'static str,
-    /// Its own name.
+    /// The name of the cause, such as `max-user-namespaces`.
     pub name: &'static str,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// The facts alone do not show it: it takes a failure that fits.
+    /// The facts alone do not show this cause: a step must have failed as well.
     pub needs_failure: bool,
-    /// The steps whose failure it explains.
+    /// The steps whose failure the cause explains.
     pub steps: &'static [&'static str],
-    /// The reasons of the kernel that it explains; empty for all.
+    /// The error numbers that the cause explains; empty for all.
     pub errnos: &'static [Errno],
-    /// What the facts say, if they show it.
+    /// Returns the sentence and the fix if the facts show this cause.
     pub shows: fn(&Facts) -> Option<Reason>,
 }
 
 impl Cause {
-    /// Whether a failure may come from it.
+    /// Tells whether the cause can explain this failure, going by its step and error number.
     fn fits(&self, failure: &SetupFailure) -> bool {
         let step = self.steps == ANY_STEP || self.steps.contains(&failure.step.as_str());
         let errno =
@@ -48,14 +48,15 @@ impl Cause {
     }
 }
 
-/// Every cause. The first that fits explains a failure, so what is surer stands first.
+/// Lists every cause. The first match explains a failure, so more certain causes come first.
 pub(super) fn all() -> impl Iterator<Item = &'static Cause> {
     [kernel::CAUSES, state_folder::CAUSES, machine::CAUSES, namespaces::CAUSES, state_folder::LATE_CAUSES]
         .into_iter()
         .flatten()
 }
 
-/// Why a step failed on this host, if that can be said: the cause, and what it says.
+/// Finds the cause of a failed step on this host, with its sentence and fix; `None` if no known
+/// cause fits.
 pub(super) fn explain(facts: &Facts, failure: &SetupFailure) -> Option<(&'static Cause, Reason)> {
     all().filter(|cause| cause.fits(failure)).find_map(|cause| Some((cause, (cause.shows)(facts)?)))
 }

@@ -1,4 +1,5 @@
-//! Control groups: what limits them is not needed to make a sandbox, but to hold it to a limit.
+//! Control groups. A sandbox can be made without them, but without them its limits are not
+//! enforced.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,20 +7,21 @@ use super::facts::Facts;
 use super::finding::{Finding, Status};
 use crate::cgroup::{CgroupCause, CgroupController, CgroupSupport};
 
-/// What control groups do for sandboxes here.
+/// The support for limits that control groups give on this host.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Cgroups {
-    /// What is limited by them: `cpu`, `memory`, `pids`. `None`: no sandbox could be made to see.
+    /// The controllers that limit sandboxes: `cpu`, `memory`, `pids`. `None` if it is not known,
+    /// because no sandbox could be made.
     pub controllers: Option<Vec<String>>,
-    /// Why not more, in words.
+    /// The reason why a controller is missing, in words.
     pub why: Option<String>,
-    /// What mends that.
+    /// The command that makes the missing controllers available.
     pub fix: Option<String>,
 }
 
 impl Cgroups {
-    /// As the launcher found them.
+    /// Takes the support that the launcher found.
     pub(super) fn of(support: &CgroupSupport, uid: u32) -> Self {
         let held = CgroupController::ALL.into_iter().filter(|controller| support.has(*controller));
         let cause = support.cause.as_ref();
@@ -31,7 +33,7 @@ impl Cgroups {
     }
 }
 
-/// What is limited, and what is not.
+/// Reports which controllers limit sandboxes, and which are missing.
 pub(super) fn finding(facts: &Facts) -> Finding {
     let Some(held) = &facts.cgroups.controllers else {
         let why = "not known: no sandbox could be made".to_owned();

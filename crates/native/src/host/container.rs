@@ -1,10 +1,10 @@
-//! Being inside somebody's container: how to tell, and what to run the container with.
+//! Detects that this process runs in a container, and knows which options that container needs.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// What runs the container. It is no cause of anything, but decides what advice is of use.
+/// The runtime of the container. It causes no failure, but decides which advice applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Container {
@@ -12,17 +12,18 @@ pub(super) enum Container {
     Docker,
     /// Podman.
     Podman,
-    /// A pod.
+    /// A pod of Kubernetes.
     Kubernetes,
     /// LXC, LXD, Incus.
     Lxc,
-    /// Something else that names itself to systemd.
+    /// Another container runtime that names itself to systemd.
     Other,
 }
 
 impl Container {
-    /// What this process seems to be in. Docker's mark counts only where the root directory is no disk's: it is in many
-    /// images that were made from containers.
+    /// Guesses the runtime of the container around this process. The mark `/.dockerenv` counts only
+    /// if the root directory is not on a disk, because many images that were made from containers
+    /// hold one.
     pub(super) fn detect(root_on_disk: bool) -> Option<Self> {
         let exists = |path: &str| Path::new(path).exists();
         let told = std::fs::read_to_string("/run/systemd/container").unwrap_or_default();
@@ -40,7 +41,8 @@ impl Container {
         }
     }
 
-    /// The command that starts such a container so that sandboxes can be made in it, by its root or by a user of its.
+    /// Returns the command that starts such a container so that its root, or one of its ordinary
+    /// users, can make sandboxes in it.
     pub(super) fn advice(self, as_root: bool) -> Option<String> {
         let command = match (self, as_root) {
             (Self::Docker, true) => "docker run --privileged -v eyot:/var/lib/eyot …",

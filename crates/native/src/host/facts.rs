@@ -1,5 +1,5 @@
-//! What is known of the host: read from the system in one go, plain data from there on. A test, or a maintainer with
-//! somebody's report, can put other facts in the place of some.
+//! The facts about the host. They are read from the system at once and are plain data from then on.
+//! A test, or a maintainer with a user's report, can replace some of them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,37 +13,38 @@ use super::container::Container;
 use super::state_folder::StateFacts;
 use super::{mount_table, peers};
 
-/// What is known of the host, as `eyot doctor --json` shows it.
+/// The facts about the host, as `eyot doctor --json` shows them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Facts {
-    /// Who asks.
+    /// The effective uid of this process.
     pub(super) uid: u32,
-    /// The program that asks, which AppArmor knows by its path.
+    /// The path of this program, by which AppArmor knows it.
     pub(super) program: String,
-    /// `x86_64`.
+    /// The machine's architecture, such as `x86_64`.
     pub(super) machine: String,
-    /// `6.8.0-45-generic`.
+    /// The kernel's release, such as `6.8.0-45-generic`.
     pub(super) kernel: String,
-    /// The kernel's whole description of itself.
+    /// The text of `/proc/version`.
     pub(super) kernel_version: String,
-    /// What container this seems to be.
+    /// The container that this process seems to run in.
     pub(super) container: Option<Container>,
-    /// Settings of the kernel, by their names for `sysctl`; those that it does not have are not there.
+    /// The kernel settings that matter, by their names for `sysctl`. Settings that the kernel does
+    /// not have are left out.
     pub(super) sysctl: BTreeMap<String, u64>,
-    /// The AppArmor profile that this process runs under; `unconfined` is none.
+    /// The AppArmor profile of this process; `unconfined` is none.
     pub(super) apparmor_profile: Option<String>,
-    /// SELinux refuses what its policy does not allow.
+    /// SELinux is in enforcing mode.
     pub(super) selinux_enforcing: bool,
-    /// A seccomp filter was laid on this process.
+    /// A seccomp filter applies to this process.
     pub(super) seccomp_filtered: bool,
-    /// This process may administrate its user namespace (`CAP_SYS_ADMIN`).
+    /// This process has `CAP_SYS_ADMIN` in its user namespace.
     pub(super) admin: bool,
     /// The kernel has user namespaces.
     pub(super) user_namespaces: bool,
     /// The kernel has seccomp filters.
     pub(super) seccomp: bool,
-    /// Landlock's ABI; 0 where it is not there.
+    /// The version of Landlock's ABI; 0 without Landlock.
     pub(super) landlock_abi: u32,
     /// `/proc` is mounted.
     pub(super) proc: bool,
@@ -51,23 +52,23 @@ pub struct Facts {
     pub(super) proc_masked: bool,
     /// The root directory was changed by `chroot`.
     pub(super) chroot: bool,
-    /// This user namespace has every user id, so ranges can be taken from it.
+    /// This user namespace maps every user id, so ranges can be taken from it.
     pub(super) every_id: bool,
-    /// How many files this process may open at the most.
+    /// The hard limit of open files of this process; `None` without a limit.
     pub(super) open_files: Option<u64>,
-    /// How many processes this user may have.
+    /// The limit of processes of this user; `None` without a limit.
     pub(super) processes: Option<u64>,
-    /// What device files are missing that a sandbox has.
+    /// The device files that sandboxes have and this host lacks.
     pub(super) missing_devices: Vec<String>,
     /// The state folder.
     pub(super) state: StateFacts,
     /// Control groups.
     pub(super) cgroups: Cgroups,
-    /// Programs that Eyot can do without, and where they are.
+    /// The paths of optional programs; `None` for those that are not installed.
     pub(super) peers: BTreeMap<String, Option<String>>,
 }
 
-/// The settings that matter.
+/// The kernel settings that matter.
 const SYSCTL: [&str; 6] = [
     "kernel.unprivileged_userns_clone",
     "kernel.apparmor_restrict_unprivileged_userns",
@@ -78,7 +79,8 @@ const SYSCTL: [&str; 6] = [
 ];
 
 impl Facts {
-    /// Reads them, with `simulated` (a JSON object of the same shape) in the place of those that it names.
+    /// Reads the facts of the host. `simulated`, a JSON object of the same shape, replaces those
+    /// that it names.
     ///
     /// # Errors
     /// `simulated` is not of that shape.
@@ -131,12 +133,12 @@ impl Facts {
         }
     }
 
-    /// A setting of the kernel, if it has it.
+    /// Returns a setting of the kernel, if the kernel has it.
     pub(super) fn setting(&self, name: &str) -> Option<u64> {
         self.sysctl.get(name).copied()
     }
 
-    /// What the container that this seems to be is to be run with.
+    /// Returns the command that starts this kind of container so that sandboxes can be made in it.
     pub(super) fn container_advice(&self) -> Option<String> {
         self.container?.advice(self.uid == 0)
     }
@@ -152,7 +154,7 @@ fn sysctl(name: &str) -> Option<u64> {
     read(&format!("/proc/sys/{}", name.replace('.', "/"))).parse().ok()
 }
 
-/// A field of `/proc/self/status`.
+/// Returns a field of `/proc/self/status`.
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     let mut lines = status.lines().filter_map(|line| line.split_once(':'));
     lines.find(|(found, _)| *found == name).map(|(_, value)| value.trim())
@@ -162,7 +164,7 @@ fn capabilities(status: &str) -> u64 {
     field(status, "CapEff").and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or_default()
 }
 
-/// The first user namespace, and those that were given everything, map all ids in one line.
+/// Tells whether a uid map maps all ids in one line, as in the first user namespace.
 fn has_every_id(uid_map: &str) -> bool {
     uid_map.split_whitespace().collect::<Vec<_>>() == ["0", "0", "4294967295"]
 }
@@ -172,7 +174,7 @@ fn missing_devices() -> Vec<String> {
     devices.filter(|path| !Path::new(path).exists()).collect()
 }
 
-/// Puts what `simulated` names in the place of what was found.
+/// Replaces the facts that `simulated` names.
 fn merge(found: &mut serde_json::Value, simulated: &serde_json::Value) {
     match (found, simulated) {
         (serde_json::Value::Object(found), serde_json::Value::Object(simulated)) => {

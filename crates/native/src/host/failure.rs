@@ -1,39 +1,40 @@
-//! A step of making a sandbox that failed, as code can look at it: it is the source of the error that the caller gets.
+//! A failed step of a set-up, in a form that code can look at. It is the source of the error that
+//! the caller gets.
 
 use std::fmt;
 use std::io;
 
 use eyot::{Error, ErrorKind};
 
-/// The step that stands for all that is done to have an image.
+/// The step that stands for all the work of providing an image.
 pub(super) const MAKE_THE_IMAGE: &str = "make the image";
 
-/// What failed.
+/// A failed step, with its operation and the kernel's reason.
 #[derive(Debug)]
 pub(crate) struct SetupFailure {
-    /// What it was for: `create sandbox`.
+    /// The operation that failed, such as `create sandbox`.
     pub goal: String,
-    /// The step, in words: `create the namespaces`.
+    /// The step of it, in words, such as `create the namespaces`.
     pub step: String,
-    /// What the step was about, for operators: a path of the host.
+    /// The path on the host that the step worked on, for operators.
     pub subject: String,
     /// The kernel's reason.
     pub error: io::Error,
 }
 
 impl SetupFailure {
-    /// A step of a create that failed.
+    /// A failed step of a create.
     pub(crate) fn new(step: impl Into<String>, subject: impl Into<String>, error: io::Error) -> Self {
         Self { goal: "create sandbox".to_owned(), step: step.into(), subject: subject.into(), error }
     }
 
-    /// Something else than a create that failed as a whole.
+    /// An operation, other than a create, that failed as a whole.
     pub(crate) fn of_goal(goal: &str, subject: impl Into<String>, error: io::Error) -> Self {
         Self { goal: goal.to_owned(), step: goal.to_owned(), subject: subject.into(), error }
     }
 
-    /// The failure behind an error, if it is one of a set-up. What an image lacks is made in many steps, which are one
-    /// here.
+    /// Finds the failed step behind an error of a set-up. Providing an image takes many steps,
+    /// which count as one here.
     pub(crate) fn of(error: &Error) -> Option<Self> {
         let mut source = std::error::Error::source(error);
         while let Some(cause) = source {
@@ -54,24 +55,24 @@ impl SetupFailure {
         Self { goal: self.goal.clone(), step: self.step.clone(), subject: self.subject.clone(), error }
     }
 
-    /// The errno; 0 where the kernel gave none.
+    /// The error number; 0 if the kernel gave none.
     pub(crate) fn errno(&self) -> i32 {
         self.error.raw_os_error().unwrap_or_default()
     }
 
-    /// The kernel's reason, behind the step if that is not all there is.
+    /// Names the step, if it is not the operation itself, and the kernel's reason.
     fn detail(&self) -> String {
         let reason = crate::sentence(&self.error);
         if self.step == self.goal { reason } else { format!("{}: {reason}", self.step) }
     }
 
-    /// The error of whoever wanted the goal.
+    /// Makes the error that the caller of the operation gets.
     pub(crate) fn into_error(self) -> Error {
         Error::new(ErrorKind::Setup, format!("{}: {}", self.goal, self.detail())).with_source(self)
     }
 
-    /// The sentence of an error that it is behind, with the cause in it: `create sandbox: user namespaces are switched
-    /// off (create the namespaces: no space left on device)`.
+    /// Writes the cause into the sentence of an error that comes from this failure: `create
+    /// sandbox: user namespaces are switched off (create the namespaces: no space left on device)`.
     pub(super) fn explained(&self, error: &Error, why: &str) -> String {
         let text = error.to_string();
         let detail = text.strip_prefix(&self.goal).and_then(|rest| rest.strip_prefix(": "));

@@ -1,4 +1,4 @@
-//! What the kernel must have, by its version, and what else it may be that calls itself Linux.
+//! Requirements on the kernel's version, and detection of kernels that only call themselves Linux.
 
 use rustix::io::Errno;
 
@@ -6,15 +6,16 @@ use super::cause::{ANY_STEP, Cause, Severity};
 use super::facts::Facts;
 use super::finding::Reason;
 
-/// A version of Linux: major, minor.
+/// A version of Linux: major and minor number.
 pub(super) type Version = (u32, u32);
 
-/// What an ordinary user's sandbox needs: `mount_setattr` came last.
+/// The oldest kernel for sandboxes of an ordinary user. `mount_setattr` is the newest call that
+/// they need.
 pub(super) const FOR_USERS: Version = (5, 12);
-/// What root's sandbox needs: layers whose ids are mapped below an overlay.
+/// The oldest kernel for sandboxes of root: it can put layers with mapped ids below an overlay.
 pub(super) const FOR_ROOT: Version = (5, 19);
 
-/// What later versions add, and what is missing without it.
+/// The features of later versions, each with the sentence for a host that lacks it.
 const ADDED: [(Version, &str); 4] = [
     ((5, 19), "Landlock (ABI 2) comes with 5.19"),
     ((6, 6), "a state folder in a tmpfs comes with 6.6"),
@@ -22,13 +23,13 @@ const ADDED: [(Version, &str); 4] = [
     ((6, 14), "a limit of processes for sandboxes that root makes comes with 6.14"),
 ];
 
-/// The version in a release such as `6.8.0-45-generic`.
+/// Parses the version in a release such as `6.8.0-45-generic`.
 pub(super) fn version(release: &str) -> Version {
     let mut numbers = release.split(['.', '-', '+']).map_while(|part| part.parse::<u32>().ok());
     (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default())
 }
 
-/// The version that a sandbox of this caller needs.
+/// The version that sandboxes of this caller need.
 fn needed(facts: &Facts) -> Version {
     if facts.uid == 0 { FOR_ROOT } else { FOR_USERS }
 }
@@ -81,7 +82,7 @@ pub(super) const CAUSES: &[Cause] = &[
     },
 ];
 
-/// gVisor's kernel says this of itself, whatever the host.
+/// gVisor's kernel reports this version whatever the host.
 fn gvisor(facts: &Facts) -> Option<Reason> {
     let is_gvisor = facts.kernel_version.contains("Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016");
     is_gvisor.then(|| {
@@ -90,7 +91,7 @@ fn gvisor(facts: &Facts) -> Option<Reason> {
     })
 }
 
-/// WSL 1 translates system calls; WSL 2 is a Linux with `microsoft` in lower case.
+/// WSL 1 translates system calls. WSL 2 is a Linux kernel with `microsoft` in lower case.
 fn wsl1(facts: &Facts) -> Option<Reason> {
     let is_wsl1 = facts.kernel.contains("Microsoft");
     is_wsl1.then(|| Reason::new("this is WSL 1, which is no Linux kernel", "wsl.exe --set-version Debian 2"))

@@ -1,4 +1,5 @@
-//! What a process may use of the machine: files, processes, memory to run programs from, devices, inotify.
+//! Resources of the host that sandboxes need: open files, processes, memory to run programs from,
+//! devices, inotify.
 
 use rustix::io::Errno;
 
@@ -8,9 +9,10 @@ use super::finding::Reason;
 
 const LAUNCHER: &str = "start the sandbox launcher";
 
-/// How many open files a process that makes sandboxes should be allowed: the launcher keeps one for each sandbox.
+/// The recommended limit of open files for a process that makes sandboxes: the launcher keeps one
+/// descriptor for each sandbox.
 const GOOD_OPEN_FILES: u64 = 1024;
-/// inotify instances by default; each sandbox may have some.
+/// The kernel's default limit of inotify instances for a user. Each sandbox may use some.
 const GOOD_INOTIFY: u64 = 128;
 
 pub(super) const CAUSES: &[Cause] = &[
@@ -113,7 +115,8 @@ fn no_processes_left(facts: &Facts) -> Option<Reason> {
     Some(Reason::new(why, "sudo prlimit --pid $$ --nproc=unlimited"))
 }
 
-/// At 1 an executable file in memory must be asked for, which Eyot does; at 2 there is none.
+/// With the value 1 an executable file in memory must be asked for, which Eyot does. With 2 it is
+/// refused.
 fn memfd_without_exec(facts: &Facts) -> Option<Reason> {
     facts.setting("vm.memfd_noexec").filter(|value| *value >= 2).map(|value| {
         let why = format!("programs in memory can't be run here (vm.memfd_noexec is {value})");

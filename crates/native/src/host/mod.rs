@@ -1,4 +1,5 @@
-//! What this host can do, what it can't, why, and the one command that mends it.
+//! The capabilities of this host: which parts work, which do not, why, and the one command that
+//! fixes each.
 //!
 //! [`Facts`] are gathered from the system; `cause` is a table of what may be wrong with them, each with its sentence
 //! and its fix; `report` puts both together with a real try (what `eyot doctor` prints). A create that fails is
@@ -33,11 +34,12 @@ use std::path::Path;
 use eyot::{Error, ErrorKind, Result};
 use serde_json::Value;
 
-/// What somebody is told whose failure has no known cause.
+/// The hint of a failure without a known cause.
 const ASK_THE_DOCTOR: &str = "`eyot doctor` shows what this host can do";
 
-/// A failure with its cause as its sentence and the fix as its hint, if it is one of a set-up and the cause is known.
-/// What failed stays in the sentence and in the source. `simulated` is for [`Facts::gather`].
+/// Replaces the sentence of a set-up failure by its cause, if that is known, and adds the fix as
+/// the hint. The failed step stays in the sentence and in the source. `simulated` is for
+/// [`Facts::gather`].
 pub(crate) fn explained(error: Error, state: &Path, simulated: Option<&Value>) -> Error {
     let Some(failure) = SetupFailure::of(&error) else { return error };
     let reason = Facts::gather(state, simulated).ok().and_then(|facts| cause::explain(&facts, &failure));
@@ -49,8 +51,9 @@ pub(crate) fn explained(error: Error, state: &Path, simulated: Option<&Value>) -
     Error::new(error.kind(), message).with_hint(hint).with_source(error)
 }
 
-/// Refuses a state folder that another user controls, or could. A provider does so when it is opened; this is for what
-/// reads or writes the folder without one. Nothing is made.
+/// Refuses a state folder that another user controls or could control. A provider does so when it
+/// is opened; this function is for code that reads or writes the folder without a provider. Makes
+/// nothing.
 ///
 /// # Errors
 /// The cause as the sentence, and the fix as the hint.
@@ -69,7 +72,7 @@ pub fn check_ownership(state: &Path) -> Result<()> {
     refused(state, state_folder::ownership_refusal(&facts))
 }
 
-/// Refuses a state folder that sandboxes can't live in, or not safely, even where they could be made.
+/// Refuses a state folder where sandboxes can't work, or not safely, although they could be made.
 ///
 /// # Errors
 /// The cause as the sentence, and the fix as the hint.

@@ -1,24 +1,26 @@
-//! What `/proc/self/mountinfo` tells: whether `/proc` is masked, and whether this process lives in a chroot.
+//! Facts from `/proc/self/mountinfo`: whether `/proc` is masked, and whether this process runs in a
+//! chroot.
 
-/// What systems mount below `/proc` onto directories that are empty for good; it hides nothing.
+/// Mounts that systems have below `/proc` on directories that are always empty. They hide nothing.
 const HARMLESS: [&str; 2] = ["/proc/sys/fs/binfmt_misc", "/proc/fs/nfsd"];
 
 fn mount_points(mountinfo: &str) -> impl Iterator<Item = &str> {
     mountinfo.lines().filter_map(|line| line.split(' ').nth(4))
 }
 
-/// Whether something is mounted over a part of `/proc`. Then the kernel refuses a new `/proc` in a new user namespace,
-/// because it would show what was hidden.
+/// Tells whether something is mounted over a part of `/proc`. In that case the kernel refuses a new
+/// `/proc` in a new user namespace, because it would show the hidden part.
 pub(super) fn masks_proc(mountinfo: &str) -> bool {
     mount_points(mountinfo).any(|point| point.starts_with("/proc/") && !HARMLESS.contains(&point))
 }
 
-/// Whether the root directory is not the root of any mount, as in a chroot. There the kernel refuses user namespaces.
+/// Tells whether the root directory is not the root of a mount, as in a chroot. There the kernel
+/// refuses user namespaces.
 pub(super) fn is_chroot(mountinfo: &str) -> bool {
     !mountinfo.is_empty() && !mount_points(mountinfo).any(|point| point == "/")
 }
 
-/// Whether the root directory is on a disk of its own, as a container's seldom is.
+/// Tells whether the root directory is on a disk file system, which is rare in containers.
 pub(super) fn is_root_on_disk(mountinfo: &str) -> bool {
     let root = mountinfo.lines().rev().find(|line| line.split(' ').nth(4) == Some("/"));
     let file_system =

@@ -1,4 +1,4 @@
-//! What keeps this process from making namespaces and from mounting in them.
+//! Obstacles to making namespaces and to mounting in them.
 
 use rustix::io::Errno;
 
@@ -14,7 +14,8 @@ const MAP_IDS: &str = "map the ids";
 const MOUNT_PROC: &str = "mount /proc";
 const SHOW_PROGRAMS: &str = "overlay the host's programs";
 
-/// The steps at which a security module that allows user namespaces, but nothing in them, is met first.
+/// The steps at which a security module first shows that allows user namespaces, but nothing in
+/// them.
 const FIRST_STEPS: &[&str] = &[
     CREATE,
     MAP_USER,
@@ -39,7 +40,7 @@ const MOUNTS: &[&str] = &[
     "make a path read-only",
     "pivot the root",
 ];
-/// The steps that take a range of ids.
+/// The steps that need a range of ids.
 const GIVING_IDS: &[&str] = &[MAP_IDS, MAKE_THE_IMAGE, "prepare its directory", "bind a host path"];
 const REFUSED: &[Errno] = &[Errno::PERM, Errno::ACCESS];
 
@@ -53,7 +54,7 @@ const fn error(
     Cause { subject, name, severity: Severity::Error, needs_failure: false, steps, errnos, shows }
 }
 
-/// The same, but the facts alone do not show it.
+/// Marks a cause that the facts alone do not show.
 const fn behind_a_failure(cause: Cause) -> Cause {
     Cause { needs_failure: true, ..cause }
 }
@@ -61,7 +62,7 @@ const fn behind_a_failure(cause: Cause) -> Cause {
 const USER: &str = "user-namespaces";
 const MOUNTING: &str = "mounts";
 
-/// In the order of how sure they are.
+/// The causes, the most certain first.
 pub(super) const CAUSES: &[Cause] = &[
     error(USER, "not-built-in", &[CREATE], &[Errno::INVAL, Errno::NOSYS, Errno::PERM], not_built_in),
     error(USER, "unprivileged-userns-clone", &[CREATE], REFUSED, switched_off_by_debian),
@@ -89,7 +90,8 @@ pub(super) const CAUSES: &[Cause] = &[
     error("proc", "no-proc", ANY_STEP, &[Errno::NOENT], no_proc),
 ];
 
-/// What filters answer with; ENOSYS so that a C library falls back to an older call.
+/// The error numbers that seccomp filters answer with. Many use ENOSYS, so that a C library falls
+/// back to an older call.
 const REFUSED_BY_FILTERS: &[Errno] = &[Errno::PERM, Errno::ACCESS, Errno::NOSYS];
 
 fn sysctl(assignment: &str) -> String {
@@ -119,7 +121,8 @@ fn none_allowed(facts: &Facts) -> Option<Reason> {
     })
 }
 
-/// A profile that allows `userns` lifts it: the process then runs under that profile's name.
+/// A profile with the permission `userns` lifts the restriction. This process then runs under the
+/// profile's name.
 fn apparmor(facts: &Facts) -> Option<Reason> {
     let restricts = facts.setting("kernel.apparmor_restrict_unprivileged_userns") == Some(1);
     let unconfined = facts.apparmor_profile.as_deref().is_none_or(|profile| profile == "unconfined");

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-/// What is looked for: other means to isolate, that `eyot bench` compares with and other providers use.
+/// The other sandbox tools to look for: `eyot bench` compares with them, and other providers use
+/// them.
 const PEERS: [&str; 5] = ["bwrap", "crun", "docker", "qemu-system-x86_64", "runc"];
 
-/// Where they are, if they are on the path.
+/// Finds their paths in `PATH`.
 pub(super) fn find() -> BTreeMap<String, Option<String>> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let locate = |name: &str| {

@@ -1,9 +1,10 @@
-//! The AppArmor profile that lets one program make user namespaces where that takes a profile (Ubuntu 23.10 and later).
+//! The AppArmor profile that allows one program to make user namespaces on hosts that require a
+//! profile for it (Ubuntu 23.10 and later).
 
 use std::path::Path;
 
-/// The profile for a program at this path. It confines nothing: it gives the program a name that `userns` is allowed
-/// to, and so do what it runs (the launcher, from memory).
+/// Writes the profile for the program at this path. The profile confines nothing: it gives the
+/// program, and what it runs (the launcher, from memory), a name that `userns` is allowed to.
 pub fn apparmor_profile(program: &Path) -> String {
     let path = quoted(&program.to_string_lossy());
     format!(
@@ -19,7 +20,7 @@ pub fn apparmor_profile(program: &Path) -> String {
     )
 }
 
-/// A path as AppArmor reads it: in quotes, with its wildcards taken literally.
+/// Quotes a path for AppArmor, and escapes its wildcards.
 fn quoted(path: &str) -> String {
     let mut text = String::from("\"");
     for letter in path.chars() {
@@ -32,7 +33,7 @@ fn quoted(path: &str) -> String {
     text
 }
 
-/// The command that installs it. A program that is not `eyot` itself is named.
+/// Returns the command that installs the profile. Names the program unless it is `eyot` itself.
 pub(super) fn install_command(program: &str) -> String {
     let is_eyot = Path::new(program).file_name().is_some_and(|name| name == "eyot");
     let eyot = if is_eyot { shell_word(program) } else { "eyot".to_owned() };
@@ -43,7 +44,7 @@ pub(super) fn install_command(program: &str) -> String {
     )
 }
 
-/// A word as a shell reads it.
+/// Quotes a word for a shell.
 pub(super) fn shell_word(text: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+=:@%".contains(letter);
     if !text.is_empty() && text.chars().all(plain) {

@@ -1,4 +1,5 @@
-//! Everything about the host at once: a sandbox is made and removed, and each subject has its finding.
+//! The report on the host: a sandbox is made and removed as a test, and each subject gets its
+//! finding.
 
 use std::time::{Duration, Instant};
 
@@ -14,21 +15,22 @@ use super::{cgroup, state_folder};
 use crate::cgroup::CgroupSupport;
 use crate::provider::{NativeOptions, NativeProvider};
 
-/// What was found out about a host.
+/// The report on a host.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// A sandbox could be made.
     pub works: bool,
-    /// One or more for each subject.
+    /// The findings, one or more for each subject.
     pub findings: Vec<Finding>,
-    /// What is known of the host.
+    /// The facts about the host.
     pub facts: Facts,
 }
 
-/// What is said of a host.
+/// Writes the sentence of a subject where nothing is wrong.
 type Telling = fn(&Facts) -> String;
 
-/// The subjects, in the order in which they are told, and what is said where nothing is amiss.
+/// The subjects in the order of the report, each with its sentence for a host where nothing is
+/// wrong.
 const SUBJECTS: [(&str, Telling); 12] = [
     ("kernel", |facts| format!("Linux {} on {}", facts.kernel, facts.machine)),
     ("user-namespaces", |_| "can be made".to_owned()),
@@ -50,11 +52,11 @@ const SUBJECTS: [(&str, Telling); 12] = [
     ("inotify", |_| "instances enough".to_owned()),
 ];
 
-/// Looks at the host, and tries to make a sandbox over the state folder of these options. The sandbox is gone
-/// afterwards; a state folder that was not there is made.
+/// Examines the host, and makes and removes a sandbox in the state folder of these options. A state
+/// folder that does not exist is made.
 ///
 /// # Errors
-/// Simulated facts that are none.
+/// `Invalid` if the simulated facts have the wrong shape.
 pub async fn diagnose(options: NativeOptions) -> Result<Report> {
     let trial = Trial::make(&options).await;
     let gathered = Facts::gather(&options.state, options.simulated.as_ref());
@@ -74,7 +76,7 @@ pub async fn diagnose(options: NativeOptions) -> Result<Report> {
     Ok(Report { works: trial.is_ok(), findings, facts })
 }
 
-/// A sandbox that was made and removed.
+/// The test sandbox, after it was made and removed.
 struct Trial {
     took: Duration,
     isolation: Isolation,
@@ -110,9 +112,9 @@ fn tried(trial: &Result<Trial>) -> Finding {
     }
 }
 
-/// Everything that is amiss with one subject, or that nothing is: what the facts show, and what alone explains the
-/// failure. What should keep sandboxes from being made, and
-/// did not, is a warning.
+/// Lists everything that is wrong with one subject: what the facts show, and the cause of the
+/// failure. If nothing is wrong, says so. A cause that should prevent sandboxes is only a warning
+/// if the test sandbox could be made.
 fn about(
     subject: &'static str,
     all_well: Telling,
@@ -135,7 +137,8 @@ fn about(
     findings
 }
 
-/// Nothing is known to be amiss. Where no sandbox could be made, nothing is known to work either.
+/// Makes the finding of a subject with no known problem. If no sandbox could be made, the subjects
+/// that only the test shows are not reported as working.
 fn well(subject: &'static str, why: String, works: bool) -> Finding {
     let tried_only = ["user-namespaces", "mounts", "seccomp", "processes", "memory-files"];
     if !works && tried_only.contains(&subject) {

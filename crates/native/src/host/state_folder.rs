@@ -1,4 +1,4 @@
-//! The state folder: whether sandboxes can live in it.
+//! Checks whether sandboxes can work in the state folder.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -16,31 +16,34 @@ use super::kernel;
 use super::profile::shell_word;
 use super::way;
 
-/// What is known of the state folder, or of the nearest folder above where it is not there yet.
+/// The facts about the state folder or, if it does not exist yet, about the nearest existing folder
+/// above it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StateFacts {
-    /// Where it is to be.
+    /// The path of the state folder.
     path: String,
     /// The path is UTF-8.
     utf8: bool,
-    /// It is there, and a directory. If not, the rest tells of the nearest folder above.
+    /// The path exists and is a directory. If not, the other fields describe the nearest existing
+    /// folder above.
     exists: bool,
-    /// Whose it is; `None` if that can't be told.
+    /// The owner's uid; `None` if it can't be read.
     owner: Option<u32>,
-    /// Its permission bits.
+    /// The permission bits.
     mode: u32,
-    /// What another user controls on the way to it, as the end of a sentence.
+    /// The part of the path that another user controls, as the end of a sentence.
     controlled_by_others: Option<String>,
-    /// The file system's name, such as `ext4`; a magic number where the name is not known here.
+    /// The file system's name, such as `ext4`, or its magic number in hexadecimal if the name is
+    /// not known.
     file_system: String,
     /// This process may make files in it.
     writable: bool,
     /// Programs can't be run from it.
     noexec: bool,
-    /// Room for this user's files.
+    /// The space that is free for this user's files, in bytes.
     free_bytes: u64,
-    /// How many more files there may be; `None` where that is not counted.
+    /// The number of free inodes; `None` if the file system does not count them.
     free_files: Option<u64>,
 }
 
@@ -68,12 +71,13 @@ const FILE_SYSTEMS: [(i64, &str); 20] = [
     (0x8584_58F6, "ramfs"),
 ];
 
-/// Where the upper directory of an overlay can't be, or not with sockets, owners and attributes beside it.
+/// File systems where the upper directory of an overlay, or the sockets, owners and attributes
+/// beside it, do not work.
 const UNFIT: [&str; 10] =
     ["NFS", "overlayfs", "SMB", "CIFS", "9p", "FAT", "exFAT", "NTFS", "eCryptfs", "ramfs"];
 
 impl StateFacts {
-    /// Looks at a folder.
+    /// Examines a folder.
     pub(super) fn of(path: &Path) -> Self {
         let exists = path.is_dir();
         let there = path.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/"));
@@ -96,12 +100,12 @@ impl StateFacts {
         }
     }
 
-    /// Whether nothing speaks against it that must be known before it is used.
+    /// Tells whether the folder can be used, as far as that must be known before the first use.
     pub(super) fn is_fit(&self, uid: u32) -> bool {
         self.utf8 && !self.is_on_unfit_file_system() && self.is_ones_own(uid)
     }
 
-    /// Tells whether nobody else controls it, or could.
+    /// Tells whether no other user controls the folder or could.
     pub(super) fn is_ones_own(&self, uid: u32) -> bool {
         self.controlled_by_others.is_none() && !self.is_somebody_elses(uid) && !self.is_open_to_all()
     }
@@ -114,7 +118,7 @@ impl StateFacts {
         self.exists && self.owner.is_some_and(|owner| owner != uid)
     }
 
-    /// Whoever may write to it can put another directory in the place of a sandbox's.
+    /// Tells whether others may write to the folder. They could replace a sandbox's directory.
     fn is_open_to_all(&self) -> bool {
         self.exists && self.mode & 0o022 != 0
     }
@@ -128,7 +132,7 @@ fn file_system(path: &Path) -> String {
     known.map_or_else(|| format!("{magic:#x}"), |(_, name)| (*name).to_owned())
 }
 
-/// Why the state folder must not be used, although that might work for a while.
+/// Returns the reason why the folder must not be used, even if it might work for a while.
 pub(super) fn refusal(facts: &Facts) -> Option<Reason> {
     [not_utf8, unfit_file_system]
         .into_iter()
@@ -136,7 +140,7 @@ pub(super) fn refusal(facts: &Facts) -> Option<Reason> {
         .or_else(|| ownership_refusal(facts))
 }
 
-/// Why the state folder is not safe from other users.
+/// Returns the reason why the folder is not safe from other users.
 pub(super) fn ownership_refusal(facts: &Facts) -> Option<Reason> {
     [controlled_by_others, somebody_elses, open_to_all].into_iter().find_map(|shows| shows(facts))
 }
@@ -191,7 +195,7 @@ pub(super) const CAUSES: &[Cause] = &[
     warning("tmpfs", tmpfs),
 ];
 
-/// What is said of an overlay that fails when nothing else explains it.
+/// The cause of an overlay that fails, when no other cause fits.
 pub(super) const LATE_CAUSES: &[Cause] = &[Cause {
     needs_failure: true,
     ..error(
@@ -208,12 +212,13 @@ pub(super) const LATE_CAUSES: &[Cause] = &[Cause {
     )
 }];
 
-/// Another place for it, whose name nobody could take before.
+/// Proposes another place, with a name that no other user can have taken.
 fn elsewhere(_facts: &Facts) -> String {
     "export EYOT_STATE=$(mktemp -d /var/tmp/eyot-XXXXXXXX)".to_owned()
 }
 
-/// Another file system for it: in a container every folder is on the same, unless it is a volume.
+/// Proposes another file system. In a container all folders are on the same one, unless they are
+/// volumes.
 fn volume(facts: &Facts) -> String {
     let volume = facts.container_advice().filter(|advice| advice.contains(" -v "));
     volume.unwrap_or_else(|| elsewhere(facts))
@@ -280,9 +285,9 @@ fn free_up(facts: &Facts) -> String {
     format!("df -h {}", shell_word(&facts.state.path))
 }
 
-/// What one sandbox needs for its own directory.
+/// The space that the directory of one sandbox needs, in bytes.
 const ONE_SANDBOX_BYTES: u64 = 1 << 20;
-/// What a sandbox wants to work.
+/// The free space below which a warning is due, in bytes.
 const ROOM_BYTES: u64 = 256 << 20;
 
 fn full(facts: &Facts) -> Option<Reason> {
@@ -318,7 +323,7 @@ fn tmpfs(facts: &Facts) -> Option<Reason> {
     reason(facts, old, why, elsewhere)
 }
 
-/// What can be said where nothing is amiss.
+/// Writes the sentence for a folder where nothing is wrong.
 pub(super) fn all_well(facts: &Facts) -> String {
     let StateFacts { file_system, free_bytes, .. } = &facts.state;
     format!("on {file_system}, {} GiB free", free_bytes >> 30)

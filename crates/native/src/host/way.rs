@@ -1,5 +1,5 @@
-//! The way to the state folder: the folders and links that its path goes through. Another user who made one of the links,
-//! or who may replace one of the folders, could lead the path elsewhere.
+//! The path to the state folder, with all folders and links on it. Another user who made one of the
+//! links, or who can replace one of the folders, could lead the path elsewhere.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -7,15 +7,17 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-/// As many links as the kernel follows.
+/// The number of links that the kernel follows.
 const MAX_LINKS: usize = 40;
-/// Everybody may write to a folder.
+/// The permission bit by which everybody may write to a folder.
 const OPEN: u32 = 0o002;
-/// In a folder with this bit, everybody may replace only their own files.
+/// The permission bit by which, in a folder that everybody may write to, users may replace only
+/// their own files.
 const STICKY: u32 = 0o1000;
 
-/// Finds on the way to `path` what another user controls, as the end of a sentence. Whatever is not there yet is nobody's.
-/// `uid` is the caller; root is trusted, and so is the owner of `/`, as whom an unmapped root appears.
+/// Finds the first part of the path that another user controls, as the end of a sentence. Parts
+/// that do not exist yet are safe. `uid` is the caller. Root is trusted, and so is the owner of
+/// `/`, which is what an unmapped root appears as.
 pub(super) fn controlled_by_others(path: &Path, uid: u32) -> Option<String> {
     let root = fs::metadata("/").ok()?.uid();
     let is_trusted = |owner: u32| [uid, 0, root].contains(&owner);
@@ -53,7 +55,7 @@ pub(super) fn controlled_by_others(path: &Path, uid: u32) -> Option<String> {
     None
 }
 
-/// Names and `..`, in their order.
+/// Lists the names and `..` in a path, in order.
 fn names(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
     path.components().filter_map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),

@@ -8,8 +8,8 @@ use eyot_image::RunConfig;
 use super::{Image, Lower};
 use crate::state::StateDir;
 
-/// Refuses a directory that shows the state folder inside, or any part of it: other sandboxes' files, and their sockets.
-/// `path` must be canonical.
+/// Refuses a directory that contains the state folder or lies in it, because the sandbox would see
+/// the files and sockets of other sandboxes. `path` must be canonical.
 pub(super) fn refuse_state(state: &StateDir, path: &Path) -> Result<()> {
     if state.overlaps(path) {
         Err(Error::invalid("image", "must not contain Eyot's state folder, nor lie inside it"))
@@ -18,7 +18,7 @@ pub(super) fn refuse_state(state: &StateDir, path: &Path) -> Result<()> {
     }
 }
 
-/// The image in `path`, which must look like a root file system.
+/// Opens the image in `path`, which must look like a root file system.
 pub(super) fn image(name: &str, path: &Path) -> Result<Image> {
     let has_programs = ["bin", "usr/bin"].iter().any(|folder| path.join(folder).is_dir());
     let text = path.to_str().ok_or_else(|| Error::invalid("image", "must be a path in UTF-8"))?;

@@ -1,5 +1,6 @@
-//! `/etc` of the image `host`: generated files, and an allowlist of what programs need of the host's. Never its
-//! secrets, and never what sets up the host's own tools (`environment`, `pip.conf`, `npmrc`, `gitconfig`, `apt`).
+//! `/etc` of the image `host`: generated files, and copies of host files from an allowlist. Secrets
+//! and the configuration of the host's own tools (`environment`, `pip.conf`, `npmrc`, `gitconfig`,
+//! `apt`) are not on it.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use crate::state::make_dir;
 
-/// Copied from the host as far as it is there and world-readable. A `*` at the end stands for any ending.
+/// The host files that are copied, if they exist and are world-readable. A `*` at the end stands
+/// for any ending.
 const COPIED: [&str; 31] = [
     "alternatives",
     "bindresvport.blacklist",
@@ -70,7 +72,7 @@ const GENERATED: [(&str, &str); 10] = [
     ),
 ];
 
-/// Fills an `etc` that holds empty directories at most, `pam.d` among them.
+/// Fills an `etc` that holds at most empty directories, `pam.d` among them.
 pub(super) fn fill(etc: &Path) -> io::Result<()> {
     for (name, content) in GENERATED {
         fs::write(etc.join(name), content)?;
@@ -89,7 +91,7 @@ pub(super) fn fill(etc: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The host's paths that [`COPIED`] stands for.
+/// Lists the paths on the host that [`COPIED`] stands for.
 fn sources() -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for name in COPIED {
@@ -109,7 +111,8 @@ fn sources() -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Copies a tree: links as links, regular files and directories if they are world-readable, nothing else.
+/// Copies a tree: links as links, regular files and directories if they are world-readable, nothing
+/// else.
 fn copy(source: &Path, target: &Path) -> io::Result<()> {
     let Ok(found) = fs::symlink_metadata(source) else {
         return Ok(());
@@ -130,7 +133,8 @@ fn copy(source: &Path, target: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A number that changes when the host's side of `/etc` does: by path, time and size of each source.
+/// Computes a number that changes with the host's side of `/etc`, from the path, time and size of
+/// each source.
 pub(super) fn fingerprint() -> u64 {
     let mut hasher = DefaultHasher::new();
     for source in sources().unwrap_or_default() {

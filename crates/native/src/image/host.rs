@@ -1,5 +1,5 @@
-//! The image `host`: a generated skeleton, with the host's `/usr` and `/opt`, read-only. The tools a developer
-//! has are the tools the agent has; of the host's own files nothing else is there.
+//! The image `host`: a generated skeleton with the host's `/usr` and `/opt`, read-only. An agent
+//! has the tools that the developer has, but none of the host's other files.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ use crate::plan::USER_ID;
 use crate::setup::{HOSTS, device_files};
 use crate::state::{StateDir, make_dir};
 
-/// Changes whenever the skeleton's form does.
+/// The version of the skeleton's form. Raise it whenever the skeleton changes.
 const FORM: u32 = 3;
 
 /// Directories of the skeleton and their permission bits.
@@ -56,10 +56,11 @@ const LINKS: [(&str, &str); 4] = [
     ("var/lock", "../run"),
 ];
 
-/// What lies at the top of the host's tree and holds programs: links into `/usr`, or directories of their own.
+/// Entries at the top of the host's tree that hold programs. They are links into `/usr`, or
+/// directories.
 const PROGRAM_FOLDERS: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
-/// The image, its skeleton made if the host has changed since the last time.
+/// Opens the image. The skeleton is made anew if the host has changed since the last time.
 pub(super) fn image(state: &StateDir, as_root: bool) -> Result<Image> {
     let layer = state.layers().join(format!("host-{FORM}-{:016x}", etc::fingerprint()));
     if !layer.exists() {
@@ -80,7 +81,7 @@ pub(super) fn image(state: &StateDir, as_root: bool) -> Result<Image> {
     Ok(Image { name, lower, run, programs, rebuilt, masks, mount_points: MountPoints::Skeleton })
 }
 
-/// Adds what is mounted below the program folders to an image that was made without.
+/// Adds the mounts below the program folders to an image that was made without them.
 pub(super) fn add_mounts(image: &mut Image, as_root: bool) -> Result<()> {
     let below = MountedBelow::find(&image.programs, as_root).map_err(failed)?;
     image.programs.retain(|path| below.rebuilt.iter().all(|folder| folder.path != *path));
@@ -95,7 +96,8 @@ fn failed(error: io::Error) -> Error {
         .with_source(error)
 }
 
-/// Builds the skeleton aside and moves it into place; who comes second finds the first one's.
+/// Builds the skeleton aside and moves it into place. If another process was faster, its skeleton
+/// is used.
 fn build(layer: &Path, as_root: bool) -> io::Result<()> {
     let aside = super::aside(layer);
     make_dir(&aside, 0o755)?;

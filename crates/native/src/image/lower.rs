@@ -1,5 +1,6 @@
-//! The read-only layers of an image, and looking into them from the host as an overlay shows them: the topmost layer that
-//! has a name counts, a name that a layer removes is not there, and directories are merged until one hides those below.
+//! The read-only layers of an image, looked into from the host as an overlay shows them: the
+//! topmost layer that has a name counts, a name that a layer removes does not exist, and
+//! directories are merged until one hides those below.
 //!
 //! The layers were made by whoever made the image. No link in them is followed by the kernel; they are followed here, by
 //! names, so that they lead nowhere but inside.
@@ -16,32 +17,33 @@ use serde::{Deserialize, Serialize};
 
 use super::read::handle;
 
-/// Where the layers are.
+/// The read-only layers of an image on the host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Lower {
     /// A folder of the host.
     #[serde(rename = "lower", default)]
     pub folder: String,
-    /// The names of the layers in it, the topmost first; without any, the folder is the one layer.
+    /// The names of the layers in the folder, topmost first. If there are none, the folder is the
+    /// only layer.
     #[serde(default)]
     pub layers: Vec<String>,
 }
 
-/// As many links as the kernel follows.
+/// The number of links that the kernel follows.
 const MAX_LINKS: usize = 40;
 const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// What a path of one layer leads to.
+/// The result of looking a path up in one layer.
 enum Found {
     There(OwnedFd, FileType),
-    /// Nothing, and nothing of the layers below shows there.
+    /// Nothing is there, and the layer hides what the layers below have there.
     Hidden,
-    /// Nothing; the next layer counts.
+    /// Nothing is there; the next layer decides.
     Absent,
 }
 
 impl Lower {
-    /// One layer.
+    /// Makes an image of one layer.
     pub(crate) fn one(folder: &str) -> Self {
         Self { folder: folder.to_owned(), layers: Vec::new() }
     }
@@ -55,12 +57,13 @@ impl Lower {
         }
     }
 
-    /// Whether every layer is there.
+    /// Tells whether every layer exists.
     pub(crate) fn is_there(&self) -> bool {
         self.paths().iter().all(|layer| layer.is_dir())
     }
 
-    /// Opens what is at `path` (relative to the root) to look at, links resolved; `NOENT` where nothing is.
+    /// Opens the file at `path` (relative to the root) to inspect it, after following links inside
+    /// the image. `NOENT` if there is none.
     pub(crate) fn find(&self, path: &str) -> Result<OwnedFd, Errno> {
         let mut to_go: VecDeque<OsString> = parts(Path::new(path)).collect();
         let (mut reached, mut links) = (PathBuf::new(), 0);
@@ -96,7 +99,7 @@ impl Lower {
         found.ok_or(Errno::ISDIR)
     }
 
-    /// What is at a path that goes through directories only.
+    /// Looks up a path whose folders are no links, in all layers.
     fn look(&self, path: &Path) -> Result<(OwnedFd, FileType), Errno> {
         for layer in self.paths() {
             match look_in(&layer, path)? {
@@ -109,7 +112,7 @@ impl Lower {
     }
 }
 
-/// Names and `..`, in their order.
+/// Lists the names and `..` in a path, in order.
 fn parts(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
     path.components().filter_map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),
@@ -163,7 +166,7 @@ mod tests {
     use super::super::read::read_of_image;
     use super::*;
 
-    /// Layers, the topmost first, from `layer/path` and content.
+    /// Makes layers, topmost first, from pairs of `layer/path` and content.
     fn layers(folder: &Path, names: &[&str], files: &[(&str, &str)]) -> Lower {
         for name in names {
             fs::create_dir_all(folder.join(name)).unwrap();

@@ -1,4 +1,4 @@
-//! The files below the host's program folders that are covered inside when an ordinary user starts the sandbox.
+//! The files below the host's program folders that are covered in sandboxes of an ordinary user.
 //!
 //! Inside, the caller's own uid and groups still count (host ids can't be shed without privileges), so a file that is the
 //! caller's, or a group's of theirs, and not world-readable, would be readable inside too. As root nothing is covered:
@@ -18,13 +18,13 @@ use rustix::io::Errno;
 
 use super::nameable;
 
-/// Changes whenever what is covered does.
+/// The version of the cover rules. Raise it whenever they change.
 const FORM: u32 = 3;
-/// How long the answer of a walk is believed while the upper directories look the same.
+/// The time for which the result of a walk is used while the upper directories look the same.
 const BELIEVED: Duration = Duration::from_secs(600);
 
-/// The paths below `roots` to cover. The walk (0.1–0.5 s) is done once per ten minutes and whenever one of the upper
-/// directories has changed; its answer is kept in `layers`.
+/// Returns the paths below `roots` to cover. The walk (0.1–0.5 s) is repeated after ten minutes,
+/// and when one of the upper directories has changed. Its result is kept in `layers`.
 pub(super) fn covered(layers: &Path, roots: &[String]) -> io::Result<Vec<String>> {
     let kept = layers.join(format!("masks-{:016x}", fingerprint(roots)));
     let age =
@@ -39,7 +39,7 @@ pub(super) fn covered(layers: &Path, roots: &[String]) -> io::Result<Vec<String>
     Ok(found)
 }
 
-/// An ordinary user, whose rights on the host count inside.
+/// An ordinary user, whose rights on the host also hold inside.
 struct Caller {
     uid: u32,
     groups: BTreeSet<u32>,
@@ -53,7 +53,7 @@ impl Caller {
         Ok(Self { uid: rustix::process::geteuid().as_raw(), groups })
     }
 
-    /// Tells whether this may be readable to the caller though not to everybody.
+    /// Tells whether the caller may be able to read a file that not everybody can read.
     fn alone_reads(&self, path: &Path, found: &Metadata) -> bool {
         if found.is_symlink() {
             return false;
@@ -64,7 +64,8 @@ impl Caller {
     }
 }
 
-/// Whether an access control list names further readers. Where that can't be found out, it may.
+/// Tells whether a file has an access control list, which may name further readers. Assumes so if
+/// that can't be found out.
 fn has_acl(path: &Path) -> bool {
     let found = rustix::fs::lgetxattr(path, "system.posix_acl_access", &mut [0_u8; 1][..]);
     !matches!(found, Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOENT))
@@ -98,7 +99,7 @@ fn holds(covered: &BTreeSet<String>, path: &Path) -> bool {
 #[derive(Default)]
 struct Found {
     covered: Vec<PathBuf>,
-    /// To be looked into.
+    /// The directories to look into next.
     directories: Vec<PathBuf>,
 }
 
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
     use crate::state::make_dir;
 
-    /// What is covered below the folder, without the folder's own path.
+    /// Lists the covered paths below a folder, relative to it.
     fn covered_in(folder: &Path, caller: &Caller) -> Vec<String> {
         let root = folder.to_str().unwrap();
         walk(&[root.to_owned()], caller).iter().map(|path| path[root.len()..].to_owned()).collect()

@@ -1,5 +1,5 @@
-//! What a sandbox is made of: the host's own programs over a generated skeleton, an image of the store, a directory, or
-//! a rootfs tarball.
+//! The root file system of a sandbox: the host's own programs over a generated skeleton, an image
+//! of the store, a directory, or a rootfs tarball.
 
 mod directory;
 mod etc;
@@ -31,50 +31,51 @@ pub(crate) use read::read_of_image;
 pub use sources::ImageSources;
 pub use uses::{image_store, image_uses};
 
-/// An image as the set-up needs it.
+/// An image, in the form that the set-up needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Image {
-    /// As the caller named it.
+    /// The name that the caller gave.
     pub name: String,
     /// The read-only layers on the host.
     pub lower: Lower,
-    /// How it wants its commands to be run.
+    /// The image's wishes for running commands.
     pub run: RunConfig,
-    /// Folders of the host's programs, which appear read-only at the same path inside. Those above come before those below.
+    /// Folders of the host's programs, shown read-only at the same path inside. Outer folders come
+    /// before inner ones.
     pub programs: Vec<String>,
-    /// Folders of the host's programs that are made anew: see [`programs`].
+    /// Folders of the host's programs that are rebuilt in memory: see [`programs`].
     pub rebuilt: Vec<RebuiltFolder>,
     /// Paths inside that are covered.
     pub masks: Vec<String>,
-    /// Where what sandboxes mount onto comes from.
+    /// The origin of the mount points.
     pub mount_points: MountPoints,
 }
 
-/// Where what sandboxes mount onto comes from.
+/// The origin of the directories and files that a sandbox's mounts go onto.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MountPoints {
-    /// The layer is a skeleton of ours and has all.
+    /// The image's layer is a skeleton of ours, which has them all.
     Skeleton,
-    /// A layer of ours above the image's: see [`points`].
+    /// A layer of ours lies above the image's layers: see [`points`].
     Above,
-    /// Each sandbox has its own.
+    /// Each sandbox gets them in its own upper directory.
     Own,
 }
 
 impl Image {
-    /// One that is whole: nothing of the host's is added to its layers.
+    /// A complete image: nothing of the host is added to its layers.
     fn of_layers(name: &str, lower: Lower, run: RunConfig) -> Self {
         let (name, programs, masks) = (name.to_owned(), Vec::new(), Vec::new());
         let mount_points = if lower.layers.is_empty() { MountPoints::Own } else { MountPoints::Above };
         Self { name, lower, run, programs, rebuilt: Vec::new(), masks, mount_points }
     }
 
-    /// Its layer is a skeleton of ours.
+    /// Tells whether the image's layer is a skeleton of ours.
     pub(crate) fn is_skeleton(&self) -> bool {
         self.mount_points == MountPoints::Skeleton
     }
 
-    /// Where it looks for programs, if it says so.
+    /// Returns the image's `PATH`, if it sets one.
     pub(crate) fn program_path(&self) -> Option<&str> {
         self.run.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str())
     }
@@ -89,14 +90,14 @@ pub(crate) const DEVICE_LINKS: [(&str, &str); 5] = [
     ("dev/ptmx", "pts/ptmx"),
 ];
 
-/// The image that is used when none is named.
+/// The image of a spec that names none.
 pub(crate) const DEFAULT: &str = "host";
 
-/// Unpacks a tarball, of [`eyot_image::unpack::UnpackLimits::SMALL`] at most, into the folder `layer`, which must not be there yet, and reads
-/// `etc/passwd` in it as a create does.
+/// Unpacks a tarball (within [`eyot_image::unpack::UnpackLimits::SMALL`]) into the folder `layer`,
+/// which must not exist yet, and reads its `etc/passwd` as a create does.
 ///
 /// # Errors
-/// Whatever a create would say about the tarball, or about the file.
+/// The errors that a create would return for the tarball or for the file.
 #[cfg(feature = "fuzzing")]
 pub fn unpack_for_fuzzing(tarball: &Path, layer: &Path) -> std::io::Result<String> {
     use eyot_image::unpack::{Owners, UnpackLimits, unpack_file};
@@ -104,17 +105,19 @@ pub fn unpack_for_fuzzing(tarball: &Path, layer: &Path) -> std::io::Result<Strin
     read_of_image(&Lower::one(&layer.to_string_lossy()), "etc/passwd")
 }
 
-/// The path itself, or else the nearest directory above it, that is UTF-8: a plan's paths are.
+/// Returns the path or, if it is not UTF-8, the nearest directory above it that is. A plan can hold
+/// only UTF-8 paths.
 fn nameable(path: &Path) -> String {
     path.ancestors().find_map(Path::to_str).unwrap_or("/").to_owned()
 }
 
-/// Where a layer is built until it is complete. What is left there by a process that died is swept after an hour.
+/// Returns the path at which a layer is built until it is complete. A layer that a killed process
+/// has left there is swept after an hour.
 pub(crate) fn aside(layer: &Path) -> PathBuf {
     PathBuf::from(format!("{}{ASIDE}{}", layer.display(), eyot::SandboxId::generate()))
 }
 
-/// Tells whether a name is one that [`aside`] makes.
+/// Tells whether [`aside`] made this name.
 pub(crate) fn is_aside(name: &str) -> bool {
     name.contains(ASIDE)
 }
@@ -122,7 +125,7 @@ pub(crate) fn is_aside(name: &str) -> bool {
 const ASIDE: &str = ".building-";
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// Removes half-built layers that nobody builds any more.
+/// Removes half-built layers that no process builds any more.
 pub(crate) fn sweep(layers: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(layers)? {
         let entry = entry?;
@@ -136,21 +139,21 @@ pub(crate) fn sweep(layers: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Remembers the image `host` for a few seconds: looking whether the host has changed takes some sixty system calls. And
-/// the last image of the store, for as long as the store's index is the same.
+/// Remembers the image `host` for a few seconds, because a look at the host takes about sixty
+/// system calls. Also remembers the last image of the store while the store's index is unchanged.
 #[derive(Debug, Default)]
 pub(crate) struct ImageCache {
     host: Mutex<Option<(Instant, Image)>>,
     stored: Mutex<Option<stored::Remembered>>,
 }
 
-/// How long the image `host` is believed to be what it was.
+/// The time for which the image `host` is taken as unchanged.
 const BELIEVED: Duration = Duration::from_secs(5);
 
 impl ImageCache {
-    /// Finds an image by name: `host`, one of the store, or the path of a directory or a rootfs tarball (`.tar`, `.tar.gz`,
-    /// `.tgz`), which begins with `/` or `.`.
-    /// The layers of one of the store stay while the guard lives.
+    /// Finds an image by name: `host`, a name in the store, or the path of a directory or a rootfs
+    /// tarball (`.tar`, `.tar.gz`, `.tgz`), which begins with `/` or `.`. The guard keeps the
+    /// layers of an image of the store.
     pub(crate) fn resolve(
         &self,
         state: &StateDir,
@@ -168,7 +171,8 @@ impl ImageCache {
         }
     }
 
-    /// Finds the image of a sandbox that is woken: the layer that it was made over, wherever its name leads now.
+    /// Finds the image of a sandbox that is woken: the layers that it was made over, even if its
+    /// name means another image now.
     pub(crate) fn resolve_again(
         &self,
         state: &StateDir,
@@ -196,7 +200,8 @@ impl ImageCache {
         directory::image(name, folder)
     }
 
-    /// The image `host` with what is mounted below its folders now: a mount that went unseen would show what it hides.
+    /// Returns the image `host` with the current mounts below its folders: a mount that was missed
+    /// would show what it hides.
     fn host(&self, state: &StateDir, as_root: bool) -> Result<Image> {
         let mut image = self.remembered_host(state, as_root)?;
         host::add_mounts(&mut image, as_root)?;
@@ -216,7 +221,8 @@ impl ImageCache {
     }
 }
 
-/// There is no image of a name that could be one's. It travels as the source of an [`Error`], for whoever can fetch it.
+/// The store has no image of this name, and the name could be one of an image. It is the source of
+/// an [`Error`], for callers that can fetch the image.
 #[derive(Debug)]
 struct ImageAbsent;
 
@@ -228,12 +234,13 @@ impl fmt::Display for ImageAbsent {
 
 impl StdError for ImageAbsent {}
 
-/// Whether a create failed for want of its image.
+/// Tells whether a create failed because its image is missing.
 pub(crate) fn is_absent(error: &Error) -> bool {
     error.source().is_some_and(|source| source.is::<ImageAbsent>())
 }
 
-/// What to do where there is no image of that name: one that could be a registry's can be pulled.
+/// Makes the error for a missing image. The hint says how to get it; an image that a registry may
+/// have can be pulled.
 fn absent(name: &str) -> Error {
     let hint = match ImageName::parse(name) {
         Ok(parsed) => {
@@ -252,8 +259,8 @@ fn absent(name: &str) -> Error {
         .with_source(ImageAbsent)
 }
 
-/// Tells if an image's name is a path of the host. Its form alone decides, so that a name which a tenant or a model has
-/// chosen never reaches the file system.
+/// Tells whether an image's name is a path on the host. Only its form decides, so that a name that
+/// a tenant or a model has chosen never reaches the file system.
 fn is_path(name: &str) -> bool {
     name.starts_with(['/', '.'])
 }

@@ -1,5 +1,6 @@
-//! The layer that lies above those of every image of the store: what sandboxes mount onto, the links of `/dev`, and where
-//! `/etc/hosts` and `/etc/hostname` lead. Made once: with each sandbox it would be two dozen files to make and to remove.
+//! The layer above all layers of an image of the store: the mount points of sandboxes, the links of
+//! `/dev`, and the links `/etc/hosts` and `/etc/hostname`. It is made once, because making and
+//! removing these two dozen files with each sandbox would take longer.
 
 use std::fs;
 use std::io;
@@ -9,7 +10,8 @@ use std::path::Path;
 use crate::setup::{FILES_OF_SKELETON, device_files};
 use crate::state::{StateDir, make_dir};
 
-/// Its name beside the other layers, none of which has a dash in its own. Changes whenever its form does.
+/// The layer's name beside the other layers, none of which has a dash in its name. Change it
+/// whenever the layer's content changes.
 pub(crate) const NAME: &str = "mount-points-1";
 
 /// Directories and their permission bits.
@@ -27,7 +29,7 @@ const DIRECTORIES: [(&str, u32); 11] = [
     ("var/tmp", 0o1777),
 ];
 
-/// Makes it in the folder of the other layers, unless it is there.
+/// Makes the layer in the folder of the other layers, unless it exists.
 pub(super) fn make(state: &StateDir, layers: &Path) -> io::Result<()> {
     let layer = layers.join(NAME);
     if layer.exists() {

@@ -1,4 +1,4 @@
-//! The folders of the host's programs that the image `host` shows, and what is mounted below them.
+//! The folders of the host's programs that the image `host` shows, and the mounts below them.
 //!
 //! Each is shown through an overlay of the sandbox's own, because a bind would share its inodes with the host and with
 //! every other sandbox: a socket could be connected to, a lock would block others, a notification would tell what others
@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 use super::nameable;
 use crate::plan::RebuiltFolder;
 
-/// File systems of the kernel's own. They hold no programs, and tell of the host: what is mounted so is covered.
+/// File systems that the kernel provides. They hold no programs and tell of the host, so their
+/// mounts are covered.
 const OF_THE_KERNEL: [&str; 20] = [
     "autofs",
     "binfmt_misc",
@@ -43,19 +44,19 @@ const OF_THE_KERNEL: [&str; 20] = [
     "tracefs",
 ];
 
-/// What is mounted below the program folders.
+/// The treatment of the mounts below the program folders.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct MountedBelow {
-    /// Folders that need an overlay of their own, those above before those below.
+    /// Folders that need an overlay of their own. Outer folders come before inner ones.
     pub folders: BTreeSet<String>,
-    /// Folders that are made anew, those above before those below.
+    /// Folders that are rebuilt in memory. Outer folders come before inner ones.
     pub rebuilt: Vec<RebuiltFolder>,
     /// Paths to cover: an overlay can't show them, or would show what the mount hides.
     pub covered: BTreeSet<String>,
 }
 
 impl MountedBelow {
-    /// Finds what is mounted below these folders now.
+    /// Reads which mounts are below these folders now.
     pub(super) fn find(roots: &[String], as_root: bool) -> io::Result<Self> {
         Self::read(&fs::read("/proc/self/mountinfo")?, roots, as_root)
     }
@@ -91,8 +92,8 @@ impl MountedBelow {
         }
     }
 
-    /// Has a folder made anew. Entries without a name in UTF-8 are left out, and so is all that is neither a folder, a
-    /// file nor a link.
+    /// Adds a folder to those that are rebuilt. Entries whose name is not UTF-8 are left out, and
+    /// so are those that are neither a folder, a file nor a link.
     fn rebuild(&mut self, folder: &Path, above: &BTreeSet<PathBuf>) -> io::Result<()> {
         let Some(path) = folder.to_str().filter(|path| !self.covered.contains(*path)) else { return Ok(()) };
         let mut rebuilt = RebuiltFolder { path: path.to_owned(), ..RebuiltFolder::default() };
@@ -130,8 +131,9 @@ impl MountedBelow {
     }
 }
 
-/// Whether users other than the owner may pass all folders from `root` down to `path`. If not, nobody inside gets there. A
-/// folder that can't be looked at may let them.
+/// Tells whether users other than the owner may pass through all folders from `root` down to
+/// `path`. If not, no user inside can reach the path. A folder that can't be inspected counts as
+/// open.
 fn is_open_to_others(path: &Path, root: &Path) -> bool {
     let mut above = path.ancestors().skip(1).take_while(|folder| folder.starts_with(root));
     above.all(|folder| fs::metadata(folder).map_or(true, |found| found.permissions().mode() & 0o001 != 0))
@@ -157,7 +159,7 @@ impl Mount {
     }
 }
 
-/// Undoes the kernel's escapes: a backslash and three octal digits.
+/// Decodes the kernel's escapes: a backslash and three octal digits.
 fn unescape(field: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

@@ -1,5 +1,5 @@
-//! Reaching into an image from the host. Its links were made by whoever made the image: they lead nowhere but inside
-//! it, and what is not a small regular file is not read.
+//! Reading files of an image from the host. The links in an image are hostile: they are resolved
+//! inside it, and only small regular files are read.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,13 +11,14 @@ use rustix::io::Errno;
 
 use super::Lower;
 
-/// The most that is read of one file.
+/// The most that is read of one file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The text of a file of an image, its links resolved as if the image were `/`. A file that is missing is empty.
+/// Reads the text of a file in an image, with links resolved as if the image were `/`. A missing
+/// file gives an empty text.
 ///
 /// # Errors
-/// What is not a regular file, is longer than 1 MiB or not UTF-8, and whatever else keeps it from being read.
+/// If it is not a regular file, is longer than 1 MiB, is not UTF-8, or can't be read.
 pub(crate) fn read_of_image(lower: &Lower, relative: &str) -> io::Result<String> {
     // Only looked at until it is known to be a file: opening a device or a FIFO would already do something.
     let found = match lower.find(relative) {
@@ -37,7 +38,7 @@ pub(crate) fn read_of_image(lower: &Lower, relative: &str) -> io::Result<String>
     Ok(text)
 }
 
-/// The path of exactly the file that is open, whatever has its name by now.
+/// Returns a path to exactly the file that is open, even if another file has its name by now.
 pub(super) fn handle(open: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd()))
 }

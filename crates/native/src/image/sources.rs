@@ -1,6 +1,6 @@
-//! Where images come from that the state folder's store does not have, for creates that name one. Whoever opens the provider
-//! says which these are, and for which names: without them nothing is fetched, and a name that the store does not know is
-//! absent.
+//! The sources of images that the state folder's store does not have. The code that opens the
+//! provider decides which sources there are, and for which names. Without sources nothing is
+//! fetched, and an image that the store does not have is absent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,21 +10,22 @@ use eyot::{Error, ErrorKind, PullPolicy, Result};
 use eyot_image::{ImageName, ImageSource, ImageStore, NoProgress, Progress};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What a provider asks for images.
+/// The sources that a provider fetches images from.
 pub struct ImageSources {
-    /// Asked first, for images that are missing: a Docker Engine on this host.
+    /// A Docker Engine on this host. It is asked first for missing images.
     pub engine: Option<Arc<dyn ImageSource>>,
-    /// Asked last for images that are missing, and alone where the policy is `always`.
+    /// A registry. It is asked last for missing images, and alone if the policy is `always`.
     pub registry: Option<Arc<dyn ImageSource>>,
-    /// The only images that are fetched; `None`: all. To be said where those who make sandboxes are not to choose from
-    /// everything that the host's owner can reach.
+    /// The only images that may be fetched; `None`: all. Set this where the users who make
+    /// sandboxes must not choose from everything that the host's owner can reach.
     pub only: Option<BTreeSet<ImageName>>,
-    /// Who is told how far it is.
+    /// Receives the progress of fetches.
     pub progress: Arc<dyn Progress>,
     turns: Turns,
 }
 
-/// Whose turn it is to fetch an image: of many creates of one image the first fetches it, and other images wait for nobody.
+/// Queues the fetches of the same image: of many creates, the first fetches it. Fetches of
+/// different images do not wait for each other.
 #[derive(Default)]
 struct Turns(Mutex<BTreeMap<ImageName, Weak<Semaphore>>>);
 
@@ -46,7 +47,7 @@ impl Turns {
 }
 
 impl Default for ImageSources {
-    /// None at all.
+    /// No sources.
     fn default() -> Self {
         Self {
             engine: None,
@@ -67,7 +68,7 @@ impl fmt::Debug for ImageSources {
 }
 
 impl ImageSources {
-    /// These sources, for the names that `only` has if it is given.
+    /// Joins these sources. With `only`, no other names are fetched.
     pub fn new(
         engine: Option<Arc<dyn ImageSource>>,
         registry: Option<Arc<dyn ImageSource>>,
@@ -77,7 +78,7 @@ impl ImageSources {
         Self { engine, registry, only, progress, ..Self::default() }
     }
 
-    /// Brings an image into the store as the policy has it. Whether it was brought, or is there meanwhile.
+    /// Brings an image into the store, as the policy says. Returns whether the store has it then.
     pub(crate) async fn fetch(&self, store: &ImageStore, name: &str, policy: PullPolicy) -> Result<bool> {
         let Some(name) = self.allowed(name) else { return Ok(false) };
         let bring_anew = match policy {
@@ -89,7 +90,8 @@ impl ImageSources {
         if bring_anew { self.bring_anew(store, &name).await } else { self.bring_missing(store, &name).await }
     }
 
-    /// Returns the reference that may be fetched by that name: not the host itself.
+    /// Returns the image that may be fetched by this name; `None` for the image `host` and for
+    /// names that are not allowed.
     fn allowed(&self, name: &str) -> Option<ImageName> {
         if name == super::DEFAULT {
             return None;
@@ -132,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// A registry that answers nobody before two have asked.
+    /// A registry that answers only after two have asked.
     #[derive(Debug)]
     struct AnswersTwo(Barrier);
 

@@ -8,7 +8,7 @@ use eyot_image::{Generation, ImageName, ImageStore, UseGuard};
 use super::{Image, Lower, points};
 use crate::state::StateDir;
 
-/// What an image of the store was the last time: reading its parts takes some dozen system calls.
+/// The image of the store that was used last: reading its parts takes some dozen system calls.
 #[derive(Debug)]
 pub(super) struct Remembered {
     name: String,
@@ -16,7 +16,8 @@ pub(super) struct Remembered {
     image: Image,
 }
 
-/// The image of that name with what keeps its layers; `None` if the store has none, or the name is none of an image.
+/// Opens the image of this name with a guard that keeps its layers; `None` if the store has none,
+/// or the name can't be an image's.
 pub(super) fn image(
     state: &StateDir,
     name: &str,
@@ -43,7 +44,7 @@ pub(super) fn image(
     Ok(Some((image, held)))
 }
 
-/// Makes the layer that lies above the image's own.
+/// Makes the layer of mount points above the image's own layers.
 pub(super) fn make_mount_points(state: &StateDir, layers: &Path) -> Result<()> {
     points::make(state, layers).map_err(|error| {
         Error::new(ErrorKind::Setup, "create sandbox: make the mount points of images: failed")

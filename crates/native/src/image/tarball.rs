@@ -1,4 +1,5 @@
-//! A rootfs tarball, unpacked once per content (by path, size and time) into a layer that sandboxes share.
+//! A rootfs tarball, unpacked once per content into a layer that sandboxes share. The path, size
+//! and time of the tarball tell whether its content is known.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,7 +13,7 @@ use eyot_image::unpack::{Owners, UnpackLimits, unpack_file};
 use super::Image;
 use crate::state::StateDir;
 
-/// The image in the tarball at `path`.
+/// Opens the image in the tarball at `path`.
 pub(super) fn image(state: &StateDir, name: &str, path: &Path) -> Result<Image> {
     let failed = |error: io::Error| {
         Error::new(

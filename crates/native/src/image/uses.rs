@@ -1,4 +1,4 @@
-//! Which sandboxes are made over images of the store: what whoever removes images has to know.
+//! The sandboxes that are made over images of the store. Code that removes images has to know them.
 
 use std::io;
 use std::path::Path;
@@ -9,16 +9,17 @@ use eyot_image::{ImageStore, ImageUse};
 use crate::record::Record;
 use crate::state::StateDir;
 
-/// The images of a state folder.
+/// Opens the image store of a state folder.
 pub fn image_store(state: &Path) -> ImageStore {
     ImageStore::new(state.join("images"))
 }
 
-/// Every sandbox of a state folder that is made over an image of its store, whether it runs, sleeps or is being removed. To
-/// be asked by [`ImageStore::remove`] and [`ImageStore::prune`], which make sure that none is in the making meanwhile.
+/// Lists every sandbox of a state folder that is made over an image of its store, whether it runs,
+/// sleeps or is being removed. [`ImageStore::remove`] and [`ImageStore::prune`] call this while no
+/// sandbox can begin to use an image.
 ///
 /// # Errors
-/// A state folder or a sandbox's record that can't be read: then nothing is to be removed.
+/// If the state folder or a record can't be read. Nothing may be removed in that case.
 pub fn image_uses(state: &Path) -> Result<Vec<ImageUse>> {
     let state = StateDir::open(state, None)?;
     let unreadable = |error: io::Error| {
