@@ -1,6 +1,7 @@
-//! One port of one sandbox on this host's loopback, for `eyot browse`: a preview without a server. Other users of the host
-//! reach the listener too, and so does a web page whose name was rebound to loopback. Only whoever has the token of the
-//! address gets in, and only by a name that no page on the web can have.
+//! One port of one sandbox on this host's loopback, for `eyot browse`: a preview without a server.
+//! Other users of the host reach the listener too, and so does a web page whose name was rebound to
+//! loopback. A request needs the token of the address, and a host name that no page on the web can
+//! have.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::preview::{
 };
 use crate::problem::Refusal;
 
-/// A port of a sandbox that can be seen on loopback.
+/// A port of a sandbox, served on loopback.
 pub struct Browse {
     listener: TcpListener,
     previews: Arc<Previews>,
@@ -33,7 +34,8 @@ pub struct Browse {
 }
 
 impl Browse {
-    /// Takes a free port of 127.0.0.1. `open` finds the sandbox, or wakes it, for each request; `id` is part of the address.
+    /// Listens on a free port of 127.0.0.1. `open` finds the sandbox, or wakes it, for each
+    /// request; `id` is part of the address.
     ///
     /// # Errors
     /// `unavailable` if there is no free port.
@@ -59,7 +61,7 @@ impl Browse {
         Ok(Self { listener, previews: Arc::new(previews), address, stop })
     }
 
-    /// Where it is, with the token that lets in one browser, and the one that programs show.
+    /// Returns the address, with a token that lets one browser in, and one that programs send.
     pub fn address(&self) -> &PreviewAnswer {
         &self.address
     }
@@ -81,7 +83,7 @@ impl Browse {
     }
 }
 
-/// Lets whoever has the address in for as long as a grant may last.
+/// Grants access to the preview for the longest time that a grant may last.
 fn grant(grants: &Grants, pool: &SandboxName, place: &Place, host: &Authority) -> Result<PreviewAnswer> {
     let (now, ttl) = (SystemTime::now(), Duration::from_millis(*TTL_MS_RANGE.end()));
     let issued: Option<Issued> = grants.issue(Wanted { place, pool, key: None, ttl, public: false }, now)?;

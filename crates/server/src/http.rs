@@ -1,4 +1,5 @@
-//! What every door by HTTP has: who may knock, what it shows, how connections are held.
+//! The HTTP layer that the API, MCP and previews share: connections, limits, TLS, and the check of
+//! `Host` and `Origin`.
 
 pub(crate) mod cors;
 pub(crate) mod guard;

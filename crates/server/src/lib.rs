@@ -1,7 +1,9 @@
-//! Eyot for programs that speak a protocol rather than Rust: what the library's pools and tools do, over MCP (and HTTP).
+//! Eyot for programs that speak a protocol rather than Rust: the library's pools and tools over
+//! HTTP and MCP.
 //!
-//! Everything a client can do is a call of the tool table ([`eyot::tools`]) on a pool ([`eyot::SandboxPool`]); this crate
-//! carries the calls and says who may make them. It knows no provider: whoever starts it hands one in with the pool.
+//! A client's calls are calls of the tool table ([`eyot::tools`]) on a pool
+//! ([`eyot::SandboxPool`]); this crate carries them and decides who may make them. It knows no
+//! provider: the program that starts it passes one in with the pool.
 
 pub mod api;
 mod browse;

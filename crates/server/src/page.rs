@@ -1,7 +1,9 @@
-//! The page at `/`: the files that `cargo xtask web` has built from `web/`, as they stand in the program.
+//! The page at `/`: the files that `cargo xtask web` has built from `web/`, embedded in the
+//! program.
 //!
-//! They need no key: there is nothing of anybody in them. What the page shows it asks of the API like any other client, as
-//! whoever signed in ([`crate::api`]). It loads nothing from elsewhere, and its browser is told to refuse if it tried.
+//! They need no key, since they contain no data. The page gets its data from the API like any other
+//! client, as the key that signed in ([`crate::api`]). It loads nothing from elsewhere, and its
+//! policy tells browsers to refuse if it tried.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -24,13 +26,13 @@ struct Asset {
     name: &'static str,
     kind: &'static str,
     bytes: &'static [u8],
-    /// As it is, once somebody has asked for it.
+    /// The file as it is, made at the first request.
     plain: OnceLock<Form>,
-    /// The same packed; `None`: it could not be.
+    /// The file compressed by gzip, made at the first request; `None`: compression failed.
     packed: OnceLock<Option<Form>>,
 }
 
-/// What is sent of a file, and the tag by which it is known.
+/// The body that is sent for a file, and its entity tag.
 struct Form {
     bytes: Cow<'static, [u8]>,
     tag: HeaderValue,
@@ -50,7 +52,7 @@ macro_rules! asset {
 
 static HTML: Asset = asset!("index.html", "text/html; charset=utf-8");
 
-/// What lies below `/assets/`.
+/// The files below `/assets/`.
 static ASSETS: [Asset; 6] = [
     asset!("assets/page.js", "text/javascript; charset=utf-8"),
     asset!("assets/page.css", "text/css; charset=utf-8"),
@@ -61,11 +63,12 @@ static ASSETS: [Asset; 6] = [
     asset!("assets/licenses.md", "text/plain; charset=utf-8"),
 ];
 
-/// Nothing that is not of this server, nothing that stands in the page itself, nobody who frames it.
+/// The content security policy: nothing from other servers, no inline scripts or styles, and no
+/// framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// What is said with every file.
+/// The headers that are sent with every file.
 const HEADERS: [(&str, &str); 8] = [
     ("vary", "accept-encoding"),
     ("content-security-policy", POLICY),
@@ -78,7 +81,7 @@ const HEADERS: [(&str, &str); 8] = [
     ("cache-control", "no-cache"),
 ];
 
-/// The page as routes.
+/// Returns the routes of the page.
 pub(crate) fn router() -> Router {
     Router::new().route("/", get(page)).route("/assets/{name}", get(below_assets))
 }
@@ -140,7 +143,7 @@ impl Form {
     }
 }
 
-/// Whether a client says that it unpacks gzip.
+/// Tells whether a client accepts gzip.
 fn takes_gzip(asked: &HeaderMap) -> bool {
     let said = asked.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     said.flat_map(|words| words.split(',')).any(|word| {

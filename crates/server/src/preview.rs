@@ -1,9 +1,10 @@
-//! Previews: a port of a sandbox as web pages, for browsers and programs that have no key of the API.
+//! Previews: a port of a sandbox as web pages, for browsers and programs without an API key.
 //!
-//! A request is a preview's by its `Host` (`{port}-{id}.localhost`, or below a domain of the server's own) or by its path
-//! (`/preview/{sandbox}/{port}/`); it then never reaches the API, and no other request reaches a preview. What is shown to
-//! get in stays here; the guest sees the rest, with the `Host` that the browser has called, be it HTTP, a WebSocket or
-//! server-sent events. Each request has a connection into the sandbox of its own, so no answer can be another one's.
+//! A request belongs to a preview by its `Host` (`{port}-{id}.localhost`, or below a domain of the
+//! server) or by its path (`/preview/{sandbox}/{port}/`). It then never reaches the API, and no
+//! other request reaches a preview. Tokens and the server's cookies are removed; the guest gets the
+//! rest, with the `Host` that the browser called: HTTP, WebSockets and server-sent events. Each
+//! request has a new connection into the sandbox, so no answer can go to the wrong request.
 
 mod address;
 mod cookies;
@@ -46,20 +47,20 @@ use entry::Entry;
 use limits::Places;
 use refusal::Denial;
 
-/// What all previews of a listener share.
+/// State that all previews of a listener share.
 pub(crate) struct Previews {
     source: Source,
     guard: Arc<Guard>,
     domains: Arc<[PreviewDomain]>,
     limits: PreviewLimits,
-    /// The server has a page, whose origin previews below a path must not share.
+    /// Set if the server has a page. Previews below a path must not share its origin.
     has_page: bool,
     places: Places,
-    /// The server is to stop.
+    /// Cancelled when the server stops.
     stop: CancellationToken,
 }
 
-/// The domains of previews, for the handler that tells their addresses.
+/// The domains of previews, for the handler that makes their addresses.
 #[derive(Clone)]
 pub(crate) struct Domains(pub Arc<[PreviewDomain]>);
 
@@ -77,7 +78,7 @@ impl Previews {
     }
 }
 
-/// Takes what is for previews, and passes on the rest.
+/// Handles requests for previews, and passes on all others.
 pub(crate) async fn divert(
     State(previews): State<Arc<Previews>>,
     mut request: Request,

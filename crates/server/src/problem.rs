@@ -1,4 +1,5 @@
-//! Errors on the wire: RFC 9457 problems. The kind decides the status; the sentence is the error's own.
+//! Errors on the wire: problems by RFC 9457. The error's kind decides the status, and its sentence
+//! is the detail.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use eyot::{Error, ErrorKind, SandboxOperationUnsupported};
 use utoipa::IntoResponses;
 use utoipa::openapi::{self, Content, Ref, RefOr, ResponseBuilder};
 
-/// An error as a handler returns it.
+/// An error in the form in which a handler returns it.
 #[derive(Debug)]
 pub struct Refusal {
     error: Error,
@@ -18,36 +19,37 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// The sandbox itself is not there; nobody learns whether another one may use it.
+    /// Refuses because there is no such sandbox. A sandbox of another key's pool is refused in the
+    /// same words.
     pub fn no_sandbox(id_or_name: &str) -> Self {
         let message = format!("there is no sandbox `{id_or_name}`");
         Self { no_sandbox: true, ..Error::new(ErrorKind::NotFound, message).into() }
     }
 
-    /// Nobody is let in with what was shown.
+    /// Refuses because the request has no right key.
     pub fn unauthorized(sentence: &'static str) -> Self {
         let hint = "`eyot keys create NAME` on the server's host makes a key; `eyot --server` takes it from EYOT_API_KEY";
         let error = Error::new(ErrorKind::Permission, sentence).with_hint(hint);
         Self { status: StatusCode::UNAUTHORIZED, ..error.into() }
     }
 
-    /// An error with another status than its kind's.
+    /// Refuses with another status than that of the error's kind.
     pub fn with_status(error: Error, status: StatusCode) -> Self {
         Self { status, ..error.into() }
     }
 
-    /// A request that HTTP itself knows to be wrong.
+    /// Refuses a request that is wrong as HTTP.
     pub fn of_status(status: StatusCode, sentence: &'static str) -> Self {
         Self { status, ..Error::new(ErrorKind::Invalid, sentence).into() }
     }
 
-    /// A body that has not arrived in this time.
+    /// Refuses a body that has not arrived in this time.
     pub fn slow(limit_ms: u64) -> Self {
         let message = format!("read the request: its body took longer than {limit_ms} ms");
         Self { status: StatusCode::REQUEST_TIMEOUT, ..Error::new(ErrorKind::Timeout, message).into() }
     }
 
-    /// Whether it is that a sandbox sleeps.
+    /// Tells whether the reason is that a sandbox sleeps.
     pub fn is_sleeping(&self) -> bool {
         self.error.is_sleeping()
     }
@@ -57,12 +59,12 @@ impl Refusal {
         self.is_sleeping().then_some(FellAsleep { before_it_began })
     }
 
-    /// Whether it is the sandbox itself that is not there.
+    /// Tells whether the reason is that there is no such sandbox.
     pub fn is_no_sandbox(&self) -> bool {
         self.no_sandbox
     }
 
-    /// What goes over the wire.
+    /// Returns the problem that is sent to the client.
     pub fn problem(&self) -> Problem {
         let (kind, detail) = (self.error.kind(), self.error.to_string());
         Problem {
@@ -107,14 +109,14 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// What an answer says to those within the server who may do its request once more: the sandbox slept when it was used.
+/// Marks an answer so that the server may repeat its request: the sandbox slept when it was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FellAsleep {
-    /// The request has had no effect.
+    /// Set if the request has had no effect.
     pub before_it_began: bool,
 }
 
-/// What the API's document says of every refusal.
+/// The responses that the API's document declares for every refusal.
 pub struct Problems;
 
 impl IntoResponses for Problems {
@@ -125,7 +127,7 @@ impl IntoResponses for Problems {
     }
 }
 
-/// The status of a kind.
+/// Returns the HTTP status of a kind of error.
 pub fn status(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::Invalid => StatusCode::BAD_REQUEST,
@@ -173,7 +175,7 @@ fn unsupported(error: &Error) -> Option<Unsupported> {
     Some(Unsupported { operation, provider, options })
 }
 
-/// The field that a refusal of a request names first, in back quotes.
+/// Finds the field that a refusal names first, in back quotes.
 fn field(kind: ErrorKind, reason: &str) -> Option<String> {
     let rest = reason.strip_prefix('`').filter(|_| kind == ErrorKind::Invalid)?;
     rest.split_once('`').map(|(field, _)| field.to_owned())

@@ -1,4 +1,4 @@
-//! What browsers are told of web pages that are let in.
+//! CORS: the headers that let web pages of allowed origins use the server.
 
 use axum::http::{HeaderName, HeaderValue, Method, header, request};
 use tower_http::cors::{AllowOrigin, CorsLayer};
@@ -6,7 +6,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 use super::guard::{self, AllowedOrigin};
 use crate::mcp::SESSION_ID;
 
-/// Pages of these origins may send what clients send, and read what they are told.
+/// Lets pages of these origins send the requests that clients send, and read the answers.
 pub(crate) fn cors(origins: &[AllowedOrigin]) -> CorsLayer {
     let origins = origins.to_vec();
     let allowed = move |origin: &HeaderValue, _: &request::Parts| guard::is_listed(origin, &origins);

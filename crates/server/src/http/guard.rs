@@ -1,5 +1,6 @@
-//! `Host` and `Origin`. A web page that a browser on this machine shows may send requests here, and by DNS rebinding
-//! even read the answers; but the browser then says which page it is, and by which name it believes to call us.
+//! Checks `Host` and `Origin`. A web page in a browser on this machine may send requests here, and
+//! by DNS rebinding even read the answers. But the browser then names the page in `Origin`, and in
+//! `Host` the name that it believes to call.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -68,7 +69,7 @@ impl FromStr for AllowedOrigin {
 }
 
 impl AllowedHost {
-    /// Without its port.
+    /// Returns the host without its port.
     pub(crate) fn host(&self) -> &str {
         &self.host
     }
@@ -81,22 +82,22 @@ impl fmt::Display for AllowedHost {
     }
 }
 
-/// `[::1]` and `::1`, `Example.com.` and `example.com` are the same.
+/// Normalizes a host, so that `[::1]` and `::1`, and `Example.com.` and `example.com`, are equal.
 pub(crate) fn normal(host: &str) -> String {
     host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// Whether an `Origin` header is on the list.
+/// Tells whether an `Origin` header is on the list.
 pub(crate) fn is_listed(origin: &HeaderValue, origins: &[AllowedOrigin]) -> bool {
     let origin = origin.to_str().ok().and_then(|text| AllowedOrigin::from_str(text).ok());
     origin.is_some_and(|origin| origins.contains(&origin))
 }
 
-/// The lists.
+/// The names and origins that are allowed.
 pub(crate) struct Guard {
     hosts: Vec<AllowedHost>,
     origins: Vec<AllowedOrigin>,
-    /// The server has a page of its own.
+    /// Set if the server has a page of its own.
     has_page: bool,
 }
 
@@ -105,7 +106,7 @@ impl Guard {
         Self { hosts, origins, has_page: false }
     }
 
-    /// The same, letting the server's own page in too, or not.
+    /// Lets the server's own page in, or not.
     pub(crate) fn with_page(self, has_page: bool) -> Self {
         Self { has_page, ..self }
     }
@@ -114,7 +115,8 @@ impl Guard {
         self.objection_to_host(uri, headers).or_else(|| self.objection_to_origin(headers))
     }
 
-    /// What is wrong with the name by which we are called.
+    /// Returns the objection to the name by which the client calls the server; `None`: the name is
+    /// fine.
     pub(crate) fn objection_to_host(&self, uri: &Uri, headers: &HeaderMap) -> Option<&'static str> {
         let hosts = headers.get_all(header::HOST);
         let named: Vec<_> =
@@ -151,7 +153,8 @@ impl Guard {
     }
 }
 
-/// Passes on what no web page has sent, or one that is let in.
+/// Passes a request on if its `Host` is the server's, and if no web page sent it or one that is
+/// allowed.
 pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
     if guard.has_page && own_page::asks(request.headers()) {
         request.extensions_mut().insert(OwnPage);
@@ -162,7 +165,7 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
     }
 }
 
-/// Passes on what calls the server by one of its names, whoever's page asks.
+/// Passes a request on if its `Host` is the server's, whichever page sent it.
 pub(crate) async fn check_host(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     match guard.objection_to_host(request.uri(), request.headers()) {
         None => next.run(request).await,

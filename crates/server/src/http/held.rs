@@ -1,4 +1,4 @@
-//! A body that holds something until it has been sent, or nobody wants it any more.
+//! A body that holds a value until the body has been sent or dropped.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,17 +7,17 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
 use http_body::{Frame, SizeHint};
 
-/// Something that a body holds.
+/// A value that a body holds. It may end the body.
 pub(crate) trait Hold: Unpin + Send + 'static {
-    /// Why a body that is not whole breaks off.
+    /// The error with which a body is cut.
     const WHY: &'static str = "";
 
-    /// Whether the body must end now, whole or not; by default never.
+    /// Tells whether the body must end now, complete or not. By default it need not.
     fn is_over(&self) -> bool {
         false
     }
 
-    /// Comes when the body must end, whole or not; by default never.
+    /// Waits until the body must end, complete or not. By default for ever.
     fn over(&self) -> impl Future<Output = ()> + Send + 'static {
         std::future::pending()
     }
@@ -26,13 +26,14 @@ pub(crate) trait Hold: Unpin + Send + 'static {
 struct Held<T> {
     body: Body,
     held: T,
-    /// A piece was given, and it has not said since that there is no more.
+    /// Set after a piece was returned, until the body has said that there is no more.
     goes_on: bool,
-    /// Made when the body has to wait for the first time: most never do.
+    /// The wait for the body's end, made when the body has to wait for the first time: most never
+    /// do.
     over: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-/// The answer, which holds `held` until its last byte is on its way.
+/// Makes the answer's body hold `held` until its last byte was sent or it is dropped.
 pub(crate) fn held<T: Hold>(answer: Response, held: T) -> Response {
     answer.map(|body| Body::new(Held { body, held, goes_on: false, over: None }))
 }
@@ -64,8 +65,8 @@ impl<T: Hold> HttpBody for Held<T> {
         polled
     }
 
-    /// Not with its last piece: whoever sends the body lets go of it then, and has all of that piece still to send. They ask
-    /// for another one when they have.
+    /// Returns `false` together with the last piece: hyper would then drop the body with that piece
+    /// still to send. It polls once more when it has sent it.
     fn is_end_stream(&self) -> bool {
         !self.goes_on && self.body.is_end_stream()
     }

@@ -1,6 +1,6 @@
-//! Which connections are closed when there are too many: first those that have no request under way, the one first that has
-//! been idle for longest; then those whose request nobody has let in. Whoever opens thousands and asks for nothing, or has
-//! no key, closes their own.
+//! Selects the connections that are closed when there are too many: first those without a request
+//! under way, the longest idle one first; then those whose request was not authenticated. A client
+//! that opens thousands and asks for nothing, or has no key, closes its own.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,15 +11,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::held::Hold;
 
-/// The connections of a listener that may be closed for others.
+/// The connections of a listener that may be closed to make room.
 #[derive(Default)]
 pub(super) struct Idle {
     line: Mutex<Line>,
-    /// There is one more.
+    /// Notified when a connection becomes one that may be closed.
     news: Notify,
 }
 
-/// By the order in which they became what they are.
+/// Those connections, in the order in which they became idle or unauthenticated.
 #[derive(Default)]
 struct Line {
     next: u64,
@@ -27,16 +27,16 @@ struct Line {
     strangers: BTreeMap<u64, CancellationToken>,
 }
 
-/// What a connection does; with a number, its place in the line.
+/// The state of a connection; the number is its place in the line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Course {
     Idle(u64),
-    /// There is a request, of somebody who has not been let in.
+    /// A request that has not been authenticated is under way.
     Asked(u64),
     LetIn,
 }
 
-/// One connection: whether it has a request under way, and how it is told to end.
+/// One connection in the line.
 #[derive(Clone)]
 pub(super) struct Member {
     inner: Arc<Inner>,
@@ -49,7 +49,7 @@ struct Inner {
 }
 
 impl Idle {
-    /// A connection that is idle, and ends when `end` is cancelled.
+    /// Adds an idle connection. It is told to end through `end`.
     pub fn enter(self: &Arc<Self>, end: CancellationToken) -> Member {
         let inner = Inner { idle: Arc::clone(self), end, course: Mutex::new(Course::LetIn) };
         let member = Member { inner: Arc::new(inner) };
@@ -57,7 +57,8 @@ impl Idle {
         member
     }
 
-    /// Tells the connection to end that has been idle for longest, or else a stranger's. Whether there was one.
+    /// Tells the longest idle connection to end, or else the first unauthenticated one. Returns
+    /// whether there was one.
     pub fn shed(&self) -> bool {
         let mut line = lock(&self.line);
         let first = line.idle.pop_first().or_else(|| line.strangers.pop_first());
@@ -92,13 +93,14 @@ impl Line {
 }
 
 impl Member {
-    /// A request has come. It is under way until what is returned is dropped.
+    /// Notes that a request has come. It is under way until the returned value is dropped.
     pub fn begin(&self) -> UnderWay {
         self.inner.change(Course::Asked);
         UnderWay(self.clone())
     }
 
-    /// Whether nothing is lost that anybody has a right to, if it ends at once.
+    /// Tells whether the connection may end at once: no answer is lost that the client has a right
+    /// to.
     pub fn may_be_cut(&self, is_stopping: bool) -> bool {
         match *lock(&self.inner.course) {
             Course::Idle(_) => true,
@@ -121,32 +123,33 @@ impl Inner {
     }
 }
 
-/// The connection is gone.
+/// Takes the closed connection out of the line.
 impl Drop for Inner {
     fn drop(&mut self) {
         lock(&self.idle.line).remove(*lock(&self.course));
     }
 }
 
-/// A request's word to its connection.
+/// A request's handle on its connection.
 #[derive(Clone)]
 pub(crate) struct Knocker(Member);
 
 impl Knocker {
-    /// Whoever asks has shown that they may: the connection is not closed for another's while this request is under way.
+    /// Notes that the request was authenticated. The connection is not closed for another one while
+    /// the request is under way.
     pub fn let_in(&self) {
         self.0.inner.change(|_| Course::LetIn);
     }
 }
 
-/// Tells a request's connection, if it came by one, that whoever asks was let in.
+/// Notes on the connection of a request, if it came by one, that the request was authenticated.
 pub(crate) fn let_in(request: &Extensions) {
     if let Some(knocker) = request.get::<Knocker>() {
         knocker.let_in();
     }
 }
 
-/// A request under way.
+/// A request under way. Dropping it makes the connection idle.
 pub(super) struct UnderWay(Member);
 
 impl UnderWay {
@@ -163,7 +166,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// Only plain values are moved in and out.
+/// Locks a mutex, even a poisoned one: only plain values are moved in and out.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,49 +1,61 @@
-//! What the server gives at the most, so that nobody who is slow, large or many takes it from the others.
+//! Limits that keep slow, large or numerous requests from taking the server from others.
 
-/// How much of the server requests may take. [`Default`] says what is usual.
+/// The limits of a server. [`Default`] has the usual values.
 ///
-/// There is no limit to how long an answer may take: a command may run as long as its own `timeout_ms`, a file be as large as
-/// the sandbox's disk. A client that waits for one holds one of its key's turns, and a connection.
+/// An answer may take any time: a command may run as long as its own `timeout_ms`, and a file may
+/// be as large as the sandbox's disk. A client that waits for an answer holds a connection and one
+/// of its key's turns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServeLimits {
-    /// The largest JSON body, in bytes; by default 16 MiB. A larger one is `too_large` (413). Files and trees have no such limit:
-    /// they are passed on as they come, and what the sandbox may store is their limit.
+    /// The largest JSON body, in bytes; by default 16 MiB. A larger one is `too_large` (413). Files
+    /// and trees have no such limit, since they are passed on as they come; the sandbox's storage
+    /// limits them.
     pub max_json_bytes: usize,
-    /// The most bytes of each of a command's streams that are kept for its answer, whatever is asked for; by default 16 MiB. What
-    /// is longer is `truncated`. Streamed output has no such limit.
+    /// The most bytes of each of a command's streams that are kept for its answer, whatever the
+    /// request asks for; by default 16 MiB. Longer output is `truncated`. Streamed output has no
+    /// such limit.
     pub max_output_bytes: u64,
-    /// How long a JSON body may take to arrive, in milliseconds; by default 60,000. A later one is refused (408).
+    /// The time in which a JSON body must arrive, in milliseconds; by default 60,000. A later one
+    /// is refused (408).
     pub json_timeout_ms: u64,
-    /// How long a body may go without a single byte, in milliseconds; by default 30,000. Then the request ends.
+    /// The longest pause between two pieces of a body, in milliseconds; by default 30,000. After it
+    /// the request ends.
     pub body_stall_ms: u64,
-    /// The most bytes of a request's line and headers; by default 64 KiB. More of them, and more than 100
-    /// headers, are refused (431).
+    /// The most bytes of a request's line and headers; by default 64 KiB. A longer header, or more
+    /// than 100 headers, is refused (431).
     pub max_header_bytes: usize,
-    /// How long a connection may take to send the whole header of its first or its next request, in milliseconds; by default
-    /// 60,000. It is closed then, so this is also how long one is kept that is not in use.
+    /// The time in which a connection must send the header of its first or its next request, in
+    /// milliseconds; by default 60,000. Then it is closed, so this is also the time that an unused
+    /// connection is kept.
     pub header_timeout_ms: u64,
-    /// How long the TLS handshake of a connection may take, in milliseconds; by default 10,000. Then it is closed.
+    /// The time in which a connection must complete its TLS handshake, in milliseconds; by default
+    /// 10,000. Then it is closed.
     pub tls_handshake_timeout_ms: u64,
-    /// The most connections of each listener at once; by default 4,096. When there are more, those without a request under
-    /// way are closed, the one first that has been so for longest; while all have one, new ones wait.
+    /// The most connections of each listener at once; by default 4,096. If there are more, those
+    /// without a request under way are closed, the longest idle one first. While all have one, new
+    /// ones wait.
     pub max_connections: usize,
-    /// The most sandboxes to which a connection is kept open between requests; by default 1,024. One more takes the place of another,
-    /// which is connected to again when it is asked for.
+    /// The most sandboxes to which a connection is kept open between requests; by default 1,024.
+    /// One more replaces another, which is connected to again when it is used.
     pub max_open_sandboxes: usize,
-    /// The most requests of one key at once; by default 256. Of one more nothing is done (429). Without keys all are one.
+    /// The most requests of one key at once; by default 256. One more is refused (429). A server
+    /// without keys counts all requests as those of one key.
     pub max_requests_per_key: usize,
-    /// How many requests of one key are begun in a second, in the long run; by default 5,000: more than a client has that asks
-    /// one by one, and more than two processors answer. Of one more nothing is done (429). Without keys all are one.
+    /// The most new requests of one key per second, on average; by default 5,000: more than a
+    /// client sends one by one, and more than two processors answer. One more is refused (429). A
+    /// server without keys counts all requests as those of one key.
     pub max_requests_per_second: u32,
-    /// How many requests of a key that was quiet may come at once; by default 10,000.
+    /// The most requests that a key may send at once after a pause; by default 10,000.
     pub max_request_burst: u32,
-    /// How many requests without a right key from one address (of IPv6: one network of 64 bits) are told that (401) in a
-    /// second, in the long run; by default 5. Those beyond are told to wait (429). Who shows a right key is let in whatever
-    /// others from that address have shown: behind a proxy all have one.
+    /// The most requests without a right key, per second on average, from one address (of IPv6: one
+    /// network of 64 bits), that are answered with 401; by default 5. More are told to wait (429).
+    /// A request with a right key is never refused for this, since all clients behind a proxy have
+    /// one address.
     pub wrong_keys_per_second: u32,
-    /// How many may come at once from an address that was quiet; by default 100.
+    /// The most such requests at once from an address after a pause; by default 100.
     pub wrong_key_burst: u32,
-    /// How long answers and sockets may take once the server is to stop, in milliseconds; by default 30,000. Then they are cut.
+    /// The time that answers and sockets have to end once the server stops, in milliseconds; by
+    /// default 30,000. Then they are cut.
     pub drain_timeout_ms: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Connections: as many at once as are bearable, none that takes its time over a header or a body, and an end that lets
-//! answers finish.
+//! Connections: at most a fixed number at once, with time limits for headers and bodies, and a
+//! shutdown that lets answers finish.
 
 use std::convert::Infallible;
 use std::io;
@@ -32,31 +32,31 @@ use super::peer::Peer;
 use super::place::{Place, Placed};
 use super::tls::Certificate;
 
-/// The HTTP library needs as much to read into.
+/// The smallest read buffer that the HTTP library accepts, in bytes.
 const MIN_BUFFER_BYTES: usize = 8 << 10;
-/// How long connections have to say that they are cut.
+/// The time that connections have to end after they were cut.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// How long to wait when the system has no more descriptors or memory for a connection.
+/// The pause after the system had no more descriptors or memory for a connection.
 const EXHAUSTED: Duration = Duration::from_millis(200);
 
-/// Where connections come from.
+/// A source of connections.
 #[derive(Debug)]
 pub enum Listener {
     /// A TCP port.
     Tcp(TcpListener),
     /// A TCP port on which TLS is spoken.
     Tls(TcpListener, Arc<Certificate>),
-    /// A unix socket. Only root and the user whom the server runs as get in.
+    /// A unix socket. Only root and the user that the server runs as may connect.
     Unix(UnixListener),
 }
 
-/// A connection as it comes.
+/// A connection that was accepted. Its TLS handshake is still to come.
 enum Knock {
     Plain(Either<TcpStream, UnixStream>, Peer),
     Tls(TcpStream, Arc<Certificate>, Peer),
 }
 
-/// A connection by which requests come.
+/// A connection that is ready for requests.
 type Stream = Either<Either<TcpStream, UnixStream>, TlsStream<TcpStream>>;
 
 impl Listener {
@@ -100,7 +100,8 @@ impl Knock {
         matches!(self, Self::Tls(..))
     }
 
-    /// What requests come by; with TLS that is there only after a handshake, which must not take longer than this.
+    /// Returns the stream of requests. With TLS this waits for the handshake, for no longer than
+    /// `handshake_within`.
     async fn opened(self, handshake_within: Duration) -> io::Result<Stream> {
         Ok(match self {
             Self::Plain(stream, _) => Either::Left(stream),
@@ -111,8 +112,9 @@ impl Knock {
     }
 }
 
-/// Serves until `stop` is cancelled, and then for as long as answers and commands take, within their limit. What is left then
-/// is told by `cut`, and has [`FAREWELL`] to end. `open`: how many connections there are.
+/// Serves until `stop` is cancelled, and then until answers and commands have ended or their time
+/// limit has passed. Then `cut` is cancelled, and the rest has [`FAREWELL`] to end. `open` counts
+/// the connections.
 pub(crate) async fn serve(
     listener: Listener,
     router: Router,
@@ -161,7 +163,7 @@ fn builder(limits: &ServeLimits) -> http1::Builder {
     builder
 }
 
-/// What the connections of a listener share.
+/// State that the connections of a listener share.
 struct Server {
     builder: http1::Builder,
     router: Router,
@@ -170,9 +172,9 @@ struct Server {
     idle: Arc<Idle>,
     places: Arc<Semaphore>,
     open: Gauge,
-    /// Answers that are under way may end.
+    /// Answers that are under way may finish; new requests are not taken.
     stop: CancellationToken,
-    /// They may not any more.
+    /// Answers that are under way end now.
     cut: CancellationToken,
 }
 
@@ -193,7 +195,7 @@ impl Server {
         }
     }
 
-    /// A place, if need be that of a connection that is idle.
+    /// Takes a place for a connection, if need be by closing one that is idle.
     async fn place(&self) -> OwnedSemaphorePermit {
         loop {
             if let Ok(permit) = Arc::clone(&self.places).try_acquire_owned() {
@@ -214,7 +216,7 @@ impl Server {
         }
     }
 
-    /// Answers what comes by this connection, on a task of its own.
+    /// Answers the requests of this connection, on a new task.
     fn begin(&self, knock: Knock, place: Place) {
         let (stop, end, cut) = (self.stop.clone(), self.stop.child_token(), self.cut.clone());
         // Without a request yet: one that is slow to shake hands gives its place up like any other.
@@ -249,7 +251,7 @@ impl Server {
         });
     }
 
-    /// What answers the requests of a connection.
+    /// Makes the service that answers the requests of a connection.
     fn service(
         &self,
         knock: &Knock,

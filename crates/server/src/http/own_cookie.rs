@@ -1,33 +1,36 @@
-//! Cookies of the server's own, by name: guests neither see nor set them.
+//! The server's own cookies, by name. Guests neither see nor set them.
 //!
-//! Over TLS, and where one is of a whole host, its name begins with `__Host-`: browsers take such a one from that very host
-//! alone, so that no other host of the domain puts its own before it.
+//! Over TLS, the name of a cookie that belongs to a whole host begins with `__Host-`. Browsers
+//! accept such a cookie from that very host only, so no other host of the domain can set one that
+//! comes before it.
 
 use axum::http::{HeaderMap, header};
 
-/// What a name begins with where no other host may set it.
+/// The prefix of names that only the host itself may set.
 const HOST: &str = "__Host-";
-/// How many of a request's cookies of a name are looked at: other pages may have put some in a browser.
+/// The most cookies of one name that are checked in a request: other pages may have put some in a
+/// browser.
 const LOOKED_AT: usize = 8;
 
-/// A cookie of the server's.
+/// A cookie of the server, by its name without the prefix.
 #[derive(Clone, Copy)]
 pub(crate) struct OwnCookie(pub &'static str);
 
 impl OwnCookie {
-    /// Its name; `is_hosts`: it is one of a whole host, over TLS.
+    /// Returns the name, with the prefix if the cookie belongs to a whole host, over TLS.
     pub fn name(self, is_hosts: bool) -> String {
         format!("{}{}", if is_hosts { HOST } else { "" }, self.0)
     }
 
-    /// Whether a cookie is this one, whichever way it was set, in any spelling that a browser could take for it.
+    /// Tells whether a name is this cookie's, with or without the prefix, in any spelling that a
+    /// browser could take for it.
     pub fn is(self, name: &str) -> bool {
         let name = name.trim();
         let start = name.get(..HOST.len()).filter(|start| start.eq_ignore_ascii_case(HOST));
         name[start.map_or(0, str::len)..].eq_ignore_ascii_case(self.0)
     }
 
-    /// What a request shows in it.
+    /// Returns the values of this cookie in a request.
     pub fn shown(self, headers: &HeaderMap, is_hosts: bool) -> impl Iterator<Item = &str> {
         let ours = self.name(is_hosts);
         let texts = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());

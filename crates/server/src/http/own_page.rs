@@ -1,9 +1,11 @@
-//! Whether the page at `/` of this very server asks: the one web page that may use it without being listed.
+//! Recognises requests of the server's own page at `/`, the one web page that may use the server
+//! without being listed.
 //!
-//! Browsers say which origin's page asks, in `Origin` and `Sec-Fetch-Site`, but not which page of it; so nothing else of this
-//! origin may be a page that somebody else has written ([`crate::preview`] holds guests' pages below a path in a sandbox of
-//! the browser's). Where a browser says too little (`Sec-Fetch-Site` is for secure addresses only, `Origin` for requests that
-//! change something), there is a header that no form and no other site's script can send.
+//! Browsers name the origin of a page, in `Origin` and `Sec-Fetch-Site`, but not the page itself.
+//! So no other page of this origin may come from somebody else; [`crate::preview`] has browsers
+//! sandbox guests' pages below a path. Where browsers say too little (`Sec-Fetch-Site` is for
+//! secure addresses only, `Origin` for requests that change something), the page sends a header
+//! that no form and no other site's script can send.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -13,14 +15,16 @@ use eyot::{Error, ErrorKind};
 
 use crate::problem::Refusal;
 
-/// What WebSockets of the page have as their protocol, since a page can't give them headers.
+/// The protocol that WebSockets of the page name, since a page cannot give them headers.
 pub(crate) const PROTOCOL: &str = "eyot-page";
 
-/// Marks a request that the page of this server has sent. [`guard`](super::guard) puts it there, if the server has a page.
+/// Marks a request that the server's own page sent. [`guard`](super::guard) puts it there, if the
+/// server has a page.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OwnPage;
 
-/// For what only the page of this server may ask; anybody else is refused before anything of the body is read.
+/// Extractor for routes that only the server's own page may call. Other requests are refused before
+/// their body is read.
 pub(crate) struct FromThePage;
 
 impl<S: Sync> FromRequestParts<S> for FromThePage {
@@ -31,14 +35,14 @@ impl<S: Sync> FromRequestParts<S> for FromThePage {
     }
 }
 
-/// What whoever is not the page is told.
+/// Returns the refusal of a request that the page did not send.
 pub(crate) fn not_the_page() -> Refusal {
     let reason =
         "only the page of this server signs in; programs send their key as `Authorization: Bearer KEY`";
     Error::new(ErrorKind::Permission, reason).into()
 }
 
-/// Whether a request is one of the page's, going by its headers.
+/// Tells whether the page sent a request, by its headers.
 pub(super) fn asks(headers: &HeaderMap) -> bool {
     let mut sites = headers.get_all("sec-fetch-site").iter();
     let mut origins = headers.get_all(header::ORIGIN).iter();
@@ -53,7 +57,8 @@ pub(super) fn asks(headers: &HeaderMap) -> bool {
     is_own_site && is_own_origin && shows
 }
 
-/// The one proof that comes with a request of the page: in its header, or beside a WebSocket's protocol.
+/// Returns the proof in a request of the page: from its header, or, for a WebSocket, from beside
+/// its protocol.
 pub(crate) fn proof(headers: &HeaderMap) -> Option<&str> {
     let mut shown = headers.get_all(PAGE_PROOF).iter();
     match (shown.next(), shown.next()) {
@@ -67,7 +72,7 @@ pub(crate) fn proof(headers: &HeaderMap) -> Option<&str> {
     }
 }
 
-/// Whether an `Origin` is the host that was called.
+/// Tells whether an `Origin` is the host that was called.
 fn is_own(origin: &HeaderValue, headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };

@@ -1,18 +1,19 @@
-//! Who is at the other end of a connection, as far as limits tell addresses apart.
+//! The other end of a connection, as limits tell addresses apart.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Whoever has opened a connection.
+/// The client that opened a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Peer {
-    /// By TCP, from this address, or any of its network: whoever has one address of an IPv6 network has 2^64.
+    /// A client by TCP: its address, or for IPv6 its network of 64 bits, since each client has 2^64
+    /// addresses.
     Address(IpAddr),
-    /// By a unix socket.
+    /// A client by a unix socket.
     Socket,
 }
 
 impl Peer {
-    /// By TCP.
+    /// Returns the peer of a TCP connection.
     pub fn at(address: IpAddr) -> Self {
         Self::Address(match address.to_canonical() {
             IpAddr::V6(address) => {

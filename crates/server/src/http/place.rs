@@ -1,5 +1,5 @@
-//! A connection's place among those that there may be, which it gives back with its last byte: also one that has become a
-//! WebSocket.
+//! A connection's place among the most that there may be. It is given back when the connection's
+//! stream is dropped, also after the connection became a WebSocket.
 
 use std::io;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Counted in `open` for as long as it is held.
+    /// Takes a place, which counts in `open` until it is dropped.
     pub fn new(permit: OwnedSemaphorePermit, open: Gauge) -> Self {
         open.inc();
         Self { _permit: permit, open }

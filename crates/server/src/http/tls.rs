@@ -1,8 +1,8 @@
-//! TLS on a TCP listener, by a certificate that may change while the server runs.
+//! TLS on a TCP listener, with a certificate that may change while the server runs.
 //!
-//! Before each handshake the files are looked at (two calls of `stat`): who renews a certificate need not tell anybody. A new
-//! one that can't be used keeps the old one in use. HTTP/1.1 is all that is offered. Client certificates are not asked for:
-//! whoever may do something shows a key.
+//! The files are checked before each handshake (two calls of `stat`), so a renewed certificate
+//! needs no signal. If a new one cannot be used, the old one stays in use. Only HTTP/1.1 is
+//! offered. Client certificates are not asked for: callers have keys.
 
 use std::fmt;
 use std::fs::Metadata;
@@ -23,10 +23,10 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
-/// What is spoken inside.
+/// The protocol that the handshake agrees on.
 const PROTOCOL: &[u8] = b"http/1.1";
 
-/// A certificate with its key, and where both come from. Clones of the `Arc` are the same.
+/// A certificate with its key, and the paths of both. Clones of the `Arc` are the same.
 pub struct Certificate {
     certificate: PathBuf,
     key: PathBuf,
@@ -35,18 +35,18 @@ pub struct Certificate {
 
 struct InUse {
     config: Arc<ServerConfig>,
-    /// How the files were when they were last read, whether they could be used or not.
+    /// The state of the files when they were last read, with or without success.
     seen: Seen,
 }
 
-/// What changes of a file when somebody writes or replaces it.
+/// The metadata that changes when a file is written or replaced.
 type Stamp = (u64, u64, i64, i64, u64);
-/// Of certificate and key; `None`: not there.
+/// The stamps of certificate and key; `None`: the file does not exist.
 type Seen = [Option<Stamp>; 2];
 
 impl Certificate {
-    /// Reads a certificate with those that lead to its root, and its private key, both PEM. `invalid`: one of them can't be
-    /// read or is none, or the key is another certificate's.
+    /// Reads a certificate with its chain, and its private key, both PEM. Fails with `invalid` if
+    /// one of them cannot be read or parsed, or if the key does not belong to the certificate.
     pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Self>> {
         let seen = seen(certificate, key);
         let config = config(certificate, key)?;
@@ -54,13 +54,13 @@ impl Certificate {
         Ok(Arc::new(Self { certificate: certificate.to_owned(), key: key.to_owned(), in_use }))
     }
 
-    /// Reads both files again, whether they look changed or not. The error is the caller's to tell; what was in use stays in use
-    /// then.
+    /// Reads both files again, even if they look unchanged. After an error the old certificate
+    /// stays in use; the caller reports the error.
     pub fn reload(&self) -> Result<()> {
         self.read(&mut self.in_use(), seen(&self.certificate, &self.key))
     }
 
-    /// What is wrong with the key's file that keeps nobody from using it.
+    /// Returns a warning about the key's file: other users can read it.
     pub fn objection(&self) -> Option<String> {
         let mode = self.key.metadata().ok()?.mode();
         let text = || format!("others can read the key `{}`: chmod 600 it", self.key.display());
@@ -73,7 +73,7 @@ impl Certificate {
         Ok(())
     }
 
-    /// What the next handshake is made with.
+    /// Returns the configuration for the next handshake, read anew if the files have changed.
     fn current(&self) -> Arc<ServerConfig> {
         let mut in_use = self.in_use();
         let now = seen(&self.certificate, &self.key);
@@ -90,12 +90,13 @@ impl Certificate {
         Arc::clone(&in_use.config)
     }
 
-    /// Only plain values are moved in and out.
+    /// Locks the state, even if poisoned: only plain values are moved in and out.
     fn in_use(&self) -> MutexGuard<'_, InUse> {
         self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shakes hands within this time. Whoever speaks plain HTTP here is told so.
+    /// Completes the TLS handshake within this time. A client that speaks plain HTTP is told to use
+    /// TLS.
     pub(super) async fn accept(
         self: &Arc<Self>,
         stream: TcpStream,
@@ -123,7 +124,8 @@ impl fmt::Debug for Certificate {
     }
 }
 
-/// Answers a request that came without TLS. What is sent in that way can be read on its way: nothing of it is looked at.
+/// Answers a request that came without TLS, without looking at it: anybody on its way could have
+/// read it.
 async fn say_that_it_is_tls(mut stream: TcpStream) -> io::Error {
     const SENTENCE: &str = "this port speaks TLS: use https://\n";
     let length = SENTENCE.len();

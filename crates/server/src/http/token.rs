@@ -1,4 +1,4 @@
-//! Bearer tokens. Loopback needs one too: every user and every sandbox-less program of the machine can reach it.
+//! Bearer tokens. Loopback needs one too: every user and every program of the machine can reach it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use super::idle::let_in;
 /// The shortest token, in bytes.
 const MIN_BYTES: usize = 16;
 
-/// What clients may show to be let in. Each is a client of its own: sessions that one has opened do not exist for the
-/// others. Only the tokens' hashes are kept.
+/// The tokens that let clients in. Each token is a client of its own: sessions that one has opened
+/// do not exist for the others. Only hashes of the tokens are kept.
 #[derive(Clone)]
 pub struct Tokens {
     hashes: Vec<[u8; 32]>,
@@ -25,7 +25,8 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// These tokens. `invalid`: there is none, or one is shorter than 16 characters or has some that no header can carry.
+    /// Takes these tokens. Fails with `invalid` if there is none, or if one is shorter than 16
+    /// characters or has characters that a header cannot carry.
     pub fn new<S: AsRef<str>>(tokens: &[S]) -> Result<Self> {
         let usable = |token: &S| {
             token.as_ref().len() >= MIN_BYTES && token.as_ref().bytes().all(|byte| byte.is_ascii_graphic())
@@ -38,7 +39,7 @@ impl Tokens {
         Ok(Self { hashes, is_generated: false })
     }
 
-    /// One that nobody knows yet, with 256 random bits, and the text of it.
+    /// Generates a token with 256 random bits, and returns its text too.
     pub fn generate() -> Result<(Self, String)> {
         let mut bytes = [0_u8; 32];
         let got = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty());
@@ -49,12 +50,12 @@ impl Tokens {
         Ok((Self { is_generated: true, ..Self::new(&[&token])? }, token))
     }
 
-    /// Whether it was made up here.
+    /// Tells whether the token was generated here.
     pub fn is_generated(&self) -> bool {
         self.is_generated
     }
 
-    /// Whose token it is. It takes as long for a wrong one as for a right one, whichever it is.
+    /// Returns the client whose token this is. This takes the same time for wrong and right tokens.
     fn client(&self, shown: &str) -> Option<Client> {
         let shown = hash(shown);
         let mut client = None;
@@ -77,18 +78,18 @@ fn hash(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
-/// Whoever is let in, as far as sessions tell clients apart.
+/// A client that was let in, as sessions tell clients apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Client {
-    /// By a token: its place among them.
+    /// The holder of a token: its index in the list.
     Token(usize),
-    /// By an API key: its id.
+    /// The holder of an API key: its id.
     Key(String),
-    /// Anybody is.
+    /// Any client: the server needs no key.
     Anybody,
 }
 
-/// Passes on what comes with a token, without the token, so that no log can show it.
+/// Passes a request with a token on, without the token, so that no log can show it.
 pub(crate) async fn require(State(tokens): State<Arc<Tokens>>, mut request: Request, next: Next) -> Response {
     let shown = shown(request.headers());
     let Some(client) = shown.and_then(|token| tokens.client(token)) else {
@@ -100,7 +101,7 @@ pub(crate) async fn require(State(tokens): State<Arc<Tokens>>, mut request: Requ
     next.run(request).await
 }
 
-/// The one bearer token that comes with a request.
+/// Returns the bearer token of a request, if there is exactly one.
 pub(crate) fn shown(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (value, None) = (values.next()?, values.next()) else { return None };

@@ -1,4 +1,4 @@
-//! A body of which is known whether it was read to its end.
+//! A body that notes whether it was read to its end.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ struct Watched {
     has_ended: Arc<AtomicBool>,
 }
 
-/// The same body, and whether it has ended.
+/// Wraps a body, and returns a flag that is set when the body has ended.
 pub(crate) fn watched(body: Body) -> (Body, Arc<AtomicBool>) {
     let has_ended = Arc::new(AtomicBool::new(body.is_end_stream()));
     (Body::new(Watched { body, has_ended: Arc::clone(&has_ended) }), has_ended)

@@ -1,5 +1,5 @@
-//! One call of a tool: run with the session's pool, cancelled with its request or its session, watched if the client
-//! asked for that, and answered in MCP's form.
+//! One call of a tool: it runs with the session's pool, is cancelled with its request or its
+//! session, reports progress if the client asked for that, and is answered in MCP's form.
 
 use eyot::SandboxPool;
 use eyot::tools::{ToolContent, ToolContext, ToolOutput, Toolset, handle_tool_call};
@@ -21,7 +21,7 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Runs it. What goes wrong is for the model to read: an answer, never a protocol error.
+    /// Runs the call. A failure is an answer that the model reads, never a protocol error.
     pub(super) async fn run(self) -> CallToolResponse {
         // Its own token, for a request's is also cancelled by rmcp once its answer is on the way.
         let cancel = self.context.ct.child_token();
@@ -53,7 +53,7 @@ impl Call<'_> {
     }
 }
 
-/// A call that could not even begin.
+/// Answers a call that could not begin.
 pub(super) fn refused(sentence: String) -> CallToolResponse {
     answer(ToolOutput::error(sentence))
 }

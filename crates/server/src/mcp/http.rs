@@ -1,7 +1,8 @@
-//! MCP by streamable HTTP at `/mcp`. Every request passes, in this order: the check of `Host` and `Origin`, which keeps
-//! web pages out; CORS, for origins that are let in; the token; its session; and only then rmcp.
+//! MCP by streamable HTTP at `/mcp`. Every request passes, in this order: the check of `Host` and
+//! `Origin`, which keeps web pages out; CORS, for allowed origins; the token; its session; and only
+//! then rmcp.
 //!
-//! There is no TLS: beyond the own machine, put a proxy before it that has a certificate.
+//! There is no TLS: for clients on other machines, put a proxy with a certificate in front.
 
 mod sessions;
 
@@ -33,25 +34,26 @@ pub use crate::http::{AllowedHost, AllowedOrigin};
 
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// Who may reach the server, and how long sessions last.
+/// The options of a server: its callers, and the lifetime of sessions.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
-    /// What a client must show to be let in.
+    /// The tokens that let clients in.
     pub tokens: Tokens,
     /// Names by which clients may call the server, beside loopback's.
     pub allowed_hosts: Vec<AllowedHost>,
-    /// Web pages that may use it from a browser; without any, none may.
+    /// Origins of the web pages that may use the server from a browser. Empty: none may.
     pub allowed_origins: Vec<AllowedOrigin>,
-    /// A session that nobody uses ends after this long. One whose client listens, or waits for an answer, is in use.
+    /// The time after which an unused session ends. One whose client listens, or waits for an
+    /// answer, is in use.
     pub session_timeout: Duration,
-    /// How many sessions there may be at once.
+    /// The most sessions at once.
     pub max_sessions: usize,
     /// The limits of connections and requests.
     pub limits: ServeLimits,
 }
 
 impl HttpOptions {
-    /// With these tokens; sessions time out after an hour, and there may be 100 of them.
+    /// Takes these tokens. Sessions end after an hour without use, and there may be 100 of them.
     pub fn new(tokens: Tokens) -> Self {
         let session_timeout = Duration::from_secs(3600);
         let (allowed_hosts, allowed_origins, limits) = (vec![], vec![], ServeLimits::default());
@@ -59,8 +61,9 @@ impl HttpOptions {
     }
 }
 
-/// Serves on this listener until `stop` is cancelled, and comes back when nothing of any session is left. `invalid`: the
-/// listener can be reached from other machines and the token was made up rather than given.
+/// Serves on this listener until `stop` is cancelled, and returns when every session has been
+/// cleaned up. Fails with `invalid` if other machines can reach the listener and the token was
+/// generated rather than given.
 pub async fn serve_http(
     server: &McpServer,
     listener: TcpListener,
@@ -96,7 +99,8 @@ fn router(server: &McpServer, options: HttpOptions, stop: &CancellationToken) ->
         ))
 }
 
-/// MCP at every path that it is put at, for whom the layers above it let in as a [`token::Client`].
+/// Serves MCP at the path where it is mounted. The layers above authenticate the client and note it
+/// as a [`token::Client`].
 pub(crate) fn service(server: &McpServer, limits: SessionLimits, stop: &CancellationToken) -> Router {
     let manager = Arc::new(session_manager());
     let sessions = Sessions::new(Arc::clone(&manager), limits);
@@ -111,7 +115,8 @@ pub(crate) fn service(server: &McpServer, limits: SessionLimits, stop: &Cancella
     Router::new().route_service("/mcp", mcp).layer(from_fn_with_state(sessions, sessions::keep))
 }
 
-/// Ours end sessions that nobody uses: rmcp's timeout would end one in the middle of a long call.
+/// Makes the session manager without rmcp's timeout, which would end a session in the middle of a
+/// long call. [`Sessions`](sessions::Sessions) ends unused ones.
 fn session_manager() -> LocalSessionManager {
     let mut manager = LocalSessionManager::default();
     manager.session_config.keep_alive = None;

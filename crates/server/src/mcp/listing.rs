@@ -1,10 +1,10 @@
-//! The tools as MCP clients are told of them.
+//! The tools in the form in which MCP clients list them.
 
 use eyot::tools::{ToolFormat, Toolset};
 use rmcp::model::Tool;
 use serde_json::Error;
 
-/// The tools in the order of the table.
+/// Returns the tools in the order of the table.
 pub(super) fn tools(tools: &Toolset) -> Result<Vec<Tool>, Error> {
     tools.tools().iter().map(|tool| serde_json::from_value(tool.declaration(ToolFormat::Mcp))).collect()
 }

@@ -1,4 +1,4 @@
-//! Which sandboxes a session acts on.
+//! Selects the pool that a session acts on.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -6,23 +6,24 @@ use std::sync::{Arc, OnceLock};
 use eyot::{Error, ErrorKind, Result, SandboxPool};
 use tokio::sync::OnceCell;
 
-/// Which sandboxes a session acts on.
+/// The pool that a session acts on.
 #[derive(Clone)]
 pub enum Pools {
-    /// One pool for every session; it stays when they end.
+    /// One pool for every session. It stays when they end.
     Shared(SandboxPool),
-    /// One for each session, made when it first uses a sandbox and destroyed when it ends.
+    /// A pool per session, made when the session first uses a sandbox and destroyed when it ends.
     PerSession(Arc<dyn Fn() -> Result<SandboxPool> + Send + Sync>),
-    /// What whoever lets clients in says of the request that opens a session (a `CallersPool`); it stays when they end.
+    /// The pool that the authentication layer notes on the request that opens the session (a
+    /// `CallersPool`). It stays when the session ends.
     PerCaller,
 }
 
-/// The pool of whoever sent a request.
+/// The pool of the client that sent a request.
 #[derive(Clone)]
 pub(crate) struct CallersPool(pub SandboxPool);
 
 impl Pools {
-    /// A pool for each session.
+    /// Makes a pool for each session with `make`.
     pub fn per_session(make: impl Fn() -> Result<SandboxPool> + Send + Sync + 'static) -> Self {
         Self::PerSession(Arc::new(make))
     }
@@ -38,7 +39,7 @@ impl fmt::Debug for Pools {
     }
 }
 
-/// The pool of one session, once there is one.
+/// The pool of one session, once it has one.
 #[derive(Default)]
 pub(super) struct SessionPool {
     made: OnceCell<SandboxPool>,
@@ -46,13 +47,13 @@ pub(super) struct SessionPool {
 }
 
 impl SessionPool {
-    /// The session is this caller's.
+    /// Takes this caller's pool as the session's.
     pub(super) fn is_of(&self, CallersPool(pool): &CallersPool) {
         // A second `initialize` changes nothing.
         self.callers.get_or_init(|| pool.clone());
     }
 
-    /// The session's pool.
+    /// Returns the session's pool, and makes it if there is none yet.
     pub(super) async fn get(&self, pools: &Pools) -> Result<SandboxPool> {
         match pools {
             Pools::Shared(pool) => Ok(pool.clone()),
@@ -64,7 +65,7 @@ impl SessionPool {
         }
     }
 
-    /// The pool that is to be destroyed with the session, if it has made one.
+    /// Returns the pool that is to be destroyed with the session, if the session made one.
     pub(super) fn take(&mut self) -> Option<SandboxPool> {
         self.made.take()
     }

@@ -1,5 +1,6 @@
-//! Progress of a call for a client that asked for it: how long it has run and what it said last, at most four times a
-//! second, and every five seconds even if it says nothing, so that the client knows that it is alive.
+//! Progress of a call, for a client that asked for it: how long the call has run, and its latest
+//! output. It is sent at most four times a second, and every five seconds even without output, so
+//! that the client knows that the call is alive.
 
 use std::time::Duration;
 
@@ -11,12 +12,12 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-/// The shortest time between two notifications, and before the first one.
+/// The shortest time before the first notification and between two.
 const GAP: Duration = Duration::from_millis(250);
-/// The longest time without one.
+/// The longest time without a notification.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// Hears what a call has done and tells its client.
+/// Collects a call's progress and sends it to the client.
 pub(super) struct Watcher {
     token: ProgressToken,
     peer: Peer<RoleServer>,
@@ -25,13 +26,13 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// A watcher for the client that gave this token.
+    /// Makes a watcher for the client that gave this token.
     pub(super) fn new(token: ProgressToken, context: &RequestContext<RoleServer>) -> Self {
         let heard = watch::Sender::new(None);
         Self { token, peer: context.peer.clone(), began: Instant::now(), heard }
     }
 
-    /// What the tool tells its progress to.
+    /// Returns the function to which the tool reports its progress.
     pub(super) fn ear(&self) -> impl Fn(ToolProgress) + Send + Sync + 'static {
         let heard = self.heard.clone();
         move |progress| {
@@ -39,8 +40,8 @@ impl Watcher {
         }
     }
 
-    /// Tells the client until the call is over or cancelled. A notification that was begun is sent, so none follows the
-    /// answer.
+    /// Notifies the client until the call is over or cancelled. A notification that was begun is
+    /// sent to its end, so none follows the answer.
     pub(super) async fn tell(&self, over: &CancellationToken, cancel: &CancellationToken) {
         let mut heard = self.heard.subscribe();
         let mut last = self.began;
@@ -67,7 +68,8 @@ impl Watcher {
         }
     }
 
-    /// The progress is the seconds that went by: it grows, whatever the tool counts.
+    /// Makes a notification. Its progress is the seconds since the call began, which grow whatever
+    /// the tool counts.
     fn notification(&self, message: Option<String>) -> ProgressNotificationParam {
         let seconds = self.began.elapsed().as_secs_f64();
         let rounded = (seconds * 1000.0).round() / 1000.0;

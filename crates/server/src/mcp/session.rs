@@ -1,5 +1,5 @@
-//! One MCP session: it says what it is, lists the tools and has calls answered. Dropped, which happens when its last
-//! call has come to an end, it destroys its pool.
+//! One MCP session: it introduces the server, lists the tools and answers calls. It is dropped when
+//! its last call has ended, and then destroys its pool.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -22,16 +22,17 @@ use super::{MAX_CALLS, McpServer};
 const INSTRUCTIONS: &str = "The tools act inside sandboxes: private Linux machines that cannot touch the host. A \
 sandbox is made when it is first named and keeps its files and processes between calls.";
 
-/// How the client reached us, as far as it matters to a session.
+/// The transport of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reached {
-    /// By standard input and output: the process is the session.
+    /// Standard input and output: the process is the session.
     Stdio,
-    /// By HTTP: a session is what `initialize` opens.
+    /// HTTP: `initialize` opens a session.
     Http,
 }
 
-/// When a session is over. Whoever carries it hands it in with the request that opens it.
+/// The token that is cancelled when a session is over. The transport adds it to the request that
+/// opens the session.
 #[derive(Debug, Clone)]
 pub(super) struct SessionEnd(pub CancellationToken);
 
@@ -47,12 +48,12 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// A session that a client opens by HTTP, with `initialize`.
+    /// Makes the session that a client opens by HTTP, with `initialize`.
     pub(super) fn over_http(server: &McpServer) -> Self {
         Self::new(server, Reached::Http, OnceLock::new())
     }
 
-    /// The session of this process, which is over at `end`.
+    /// Makes the one session of this process, which is over at `end`.
     pub(super) fn over_stdio(server: &McpServer, end: SessionEnd) -> Self {
         Self::new(server, Reached::Stdio, OnceLock::from(end))
     }
@@ -99,7 +100,8 @@ impl ServerHandler for Session {
             .with_instructions(INSTRUCTIONS)
     }
 
-    /// Over HTTP, the revisions that have sessions: without one there is nothing that sandboxes could belong to.
+    /// Returns the revisions that have sessions, if over HTTP: without a session there is nothing
+    /// that sandboxes could belong to.
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
         Cow::Borrowed(match self.reached {
             Reached::Stdio => ProtocolVersion::KNOWN_VERSIONS,

@@ -15,13 +15,13 @@ use super::McpServer;
 use super::session::{Session, SessionEnd};
 use lines::Lines;
 
-/// How long calls may go on once the client has closed its side: long enough for the answers of a script that is piped
-/// in, and well below the two seconds after which clients lose patience and send signals.
+/// The time that calls may still take after the client closed its side: enough for the answers of a
+/// script that is piped in, and well below the two seconds after which clients send signals.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Serves one session over these streams until the client closes its side or `stop` is cancelled, and comes back when
-/// nothing of it is left. Nothing but protocol is written. `unavailable`: the client speaks no MCP, or the output is
-/// closed before the session began.
+/// Serves one session over these streams until the client closes its side or `stop` is cancelled,
+/// and returns when the session has been cleaned up. Only protocol messages are written. Fails with
+/// `unavailable` if the client speaks no MCP, or if the output is closed before the session began.
 pub async fn serve_stdio(
     server: &McpServer,
     read: impl AsyncRead + Send + Unpin + 'static,

@@ -1,7 +1,7 @@
-//! Which port of which sandbox a request means, and how addresses of previews are written.
+//! Finds the sandbox and the port that a request is for, and writes the addresses of previews.
 //!
-//! A host is `{port}-sb-{32 digits}.{domain}`: the sandbox's id with `-` for its `_`, which host names can't have. A path
-//! is `/preview/{id}/{port}/`. There is one spelling of each.
+//! A host is `{port}-sb-{32 digits}.{domain}`: the sandbox's id with `-` instead of `_`, which host
+//! names can't have. A path is `/preview/{id}/{port}/`. Each has only one spelling.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -15,15 +15,16 @@ use super::refusal::Denial;
 use crate::http::AllowedHost;
 use crate::http::guard::normal;
 
-/// What paths of previews begin with.
+/// The prefix of preview paths.
 const PREFIX: &str = "/preview/";
 /// The domain whose names lead to the machine that a browser runs on.
 const LOCALHOST: &str = "localhost";
-/// The longest domain, in bytes: a whole name has 253, and a preview's own part of it up to 42 with its point.
+/// The longest domain, in bytes: a host name has at most 253, of which a preview's own label and
+/// its dot take up to 42.
 const MAX_DOMAIN_BYTES: usize = 253 - 42;
 
-/// A domain whose names `{port}-{id}.DOMAIN` all lead to the server: `previews.example.com`, or with the port that is to
-/// be told in addresses, `previews.example.com:8443`.
+/// A domain whose names `{port}-{id}.DOMAIN` all lead to the server: `previews.example.com`, or
+/// `previews.example.com:8443` if addresses are to name a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreviewDomain(AllowedHost);
 
@@ -55,17 +56,17 @@ pub(crate) struct Place {
     pub port: u16,
 }
 
-/// How it was called.
+/// The form of the address that was called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Form {
     Host,
-    /// By a path; `rest` is what follows the port, empty or beginning with `/`.
+    /// A path; `rest` is the part behind the port, empty or beginning with `/`.
     Path {
         rest: String,
     },
 }
 
-/// What a request means.
+/// The address of a preview, as parsed from a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
     pub place: Place,
@@ -73,12 +74,12 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Whether it was called by a path of the server's own host.
+    /// Tells whether the preview was called by a path of the server's own host.
     pub fn is_path(&self) -> bool {
         matches!(self.form, Form::Path { .. })
     }
 
-    /// The path that everything of this preview lies below: empty on a host of its own.
+    /// Returns the path prefix of this preview: empty if it has a host of its own.
     pub fn prefix(&self) -> String {
         match &self.form {
             Form::Host => String::new(),
@@ -86,7 +87,7 @@ impl Address {
         }
     }
 
-    /// The path as the guest is to see it.
+    /// Returns the path that the guest sees.
     pub fn path_inside<'a>(&'a self, uri: &'a Uri) -> &'a str {
         let path = match &self.form {
             Form::Host => uri.path(),
@@ -95,23 +96,24 @@ impl Address {
         if path.is_empty() { "/" } else { path }
     }
 
-    /// Whether the `/` behind the port is missing, without which a page's relative links would lead elsewhere.
+    /// Tells whether the `/` behind the port is missing. Relative links of a page would lead
+    /// elsewhere without it.
     pub fn lacks_slash(&self) -> bool {
         matches!(&self.form, Form::Path { rest } if rest.is_empty())
     }
 }
 
-/// What a request calls.
+/// The target of a request.
 pub(crate) enum Called {
     /// The server itself.
     Server,
     Preview(Address),
-    /// A preview, in a way that is refused.
+    /// A preview, with an address that is refused.
     Wrongly(Denial),
 }
 
 impl Called {
-    /// A request's `Host` decides, and where that is the server's own, its path.
+    /// Finds the target of a request by its `Host`, and, if that is the server's own, by its path.
     pub fn of(uri: &Uri, headers: &HeaderMap, domains: &[PreviewDomain]) -> Self {
         let mut hosts = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else { return Self::Server };
@@ -145,7 +147,7 @@ fn of_host(host: &Authority, domains: &[PreviewDomain]) -> Option<Place> {
     Some(Place { sandbox, port: port_of(port)? })
 }
 
-/// A port as it is written: without zeros or signs in front.
+/// Parses a port, without leading zeros or signs.
 fn port_of(text: &str) -> Option<u16> {
     let port: u16 = text.parse().ok()?;
     (port != 0 && port.to_string() == text).then_some(port)
@@ -170,7 +172,7 @@ fn is_dots(segment: &str) -> bool {
     matches!(plain.as_slice(), b"." | b"..")
 }
 
-/// The first part of a preview's own host.
+/// Returns the first label of a preview's own host.
 fn label(place: &Place) -> String {
     format!("{}-{}", place.port, place.sandbox.as_str().replacen('_', "-", 1))
 }
@@ -179,7 +181,7 @@ fn path(place: &Place) -> String {
     format!("{PREFIX}{}/{}", place.sandbox, place.port)
 }
 
-/// By what the server was called that is to tell an address.
+/// The scheme and host that addresses of previews begin with.
 pub(crate) struct Base<'a> {
     /// `http` or `https`.
     pub scheme: &'a str,
@@ -188,12 +190,12 @@ pub(crate) struct Base<'a> {
 }
 
 impl Base<'_> {
-    /// Below the server's own host.
+    /// Returns the address below the server's own host.
     pub fn path_url(&self, place: &Place) -> String {
         format!("{}://{}{}/", self.scheme, self.host, path(place))
     }
 
-    /// On a host of its own, if there are such names.
+    /// Returns the address on a host of its own, if there are such names.
     pub fn host_url(&self, place: &Place, domains: &[PreviewDomain]) -> Option<String> {
         let host = normal(self.host.host());
         let is_here = host == LOCALHOST || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());

@@ -1,5 +1,5 @@
-//! The cookie that a browser gets in with: which it is, which of a request's cookies the guest sees, and which of the
-//! guest's own cookies the browser gets.
+//! The cookie that lets a browser into a preview: its name and scope, its removal from the requests
+//! that the guest sees, and the guest's own cookies, confined to its preview.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
@@ -9,25 +9,25 @@ use super::grants::Exchanged;
 use crate::api::is_sessions;
 use crate::http::own_cookie::OwnCookie;
 
-/// The cookie.
+/// The cookie of a preview.
 const COOKIE: OwnCookie = OwnCookie("eyot_preview");
 
-/// What is shown in cookies.
+/// Returns the values of the preview cookie in a request.
 pub(super) fn shown<'a>(headers: &'a HeaderMap, address: &Address) -> impl Iterator<Item = &'a str> {
     COOKIE.shown(headers, is_hosts(address, scheme(headers)))
 }
 
-/// Whether it is of a whole host, over TLS. One of a path can't be.
+/// Tells whether the cookie belongs to a whole host, over TLS. The cookie of a path does not.
 fn is_hosts(address: &Address, scheme: &str) -> bool {
     scheme == "https" && !address.is_path()
 }
 
-/// Whether a cookie is one of the server's own.
+/// Tells whether a cookie is one of the server's own.
 fn is_ours(name: &str) -> bool {
     COOKIE.is(name) || is_sessions(name)
 }
 
-/// Takes ours out of a request's.
+/// Removes the server's cookies from a request.
 pub(super) fn strip(headers: &mut HeaderMap) {
     let is_ours = |pair: &&[u8]| {
         let name = pair.split(|byte| *byte == b'=').next().unwrap_or_default();
@@ -46,7 +46,8 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Ours, for this preview alone: the host has no other, and a path only says so.
+/// Makes the `Set-Cookie` value for this preview. On a host of its own the cookie has that host to
+/// itself; below a path, only its `Path` confines it.
 pub(super) fn set(address: &Address, exchanged: &Exchanged, scheme: &str) -> String {
     let secure = if scheme == "https" { "; Secure" } else { "" };
     let (path, seconds) = (address.prefix(), exchanged.lasts.as_secs().max(1));
@@ -54,7 +55,8 @@ pub(super) fn set(address: &Address, exchanged: &Exchanged, scheme: &str) -> Str
     format!("{name}={cookie}; Path={path}/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
 }
 
-/// A cookie that the guest sets, held to its own preview; `None`: it has our name, or can't be read.
+/// Confines a cookie that the guest sets to its own preview; `None`: it has the name of a server's
+/// cookie, or cannot be read.
 pub(super) fn of_guest(value: &HeaderValue, address: &Address) -> Option<HeaderValue> {
     let text = std::str::from_utf8(value.as_bytes()).ok()?;
     let mut parts = text.split(';').map(str::trim);

@@ -1,5 +1,6 @@
-//! Who gets in to a preview: anybody to a public one; else who shows a token in a header, or the cookie that a browser got
-//! for the one-time token of an address.
+//! Decides whether a request may enter a preview. A public preview is open to everybody. Otherwise
+//! the request needs a token in a header, or the cookie that the browser got for an address's
+//! one-time token.
 
 use std::time::SystemTime;
 
@@ -15,17 +16,17 @@ use super::grants::{Exchanged, Grants};
 use super::refusal::Denial;
 use super::{cookies, query};
 
-/// How many headers with a token are looked at.
+/// The most token headers of a request that are checked.
 const LOOKED_AT: usize = 4;
 
-/// What becomes of somebody who asks.
+/// The decision about a request that may enter.
 pub(super) enum Entry {
     In,
-    /// The same address without its token, or with the `/` that it lacked.
+    /// Redirects to the same address without its token, or with the `/` that it lacked.
     Redirect(Box<Response>),
 }
 
-/// Lets somebody in, or says how to get in.
+/// Lets a request in, or redirects it, or refuses it with an explanation.
 pub(super) fn enter(
     grants: &Grants,
     pool: &SandboxName,
@@ -63,8 +64,8 @@ fn tokens(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     headers.get_all(PREVIEW_TOKEN).iter().filter_map(|value| value.to_str().ok()).take(LOOKED_AT)
 }
 
-/// Whether a page of another origin has a browser ask, with the cookie that the browser has. Going to a preview by a link is
-/// not that.
+/// Tells whether a page of another origin made the browser send this, with the browser's cookie.
+/// Following a link to a preview does not count.
 fn is_another_pages(headers: &HeaderMap) -> bool {
     let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_ascii_lowercase();
     let host = headers.get(header::HOST).map(text).unwrap_or_default();
@@ -78,7 +79,7 @@ fn is_another_pages(headers: &HeaderMap) -> bool {
     origins.any(|origin| !is_own(text(origin))) || (is_from_elsewhere && !is_by_link)
 }
 
-/// By which scheme the browser came, as the proxy in front says.
+/// Returns the scheme that the browser used, as the proxy in front reports it.
 pub(crate) fn scheme(headers: &HeaderMap) -> &'static str {
     let said = headers.get("x-forwarded-proto");
     if said.is_some_and(|proto| proto.as_bytes().eq_ignore_ascii_case(b"https")) { "https" } else { "http" }
@@ -106,7 +107,8 @@ fn redirect(address: &Address, request: &Request, exchanged: Option<&Exchanged>)
     Ok(Entry::Redirect(Box::new(response)))
 }
 
-/// A path that begins with one `/`: with two, or with `\`, a browser would take the rest for another host.
+/// Makes a path begin with exactly one `/`. With two, or with `\`, a browser would take the rest
+/// for another host.
 fn own_path(path: &str) -> String {
     format!("/{}", path.trim_start_matches(['/', '\\']))
 }

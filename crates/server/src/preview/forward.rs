@@ -1,4 +1,5 @@
-//! From a request to the answer of the server inside, over a connection into the sandbox for this request alone.
+//! Forwards a request to the server inside the sandbox, over a connection for this request alone,
+//! and returns its answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,13 +23,13 @@ use super::refusal::Denial;
 use super::socket::{Ends, carry};
 use super::{Previews, from_guest, to_guest};
 
-/// How much of an answer's head is held, in bytes.
+/// The longest head of an answer, in bytes.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 
 type Stream = Box<dyn TcpStream>;
 
 impl Previews {
-    /// What the server inside answers.
+    /// Forwards a request and returns the answer of the server inside.
     pub(super) async fn forward(
         &self,
         address: &Address,
@@ -67,7 +68,8 @@ impl Previews {
         }
     }
 
-    /// A connection to the port. What sleeps is woken, and a handle whose sandbox has gone to sleep meanwhile made anew.
+    /// Connects to the port. A sleeping sandbox is woken; a handle whose sandbox fell asleep is
+    /// replaced.
     async fn connected(&self, address: &Address, pool: &SandboxName) -> Result<Stream, Denial> {
         let place = &address.place;
         let (sandbox, was_woken) = self.source.awake(pool, &place.sandbox).await?;
@@ -119,7 +121,7 @@ fn unreadable(reason: &str) -> Denial {
     Denial::bad_gateway(format!("the server in the sandbox gave no answer that can be read: {reason}"))
 }
 
-/// One request on a connection of its own.
+/// Sends one request on its own connection.
 async fn send(
     stream: Stream,
     request: Request,

@@ -1,5 +1,5 @@
-//! A guest's answer as the browser gets it. The guest is not trusted: what it says about other hosts and paths than its own
-//! preview's is left out.
+//! Rewrites a guest's answer for the browser. The guest is not trusted: headers about other hosts,
+//! and about paths outside its own preview, are removed.
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header, response};
 
@@ -7,12 +7,14 @@ use super::address::Address;
 use super::cookies;
 use super::to_guest::drop_hop_by_hop;
 
-/// Headers that act beyond this answer. They would lead a browser around the server (`Alt-Svc`), bind a name or its whole
-/// domain for a long time (`Strict-Transport-Security`, pins, `Expect-CT`), clear what other previews keep, since browsers
-/// clear cookies for the whole registrable domain (`Clear-Site-Data`), change how the browser treats the origin later
-/// (`Origin-Agent-Cluster`, `Accept-CH`, `Critical-CH`, login state), join origins into one (related sets, topics, shared
-/// storage), have the browser report to others by itself (`NEL`, reports), or tell a proxy in front of the server to send
-/// a file of its own or to treat the answer in another way (`X-Accel-*`, `X-Sendfile`, surrogate control).
+/// Headers that act beyond this answer. They would lead a browser around the server (`Alt-Svc`),
+/// bind a name or its whole domain for a long time (`Strict-Transport-Security`, pins,
+/// `Expect-CT`), clear what other previews keep, since browsers clear cookies for the whole
+/// registrable domain (`Clear-Site-Data`), change how the browser treats the origin later
+/// (`Origin-Agent-Cluster`, `Accept-CH`, `Critical-CH`, login state), join origins into one
+/// (related sets, topics, shared storage), have the browser report to others (`NEL`, reports), or
+/// tell a proxy in front of the server to send a file of its own or to treat the answer in another
+/// way (`X-Accel-*`, `X-Sendfile`, surrogate control).
 const NEVER: [&str; 28] = [
     "accept-ch",
     "alt-svc",
@@ -43,20 +45,22 @@ const NEVER: [&str; 28] = [
     "x-reproxy-url",
     "x-sendfile",
 ];
-/// What says something of a whole host, which below a path is not the guest's.
+/// Headers about a whole host. Below a path the host is not the guest's, so they are removed.
 const NOT_BELOW_A_PATH: [&str; 2] = ["service-worker-allowed", "use-as-dictionary"];
 
-/// What a browser lets a page do that is shown apart: all but to be of the server's origin, and to lead elsewhere who frames it.
+/// The policy of a preview below a path. It allows a page everything but the server's origin, and
+/// navigation of the page that frames it.
 const APART: &str = "sandbox allow-downloads allow-forms allow-modals allow-orientation-lock allow-pointer-lock \
                      allow-popups allow-presentation allow-scripts";
 
-/// Has browsers give what they show of this answer an origin of its own. Below a path it would have the server's, and there a
-/// guest's page could use the server's own page with all that its reader may do. The guest's own rules hold besides.
+/// Makes browsers give the page of this answer an origin of its own. Below a path it would have the
+/// server's origin, and there a guest's page could use the server's own page with all rights of its
+/// reader. The guest's own policies apply as well.
 pub(super) fn set_apart(head: &mut response::Parts) {
     head.headers.append(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(APART));
 }
 
-/// Makes an answer's head one of the server's own.
+/// Rewrites the head of a guest's answer into one of the server.
 pub(super) fn rewrite(head: &mut response::Parts, address: &Address) {
     let headers = &mut head.headers;
     if headers.contains_key(header::TRANSFER_ENCODING) {
@@ -86,7 +90,7 @@ fn hold_cookies(headers: &mut HeaderMap, address: &Address) {
     }
 }
 
-/// A redirect to a path of the guest's leads to that path of the preview.
+/// Rewrites a redirect to a path of the guest into one to that path of the preview.
 fn lead_back(headers: &mut HeaderMap, address: &Address) {
     let Some(to) = headers.get(header::LOCATION).and_then(|to| to.to_str().ok()) else { return };
     if to.starts_with('/') && !to.starts_with("//") && !to.starts_with("/\\") {

@@ -1,8 +1,9 @@
-//! Who may see which port. Kept in memory and by their hashes alone: they last at most a week and no longer than the
-//! server, and whoever has a key gets new ones by one request.
+//! Grants to see a port as a preview. They are kept in memory only, as hashes. They last at most a
+//! week and no longer than the server; a client with a key gets new ones by one request.
 //!
-//! A grant is of one port of one sandbox of one pool, so what is shown for another is worth nothing. The token of an address
-//! is worth one cookie; a cookie, and the token for a header, are worth what they open until the grant ends.
+//! A grant is for one port of one sandbox of one pool; its secrets open nothing else. The token of
+//! an address can be exchanged for one cookie. A cookie, and the token for a header, are valid
+//! until the grant ends.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
@@ -17,28 +18,29 @@ use super::address::Place;
 use crate::api::keys::hash;
 use crate::api::random::random;
 
-/// How long a grant lasts where nobody says, in milliseconds: 12 hours.
+/// The default lifetime of a grant, in milliseconds: 12 hours.
 pub(crate) const TTL_MS: u64 = 12 * 3_600_000;
-/// How long one may last, in milliseconds: a second to a week.
+/// The lifetimes that a grant may have, in milliseconds: a second to a week.
 pub(crate) const TTL_MS_RANGE: RangeInclusive<u64> = 1_000..=7 * 24 * 3_600_000;
-/// How long the token of an address may lie unused.
+/// The time in which the token of an address must be used.
 const TICKET_LIFE: Duration = Duration::from_secs(3600);
-/// How many grants a port may have at once; the oldest makes room for a new one.
+/// The most grants of one port at once. A new one ends the oldest.
 const PER_PORT: usize = 64;
-/// How many ports of a sandbox may have grants at once; the one whose last is oldest makes room for a new one.
+/// The most ports of one sandbox with grants at once. A new one ends the grants of the port whose
+/// latest grant is the oldest.
 const PORTS: usize = 64;
-/// The longest text that is looked at as a secret, in bytes.
+/// The longest text that is taken for a secret, in bytes. The rest is cut off.
 const MAX_BYTES: usize = 128;
 
 type Hash = [u8; 32];
 
-/// Who may see which port.
+/// The grants to see ports, of all sandboxes.
 #[derive(Default)]
 pub(crate) struct Grants {
     sandboxes: Mutex<HashMap<SandboxId, BTreeMap<u16, Port>>>,
 }
 
-/// Who may see a port. What is under way to it is cut when this is dropped.
+/// The grants of one port. Dropping it cuts the port's connections under way.
 struct Port {
     grants: Vec<Grant>,
     revoked: CancellationToken,
@@ -54,7 +56,7 @@ impl Port {
 
 struct Grant {
     pool: SandboxName,
-    /// The id of the key that it was asked for with.
+    /// The id of the API key that asked for the grant.
     key: Option<String>,
     made: SystemTime,
     ends: SystemTime,
@@ -66,39 +68,39 @@ enum Proof {
     Secrets { token: Hash, doors: [Door; 2] },
 }
 
-/// What an address opens.
+/// The secret of one address: first its one-time token, then the cookie that replaced it.
 enum Door {
     Ticket(Hash),
     Cookie(Hash),
 }
 
-/// What a grant is for.
+/// A request for a grant.
 pub(crate) struct Wanted<'a> {
     pub place: &'a Place,
     pub pool: &'a SandboxName,
-    /// The id of the key that asks.
+    /// The id of the API key that asks.
     pub key: Option<&'a str>,
     pub ttl: Duration,
-    /// Anybody may see it.
+    /// Set if everybody may see the port.
     pub public: bool,
 }
 
-/// What a grant is shown by. Nobody can tell it again.
+/// The secrets of a new grant. They are kept nowhere else.
 pub(crate) struct Issued {
-    /// For a header.
+    /// The token for a header.
     pub token: String,
-    /// For two addresses.
+    /// The one-time tokens for two addresses.
     pub tickets: [String; 2],
 }
 
-/// What a browser is given for a ticket.
+/// The cookie that a browser gets for a ticket.
 pub(super) struct Exchanged {
     pub cookie: String,
     pub lasts: Duration,
 }
 
 impl Grants {
-    /// Lets whoever shows what this answers see a port; `None`: anybody, and nothing need be shown.
+    /// Issues a grant and returns its secrets; `None`: the port is public, and no secret is needed.
     pub fn issue(&self, wanted: Wanted<'_>, now: SystemTime) -> Result<Option<Issued>> {
         let Wanted { place, pool, key, ttl, public } = wanted;
         let issued =
@@ -115,12 +117,12 @@ impl Grants {
         Ok(issued)
     }
 
-    /// Whether anybody may see it.
+    /// Tells whether the port is public.
     pub(super) fn is_public(&self, place: &Place, pool: &SandboxName, now: SystemTime) -> bool {
         self.any(place, pool, now, |proof| Choice::from(u8::from(matches!(proof, Proof::Nothing))))
     }
 
-    /// Whether a token opens it.
+    /// Tells whether this token opens the port.
     pub(super) fn opens_by_token(
         &self,
         place: &Place,
@@ -135,7 +137,7 @@ impl Grants {
         })
     }
 
-    /// Whether a cookie opens it.
+    /// Tells whether this cookie opens the port.
     pub(super) fn opens_by_cookie(
         &self,
         place: &Place,
@@ -154,7 +156,8 @@ impl Grants {
         })
     }
 
-    /// Whether some grant that lasts has such a proof. It takes as long whichever it is.
+    /// Tells whether a valid grant of the port has a matching proof. This takes the same time for
+    /// wrong and right secrets.
     fn any(
         &self,
         place: &Place,
@@ -171,7 +174,8 @@ impl Grants {
         lasting.fold(Choice::from(0), |found, grant| found | opens(&grant.proof)).into()
     }
 
-    /// A cookie for the token of an address, once; `None`: it is worth nothing (any more).
+    /// Exchanges the one-time token of an address for a cookie; `None`: the token is wrong, used or
+    /// expired.
     pub(super) fn exchange(
         &self,
         place: &Place,
@@ -196,7 +200,8 @@ impl Grants {
         Ok(exchanged.map(|lasts| Exchanged { cookie, lasts }))
     }
 
-    /// Told when nobody may see it any more: what is under way then ends.
+    /// Returns the token that is cancelled when the grants of a port are revoked. Connections under
+    /// way then end.
     pub(super) fn revoked(&self, place: &Place) -> CancellationToken {
         let sandboxes = self.lock();
         let port = sandboxes.get(&place.sandbox).and_then(|ports| ports.get(&place.port));
@@ -210,20 +215,20 @@ impl Grants {
         )
     }
 
-    /// From now on nobody sees it.
+    /// Revokes all grants of a port.
     pub fn revoke(&self, place: &Place) {
         if let Some(ports) = self.lock().get_mut(&place.sandbox) {
             ports.remove(&place.port);
         }
     }
 
-    /// From now on nobody sees any of its ports.
+    /// Revokes all grants of a sandbox.
     pub fn revoke_all(&self, sandbox: &SandboxId) {
         self.lock().remove(sandbox);
     }
 
-    /// From now on nobody sees anything by what was asked for with this key. What is under way to such a port is cut, whoever
-    /// it is for: who has another grant may come again.
+    /// Revokes all grants that this key asked for. Connections under way to their ports are cut,
+    /// those of other grants too; clients with another grant can connect again.
     pub fn revoke_key(&self, key: &str) {
         let mut sandboxes = self.lock();
         let is_theirs = |grant: &Grant| grant.key.as_deref() == Some(key);
@@ -236,13 +241,13 @@ impl Grants {
         keep(&mut sandboxes, |_| true);
     }
 
-    /// Only plain values are moved in and out.
+    /// Locks the grants, even if poisoned: only plain values are moved in and out.
     fn lock(&self) -> MutexGuard<'_, HashMap<SandboxId, BTreeMap<u16, Port>>> {
         self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Keeps such grants alone, and ports that have some.
+/// Keeps only the grants that satisfy `is_kept`, and only ports that still have some.
 fn keep(sandboxes: &mut HashMap<SandboxId, BTreeMap<u16, Port>>, is_kept: impl Fn(&Grant) -> bool) {
     sandboxes.retain(|_, ports| {
         ports.retain(|_, port| {
@@ -266,7 +271,7 @@ fn add(ports: &mut BTreeMap<u16, Port>, port: u16, grant: Grant) {
     grants.push(grant);
 }
 
-/// 256 random bits, in hexadecimal.
+/// Returns 256 random bits, in hexadecimal.
 fn secret() -> Result<String> {
     random::<32>()
 }

@@ -1,4 +1,4 @@
-//! An answer's body, as long as somebody may see it.
+//! The body of an answer, which ends when the preview is closed.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,11 +8,12 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// A body that keeps its place until it has ended, and breaks off when nobody may see it any more.
+/// A body that keeps its place until it has ended, and breaks off when the grants of its port are
+/// revoked.
 pub(super) struct Held {
     body: Incoming,
     revoked: Waiting,
-    /// What it ends with as if the guest had ended it, if there is something.
+    /// Ends the body as if the guest had ended it, when the server stops.
     stop: Option<Waiting>,
     _place: Taken,
 }

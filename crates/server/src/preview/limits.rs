@@ -1,4 +1,4 @@
-//! How long previews may take, and how many there may be at once.
+//! The time limits of previews, and the most at once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,20 +7,24 @@ use std::time::Duration;
 use eyot::{SandboxId, SandboxName};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How long previews may take, and how many there may be at once.
+/// The time limits of previews, and the most at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PreviewLimits {
-    /// Until a port inside takes a connection, 10 seconds.
+    /// The time to connect to a port inside; by default 10 seconds.
     pub connect: Duration,
-    /// Until something listens on a port of a sandbox that was just woken, 10 seconds.
+    /// The time in which something must listen on the port after the sandbox was woken; by default
+    /// 10 seconds.
     pub after_wake: Duration,
-    /// Until the head of an answer comes, counted anew with every piece of the request's body, 120 seconds.
+    /// The time until the head of an answer comes, counted anew from every piece of the request's
+    /// body; by default 120 seconds.
     pub first_byte: Duration,
-    /// Requests and WebSockets of one sandbox at once, 128; further ones are refused.
+    /// The most requests and WebSockets of one sandbox at once; by default 128. Further ones are
+    /// refused.
     pub per_sandbox: usize,
-    /// Those of one pool, 512.
+    /// The most of one pool at once; by default 512.
     pub per_pool: usize,
-    /// Those of a listener, 2,048: the other half of its connections is the API's.
+    /// The most of one listener at once; by default 2,048. The other half of its connections is for
+    /// the API.
     pub at_once: usize,
 }
 
@@ -37,14 +41,14 @@ impl Default for PreviewLimits {
     }
 }
 
-/// The places that there are: of the listener, of each pool, of each sandbox.
+/// The places for requests: of the listener, of each pool, and of each sandbox.
 pub(super) struct Places {
     limits: PreviewLimits,
     all: Arc<Semaphore>,
     taken: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-/// A place, until it is dropped.
+/// A place in use. Dropping it frees the place.
 pub(super) struct Taken {
     _of: [OwnedSemaphorePermit; 3],
 }
@@ -55,7 +59,7 @@ impl Places {
         Self { limits, all, taken: Mutex::default() }
     }
 
-    /// A place, until it is dropped; `None`: all are taken.
+    /// Takes a place; `None`: all are taken.
     pub fn take(&self, pool: &SandboxName, sandbox: &SandboxId) -> Option<Taken> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         // Whoever has a place holds the semaphores that it is of.

@@ -1,19 +1,19 @@
-//! The one-time token in an address: found, and taken out, whatever it says.
+//! Takes the one-time token out of an address's query, whether or not it is valid.
 
 use percent_encoding::percent_decode_str;
 
-/// The parameter's name.
+/// The name of the query parameter.
 pub(crate) const TICKET: &str = "eyot_token";
 
-/// A query without the token, and the token.
+/// A query, split into the token and the rest.
 pub(super) struct Split<'a> {
-    /// `None`: nothing is left of it, or there was none.
+    /// The query without the token; `None`: it is empty, or there was none.
     pub rest: Option<String>,
-    /// The first, if there are several.
+    /// The token; the first, if there are several.
     pub ticket: Option<&'a str>,
 }
 
-/// Takes the token out of a query.
+/// Splits a query into the token and the rest.
 pub(super) fn split(query: Option<&str>) -> Split<'_> {
     let Some(query) = query else { return Split { rest: None, ticket: None } };
     let is_ticket = |part: &&str| {

@@ -1,4 +1,4 @@
-//! Why a preview is not shown: a problem for programs, a small page for people.
+//! Refusals of a preview: a problem for programs, a small page for people.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -8,18 +8,19 @@ use eyot::{Error, ErrorKind};
 
 use crate::problem::Refusal;
 
-/// Why a preview is not shown.
+/// The reason why a preview is refused.
 #[derive(Debug)]
 pub(crate) struct Denial(Refusal);
 
 impl Denial {
-    /// There is no such sandbox. That is told to anybody: an id has 74 random bits beside its time, so nobody comes upon one.
+    /// Refuses because there is no such sandbox. Everybody may learn that: an id has 74 random bits
+    /// beside its time, so nobody finds one by guessing.
     pub fn gone() -> Self {
         let error = Error::new(ErrorKind::Destroyed, "there is no such sandbox, or there is none any more");
         Self(error.into())
     }
 
-    /// Nothing was shown that opens it. What is wrong with what was shown is not told.
+    /// Refuses because no valid secret was sent. The answer does not say what is wrong with it.
     pub fn unauthorized() -> Self {
         Self(Refusal::unauthorized(
             "this preview is private: open it by a new address, or send its token as `Eyot-Preview-Token`",
@@ -34,13 +35,13 @@ impl Denial {
         Self(Error::new(ErrorKind::Invalid, reason).into())
     }
 
-    /// As many requests as may be are under way.
+    /// Refuses because too many requests are under way.
     pub fn full() -> Self {
         let reason = "as many requests as may be are under way to this sandbox; try again when one has ended";
         Self(Error::new(ErrorKind::Quota, reason).into())
     }
 
-    /// The server inside is not there, or no answer of it can be read.
+    /// Refuses because the server inside cannot be reached, or its answer cannot be read.
     pub fn bad_gateway(reason: String) -> Self {
         Self(Refusal::with_status(Error::new(ErrorKind::Unavailable, reason), StatusCode::BAD_GATEWAY))
     }
@@ -49,7 +50,7 @@ impl Denial {
         Self(Error::new(ErrorKind::Timeout, reason).into())
     }
 
-    /// As a response.
+    /// Renders the refusal as a page or as a problem.
     pub fn told(self, wants_page: bool) -> Response {
         let problem = self.0.problem();
         let mut response = self.0.into_response();
@@ -80,7 +81,7 @@ impl From<Refusal> for Denial {
     }
 }
 
-/// Whether a person reads the answer.
+/// Tells whether a person reads the answer.
 pub(super) fn wants_page(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|kind| kind.trim().starts_with("text/html"))

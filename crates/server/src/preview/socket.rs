@@ -1,5 +1,5 @@
-//! A preview's WebSocket: bytes both ways, as they are. Only where frames end is followed, since one that the server itself
-//! ends is closed by a frame of the server's.
+//! Carries the WebSocket of a preview: bytes both ways, unchanged. Only the ends of frames are
+//! followed, so that the server can close the socket with a frame of its own.
 
 use std::io;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::limits::Taken;
 
-/// How long a browser may take to end its side of a WebSocket that the guest has ended.
+/// The time that a browser has to end its side of a WebSocket that the guest has ended.
 const LAST_WORDS: Duration = Duration::from_secs(10);
-/// How long it may take when the server ends it.
+/// The same, if the server ends it.
 const PARTING_WORDS: Duration = Duration::from_secs(1);
-/// How much is carried at once, in bytes.
+/// The size of the buffer that carries data, in bytes.
 const PIECE_BYTES: usize = 16 << 10;
-/// The opcode of a close frame that is the whole of its message.
+/// The first byte of a close frame that is the whole of its message.
 const CLOSE: u8 = 0x88;
 
-/// What ends a WebSocket from outside.
+/// The events that end a WebSocket from outside.
 pub(super) struct Ends {
-    /// Nobody may see it any more.
+    /// The grants of the port were revoked.
     pub revoked: CancellationToken,
     /// The server stops.
     pub stop: CancellationToken,
@@ -41,8 +41,8 @@ impl Ends {
     }
 }
 
-/// Carries a WebSocket's bytes both ways until one end is gone, or it is ended from outside. Its place is free before the
-/// browser learns of the end.
+/// Carries a WebSocket's bytes both ways until one side is gone, or it is ended from outside. Its
+/// place is freed before the browser learns of the end.
 pub(super) async fn carry(browser: OnUpgrade, guest: OnUpgrade, place: Taken, ends: Ends) {
     let (Ok(browser), Ok(guest)) = tokio::join!(browser, guest) else { return };
     let (mut from_browser, mut to_browser) = split(TokioIo::new(browser));
@@ -74,7 +74,8 @@ pub(super) async fn carry(browser: OnUpgrade, guest: OnUpgrade, place: Taken, en
     }
 }
 
-/// Carries what comes from the guest. Ended from outside at the end of a frame, it says what is to be told.
+/// Carries the guest's bytes to the browser. If it is ended from outside between two frames, it
+/// returns the code and the reason for the close frame.
 async fn outwards(
     mut guest: impl AsyncRead + Unpin,
     browser: &mut (impl AsyncWrite + Unpin),
@@ -95,7 +96,7 @@ async fn outwards(
     }
 }
 
-/// A close frame of a server, whose frames have no mask. The reason has fewer than 124 bytes.
+/// Makes a server's close frame, which has no mask. The reason must have fewer than 124 bytes.
 fn close_frame((code, reason): Word) -> Vec<u8> {
     let length = u8::try_from(reason.len() + 2).unwrap_or(2);
     let mut frame = vec![CLOSE, length];
@@ -104,12 +105,12 @@ fn close_frame((code, reason): Word) -> Vec<u8> {
     frame
 }
 
-/// How far a stream of frames has come (RFC 6455, section 5.2).
+/// The position in a stream of frames (RFC 6455, section 5.2).
 #[derive(Default)]
 struct Frames {
-    /// What has come of the head of the frame that comes now.
+    /// The bytes of the current frame's head that have come.
     head: Vec<u8>,
-    /// How much of its content is yet to come, in bytes.
+    /// The number of bytes of the frame's content that are still to come.
     left: u64,
 }
 
@@ -131,7 +132,7 @@ impl Frames {
         }
     }
 
-    /// How long the head is, as far as is known.
+    /// Returns the length of the head, as far as it is known, in bytes.
     fn head_bytes(&self) -> usize {
         let Some(second) = self.head.get(1) else { return 2 };
         let mask = if second & 0x80 == 0 { 0 } else { 4 };

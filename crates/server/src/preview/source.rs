@@ -1,4 +1,5 @@
-//! Where the sandboxes of previews come from: a server's pools, or the one sandbox that `eyot browse` shows.
+//! The source of the sandboxes that previews show: a server's pools, or the one sandbox of `eyot
+//! browse`.
 
 use eyot::{Result, Sandbox, SandboxId, SandboxName};
 use futures_util::future::BoxFuture;
@@ -10,19 +11,19 @@ use crate::problem::Refusal;
 /// Finds or wakes the sandbox that is shown.
 pub(crate) type OpenSandbox = Box<dyn Fn() -> BoxFuture<'static, Result<Sandbox>> + Send + Sync>;
 
-/// Where sandboxes come from, and who may see their ports.
+/// The source of sandboxes, and of the grants to see their ports.
 pub(crate) enum Source {
     /// The pools of a server.
     Server(Api),
-    /// One sandbox, which is opened anew for each request: it may sleep, and any use wakes it.
+    /// One sandbox, which is opened anew for each request, since it may sleep between them.
     One(OneSandbox),
 }
 
 /// The one sandbox that is shown.
 pub(crate) struct OneSandbox {
-    /// The id that its addresses have.
+    /// The id in its addresses.
     pub id: SandboxId,
-    /// What grants call its pool.
+    /// The pool's name in its grants.
     pub pool: SandboxName,
     pub grants: Grants,
     pub open: OpenSandbox,
@@ -44,7 +45,7 @@ impl Source {
         }
     }
 
-    /// Returns a sandbox that is awake, and tells if it had to be woken for that.
+    /// Returns a sandbox that is awake, and whether it had to be woken.
     pub async fn awake(&self, pool: &SandboxName, id: &SandboxId) -> Result<(Sandbox, bool), Refusal> {
         match self {
             Self::Server(api) => api.awake(pool, id).await,

@@ -1,7 +1,9 @@
-//! A request as the guest sees it: written anew, for its port alone, without what was shown to get in.
+//! Rewrites a request for the guest: for its port alone, without the tokens and cookies that opened
+//! the preview.
 //!
-//! `Host` stays the name that the browser has called, so that it agrees with `Origin` where a server compares the two
-//! (WebSockets, forms), and so that addresses which a server makes of it lead back here.
+//! `Host` stays the name that the browser called, so that it agrees with `Origin` for servers that
+//! compare the two (WebSockets, forms), and so that addresses that a server makes from it lead back
+//! here.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -12,7 +14,7 @@ use super::entry::scheme;
 use super::refusal::Denial;
 use super::{cookies, query};
 
-/// What is between two neighbours and not passed on.
+/// Headers between two neighbours, which are not passed on.
 const HOP_BY_HOP: [&str; 9] = [
     "connection",
     "keep-alive",
@@ -24,10 +26,10 @@ const HOP_BY_HOP: [&str; 9] = [
     "transfer-encoding",
     "upgrade",
 ];
-/// What only we say, or answer.
+/// Headers that only this server sends or handles.
 const OURS: [&str; 5] = ["authorization", "expect", "forwarded", "x-real-ip", "x-original-url"];
 
-/// Whether a request asks for a WebSocket, the one protocol that a connection can change to.
+/// Tells whether a request asks for a WebSocket, the one protocol that a connection can change to.
 pub(super) fn wants_websocket(request: &Request) -> bool {
     let headers = request.headers();
     let is_upgrade = |value: &HeaderValue| {
@@ -42,7 +44,7 @@ pub(super) fn wants_websocket(request: &Request) -> bool {
         && protocols.next().is_none()
 }
 
-/// The request as the guest sees it.
+/// Rewrites a request for the guest.
 pub(super) fn rewritten(address: &Address, request: Request, websocket: bool) -> Result<Request, Denial> {
     if [Method::CONNECT, Method::TRACE].contains(request.method()) {
         return Err(Denial::invalid("previews take no CONNECT and no TRACE"));
@@ -97,8 +99,9 @@ fn say_where_it_came(headers: &mut HeaderMap, address: &Address, scheme: &'stati
     }
 }
 
-/// Drops what is between neighbours, and what `Connection` says to be. What frames a message or says whose it is stays,
-/// whatever `Connection` says: it would be read differently further on.
+/// Removes the hop-by-hop headers, and those that `Connection` names. Headers that frame a message
+/// or name its sender stay, whatever `Connection` says: without them the next server would read the
+/// message differently.
 pub(super) fn drop_hop_by_hop(headers: &mut HeaderMap) {
     let stays = [header::CONTENT_LENGTH, header::HOST, header::COOKIE, header::SET_COOKIE];
     let named: Vec<HeaderName> = headers

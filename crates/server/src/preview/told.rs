@@ -1,4 +1,4 @@
-//! The addresses of a preview, as whoever asked for one is told them.
+//! The answer to a client that opened a preview: its addresses and tokens.
 
 use std::time::SystemTime;
 
@@ -8,7 +8,7 @@ use super::address::Place;
 use super::grants::Issued;
 use super::query::TICKET;
 
-/// Returns what is told of a grant: `urls` are those of its own host and of its path, without tokens.
+/// Makes the answer for a grant. `urls` are those of its own host and of its path, without tokens.
 pub(crate) fn answer(
     place: &Place,
     urls: [String; 2],

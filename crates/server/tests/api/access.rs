@@ -1,4 +1,4 @@
-//! N3 and N4: who gets in, and to what.
+//! N3 and N4: a request needs a key, and reaches only the pools of that key.
 
 use eyot::store::Store;
 use reqwest::{Method, Response};
@@ -23,7 +23,7 @@ async fn n4_nobody_gets_in_without_a_key_or_with_a_wrong_or_a_revoked_one() {
     assert_eq!(ground.bare(Method::GET, "/v1/health").send().await.unwrap().status(), 200);
 }
 
-/// The events of one key's pools from now on.
+/// Follows the events of one key's pools from now on.
 async fn followed(ground: &Ground, key: &str) -> Response {
     let path = "/v1/events?follow=true";
     let followed = ground.as_whom(key, Method::GET, path).send().await.unwrap();
@@ -172,7 +172,8 @@ async fn rules_that_open_what_is_not_public_are_refused_at_every_door_and_change
     assert_eq!(rules["allow"], json!(["example.com", "1.1.1.0/24"]));
 }
 
-/// The answer to a create with this image, by each way that a tenant has, with the image's name taken out.
+/// Creates a sandbox with this image in each way that a tenant has, and returns the answers without
+/// the image's name.
 async fn answers_to_image(ground: &Ground, image: &str) -> Vec<(u16, String)> {
     let body = |body: serde_json::Value| serde_json::to_vec(&body).unwrap();
     let made = ground.post("/v1/sandboxes", json!({ "spec": { "image": image } })).await;

@@ -6,7 +6,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    /// Its own certificate, PEM.
+    /// The authority's own certificate, PEM.
     pub pem: String,
 }
 
@@ -22,7 +22,7 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), pem }
     }
 
-    /// A certificate for this host's loopback and its key, PEM.
+    /// Issues a certificate for this host's loopback. Returns it with its key, PEM.
     pub fn issue(&self) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
@@ -30,7 +30,7 @@ impl Authority {
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
     }
 
-    /// The same as the files `cert.pem` and `key.pem` of a folder, each replaced at once.
+    /// Issues one into the files `cert.pem` and `key.pem` of a folder, each replaced at once.
     pub fn issue_into(&self, folder: &Path) {
         let (certificate, key) = self.issue();
         put(folder, "cert.pem", &certificate);
@@ -38,7 +38,7 @@ impl Authority {
     }
 }
 
-/// Puts a file there, or replaces it, at once.
+/// Creates or replaces a file at once.
 pub fn put(folder: &Path, name: &str, content: &str) {
     let new = folder.join("new");
     std::fs::write(&new, content).unwrap();

@@ -1,4 +1,4 @@
-//! What can be changed of a sandbox that is there, and who makes it where several want it.
+//! Changes to an existing sandbox, and creates of one sandbox by several clients.
 
 use reqwest::{Method, Response};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The document of the API is the one that is committed: `EYOT_UPDATE=1 cargo test` writes it anew.
+//! The committed document of the API is up to date. `EYOT_UPDATE=1 cargo test` writes it anew.
 
 use reqwest::Method;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Requests whose client has gone: each is dropped at each of its awaits in turn, in process, and each time the same sandbox can
-//! be used at once.
+//! Requests whose client has gone. Each is dropped at each of its awaits in turn, in process. The
+//! same sandbox can be used at once after each.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::ground::Ground;
 
-/// What has not happened by then never does.
+/// A bound for waits: an event that has not come by then never comes.
 const HANG: Duration = Duration::from_secs(20);
 
 /// The API without a connection in between: a request is a future.
@@ -28,7 +28,7 @@ impl<'a> Server<'a> {
         Self { router: TowerToHyperService::new(router(&ground.api)), ground }
     }
 
-    /// Asks, and reads the answer to its end.
+    /// Sends a request and reads the answer to its end.
     async fn ask(&self, (method, path, body): &Asked) -> (StatusCode, Value) {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let request = Request::builder()
@@ -44,7 +44,7 @@ impl<'a> Server<'a> {
         (status, serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
-    /// The sandbox `dev` is woken if it sleeps, and runs commands.
+    /// Asserts that the sandbox `dev` wakes if it sleeps, and runs commands.
     async fn is_usable(&self, after: &str) {
         let asked = post("/v1/sandboxes/dev/exec", json!({ "command": "echo up" }));
         let used = async {
@@ -72,7 +72,8 @@ fn get(path: &str) -> Asked {
     (Method::GET, path.to_owned(), Value::Null)
 }
 
-/// Drops the request at its first await, the next one at its second, and so on until one is answered; after each, `between`.
+/// Drops the request at its first await, the next one at its second, and so on until one is
+/// answered. Calls `between` after each.
 async fn dropped_everywhere(server: &Server<'_>, asked: &Asked, between: impl AsyncFn(&str)) {
     for awaits in 1..=MAX_AWAITS {
         let told = format!("{} {}, dropped at await {awaits}", asked.0, asked.1);

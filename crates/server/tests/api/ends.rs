@@ -53,7 +53,7 @@ async fn a_delete_that_races_with_uses_sleeps_wakes_and_other_deletes_is_no_inte
     }
 }
 
-/// Kills the guest of the sandbox with this id, as somebody on the host may.
+/// Kills the guest of the sandbox with this id, as a process on the host can.
 fn kill_guest(ground: &Ground, id: &str) {
     let ready = std::fs::read_link(ground.state().join("sandboxes").join(id).join("ready")).unwrap();
     let pid = ready.to_str().unwrap().split(' ').next().unwrap().parse().unwrap();

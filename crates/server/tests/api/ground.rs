@@ -25,7 +25,7 @@ pub struct Ground {
     state: StateFolder,
 }
 
-/// A guest that is stopped.
+/// A guest that is stopped. Dropping it continues the guest.
 pub struct StoppedGuest(Pid);
 
 impl Drop for StoppedGuest {
@@ -53,7 +53,7 @@ impl Ground {
         Self::listening(limits, Listener::Tcp).await
     }
 
-    /// With what is made of the port.
+    /// Starts a server on the listener that `door` makes of a port.
     pub async fn listening(limits: ServeLimits, door: impl FnOnce(TcpListener) -> Listener) -> Self {
         let state = StateFolder::new();
         let folder = state.path();
@@ -83,17 +83,17 @@ impl Ground {
         self.stop.cancel();
     }
 
-    /// Comes back when the server has ended.
+    /// Waits until the server has ended.
     pub async fn ended(&mut self) {
         (&mut self.serving).await.unwrap();
     }
 
-    /// The state folder.
+    /// Returns the state folder.
     pub fn state(&self) -> PathBuf {
         self.state.path()
     }
 
-    /// Stops the guest of a sandbox until what this gives is dropped.
+    /// Stops the guest of a sandbox until the returned value is dropped.
     pub fn stop_guest(&self, id: &str) -> StoppedGuest {
         let ready = std::fs::read_link(self.state().join("sandboxes").join(id).join("ready")).unwrap();
         let ready = ready.to_str().unwrap().to_owned();
@@ -102,7 +102,7 @@ impl Ground {
         StoppedGuest(guest)
     }
 
-    /// A request with our key.
+    /// Makes a request with our key.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.as_whom(&self.ours, method, path)
     }
@@ -111,7 +111,7 @@ impl Ground {
         self.bare(method, path).bearer_auth(key)
     }
 
-    /// A request without a key.
+    /// Makes a request without a key.
     pub fn bare(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, format!("http://{}{path}", self.address))
     }
@@ -130,7 +130,7 @@ impl Ground {
         self.request(Method::GET, path).send().await.unwrap()
     }
 
-    /// The metrics, as the key gets them that may read them.
+    /// Reads the metrics with the key that may.
     pub async fn metrics(&self) -> Response {
         let key = self.api.keys().create(name("prometheus"), vec![name("prometheus")]).await.unwrap();
         let answer = self.as_whom(&key.secret, Method::GET, "/metrics").send().await.unwrap();
@@ -138,7 +138,7 @@ impl Ground {
         answer
     }
 
-    /// Makes a sandbox of ours and gives its id.
+    /// Creates a sandbox of ours and returns its id.
     pub async fn sandbox(&self, name: &str) -> String {
         let made = self.post("/v1/sandboxes", json!({ "spec": { "name": name } })).await;
         assert_eq!(made.status(), 201);
@@ -150,7 +150,7 @@ pub async fn value(response: Response) -> Value {
     serde_json::from_slice(&response.bytes().await.unwrap()).unwrap()
 }
 
-/// The kind of a problem, which must be one.
+/// Returns the kind of a problem. The response must be one.
 pub async fn kind(response: Response) -> String {
     assert_eq!(response.headers()["content-type"], "application/problem+json");
     let status = response.status().as_u16();

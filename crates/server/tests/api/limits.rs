@@ -1,4 +1,4 @@
-//! N5: who is slow, large or many is bounded, and others are served meanwhile.
+//! N5: a slow, large or numerous client is limited, and others are served meanwhile.
 
 use eyot_server::api::ServeLimits;
 use reqwest::Method;
@@ -8,17 +8,17 @@ use tokio::net::TcpStream;
 
 use crate::ground::{Ground, kind, value};
 
-/// A connection on which one writes by hand.
+/// Opens a connection to write by hand.
 async fn connection(ground: &Ground) -> TcpStream {
     TcpStream::connect(ground.address).await.unwrap()
 }
 
-/// The head of a request with our key.
+/// Makes the head of a request with our key.
 fn head(ground: &Ground, line: &str, more: &str) -> String {
     format!("{line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n{more}\r\n", ground.ours)
 }
 
-/// All that comes until the server closes the connection.
+/// Reads until the server closes the connection.
 async fn rest(mut stream: TcpStream) -> String {
     let mut bytes = Vec::new();
     // What was sent and never read resets the connection, after the answer.

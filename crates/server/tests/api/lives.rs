@@ -1,4 +1,4 @@
-//! The header `Eyot-Life`: it holds a request to one life of a sandbox, and changes nothing else.
+//! The header `Eyot-Life` ties a request to one life of a sandbox, and changes nothing else.
 
 use eyot::wire::ExecAnswer;
 use reqwest::{Method, Response};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::ground::{Ground, kind, value};
 
-/// A sandbox with limits, and requests that hold on to its life.
+/// A sandbox with limits, and requests that are tied to its life.
 struct Held {
     ground: Ground,
     id: String,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::ground::{Ground, value};
 
-/// One message of a client; what is answered is the last of the events.
+/// Sends one message of a client. The answer is the last of the events.
 async fn say(ground: &Ground, key: &str, session: Option<&str>, message: Value) -> Response {
     let request = ground
         .as_whom(key, Method::POST, "/mcp")

@@ -1,4 +1,4 @@
-//! The page at `/`: its files, its session, and who else may not use it.
+//! The page at `/`: its files, its session, and requests that must not use that session.
 
 use eyot_server::api::ServeLimits;
 use futures_util::{SinkExt, StreamExt};
@@ -28,7 +28,7 @@ impl<'a> Browser<'a> {
         self.bare(method, path).header("eyot-page", &self.proof)
     }
 
-    /// With the cookie, which browsers send whoever's page asks, and without the proof.
+    /// Makes a request with the cookie, which browsers send for every page, and without the proof.
     fn bare(&self, method: Method, path: &str) -> RequestBuilder {
         self.ground.bare(method, path).header("cookie", &self.cookie)
     }
@@ -210,7 +210,7 @@ async fn line(browser: &Browser<'_>, path: &str, origin: &str, protocol: &str) -
     }
 }
 
-/// Reads until the text is there.
+/// Reads until the text has come.
 async fn read_until(line: &mut Line, wanted: &str) -> String {
     let mut seen = String::new();
     while !seen.contains(wanted) {

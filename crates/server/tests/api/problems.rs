@@ -1,4 +1,4 @@
-//! What is wrong with a request is said as a problem, and changes nothing.
+//! A wrong request is answered with a problem, and changes nothing.
 
 use reqwest::Method;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! How much a key may begin in a time, and an address without one.
+//! Rate limits of keys, and of addresses without a right key.
 
 use eyot_server::api::ServeLimits;
 use futures_util::future::join_all;
@@ -6,13 +6,13 @@ use reqwest::{Method, Response};
 
 use crate::ground::{Ground, kind};
 
-/// The answers to so many requests at once.
+/// Sends this many requests at once and returns the answers.
 async fn at_once(ground: &Ground, count: usize, key: &str, path: &str) -> Vec<Response> {
     let asked = (0..count).map(|_| ground.as_whom(key, Method::GET, path).send());
     join_all(asked).await.into_iter().map(Result::unwrap).collect()
 }
 
-/// How many have this status.
+/// Counts the answers with this status.
 fn count(answers: &[Response], status: u16) -> usize {
     answers.iter().filter(|answer| answer.status() == status).count()
 }

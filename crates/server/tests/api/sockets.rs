@@ -13,7 +13,7 @@ use crate::ground::{Ground, name};
 
 pub type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// A WebSocket to a path of a sandbox of ours.
+/// Opens a WebSocket to a path of a sandbox of ours.
 pub async fn connected(ground: &Ground, id: &str, path: &str) -> Socket {
     let url = format!("ws://{}/v1/sandboxes/{id}/{path}", ground.address);
     let mut request = url.into_client_request().unwrap();
@@ -22,7 +22,7 @@ pub async fn connected(ground: &Ground, id: &str, path: &str) -> Socket {
     connect_async(request).await.unwrap().0
 }
 
-/// The code and the reason with which the server closes a socket.
+/// Returns the code and the reason with which the server closes a socket.
 pub async fn closed(socket: &mut Socket) -> (u16, String) {
     loop {
         if let Message::Close(frame) = socket.next().await.expect("it ended without a frame").unwrap() {
@@ -32,7 +32,7 @@ pub async fn closed(socket: &mut Socket) -> (u16, String) {
     }
 }
 
-/// A command that was asked for and runs.
+/// Starts a command and waits until it runs.
 pub async fn started(ground: &Ground, command: Value) -> Socket {
     let id = ground.sandbox("dev").await;
     let mut socket = connected(ground, &id, "exec/socket").await;
@@ -41,7 +41,7 @@ pub async fn started(ground: &Ground, command: Value) -> Socket {
     socket
 }
 
-/// What is said next in words; `None`: the other side has closed.
+/// Returns the next text message; `None`: the other side has closed.
 pub async fn told(socket: &mut Socket) -> Option<Value> {
     loop {
         match socket.next().await?.unwrap() {

@@ -1,4 +1,5 @@
-//! A server that is told to stop: what has no end of its own ends at once and is told why, commands may end.
+//! A server that is told to stop: streams without an end are closed at once with the reason, and
+//! commands may finish.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::ground::{Ground, value};
 use crate::sockets::{closed, connected, started, told};
 
-/// With so long for answers to end.
+/// Starts a server that gives answers this long to end.
 async fn draining(drain: Duration) -> Ground {
     let drain_timeout_ms = drain.as_millis().try_into().unwrap();
     Ground::limited(ServeLimits { drain_timeout_ms, ..ServeLimits::default() }).await
@@ -18,7 +19,7 @@ async fn draining(drain: Duration) -> Ground {
 
 const AN_HOUR: Duration = Duration::from_secs(3600);
 
-/// The reason that the last event of a stream gives, which must be a problem.
+/// Returns the reason in the last event of a stream, which must be a problem.
 async fn last_word(what: &str, stream: Response) -> String {
     let text = stream.text().await.unwrap();
     let (_, last) = text.rsplit_once("event: problem\n").unwrap_or_else(|| panic!("{what}: {text}"));

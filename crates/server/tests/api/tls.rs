@@ -1,4 +1,4 @@
-//! TLS, with an authority of the test's own.
+//! TLS, with a certificate authority for each test.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Scene {
         format!("https://localhost:{}{path}", self.ground.address.port())
     }
 
-    /// Whether somebody who trusts this authority gets an answer.
+    /// Tells whether a client that trusts this authority gets an answer.
     async fn is_trusted_by(&self, authority: &Authority) -> bool {
         match client(authority).get(self.url("/v1/health")).send().await {
             Ok(answer) => answer.status() == 200,

@@ -1,4 +1,4 @@
-//! Who gets in by HTTP, tried from where a web page, another user and a broken client stand.
+//! Access by HTTP, tried as a web page, as another user and as a broken client.
 
 use eyot::{CancellationToken, ErrorKind};
 use eyot_server::mcp::{HttpOptions, MAX_MESSAGE_BYTES, Tokens, serve_http};
@@ -28,7 +28,7 @@ pub async fn initialize(http: &Http, token: &str) -> Answer {
     post(http, &[("authorization", format!("Bearer {token}"))], &message()).await
 }
 
-/// A POST with these headers beside those that every client sends.
+/// Sends a POST with these headers beside those that every client sends.
 pub async fn post(http: &Http, headers: &[(&str, String)], body: &str) -> Answer {
     let host = ("host", http.address.clone());
     let mut all = vec![
@@ -43,7 +43,7 @@ pub async fn post(http: &Http, headers: &[(&str, String)], body: &str) -> Answer
     raw(http, "POST /mcp", &all, body).await
 }
 
-/// A request, written by hand: clients make up for what is missing or doubled.
+/// Sends a request written by hand: clients would add what is missing and drop what is doubled.
 async fn raw(http: &Http, line: &str, headers: &[(&str, String)], body: &str) -> Answer {
     let mut stream = TcpStream::connect(&http.address).await.unwrap();
     let mut request = format!("{line} HTTP/1.1\r\nconnection: close\r\n");

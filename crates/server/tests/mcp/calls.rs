@@ -1,4 +1,4 @@
-//! Calls: what a client is told of the tools, what they answer, how they are watched and cancelled.
+//! Calls: the tools that clients are told of, their answers, their progress and their cancellation.
 
 use rmcp::ServiceError;
 use rmcp::model::{ClientRequest, Request};
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::client::{Client, Http, TOKEN, by_pipes, call, each_tool, request, shell, text};
 use super::ground::{Ground, settled};
 
-/// What of the test's commands is still running, as `ps` in the sandbox would say it.
+/// Counts the test's commands that still run, from inside the sandbox.
 const SLEEPERS: &str = "for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline 2>/dev/null; echo; done | grep -c '^sleep 4242' || true";
 
 /// Sends a call and leaves it running.

@@ -1,4 +1,4 @@
-//! rmcp's client, noting what the server tells it.
+//! rmcp's client, which records the server's notifications.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 pub const TOKEN: &str = "a-token-of-the-tests";
 pub const OTHER_TOKEN: &str = "another-token-of-the-tests";
 
-/// What a client was told.
+/// The notifications that a client received.
 #[derive(Clone, Default)]
 pub struct Heard {
     pub progress: Arc<Mutex<Vec<ProgressNotificationParam>>>,
@@ -37,7 +37,7 @@ impl ClientHandler for Heard {
 
 pub type Client = RunningService<RoleClient, Heard>;
 
-/// A session by a pair of pipes; the server ends with it.
+/// Opens a session by a pair of pipes. The server ends with it.
 pub async fn by_pipes(server: &McpServer) -> (Client, JoinHandle<eyot::Result<()>>) {
     let (ours, theirs) = tokio::io::duplex(64 << 10);
     let (read, write) = tokio::io::split(theirs);
@@ -88,7 +88,7 @@ pub async fn call(client: &Client, tool: &str, arguments: Value) -> Result<CallT
     client.call_tool(request(tool, arguments)).await
 }
 
-/// What a shell line prints in the session's default sandbox; it must succeed.
+/// Returns the output of a shell command in the session's default sandbox. It must succeed.
 pub async fn shell(client: &Client, line: &str) -> String {
     let answer = call(client, "shell", json!({ "command": line })).await.unwrap();
     assert_ne!(answer.is_error, Some(true), "{answer:?}");
@@ -103,7 +103,7 @@ pub fn text(answer: &CallToolResult) -> String {
     pieces.collect()
 }
 
-/// The arguments with which each tool of `pool` works, in an order in which they do.
+/// Returns arguments for each tool of `pool`, in an order in which all calls succeed.
 pub fn each_tool() -> Vec<(&'static str, Value)> {
     vec![
         ("sandbox_create", json!({ "sandbox": "other" })),

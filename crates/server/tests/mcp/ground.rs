@@ -1,4 +1,4 @@
-//! A state folder of the test's own, and servers over it.
+//! A state folder for each test, and servers over it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::state_folder::StateFolder;
 
-/// No test may hang; nothing is timed otherwise.
+/// A bound for waits that must not hang.
 pub const HANG: Duration = Duration::from_secs(120);
 
 /// A state folder.
@@ -29,7 +29,7 @@ impl Ground {
         NativeProvider::new(NativeOptions { state, ..NativeOptions::default() }).unwrap()
     }
 
-    /// A server of the toolset `pool` and the tests' own tools, with a pool for each session.
+    /// Makes a server of the toolset `pool` and the tests' own tools, with a pool for each session.
     pub fn server(&self) -> McpServer {
         let provider = self.provider();
         let pools = Pools::per_session(move || {
@@ -41,7 +41,7 @@ impl Ground {
         self.server_with(pools)
     }
 
-    /// The same, all sessions sharing a pool that stays.
+    /// Makes the same server with one pool for all sessions, which stays.
     pub fn shared(&self) -> (McpServer, SandboxPool) {
         let options = PoolOptions { name: name("shared"), ..PoolOptions::default() };
         let pool = SandboxPool::open(self.provider(), options).unwrap();
@@ -53,13 +53,13 @@ impl Ground {
         McpServer::new(tools, pools).unwrap()
     }
 
-    /// How many sandboxes there are, whosever.
+    /// Counts the sandboxes of all pools.
     pub fn count(&self) -> usize {
         let sandboxes = self.folder.path().join("sandboxes");
         std::fs::read_dir(sandboxes).map_or(0, Iterator::count)
     }
 
-    /// Waits until there are so many.
+    /// Waits until there are this many.
     pub async fn until_count(&self, count: usize) {
         until(&format!("{count} sandboxes"), || self.count() == count).await;
     }
@@ -69,7 +69,7 @@ fn name(text: &str) -> SandboxName {
     SandboxName::parse(text).unwrap()
 }
 
-/// Waits for what no event tells: a folder's content.
+/// Waits for a state that no event announces, such as a folder's content.
 pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
@@ -78,7 +78,7 @@ pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// What comes of it; it must not hang.
+/// Returns the result of `work`, which must not hang.
 pub async fn settled<T>(work: impl Future<Output = T>) -> T {
     timeout(HANG, work).await.expect("it hangs")
 }
@@ -93,7 +93,7 @@ fn panics() -> ToolDef {
     .unwrap()
 }
 
-/// Tells of a thousand steps at once, then waits to be cancelled.
+/// Reports a thousand steps at once, then waits to be cancelled.
 fn counts() -> ToolDef {
     ToolDef::typed("counts", "Tells of much and never ends", async |context, _: Nothing| {
         for step in 1..=1000 {

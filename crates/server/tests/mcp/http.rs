@@ -1,4 +1,4 @@
-//! Sessions by HTTP: whose they are and when they end.
+//! Sessions by HTTP: their owners and their end.
 
 use std::time::Duration;
 

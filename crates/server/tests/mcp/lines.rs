@@ -1,4 +1,4 @@
-//! Messages as lines, by hand: what a broken or hostile client sends.
+//! Messages as lines, written by hand, as a broken or hostile client sends them.
 
 use eyot::CancellationToken;
 use eyot_server::mcp::{MAX_MESSAGE_BYTES, McpServer, serve_stdio};

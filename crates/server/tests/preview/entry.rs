@@ -1,4 +1,4 @@
-//! Who gets in, by what, and for how long.
+//! Access to a preview: the secrets that open it, and how long they do.
 
 use reqwest::Method;
 use serde_json::json;

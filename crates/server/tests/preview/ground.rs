@@ -35,7 +35,7 @@ pub fn name(text: &str) -> SandboxName {
     SandboxName::parse(text).unwrap()
 }
 
-/// What is pooled under a name.
+/// Returns the options of the pool with this name.
 pub fn options(name: SandboxName) -> PoolOptions {
     PoolOptions { name, ..PoolOptions::default() }
 }
@@ -72,7 +72,7 @@ impl Ground {
         self.stop.cancel();
     }
 
-    /// Asks the API with a key.
+    /// Sends a request to the API with a key.
     pub async fn api(&self, key: &str, method: Method, path: &str, body: &Value) -> Response {
         let request = self.client.request(method, format!("http://{}{path}", self.address));
         let request = request.bearer_auth(key).header("content-type", "application/json");
@@ -83,14 +83,14 @@ impl Ground {
         self.api(&self.ours, Method::POST, path, &body).await
     }
 
-    /// Makes a sandbox of ours and gives its id.
+    /// Creates a sandbox of ours and returns its id.
     pub async fn sandbox(&self, name: &str) -> String {
         let made = self.post("/v1/sandboxes", json!({ "spec": { "name": name } })).await;
         assert_eq!(made.status(), 201);
         value(made).await["id"].as_str().unwrap().to_owned()
     }
 
-    /// A preview of a sandbox's port.
+    /// Opens a preview of a sandbox's port.
     pub async fn preview(&self, id: &str, port: u16, body: Value) -> Preview {
         let made = self.post(&format!("/v1/sandboxes/{id}/ports/{port}/preview"), body).await;
         assert_eq!(
@@ -102,7 +102,7 @@ impl Ground {
         Preview { url: text("url"), path_url: text("path_url"), token: text("token"), answer }
     }
 
-    /// Sends bytes and reads what comes until the connection ends.
+    /// Sends bytes and reads until the connection ends.
     pub async fn raw(&self, bytes: impl AsRef<[u8]>) -> Answer {
         let mut stream = self.connection().await;
         stream.write_all(bytes.as_ref()).await.unwrap();
@@ -115,25 +115,25 @@ impl Ground {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Asks for a path of a host, with these header lines.
+    /// Requests a path of a host, with these header lines.
     pub async fn get(&self, host: &str, path: &str, lines: &[&str]) -> Answer {
         self.raw(request("GET", host, path, lines)).await
     }
 
-    /// Asks for an address, as somebody who opens it.
+    /// Requests an address as a browser that opens it does.
     pub async fn visit(&self, url: &str, lines: &[&str]) -> Answer {
         let (host, path) = parts(url);
         self.get(&host, &path, lines).await
     }
 }
 
-/// A request, the last of its connection.
+/// Makes a request, the last of its connection.
 pub fn request(method: &str, host: &str, path: &str, lines: &[&str]) -> String {
     let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
     format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{lines}\r\n")
 }
 
-/// An address's host and path.
+/// Splits an address into host and path.
 pub fn parts(url: &str) -> (String, String) {
     let rest = url.strip_prefix("http://").unwrap();
     let (host, path) = rest.split_once('/').unwrap();
@@ -148,18 +148,18 @@ pub struct Preview {
 }
 
 impl Preview {
-    /// The preview's own host, with the port.
+    /// Returns the preview's own host, with the port.
     pub fn host(&self) -> String {
         parts(&self.url).0
     }
 
-    /// The header that opens it.
+    /// Returns the header that opens it.
     pub fn header(&self) -> String {
         format!("Eyot-Preview-Token: {}", self.token)
     }
 }
 
-/// What came back, to the end of the connection.
+/// An answer, read to the end of the connection.
 pub struct Answer {
     pub text: String,
 }
@@ -179,7 +179,7 @@ impl Answer {
         self.text.split_once("\r\n\r\n").unwrap().1
     }
 
-    /// The cookie that it sets, as a request shows it.
+    /// Returns the cookie that the answer sets, in the form that a request has.
     pub fn cookie(&self) -> String {
         let cookie = self.header("set-cookie").unwrap().split(';').next().unwrap();
         format!("Cookie: {cookie}")

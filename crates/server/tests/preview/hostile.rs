@@ -1,4 +1,4 @@
-//! Requests that try to get elsewhere.
+//! Requests that try to leave their preview.
 
 use eyot_server::api::{Access, AllowedOrigin, ServeOptions};
 use serde_json::json;

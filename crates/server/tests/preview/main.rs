@@ -1,4 +1,5 @@
-//! N2 and what previews are for, from outside: a server with previews on loopback, servers in native sandboxes behind it.
+//! N2 and the purpose of previews, from outside: a server with previews on loopback, and servers in
+//! native sandboxes behind it.
 #![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
 
 mod entry;

@@ -1,11 +1,13 @@
-//! A server inside a sandbox that tells what it got: each answer's body is the request's head and body, byte for byte.
+//! A server inside a sandbox that answers with what it received: each answer's body is the
+//! request's head and body, byte for byte.
 
 use serde_json::json;
 
 use crate::ground::{Ground, PORT, value};
 
-/// `/events` tells one event, and a second one when `/release` was asked for. `/socket` echoes WebSocket messages. `/silent`
-/// never answers. `/sets` sets cookies and says things of its host, `/elsewhere` redirects. `requests` has a line each.
+/// `/events` sends one event, and a second one after `/release` was requested. `/socket` echoes
+/// WebSocket messages. `/silent` never answers. `/sets` sets cookies and headers about its host,
+/// `/elsewhere` redirects. The file `requests` has a line for each request.
 pub const PROGRAM: &str = r#"
 import base64, hashlib, socket, sys, threading
 released = threading.Event()
@@ -76,7 +78,8 @@ accept(servers[0])
 "#;
 
 impl Ground {
-    /// A sandbox of ours with the server in it, on [`PORT`] and the port after it; it listens already.
+    /// Creates a sandbox of ours with the server, which listens already on [`PORT`] and the port
+    /// after it.
     pub async fn serving(&self, name: &str) -> String {
         let id = self.sandbox(name).await;
         self.start_server(&id).await;
@@ -95,7 +98,7 @@ impl Ground {
         sandbox.wait_for_port(PORT + 1, 60_000).await.unwrap();
     }
 
-    /// The request lines that the server got, in order.
+    /// Returns the request lines that the server received, in order.
     pub async fn requests(&self, id: &str) -> Vec<String> {
         let read = json!({ "command": "cat requests 2>/dev/null || true" });
         let ran = value(self.post(&format!("/v1/sandboxes/{id}/exec"), read).await).await;

@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 
 use crate::ground::{Ground, PORT, Preview, parts, request};
 
-/// Asks for a WebSocket; the lines of the answer's head, and the connection behind it.
+/// Requests a WebSocket. Returns the lines of the answer's head, and the connection behind it.
 async fn socket(
     ground: &Ground,
     preview: &Preview,
@@ -96,7 +96,7 @@ async fn an_event_arrives_when_it_is_told_and_not_when_all_have_been() {
     assert!(told.contains("data: second"), "{told}");
 }
 
-/// The code and the reason of the close frame that comes, and the end of the connection behind it.
+/// Returns the code and the reason of the next close frame. The connection must end behind it.
 async fn closed(stream: &mut BufReader<tokio::net::TcpStream>) -> (u16, String) {
     let mut start = [0; 4];
     stream.read_exact(&mut start).await.unwrap();

@@ -1,4 +1,4 @@
-//! What the guest sees of a request, and the browser of an answer.
+//! The headers that are removed from requests for the guest, and from answers for the browser.
 
 use eyot_server::api::ServeOptions;
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! A state folder for one test. When it is dropped, its sandboxes are destroyed: a guest outlives the program that made
-//! it, so a folder that is only deleted would leave them running.
+//! A state folder for one test. When it is dropped, its sandboxes are destroyed: a guest outlives
+//! the program that started it, so if the folder were only deleted, they would keep running.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,8 @@
-//! Sessions by HTTP: whose each is, how many there are, and when one is over.
+//! Sessions by HTTP: their owners, their number, and their end.
 //!
-//! rmcp makes a session's id (122 random bits) and carries its messages. Here it is noted who opened it, so that nobody
-//! else can use it, and it is closed when nobody has used it for long enough.
+//! rmcp makes a session's id (122 random bits) and carries its messages. This module notes which
+//! client opened it, so that no other can use it, and closes it when it has been unused for long
+//! enough.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,21 +26,21 @@ use crate::http::token::Client;
 use crate::mcp::MAX_MESSAGE_BYTES;
 use crate::mcp::session::SessionEnd;
 
-/// How long a client may take to send a message.
+/// The time in which a client must send a message.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long sessions last, and how many there may be.
+/// The lifetime of unused sessions, and the most there may be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SessionLimits {
-    /// One that nobody uses ends after this long.
+    /// The time after which an unused session ends.
     pub timeout: Duration,
-    /// At once, of all clients.
+    /// The most sessions at once, of all clients.
     pub max: usize,
-    /// At once, of one client.
+    /// The most sessions at once, of one client.
     pub max_of_client: usize,
 }
 
-/// The sessions there are.
+/// The open sessions.
 #[derive(Clone)]
 pub(super) struct Sessions(Arc<Inner>);
 
@@ -51,11 +52,11 @@ struct Inner {
     open: Mutex<HashMap<String, Arc<Open>>>,
 }
 
-/// A session that was opened.
+/// An open session.
 struct Open {
     client: Client,
     end: SessionEnd,
-    /// How many answers of it are being sent.
+    /// The number of its answers that are being sent.
     uses: watch::Sender<usize>,
     _place: OwnedSemaphorePermit,
 }
@@ -71,12 +72,12 @@ impl Sessions {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session of this id, if this client opened it.
+    /// Returns the session with this id, if this client opened it.
     fn of(&self, id: &str, client: &Client) -> Option<Arc<Open>> {
         self.open().get(id).filter(|open| open.client == *client).cloned()
     }
 
-    /// Notes a session that was opened, and closes it when it is over.
+    /// Adds a session, and closes it when it is over.
     fn note(&self, id: &str, open: Arc<Open>) {
         self.open().insert(id.to_owned(), Arc::clone(&open));
         let (sessions, id) = (self.clone(), id.to_owned());
@@ -91,7 +92,7 @@ impl Sessions {
     }
 }
 
-/// Comes back when the session has ended, or nobody has used it for so long.
+/// Waits until the session has ended, or was unused for `timeout`.
 async fn over(open: &Open, timeout: Duration) {
     let mut uses = open.uses.subscribe();
     loop {
@@ -108,7 +109,7 @@ async fn over(open: &Open, timeout: Duration) {
     }
 }
 
-/// Counts as a use for as long as it lives.
+/// A use of a session, which lasts until it is dropped.
 struct Use(Arc<Open>);
 
 impl Use {
@@ -124,7 +125,7 @@ impl Drop for Use {
     }
 }
 
-/// Passes on requests for a session that is the client's own, and those that may open one.
+/// Passes on requests for the client's own sessions, and those that may open one.
 pub(super) async fn keep(State(sessions): State<Sessions>, request: Request, next: Next) -> Response {
     let Some(client) = request.extensions().get::<Client>().cloned() else {
         return StatusCode::UNAUTHORIZED.into_response();
@@ -183,7 +184,7 @@ fn session_id(headers: &HeaderMap) -> Option<String> {
     headers.get(SESSION_ID).map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned())
 }
 
-/// The request with its message read, within bounds of size and time.
+/// Reads the message of a request, within limits of size and time.
 async fn with_message(request: Request) -> axum::response::Result<Request> {
     if request.method() != Method::POST {
         return Ok(request);
@@ -205,7 +206,7 @@ async fn with_message(request: Request) -> axum::response::Result<Request> {
     Ok(Request::from_parts(parts, Body::from(message)))
 }
 
-/// What is not JSON at all is told so in JSON-RPC's words.
+/// Answers text that is not JSON with JSON-RPC's parse error.
 fn not_json(message: &Bytes) -> Option<impl IntoResponse> {
     let error = serde_json::from_slice::<IgnoredAny>(message).err()?;
     let error = serde_json::json!({ "code": -32700, "message": format!("Parse error: {error}") });

@@ -1,5 +1,5 @@
-//! Messages as lines of JSON. What the client sends is bounded and answered if it is no message; while it does not read
-//! what we answer, we do not read what it sends.
+//! Messages as lines of JSON. Lines have a maximum length, and a line that is not a message is
+//! answered with an error. While the client does not read our answers, we do not read its messages.
 
 use std::io;
 use std::time::Duration;
@@ -20,28 +20,29 @@ use tokio_util::sync::CancellationToken;
 
 use crate::mcp::MAX_MESSAGE_BYTES;
 
-/// How long writing what waits may take at the end.
+/// The time in which the waiting messages must be written at the end.
 const CLOSE: Duration = Duration::from_secs(1);
-/// How many messages may wait to be written.
+/// The most messages that may wait to be written.
 const WAITING: usize = 64;
 
-/// A transport of lines.
+/// A transport that reads and writes lines.
 pub(super) struct Lines<R> {
     read: FramedRead<R, LinesCodec>,
     write: Option<mpsc::Sender<Bytes>>,
     writer: Option<JoinHandle<()>>,
-    /// What is to be said about the last line before the next one is read.
+    /// The error to send about the last line before the next one is read.
     complaint: Option<Bytes>,
-    /// The last line was refused; the codec then says once that it has no more, which is not so.
+    /// Set if the last line was refused. The codec then reports the end of the stream once,
+    /// wrongly.
     was_refused: bool,
-    /// A session was opened: from now on notifications mean something.
+    /// Set once a session was opened. Notifications are ignored before.
     is_open: bool,
     /// Cancelled when the client has closed its side.
     closed: CancellationToken,
 }
 
 impl<R: AsyncRead + Send + Unpin> Lines<R> {
-    /// Lines over these streams; `closed` is cancelled when there are no more.
+    /// Makes a transport over these streams. `closed` is cancelled when the input ends.
     pub(super) fn new(
         read: R,
         write: impl AsyncWrite + Send + Unpin + 'static,
@@ -61,7 +62,8 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
         }
     }
 
-    /// Waits until there is room to answer, and says what there is to say about the last line. `None`: nobody reads us.
+    /// Waits until there is room to answer, and sends the error about the last line, if any.
+    /// `None`: the client reads no more.
     async fn room_to_answer(&mut self) -> Option<()> {
         let room = self.write.as_ref()?.reserve().await.ok()?;
         if let Some(complaint) = self.complaint.take() {
@@ -70,7 +72,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
         Some(())
     }
 
-    /// The next line, or why it can't be one; `None`: there are no more.
+    /// Reads the next line, or the reason why it is refused; `None`: the input has ended.
     async fn next_line(&mut self) -> Option<Result<String, Refused>> {
         loop {
             let next = self.read.next().await;
@@ -163,7 +165,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for Lines<R> {
     }
 }
 
-/// Writes until nobody sends any more or nobody reads any more.
+/// Writes the lines until no more can come, or the client stops reading.
 async fn write_all(mut write: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Bytes>) {
     while let Some(line) = lines.recv().await {
         let written = async {
@@ -177,7 +179,8 @@ async fn write_all(mut write: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver
     }
 }
 
-/// Whether a session begins with it: the handshake, or, without one, a request that says what it speaks.
+/// Tells whether a message opens a session: it is the handshake, or a request that names its
+/// protocol version.
 fn opens(message: &ClientJsonRpcMessage) -> bool {
     let JsonRpcMessage::Request(request) = message else { return false };
     match &request.request {
@@ -187,9 +190,9 @@ fn opens(message: &ClientJsonRpcMessage) -> bool {
     }
 }
 
-/// A line that is no message.
+/// A line that is not a message.
 struct Refused {
-    /// The request's, where it could be read: whoever sent it waits.
+    /// The request's id, if it could be read: its sender waits for an answer.
     id: Value,
     error: ErrorData,
 }
