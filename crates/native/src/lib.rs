@@ -97,7 +97,7 @@ pub fn launcher_main() -> std::process::ExitCode {
     launcher::program::main()
 }
 
-/// The kernel's reason without its number, in lower case, as the end of a sentence.
+/// Returns the kernel's reason as the end of a sentence: in lower case and without its number.
 #[cfg(feature = "provider")]
 fn sentence(error: &std::io::Error) -> String {
     let text = error.to_string();
@@ -106,7 +106,7 @@ fn sentence(error: &std::io::Error) -> String {
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// The examples of the page about Rust compile.
+/// Compiles the examples of the page about Rust.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/rust.md")]
 struct Page;

@@ -1,5 +1,5 @@
-//! Deadlines that are changed while a sandbox lives: its record has them for whoever wakes it or finds it ended, and its guest
-//! for itself.
+//! Changes of deadlines while a sandbox lives. The new ones go into its record, for a later wake or
+//! for a process that finds it ended, and to its guest.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::condition::Condition;
 use crate::provider::on_blocking_thread;
 use crate::record::{Lock, Record};
 
-/// The record of the sandbox with this directory.
+/// The keeper of the record of the sandbox in this directory.
 pub(crate) struct Keeper(pub PathBuf);
 
 #[async_trait]

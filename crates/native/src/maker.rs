@@ -1,5 +1,6 @@
-//! What makes sandboxes, new ones and such that slept: everything between the claims and the running guest. What is
-//! made is owned by [`Unfinished`] until the sandbox is complete, and goes with it if it never is.
+//! Builds sandboxes: for `create`, and for `wake`. It does all work between the claims and the
+//! running guest. The parts belong to an [`Unfinished`] until the sandbox is complete, and are
+//! removed with it if that never happens.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,37 +25,37 @@ use crate::state::{StateDir, account_uid, block_base};
 use crate::unfinished::{Origin, Own, Unfinished};
 use crate::users::{Users, wishes};
 
-/// What makes sandboxes.
+/// Builds sandboxes.
 pub(crate) struct Maker<'a> {
     pub state: &'a StateDir,
     pub launcher: Arc<Launcher>,
     pub images: &'a ImageCache,
     pub disks: &'a Disks,
     pub egress: &'a egress::Program,
-    /// For tests of failing closed: the name of a step that fails.
+    /// The name of a step that fails on purpose: tests use it to show that a create fails closed.
     pub fail_step: Option<&'a str>,
 }
 
-/// What is known before anything is claimed.
+/// A checked spec with all that is looked up before anything is claimed.
 pub(crate) struct Prepared {
-    /// With what its image wishes where the caller left it open.
+    /// The spec, completed with the image's wishes where the caller left a choice.
     pub spec: ValidSpec,
     sources: Vec<String>,
     disk: Option<disk::Wanted>,
     groups: Wanted,
     pub image: Image,
-    /// Its layers stay; held until the sandbox's record names them.
+    /// Keeps the image's layers until the sandbox's record names them.
     held: Option<UseGuard>,
 }
 
-/// A path's inner failure as the create's.
+/// Turns the failure of a step into the error of a create.
 pub(crate) fn failed(what: &str) -> impl Fn(io::Error) -> Error {
     move |error| SetupFailure::new(what, "", error).into_error()
 }
 
 impl Maker<'_> {
-    /// Checks what the spec asks of the host.
-    /// `lower`: the layers that a sandbox which slept was made over.
+    /// Checks the parts of a spec that depend on the host. `lower` has the layers of a sandbox that
+    /// is woken.
     pub(crate) fn prepare(&self, spec: &ValidSpec, lower: Option<&Lower>) -> Result<Prepared> {
         let disk = self.disks.wanted(&spec.spec().limits)?;
         let groups = wanted_groups(spec);
@@ -74,7 +75,7 @@ impl Maker<'_> {
         Ok(Prepared { spec, sources, disk, groups, image, held })
     }
 
-    /// Makes everything on what was claimed, up to the running guest. Blocks for a millisecond or two.
+    /// Builds on the claims everything up to the running guest. Blocks for a millisecond or two.
     pub(crate) fn build(
         &self,
         prepared: Prepared,
@@ -128,7 +129,7 @@ impl Maker<'_> {
         Ok(stream)
     }
 
-    /// Has its namespaces made while everything else is.
+    /// Has the launcher make the namespaces while the rest is prepared.
     fn begin(
         &self,
         spec: &ValidSpec,
@@ -139,7 +140,7 @@ impl Maker<'_> {
         self.launcher.begin(own_network, account, into_group.as_ref().map(AsFd::as_fd))
     }
 
-    /// Starts the guest, and whoever serves its network.
+    /// Starts the guest, and the egress program if the sandbox has that network.
     fn launch(
         &self,
         begun: Begun<'_>,
@@ -162,7 +163,7 @@ impl Maker<'_> {
         Ok(stream)
     }
 
-    /// Makes the disk that its files are to lie on, or attaches the one that they lie on.
+    /// Makes the disk of a new sandbox, or attaches the one of a sandbox that is woken.
     fn make_disk(&self, wanted: &disk::Wanted, unfinished: &Unfinished) -> Result<Disk> {
         let made = match unfinished.origin {
             Origin::New { .. } => wanted.make(self.state, &unfinished.directory),
@@ -178,14 +179,16 @@ impl Maker<'_> {
         self.launcher.home().map_or(Vec::new(), |home| home.paths(spec.id().as_str(), wanted))
     }
 
-    /// Makes the control group that it is born into, if there is to be one. Whoever finds the sandbox unfinished and
-    /// without a record knows by its id which groups may have been made.
+    /// Makes the v2 control group that the sandbox is born into, if it gets one. Nothing is
+    /// recorded for it: a process that finds an unfinished sandbox without a record derives the
+    /// paths of its groups from its id.
     fn make_birthplace(&self, spec: &ValidSpec, wanted: &Wanted) -> Result<Option<OwnedFd>> {
         let made = self.launcher.home().map(|home| home.make_birthplace(spec.id().as_str(), wanted));
         made.unwrap_or(Ok(None)).map_err(|(step, error)| failed(step)(error))
     }
 
-    /// Makes its other control groups, limits all, and opens what it takes to enter them.
+    /// Makes the other control groups, sets the limits of all, and opens the files by which the
+    /// sandbox enters them.
     fn make_groups(&self, spec: &ValidSpec, wanted: &Wanted) -> Result<GroupDescriptors> {
         let Ok(home) = self.launcher.home() else {
             return Ok(GroupDescriptors::default());
@@ -239,7 +242,7 @@ impl Maker<'_> {
     }
 }
 
-/// What would hold around a sandbox of this spec, from its plan alone: nothing is made.
+/// Predicts the protections of a sandbox of this spec from its plan alone. Nothing is made.
 pub(crate) fn preview(
     state: &StateDir,
     images: &ImageCache,
@@ -273,7 +276,7 @@ pub(crate) fn preview(
     Ok(isolation::of_plan(&setup.plan(), spec, &support(launcher)))
 }
 
-/// What control groups hold for the sandboxes of this launcher.
+/// Returns the support of control groups for this launcher's sandboxes.
 pub(crate) fn support(launcher: &Launcher) -> CgroupSupport {
     launcher.home().map_or_else(|cause| CgroupSupport::none(cause.clone()), Home::support)
 }
@@ -282,8 +285,8 @@ fn wanted_groups(spec: &ValidSpec) -> Wanted {
     Wanted::of(spec, u64::from(GUEST_PIDS), socket_bytes())
 }
 
-/// The memory that what waits in TCP sockets may take on this host before the kernel holds all of them back. (The figure is
-/// in pages, the second of three.)
+/// Returns the memory, in bytes, that data in TCP sockets may use on this host before the kernel
+/// slows all of them down: the second of three numbers in `tcp_mem`, which counts pages.
 fn socket_bytes() -> u64 {
     const UNKNOWN: u64 = 64 << 20;
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_mem").unwrap_or_default();
@@ -291,20 +294,21 @@ fn socket_bytes() -> u64 {
     pages.map_or(UNKNOWN, |pages| pages.saturating_mul(4096))
 }
 
-/// The host user that pays for a sandbox with this block of ids.
+/// Returns the account of the sandbox with this block of ids: a host user of its own.
 fn account(spec: &ValidSpec, block: u32) -> Account {
     let processes = spec.spec().limits.pids.unwrap_or(eyot::Limits::DEFAULT_PIDS);
     Account { uid: account_uid(block), processes: processes.saturating_add(u64::from(GUEST_PIDS)) }
 }
 
-/// The processors that this process may run on.
+/// Lists the processors that this process may run on.
 fn processors() -> io::Result<Vec<u32>> {
     let allowed = rustix::thread::sched_getaffinity(None)?;
     let is_allowed = |number: &u32| allowed.is_set(*number as usize);
     Ok((0..rustix::thread::CpuSet::MAX_CPU as u32).filter(is_allowed).collect())
 }
 
-/// The first kernel that has `pid_max` per process namespace. Before, the number is the whole host's.
+/// The first kernel with a `pid_max` for each process namespace. Before, the number holds for the
+/// whole host.
 const PER_NAMESPACE_PIDS: (u32, u32) = (6, 14);
 /// The first kernel on which the root of a user namespace may set the limits of its IPC namespace.
 const OWN_IPC_LIMITS: (u32, u32) = (6, 9);
@@ -316,19 +320,20 @@ fn kernel_is_at_least(version: (u32, u32)) -> bool {
     (numbers.next(), numbers.next()) >= (Some(version.0), Some(version.1))
 }
 
-/// How many inotify watches one user of this host may have. The kernel gives each at least 8,192.
+/// Returns the number of inotify watches that one user of this host may have. The kernel allows
+/// each at least 8,192.
 fn most_watches() -> u32 {
     const LEAST: u32 = 8192;
     let text = std::fs::read_to_string("/proc/sys/user/max_inotify_watches").unwrap_or_default();
     text.trim().parse().unwrap_or(LEAST)
 }
 
-/// Whether sandboxes get a range of host ids.
+/// Tells whether this process is root, and so sandboxes get a range of host ids.
 pub(crate) fn as_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The map of an ordinary user's sandbox.
+/// Returns the id map of an ordinary user's sandbox.
 pub(crate) fn caller_alone() -> IdMap {
     IdMap::Single { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() }
 }

@@ -1,5 +1,5 @@
-//! What a sandbox's driver has beside its connection: how it is destroyed and measured, and what became of a sandbox
-//! whose guest has ended.
+//! The rights of a sandbox's driver beside its connection: to destroy and to measure the sandbox,
+//! and to find out why its guest ended.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,8 +16,9 @@ use crate::ready::Ready;
 use crate::record::Record;
 use crate::state::StateDir;
 
-/// What became of a sandbox whose guest has ended: it sleeps, or was put to sleep since and is awake again; its guest was
-/// killed from outside; a deadline has ended it, or somebody has destroyed it. `known`: its record when its guest was known.
+/// Makes the error for calls on a sandbox whose guest has ended. It may sleep, or have been put to
+/// sleep and be awake again; its guest may have been killed from outside; a deadline may have ended
+/// it, or a destroy. `known` is the sandbox's record of the guest that ended.
 pub(crate) fn verdict(state: &StateDir, known: &Record) -> Error {
     let (directory, name) = (state.sandbox(&known.info.id), &known.info.name);
     let (ready, record) = (Ready::read(&directory).ok().flatten(), Record::read(&directory).ok());
@@ -47,7 +48,7 @@ impl Meter for GroupMeter {
     }
 }
 
-/// What a sandbox's driver needs to destroy it.
+/// The parts that a driver needs to destroy its sandbox.
 pub(crate) struct Owner {
     pub host: Arc<Host>,
     pub id: SandboxId,

@@ -1,15 +1,16 @@
-//! What it takes to make one sandbox, as data: the provider computes a [`Plan`] (pure, tested without privileges), and
-//! the launcher carries it out step by step. The first step that fails ends the create, and is named.
+//! The plan of one sandbox, as data. The provider computes a [`Plan`] (pure, tested without
+//! privileges), and the launcher carries it out step by step. The first step that fails ends the
+//! create, and the error names it.
 
 use minicbor::{Decode, Encode};
 
 use crate::disk_ids::DiskIds;
 use crate::seccomp::Instruction;
 
-/// How host and inner users correspond.
+/// The map between host ids and inner ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum IdMap {
-    /// The caller's uid and gid are the inner user's; nothing else is mapped.
+    /// The caller's uid and gid are the inner user's. Nothing else is mapped.
     #[n(0)]
     Single {
         /// The caller's uid on the host.
@@ -30,50 +31,54 @@ pub enum IdMap {
 
 /// The inner uid and gid of the default user, `user`.
 pub const USER_ID: u32 = 1000;
-/// The guest's own inner uid and gid in a range: nobody in the image has it, so nothing inside may signal it.
+/// The guest's own inner uid and gid in a range. No user of an image has it, so no process inside
+/// may signal the guest.
 pub const GUEST_ID: u32 = 65_533;
-/// The inner uid and gid of a range that the host's egress program has: nobody inside uses it, nor anybody on the host.
+/// The inner uid and gid that the host's egress program runs as in a range. No process inside and
+/// no user of the host has it.
 #[cfg(feature = "provider")]
 pub const EGRESS_ID: u32 = 65_532;
-/// How many ids a range has.
+/// The number of ids in a range.
 pub const RANGE_LEN: u32 = 65_536;
 
-/// Where the new root is mounted: over its own upper directory, which needs no other name once it is in use. A
-/// directory of its own would have to be made and removed with every sandbox.
+/// The mount point of the new root: the sandbox's own upper directory, which needs no other name
+/// once it is in use. A separate directory would have to be made and removed with every sandbox.
 pub(crate) const ROOT: &str = "upper";
-/// Where the layer, or the folder of all layers, is mounted for the overlay to take it: over a directory that every host
-/// has and that the child, in its own mount namespace, has no use for.
+/// The mount point of the layer, or of the folder of all layers, from which the overlay takes it.
+/// Every host has this directory, and the child does not need it in its own mount namespace.
 pub(crate) const LOWER: &str = "/sys";
 
-/// The device nodes that a sandbox has: names, and major and minor numbers.
+/// The device nodes of a sandbox, by name, major and minor number.
 pub(crate) const OWN_DEVICES: [(&str, u32, u32); 6] =
     [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0)];
 
-/// A folder of the host's programs that is made anew, because the kernel does not let it be shown alone.
+/// A folder of the host's programs that is rebuilt in memory, because the kernel does not allow to
+/// show it alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
 pub struct RebuiltFolder {
     /// The folder, on the host and inside.
     #[n(0)]
     pub path: String,
-    /// The names of folders in it, which are made empty.
+    /// The names of the folders in it. They are made empty.
     #[n(1)]
     pub folders: Vec<String>,
-    /// The names of links in it, and where they lead.
+    /// The names of the links in it, with their targets.
     #[n(2)]
     pub links: Vec<(String, String)>,
-    /// The names of files in it, which are copied.
+    /// The names of the files in it. They are copied.
     #[n(3)]
     pub files: Vec<String>,
 }
 
-/// The host user that the kernel charges with everything that a sandbox with a range uses up, whoever it is inside. Only
-/// one sandbox has it, no process runs as it, and no id inside is mapped to it.
+/// The host user that the kernel charges for everything that a sandbox with a range uses, whichever
+/// user inside uses it. No other sandbox has it, no process runs as it, and no id inside is mapped
+/// to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct Account {
     /// The user's id on the host.
     #[n(0)]
     pub uid: u32,
-    /// The most processes and threads of all users inside together.
+    /// The largest number of processes and threads of all users inside together.
     #[n(1)]
     pub processes: u64,
 }
@@ -91,29 +96,32 @@ pub enum Step {
         #[n(1)]
         gid: u32,
     },
-    /// Becomes inner root, with no other groups: what is mounted and made from here on belongs to the range.
+    /// Becomes inner root without other groups. Mounts and files that are made from here on belong
+    /// to the range.
     #[n(1)]
     BecomeInnerRoot,
-    /// Nothing that is mounted from here on is seen outside.
+    /// Makes all later mounts invisible outside.
     #[n(2)]
     PrivateMounts,
-    /// Enters the sandbox's directory; relative paths below are seen from there, and print without the state folder.
+    /// Enters the sandbox's directory. Later relative paths start there, and are printed without
+    /// the state folder.
     #[n(3)]
     EnterSandboxDir(#[n(0)] String),
-    /// Attaches the disk that came along over the sandbox's directory, and enters it: relative paths below are on it.
+    /// Attaches the disk that came with the plan over the sandbox's directory, and enters it. Later
+    /// relative paths are on the disk.
     #[n(41)]
     AttachDisk,
     /// Makes a host path appear at a target below the new root (or at a name in the sandbox's directory).
     #[n(4)]
     Bind(#[n(0)] Bind),
-    /// The root file system: read-only layers below, the sandbox's own directory above. Names relative to the
-    /// sandbox's directory.
+    /// Mounts the root file system: read-only layers below, the sandbox's own directory above.
+    /// Names are relative to the sandbox's directory.
     #[n(5)]
     Overlay {
         /// The read-only layers, topmost first.
         #[n(0)]
         lower: Vec<String>,
-        /// Where it is mounted.
+        /// The mount point.
         #[n(1)]
         target: String,
     },
@@ -121,141 +129,146 @@ pub enum Step {
     /// inode with the host or with another sandbox.
     #[n(42)]
     Programs(#[n(0)] String),
-    /// Makes a folder of the host's programs anew, with links and copies of files.
+    /// Rebuilds a folder of the host's programs in memory, with links and copies of files.
     #[n(46)]
     Rebuild(#[n(0)] RebuiltFolder),
-    /// Makes what is mounted here read-only, but for what is mounted below it.
+    /// Makes this mount read-only, but not the mounts below it.
     #[n(47)]
     ReadOnlyMount(#[n(0)] String),
-    /// Puts device nodes of the sandbox's own in the place of the host's. The launcher makes them.
+    /// Attaches device nodes of the sandbox's own over the host's. The launcher has made them.
     #[n(43)]
     OwnDevices,
-    /// A new `/proc` for the new process namespace.
+    /// Mounts a new `/proc` for the new process namespace.
     #[n(6)]
     Proc(#[n(0)] String),
-    /// New pseudo-terminals; with the group that owns them where there is one.
+    /// Mounts new pseudo-terminals. They belong to this group, if one is given.
     #[n(7)]
     DevPts(#[n(0)] String, #[n(1)] Option<u32>),
-    /// A file system in memory.
+    /// Mounts a file system in memory.
     #[n(8)]
     Tmpfs {
-        /// Where.
+        /// The mount point.
         #[n(0)]
         target: String,
-        /// The most that it holds, in MiB.
+        /// The capacity, in MiB.
         #[n(1)]
         size_mib: u64,
-        /// Permission bits of its top directory, in octal.
+        /// The permission bits of its top directory.
         #[n(2)]
         mode: u32,
     },
     /// Writes a small file that everybody may read.
     #[n(30)]
     File {
-        /// Where.
+        /// The path.
         #[n(0)]
         target: String,
-        /// What it says.
+        /// The text.
         #[n(1)]
         text: String,
     },
-    /// Covers a file with `/dev/null`, or a directory with an empty one. What is not there needs no cover.
+    /// Covers a file with `/dev/null`, or a directory with an empty one. Does nothing if the path
+    /// does not exist.
     #[n(9)]
     Mask(#[n(0)] String),
-    /// Covers everything in a new `/proc` but processes and these names, whatever the kernel and its modules put there.
+    /// Covers everything in a new `/proc` except processes and these names, whatever the kernel and
+    /// its modules put there.
     #[n(45)]
     CoverProc {
-        /// Where it is mounted.
+        /// The mount point of the `/proc`.
         #[n(0)]
         target: String,
-        /// The names that stay as they are.
+        /// The names that stay visible.
         #[n(1)]
         shown: Vec<String>,
     },
-    /// Makes a directory or a file below the new root read-only. What is not there needs none.
+    /// Makes a directory or a file below the new root read-only. Does nothing if the path does not
+    /// exist.
     #[n(10)]
     ReadOnly(#[n(0)] String),
-    /// The new root becomes `/`, and the host's is let go.
+    /// Makes the new root `/`, and lets go of the host's.
     #[n(11)]
     PivotRoot(#[n(0)] String),
-    /// The root file system can't be written to; mounts below it still can.
+    /// Makes the root file system read-only. Mounts below it stay writable.
     #[n(12)]
     ReadOnlyRoot,
     /// Brings up the loopback interface.
     #[n(13)]
     Loopback,
-    /// Makes the listeners of the network `egress` in the new network namespace, and hands them out over the socket
-    /// that came along for it.
+    /// Makes the listeners of the network `egress` in the new network namespace, and sends them
+    /// over the socket that came with the plan.
     #[n(40)]
     EgressSockets,
     /// Sets the host name.
     #[n(14)]
     HostName(#[n(0)] String),
-    /// No exec may gain privileges any more.
+    /// Forbids exec to gain privileges.
     #[n(15)]
     NoNewPrivileges,
-    /// No crash inside writes a core file or starts the host's program for them, by a limit of one byte: the kernel writes
-    /// no file that short, and takes exactly this limit as a sign to start no program (fs/coredump.c). A limit of 0
-    /// would forbid the file alone.
+    /// Forbids core dumps, both the file and the start of the host's program for them, by a limit
+    /// of one byte. The kernel writes no file that short, and takes exactly this limit as a sign to
+    /// start no program (fs/coredump.c). A limit of 0 would forbid the file alone.
     #[n(44)]
     NoCoreDumps,
-    /// Keeps these capabilities and no others, and becomes this user (a range's guest); `None`: stays who it is.
+    /// Keeps only these capabilities. In a range, also becomes the guest's user.
     #[n(16)]
     Capabilities {
-        /// A mask of what is kept.
+        /// The mask of the capabilities to keep.
         #[n(0)]
         keep: u64,
-        /// Whom to become first.
+        /// The id to become first; `None`: none.
         #[n(1)]
         become_id: Option<u32>,
     },
-    /// Landlock as far as this ABI goes.
+    /// Restricts by Landlock, as far as this version of its ABI can.
     #[n(17)]
     Landlock(#[n(0)] u32),
-    /// Sets one of the new user namespace's own limits (`/proc/sys/user/…`).
+    /// Sets one of the limits of the new user namespace (`/proc/sys/user/…`).
     #[n(19)]
     NamespaceLimit(#[n(0)] String, #[n(1)] u32),
-    /// Sets one of the new IPC namespace's own limits (`/proc/sys/kernel/…`).
+    /// Sets one of the limits of the new IPC namespace (`/proc/sys/kernel/…`).
     #[n(23)]
     IpcLimit(#[n(0)] String, #[n(1)] String),
-    /// The most process numbers in the new process namespace, whoever uses them: `RLIMIT_NPROC` counts by user, and an
-    /// inner root has many.
+    /// Limits the process numbers in the new process namespace, for all users together.
+    /// (`RLIMIT_NPROC` counts by user, and an inner root has many.)
     #[n(20)]
     PidMax(#[n(0)] u32),
-    /// Enters this many v1 control groups, whose files were handed over, and then makes a namespace in which these groups
-    /// (and the v2 group that it was born into) are the top.
+    /// Enters this many v1 control groups, whose files came with the plan. Then makes a control
+    /// group namespace, so that these groups (and the v2 group that the sandbox was born into) are
+    /// the top inside.
     #[n(21)]
     EnterGroups(#[n(0)] u32),
-    /// Runs on these processors, by number.
+    /// Restricts the sandbox to these processors, by number.
     #[n(22)]
     Processors(#[n(0)] Vec<u32>),
-    /// The seccomp filter.
+    /// Installs the seccomp filter.
     #[n(18)]
     Seccomp(#[n(0)] Vec<u64>),
 }
 
-/// A host path made visible inside.
+/// A host path that is made visible inside.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Bind {
     /// The path on the host.
     #[n(0)]
     pub source: String,
-    /// Where it appears.
+    /// The path below the new root, or a name in the sandbox's directory.
     #[n(1)]
     pub target: String,
-    /// With what is mounted below it.
+    /// Mounts below the source are included.
     #[n(2)]
     pub recursive: bool,
-    /// It can't be written to.
+    /// The bind is read-only.
     #[n(3)]
     pub readonly: bool,
-    /// It is a device node; every other bind has `nodev`.
+    /// The source is a device node. Every other bind gets `nodev`.
     #[n(4)]
     pub device: bool,
-    /// Who the owners on disk are inside.
+    /// The ids inside of the owners on disk.
     #[n(5)]
     pub ids: DiskIds,
-    /// In a range: the launcher takes it with the host's eyes (the child, as inner root, may not get there).
+    /// In a range: the launcher copies the mount with the host's rights, because the child, as
+    /// inner root, may not reach the source.
     #[n(6)]
     pub taken_by_launcher: bool,
 }
@@ -263,22 +276,23 @@ pub struct Bind {
 /// Everything the launcher needs to make one sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Plan {
-    /// How users correspond.
+    /// The map between host ids and inner ids.
     #[n(0)]
     pub map: IdMap,
-    /// Whether it gets a network namespace of its own.
+    /// The sandbox gets a network namespace of its own.
     #[n(1)]
     pub own_network: bool,
-    /// What the child does, in order.
+    /// The steps of the child, in order.
     #[n(2)]
     pub steps: Vec<Step>,
-    /// For tests of failing closed: the step with this index fails before it is tried.
+    /// The index of a step that fails before it is tried: tests use it to show that a create fails
+    /// closed.
     #[n(3)]
     pub fail_at: Option<u32>,
 }
 
 impl Step {
-    /// The step's name, as errors and tests have it.
+    /// Returns the step's name. Errors and tests use it.
     pub fn name(&self) -> &'static str {
         match self {
             Self::MapSingle { .. } => "map the user",
@@ -317,7 +331,7 @@ impl Step {
         }
     }
 
-    /// The path that the step is about, for operators.
+    /// Returns the path that the step works on, for operators.
     pub fn subject(&self) -> &str {
         match self {
             Self::Bind(bind) => &bind.source,
@@ -335,7 +349,7 @@ impl Step {
     }
 }
 
-/// The filter as numbers for the wire: code, jt, jf and k of each instruction in one.
+/// Packs each instruction of the filter (code, jt, jf and k) into one number.
 pub fn pack_filter(filter: &[Instruction]) -> Vec<u64> {
     let pack = |i: &Instruction| {
         u64::from(i.code) << 48 | u64::from(i.jt) << 40 | u64::from(i.jf) << 32 | u64::from(i.k)
@@ -343,7 +357,7 @@ pub fn pack_filter(filter: &[Instruction]) -> Vec<u64> {
     filter.iter().map(pack).collect()
 }
 
-/// What [`pack_filter`] packed.
+/// Unpacks what [`pack_filter`] packed.
 pub fn unpack_filter(packed: &[u64]) -> Vec<Instruction> {
     let unpack = |word: &u64| Instruction {
         code: (word >> 48) as u16,
@@ -354,8 +368,8 @@ pub fn unpack_filter(packed: &[u64]) -> Vec<Instruction> {
     packed.iter().map(unpack).collect()
 }
 
-/// The name of every step that a set-up can have, read off this source: a step that is new is in the list without
-/// being added to it.
+/// Lists the names of all steps that a set-up can have, read off this source, so that a new step is
+/// included without being added here.
 #[cfg(feature = "provider")]
 pub fn step_names() -> Vec<&'static str> {
     let source = include_str!("plan.rs");
@@ -365,68 +379,70 @@ pub fn step_names() -> Vec<&'static str> {
     of_the_child.chain([crate::egress::STEP, crate::disk::STEP]).collect()
 }
 
-/// What the launcher is told. The descriptors that belong to an order come with it.
+/// An order to the launcher. Its descriptors come with it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Order {
-    /// Here is the guest's program.
+    /// Passes the guest's program.
     #[n(0)]
     Guest {
-        /// Somebody waits to hear that the launcher runs.
+        /// The provider waits for the answer that the launcher runs.
         #[n(0)]
         answer: bool,
     },
-    /// Makes the namespaces of a sandbox whose plan is still being worked out: half a millisecond of the kernel's work
-    /// that can go on meanwhile. Not answered; what fails is told with the plan's answer.
+    /// Makes the namespaces of a sandbox whose plan is still being worked out: half a millisecond
+    /// of the kernel's work that can go on meanwhile. There is no answer; a failure is reported
+    /// with the answer to the plan.
     #[n(1)]
     Begin {
-        /// A number of the provider's own.
+        /// The provider's number for the sandbox.
         #[n(0)]
         sandbox: u64,
-        /// Whether it gets a network namespace of its own.
+        /// The sandbox gets a network namespace of its own.
         #[n(1)]
         own_network: bool,
-        /// It is born in the v2 control group whose directory comes along.
+        /// The sandbox is born in the v2 control group whose directory comes with the order.
         #[n(2)]
         into_group: bool,
-        /// The host user that pays for it, if it is to have a range.
+        /// The host user that is charged for the sandbox, if it is to have a range.
         #[n(3)]
         account: Option<Account>,
     },
     /// Carries out the plan of a sandbox that was begun.
     #[n(2)]
     Finish {
-        /// Which.
+        /// The provider's number for the sandbox.
         #[n(0)]
         sandbox: u64,
-        /// How.
+        /// The plan.
         #[n(1)]
         plan: Plan,
     },
-    /// A sandbox that was begun will not be. Answered when nothing is left of it.
+    /// Gives up a sandbox that was begun. The answer comes when nothing of it is left.
     #[n(3)]
     Abandon {
-        /// Which.
+        /// The provider's number for the sandbox.
         #[n(0)]
         sandbox: u64,
     },
 }
 
-/// What the launcher answers.
+/// The launcher's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Launched {
-    /// The guest runs, with this process number as the launcher sees it. A pidfd comes along.
+    /// The guest runs. The number is its process number in the launcher's view; a pidfd comes with
+    /// the answer.
     #[n(0)]
     Running(#[n(0)] i32),
-    /// Nothing is left of what was begun.
+    /// Nothing is left of the sandbox that was begun.
     #[n(2)]
     Abandoned,
-    /// This failed (an index into the plan's steps, or a name before them), with this errno.
+    /// A step failed.
     #[n(1)]
     Failed {
         /// The step, in words.
         #[n(0)]
         step: String,
-        /// What the step was about.
+        /// The path that the step worked on.
         #[n(1)]
         subject: String,
         /// The kernel's reason.

@@ -1,4 +1,5 @@
-//! The provider: sandboxes of this host, made by a launcher, kept in a state folder.
+//! The native provider. It makes sandboxes on this host through a launcher, and keeps them in a
+//! state folder.
 
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -34,22 +35,23 @@ use crate::state::{StateDir, default_state_dir};
 use crate::unfinished::Unfinished;
 use crate::wake::Asleep;
 
-/// How a provider is made.
+/// The options of a provider.
 #[derive(Debug, Clone)]
 pub struct NativeOptions {
-    /// The state folder; made if need be, mode 0700.
+    /// The state folder. It is made if need be, with mode 0700.
     pub state: PathBuf,
-    /// Sandboxes are made by this process itself, not by a launcher process that is started with the first one. Quicker
-    /// for a program that makes one and ends; slower, and with the sandboxes' first processes as children of its own,
-    /// for a server.
+    /// Runs the launcher as a thread of this process, not as a process that starts with the first
+    /// create. This is faster for a program that makes one sandbox and ends. For a server it is
+    /// slower, and the sandboxes' first processes become its children.
     pub in_process: bool,
-    /// Where images come from that the state folder's store does not have; by default from nowhere.
+    /// The sources of images that the state folder's store does not have; none by default.
     pub images: Option<Arc<ImageSources>>,
-    /// For tests of failing closed: the step of the set-up with this name fails in every create.
+    /// The name of a step that fails in every create: tests use it to show that a create fails
+    /// closed.
     #[doc(hidden)]
     pub fail_step: Option<String>,
-    /// For tests of what is said about a host: facts (see [`crate::host::Facts`]) in the place of those that are found.
-    /// They change what is refused and said, never what is enforced.
+    /// Facts (see [`crate::host::Facts`]) that replace those of the host, for tests of diagnoses.
+    /// They change what is refused and reported, never what is enforced.
     #[doc(hidden)]
     pub simulated: Option<serde_json::Value>,
 }
@@ -60,13 +62,14 @@ impl Default for NativeOptions {
     }
 }
 
-/// Makes sandboxes with the Linux kernel's own means. Cheap to share; the launcher is started with the first create.
+/// Makes sandboxes with the Linux kernel alone. Cheap to share. The launcher starts with the first
+/// create.
 pub struct NativeProvider {
     host: Arc<Host>,
     capabilities: Capabilities,
 }
 
-/// What the provider and its sandboxes share.
+/// The state that the provider shares with its sandboxes.
 pub(crate) struct Host {
     pub(crate) state: StateDir,
     in_process: bool,
@@ -78,8 +81,8 @@ pub(crate) struct Host {
     disks: Disks,
     egress: egress::Program,
     swept: OnceLock<()>,
-    /// How many creates prepare at once. The launcher makes one after the other anyway, and each holds a dozen
-    /// descriptors while it prepares.
+    /// Limits the number of creates that prepare at once. The launcher makes one after the other
+    /// anyway, and each create holds a dozen descriptors while it prepares.
     turns: Semaphore,
 }
 
@@ -87,7 +90,7 @@ pub(crate) struct Host {
 const TURNS: usize = 4;
 
 impl NativeProvider {
-    /// A provider over a state folder.
+    /// Opens a provider over a state folder.
     pub fn new(options: NativeOptions) -> Result<Arc<Self>> {
         let state = StateDir::open(&options.state, options.simulated.as_ref())?;
         let host = Arc::new(Host {
@@ -106,14 +109,15 @@ impl NativeProvider {
         Ok(Arc::new(Self { host, capabilities: capabilities() }))
     }
 
-    /// What control groups do for the sandboxes that this provider makes, and why not more. Starts the launcher.
+    /// Returns which limits control groups enforce for this provider's sandboxes, and why others
+    /// are missing. Starts the launcher.
     pub async fn cgroup_support(&self) -> Result<CgroupSupport> {
         self.blocking(|host| Ok(support(host.launcher()?.as_ref()))).await
     }
 
-    /// Stops every process of a sandbox where it is, or lets all go on. Commands in one that is
-    /// stopped wait; other calls fail with `unavailable` after ten seconds. It can be destroyed as
-    /// it is.
+    /// Freezes every process of a sandbox, or thaws them. While a sandbox is frozen, commands in it
+    /// wait, and other calls fail with `unavailable` after ten seconds. A frozen sandbox can be
+    /// destroyed.
     ///
     /// # Errors
     /// `NotFound`; `Unsupported` where the sandbox has no control group that can do so; `Timeout` if a process can't be
@@ -160,7 +164,8 @@ impl NativeProvider {
         }
     }
 
-    /// Brings the image of a spec into the store, if it may be; whether it is there now.
+    /// Fetches the image of a spec into the store, if that is allowed. Returns whether the store
+    /// has it then.
     async fn fetch_image(&self, spec: &ValidSpec) -> Result<bool> {
         let spec = spec.spec();
         let (Some(sources), Some(name)) = (&self.host.sources, &spec.image) else { return Ok(false) };
@@ -184,7 +189,7 @@ impl NativeProvider {
         Ok(self.created(connection, record, guest))
     }
 
-    /// Whether a sandbox still runs with the guest that this record knows.
+    /// Tells whether a sandbox still runs with the guest that this record describes.
     async fn is_as_known(&self, record: &Record) -> Result<bool> {
         let (id, nonce) = (record.info.id.clone(), record.client_nonce);
         self.blocking(move |host| {
@@ -245,7 +250,7 @@ impl NativeProvider {
     }
 }
 
-/// Does what blocks where it holds up nobody.
+/// Runs blocking work on a thread where it delays no other task.
 pub(crate) async fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
@@ -258,8 +263,8 @@ impl Host {
         self.launcher.get(&self.state, self.in_process)
     }
 
-    /// Makes a sandbox. When the launcher ends meanwhile, what was begun is undone, and a new
-    /// launcher makes it.
+    /// Makes a sandbox. If the launcher ends meanwhile, the parts made so far are undone, and a new
+    /// launcher makes the sandbox.
     fn make(&self, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
         match self.make_once(spec) {
             Err(error) if is_launcher_ended(&error) => self.make_once(spec),
@@ -271,7 +276,7 @@ impl Host {
         self.maker()?.make(spec)
     }
 
-    /// An error with its cause on this host, where that is known.
+    /// Adds the cause on this host to an error, where it is known.
     fn explained(&self, error: Error) -> Error {
         host::explained(error, self.state.root(), self.simulated.as_ref())
     }
@@ -307,7 +312,7 @@ impl Host {
         id.filter(|id| self.state.sandbox(id).exists()).ok_or_else(|| not_found(id_or_name))
     }
 
-    /// The record of a sandbox that can be used.
+    /// Returns the record of a running sandbox.
     fn living(&self, id_or_name: &str) -> Result<Record> {
         let id = self.id_of(id_or_name)?;
         let (record, condition) = Condition::of(&self.state.sandbox(&id));
@@ -317,7 +322,8 @@ impl Host {
         }
     }
 
-    /// A completed sandbox and its lock, once nobody else makes it, puts it to sleep or wakes it. Blocks.
+    /// Waits for the lock of a completed sandbox. Blocks while another process makes it, puts it to
+    /// sleep or wakes it.
     fn locked(&self, id_or_name: &str) -> Result<(SandboxId, Lock)> {
         let id = self.id_of(id_or_name)?;
         let directory = self.state.sandbox(&id);
@@ -355,7 +361,7 @@ impl Host {
         })
     }
 
-    /// A sandbox that can be woken, and that nobody else wakes meanwhile; `None` if it runs.
+    /// Locks a sandbox that can be woken; `None` if it runs.
     fn asleep(&self, id_or_name: &str) -> Result<Option<Asleep>> {
         if self.living(id_or_name).is_ok() {
             return Ok(None);
@@ -376,7 +382,8 @@ impl Host {
         }
     }
 
-    /// What is known of a sandbox; `None`: nothing yet, or nothing any more.
+    /// Returns the description of a sandbox, and its condition. The description is `None` before
+    /// the record is written and after it is removed.
     fn look_at(&self, id: &SandboxId) -> Result<(Option<SandboxInfo>, Condition)> {
         let (record, condition) = Condition::of(&self.state.sandbox(id));
         let info = match (record, condition) {
@@ -396,7 +403,8 @@ impl Host {
     }
 }
 
-/// What can be told of a sandbox whose record can't be read: everything but its id, its name and its status is the default.
+/// Describes a sandbox whose record can't be read: its id, its name and its status are true, all
+/// else is the default.
 fn damaged(state: &StateDir, id: &SandboxId) -> Result<SandboxInfo> {
     let spec = SandboxSpec { id: Some(id.clone()), name: state.name_of(id), ..SandboxSpec::default() };
     let spec = spec.validate()?;
@@ -415,7 +423,7 @@ fn damaged(state: &StateDir, id: &SandboxId) -> Result<SandboxInfo> {
     })
 }
 
-/// Why a sandbox can't be used as it is.
+/// Makes the error for a sandbox that does not exist.
 fn not_found(id_or_name: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no sandbox `{id_or_name}`"))
         .with_hint("`eyot ls` shows those that are there")
@@ -437,7 +445,7 @@ fn not_running(id_or_name: &str, condition: Condition) -> Error {
     }
 }
 
-/// The error of a wake, in whose making it was called a create.
+/// Turns the error of a create into that of a wake, which goes through the same steps.
 fn as_wake(name: &str, error: Error) -> Error {
     let text = error.to_string();
     let Some(reason) = text.strip_prefix("create sandbox: ") else {
@@ -468,12 +476,12 @@ async fn connect(host: &Host, record: &Record) -> Result<Connection> {
     Connection::reopen(stream, record.client_nonce, record.guest_nonce).await
 }
 
-/// The time that a guest has to end everything before it is killed.
+/// The longest wait for a guest to end everything before it is killed.
 const GUEST_END_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Has the guest of a sandbox that is noted as asleep end. It tells its clients which of their
-/// calls it never began, so that these can be made again in a sandbox that was woken. A guest that
-/// does not answer is killed without that.
+/// Asks the guest of a sandbox that is marked as asleep to end. It tells its clients which of their
+/// calls it never began, so that these can be made again after a wake. A guest that does not answer
+/// is killed later.
 async fn ask_guest_to_end(host: &Host, record: &Record) {
     let end = async { connect(host, record).await?.shutdown().await };
     match tokio::time::timeout(GUEST_END_PATIENCE, end).await {
@@ -483,8 +491,9 @@ async fn ask_guest_to_end(host: &Host, record: &Record) {
     }
 }
 
-/// Tells the guest that its sandbox is complete. It reads what was sent before it sees an end of the stream, so that the
-/// answer need not be waited for: whoever is killed now leaves a complete sandbox.
+/// Tells the guest that its sandbox is complete. Does not wait for the answer: the guest reads the
+/// message before it sees an end of the stream, so if this process is killed now, it leaves a
+/// complete sandbox.
 async fn adopt(connection: &Connection) -> Result<()> {
     let own = connection.clone();
     let mut adopting = Box::pin(async move { own.adopt().await });
@@ -584,7 +593,7 @@ impl SandboxProvider for NativeProvider {
     }
 }
 
-/// What sandboxes of [`NativeProvider`] can do, on every host.
+/// Returns the capabilities of this provider's sandboxes, which are the same on every host.
 pub fn capabilities() -> Capabilities {
     use Capability::{
         Append, Argv, AtomicWrite, Beneath, ChangeDeadlines, Deadlines, Dial, Glob, Grep, KillTree,
@@ -623,12 +632,13 @@ pub fn capabilities() -> Capabilities {
     Capabilities::new(always.into_iter().chain(users))
 }
 
-/// What a spec without a container engine may say.
+/// The container options that a spec may set although native has no container engine: the pull
+/// policy alone.
 fn all_but_pull(spec: &ValidSpec) -> ContainerSpec {
     ContainerSpec { pull: spec.spec().container.pull, ..ContainerSpec::default() }
 }
 
-/// Refuses, before anything is made, what a spec asks for and native does not do.
+/// Refuses a spec that asks for something that native can't do. Nothing is made before.
 fn refuse_what_native_cannot(spec: &ValidSpec) -> Result<()> {
     let refuse =
         |option: &str| Err(SandboxOperationUnsupported::new("create", crate::NAME, &[option]).into());

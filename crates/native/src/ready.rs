@@ -1,6 +1,6 @@
-//! The mark of a completed sandbox: which process its guest is, and whether it is to be seen as asleep. One symbolic link,
-//! for the sake of its text, which needs no block on the disk; it changes as a whole, so that whoever is killed leaves
-//! one state or the next.
+//! The mark of a completed sandbox. It names the process of the guest, and says whether the sandbox
+//! counts as asleep. It is a symbolic link used for its text, which needs no block on the disk and
+//! changes as a whole. So a process that is killed leaves either the old or the new mark.
 //!
 //! | text | what it means |
 //! |---|---|
@@ -19,7 +19,7 @@ const READY: &str = "ready";
 const READY_IN_THE_MAKING: &str = "ready.new";
 const ASLEEP: &str = "asleep";
 
-/// What the mark says.
+/// The content of the mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ready {
     pub guest: Option<GuestProcess>,
@@ -27,25 +27,25 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// It sleeps and has no guest.
+    /// Asleep, without a guest.
     pub(crate) const ASLEEP: Self = Self { guest: None, asleep: true };
 
-    /// It runs with this guest.
+    /// Awake, with this guest.
     pub(crate) fn running(guest: GuestProcess) -> Self {
         Self { guest: Some(guest), asleep: false }
     }
 
-    /// The same guest, but not to be used.
+    /// Asleep, with the same guest, which is not to be used.
     pub(crate) fn put_to_sleep(self) -> Self {
         Self { asleep: true, ..self }
     }
 
-    /// Marks a sandbox that had no mark: from now on it is complete.
+    /// Writes the first mark of a sandbox, which completes it.
     pub(crate) fn make(self, directory: &Path) -> io::Result<()> {
         symlink(self.text(), directory.join(READY))
     }
 
-    /// Changes the mark of a completed sandbox. Whoever does so holds its lock.
+    /// Changes the mark of a completed sandbox. The caller holds its lock.
     pub(crate) fn change(self, directory: &Path) -> io::Result<()> {
         let made = directory.join(READY_IN_THE_MAKING);
         match fs::remove_file(&made) {
@@ -56,7 +56,8 @@ impl Ready {
         fs::rename(made, directory.join(READY))
     }
 
-    /// The mark of a sandbox; `None` if it was never completed. `InvalidData` or `InvalidInput`: what is there is no mark.
+    /// Reads the mark of a sandbox; `None` if it was never completed. `InvalidData` or
+    /// `InvalidInput` if the file is not a mark.
     pub(crate) fn read(directory: &Path) -> io::Result<Option<Self>> {
         let link = match fs::read_link(directory.join(READY)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -1,5 +1,5 @@
-//! What is kept of a sandbox between Eyot processes: `sandbox.json` says what it is; which process its guest is says
-//! [`crate::ready`].
+//! The data of a sandbox that outlives an Eyot process. `sandbox.json` describes the sandbox;
+//! [`crate::ready`] names the process of its guest.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -17,29 +17,31 @@ use crate::egress::changed_rules;
 use crate::image::Lower;
 use crate::state::StateDir;
 
-/// What a later process needs to use or to remove the sandbox. Holds secrets: the file's mode is 0600.
+/// The data that a later process needs to use or to remove the sandbox. It holds secrets, so the
+/// file's mode is 0600.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub info: SandboxInfo,
-    /// What a client presents to the guest, and what the guest answers with.
+    /// The secret that a client presents to the guest. The next field is the guest's answer.
     pub client_nonce: [u8; 16],
     pub guest_nonce: [u8; 16],
-    /// Which boot of the host its processes belong to.
+    /// The boot of the host that the sandbox's processes belong to.
     pub boot_id: String,
-    /// The range of host ids that it holds.
+    /// The number of its range of host ids, if it has one.
     pub block: Option<u32>,
-    /// Its persistent workspace was made for it; one that was there before outlives a create that fails.
+    /// Its persistent workspace was made for it. A workspace that existed before outlives a failed
+    /// create.
     pub made_workspace: bool,
     /// The directories of its control groups.
     #[serde(default)]
     pub groups: Vec<PathBuf>,
-    /// The read-only layers on the host that it was made over.
+    /// The read-only layers on the host that the sandbox was made over.
     #[serde(flatten)]
     pub lower: Lower,
-    /// Where its image looks for programs, if it says so.
+    /// The `PATH` that its image sets, if it sets one.
     #[serde(default)]
     pub program_path: Option<String>,
-    /// How often it was woken.
+    /// The number of times it was woken.
     #[serde(default)]
     pub wakes: u32,
 }
@@ -49,8 +51,9 @@ const RECORD_IN_THE_MAKING: &str = "sandbox.json.new";
 pub(crate) const SOCKET: &str = "guest.sock";
 
 impl Record {
-    /// Writes the record into a sandbox's directory, as a whole. It is not synced, which would stall every create and wake: a
-    /// record that a power loss damages is known as damaged ([`crate::condition`]).
+    /// Writes the record into a sandbox's directory, as a whole. It is not synced, because that
+    /// would stall every create and wake. A record that a power loss has damaged is recognized
+    /// ([`crate::condition`]).
     pub(crate) fn write(&self, directory: &Path) -> io::Result<()> {
         let made = directory.join(RECORD_IN_THE_MAKING);
         // Of somebody who was killed. Whatever it is, it is not written into.
@@ -63,7 +66,7 @@ impl Record {
         fs::rename(made, directory.join(RECORD))
     }
 
-    /// Reads the record of a sandbox's directory, with the rules of its network as they are now.
+    /// Reads the record in a sandbox's directory, with the network rules that are in force now.
     pub(crate) fn read(directory: &Path) -> io::Result<Self> {
         let mut record: Self = serde_json::from_slice(&fs::read(directory.join(RECORD))?)?;
         if record.info.spec.network == NetworkMode::Egress
@@ -74,7 +77,8 @@ impl Record {
         Ok(record)
     }
 
-    /// For a create that failed: a persistent workspace that was there before is not to go with this sandbox.
+    /// Keeps a persistent workspace that existed before a failed create: it must not be removed
+    /// with this sandbox.
     pub(crate) fn keep_found_workspace(directory: &Path) -> io::Result<()> {
         let Ok(mut record) = Self::read(directory) else {
             // Whoever destroys it does not learn of a workspace either.
@@ -88,12 +92,12 @@ impl Record {
     }
 }
 
-/// Which boot of the host this is.
+/// Returns the id of the host's current boot.
 pub(crate) fn boot_id() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
 }
 
-/// A guest's process, told apart from any later one of the same number by its start time.
+/// A guest's process. The start time tells it from later processes with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GuestProcess {
     pub pid: i32,
@@ -101,25 +105,25 @@ pub(crate) struct GuestProcess {
 }
 
 impl GuestProcess {
-    /// The process that has this number now.
+    /// Identifies the process that has this number now.
     pub(crate) fn of(pid: i32) -> io::Result<Self> {
         Ok(Self { pid, start_ticks: start_ticks(pid)? })
     }
 
-    /// What [`fmt::Display`] wrote.
+    /// Parses the text that [`fmt::Display`] wrote.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (pid, start_ticks) = text.split_once(' ')?;
         Some(Self { pid: pid.parse().ok()?, start_ticks: start_ticks.parse().ok()? })
     }
 
-    /// How long ago it started, in milliseconds, whether it still runs or not.
+    /// Returns the time since it started, in milliseconds, even if it has ended.
     pub(crate) fn started_ms_ago(self) -> u64 {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         let now_ms = now.tv_sec.unsigned_abs() * 1000 + now.tv_nsec.unsigned_abs() / 1_000_000;
         now_ms.saturating_sub(self.start_ticks.saturating_mul(TICK_MS))
     }
 
-    /// A descriptor of the process, if it still is the same one.
+    /// Opens the process; `None` if it has ended, even if another process has its number now.
     pub(crate) fn open(self) -> io::Result<Option<OwnedFd>> {
         let Some(pid) = rustix::process::Pid::from_raw(self.pid) else {
             return Ok(None);
@@ -139,10 +143,12 @@ impl fmt::Display for GuestProcess {
     }
 }
 
-/// How long a tick of `/proc` is: `USER_HZ` is 100 wherever Eyot runs.
+/// The length of a tick in `/proc`, in milliseconds: `USER_HZ` is 100 on every host that Eyot
+/// supports.
 const TICK_MS: u64 = 10;
 
-/// Field 22 of `/proc/<pid>/stat`. The command's name before it may hold anything, so fields are counted from its end.
+/// Reads field 22 of `/proc/<pid>/stat`, the start time. Fields are counted from the end of the
+/// command's name, because that may contain anything.
 fn start_ticks(pid: i32) -> io::Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let after_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
@@ -150,13 +156,15 @@ fn start_ticks(pid: i32) -> io::Result<u64> {
     field.ok_or_else(|| io::Error::other("a /proc/<pid>/stat of an unknown form"))
 }
 
-/// Kills a process and waits until it and all that it was PID 1 of are gone.
+/// Kills a process and waits until it is gone, with all processes of its process namespace if it is
+/// PID 1 of one.
 pub(crate) fn kill_and_wait(pidfd: &OwnedFd) -> io::Result<()> {
     kill(pidfd)?;
     wait_until_gone(pidfd)
 }
 
-/// Kills a process, and with it all that it is PID 1 of. One that is gone already is fine.
+/// Kills a process, and all processes of its process namespace if it is PID 1 of one. A process
+/// that is gone is no error.
 pub(crate) fn kill(pidfd: &OwnedFd) -> io::Result<()> {
     match rustix::process::pidfd_send_signal(pidfd, rustix::process::Signal::KILL) {
         Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
@@ -164,7 +172,8 @@ pub(crate) fn kill(pidfd: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Waits until a process and all that it was PID 1 of are gone.
+/// Waits until a process is gone, with all processes of its process namespace if it is PID 1 of
+/// one.
 pub(crate) fn wait_until_gone(pidfd: &OwnedFd) -> io::Result<()> {
     let mut waited = [rustix::event::PollFd::new(pidfd, rustix::event::PollFlags::IN)];
     loop {
@@ -175,22 +184,24 @@ pub(crate) fn wait_until_gone(pidfd: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// A lock on a sandbox's directory, held by whoever makes the sandbox until it is complete, and by whoever puts it to
-/// sleep or wakes it. The kernel lets go of it when the holder dies.
+/// The lock of a sandbox's directory. It is held during a create, a sleep, a wake and a destroy.
+/// The kernel releases it when the holder dies.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _held: FileLock,
 }
 
 impl Lock {
-    /// Takes the lock of a directory that was just made; the gate has been held, together, since before it was.
+    /// Locks a directory that was just made. The caller has shared the gate since before it made
+    /// the directory.
     pub(crate) fn take(directory: &Path) -> io::Result<Self> {
         let directory = File::open(directory)?;
         rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
         Ok(Self { _held: FileLock::new(directory) })
     }
 
-    /// Takes the lock of a sandbox once nobody else holds it. Blocks. The sandbox may have been destroyed meanwhile.
+    /// Waits for the lock of a sandbox. Blocks. The sandbox may have been destroyed when this
+    /// returns.
     pub(crate) fn wait(directory: &Path) -> io::Result<Self> {
         let directory = File::open(directory)?;
         loop {
@@ -203,7 +214,7 @@ impl Lock {
         }
     }
 
-    /// Takes the lock of a completed sandbox if nobody holds it now.
+    /// Locks a completed sandbox; `None` while another process holds the lock.
     pub(crate) fn take_if_free(directory: &Path) -> io::Result<Option<Self>> {
         match Self::take(directory) {
             Ok(lock) => Ok(Some(lock)),
@@ -212,21 +223,22 @@ impl Lock {
         }
     }
 
-    /// Takes the lock of a sandbox that somebody began; `None` while its maker lives. The gate is held alone meanwhile:
-    /// nobody is between a directory and its lock.
+    /// Locks a sandbox that was begun by a process that is dead; `None` while its maker lives.
+    /// Holds the gate alone, so that no process is between making a directory and locking it.
     pub(crate) fn take_abandoned(state: &StateDir, directory: &Path) -> io::Result<Option<Self>> {
         let _alone = state.gate(FlockOperation::LockExclusive)?;
         Self::take_if_free(directory)
     }
 }
 
-/// The path of the guest's socket; see [`path_below`].
+/// Returns the path of the guest's socket; see [`path_below`].
 pub(crate) fn socket_path(directory: &Path) -> io::Result<(OwnedFd, String)> {
     path_below(directory, SOCKET)
 }
 
-/// The path of a socket in a sandbox's directory, short enough for a socket address however deep the state folder lies:
-/// through a descriptor of the directory, which must be kept open meanwhile.
+/// Returns the path of a socket in a sandbox's directory. It goes through a descriptor of the
+/// directory, so it is short enough for a socket address however deep the state folder lies. It is
+/// valid while the descriptor is open.
 pub(crate) fn path_below(directory: &Path, name: &str) -> io::Result<(OwnedFd, String)> {
     let directory =
         rustix::fs::open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
@@ -238,7 +250,7 @@ pub(crate) fn path_below(directory: &Path, name: &str) -> io::Result<(OwnedFd, S
 pub(crate) mod tests {
     use super::*;
 
-    /// The record of a sandbox that was made just now, from a default spec.
+    /// Makes the record of a new sandbox with a default spec.
     pub(crate) fn record() -> Record {
         let spec = eyot::SandboxSpec::default().validate().unwrap();
         let info = SandboxInfo {

@@ -1,6 +1,7 @@
-//! What must be in order before the file system of a sandbox that slept is mounted once more. Its files are as its
-//! workload left them: whatever the plan mounts onto must be a directory or a file by itself, with no symbolic link on the
-//! way, which would lead the mount elsewhere. Nothing is lost: what is in the way is moved aside.
+//! Preparation of the files of a sandbox that is woken, before its file system is mounted again.
+//! The workload has left them in any state. Each mount of the plan needs a real directory or file
+//! as its target, and no symbolic link on the way, which would lead the mount elsewhere. Nothing is
+//! lost: obstacles are moved aside.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,11 +17,11 @@ use crate::plan::{IdMap, Plan};
 use crate::setup::mount_targets;
 use crate::state::make_child;
 
-/// What moved aside is called, behind its own name.
+/// The suffix of obstacles that were moved aside; a number follows.
 const ASIDE: &str = ".before-wake";
 
 impl Layout<'_> {
-    /// Prepares the directory of a sandbox that slept for its plan. Nothing runs in it.
+    /// Prepares the directory of a sandbox that is woken. No process of it runs.
     pub(crate) fn renew(&self, plan: &Plan) -> io::Result<()> {
         for socket in [crate::record::SOCKET, crate::egress::SOCKET] {
             match fs::remove_file(self.directory.join(socket)) {
@@ -38,7 +39,8 @@ impl Layout<'_> {
         mount_targets(plan)?.iter().try_for_each(|(path, is_dir)| self.restore(&upper, path, *is_dir))
     }
 
-    /// Makes a mount's target what it must be. `path` is relative, without `..`.
+    /// Makes sure that a mount's target is a real directory or file. `path` is relative, without
+    /// `..`.
     fn restore(&self, upper: &OwnedFd, path: &Path, is_dir: bool) -> io::Result<()> {
         if self.is_of_skeleton(upper, path, is_dir)? {
             return Ok(());
@@ -60,7 +62,8 @@ impl Layout<'_> {
         Ok(())
     }
 
-    /// Whether a target is the skeleton's own, with nothing of the sandbox's over any part of it.
+    /// Tells whether a target comes from the skeleton alone: the sandbox has nothing over any part
+    /// of its path.
     fn is_of_skeleton(&self, upper: &OwnedFd, path: &Path, is_dir: bool) -> io::Result<bool> {
         let Some(first) = path.iter().next().filter(|_| self.image.is_skeleton()) else { return Ok(false) };
         match rustix::fs::statat(upper, first, AtFlags::SYMLINK_NOFOLLOW) {
@@ -75,7 +78,8 @@ impl Layout<'_> {
 const DIRECTORY: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Makes sure that `name` is a directory, or a file, by itself. Whether it was made now.
+/// Makes sure that `name` is a directory, or a regular file, and no link. Returns whether it was
+/// made now.
 fn ensure(at: &OwnedFd, name: &OsStr, wants_dir: bool) -> io::Result<bool> {
     loop {
         let found = match with_access(at, || rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)) {
@@ -118,7 +122,8 @@ fn move_aside(at: &OwnedFd, name: &OsStr) -> io::Result<()> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// An ordinary user's sandbox can take the permissions of its directories from the user outside, whose own they are.
+/// Retries work after giving the directory's owner its permissions back: the workload of an
+/// ordinary user's sandbox may have taken them away.
 fn with_access<T>(directory: &OwnedFd, work: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
     match work() {
         Err(Errno::ACCESS) => {

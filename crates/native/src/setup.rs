@@ -1,5 +1,6 @@
-//! Which steps make a sandbox: computed from the checked spec and what is known of the host, without touching
-//! anything. The order is the design's; every protection is a step, and a step that fails ends the create.
+//! The steps that make a sandbox. They are computed from the checked spec and the facts about the
+//! host, without touching anything. Every protection is a step, and a step that fails ends the
+//! create.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,13 +14,14 @@ use crate::image::{Image, MountPoints, points};
 use crate::plan::{Bind, GUEST_ID, IdMap, LOWER, OWN_DEVICES, Plan, ROOT, Step, pack_filter};
 use crate::seccomp;
 
-/// What the plan depends on besides the spec.
+/// The inputs of the plan.
 pub(crate) struct Setup<'a> {
     pub spec: &'a ValidSpec,
-    /// The canonical source of each of the spec's mounts, resolved once: a link that changes later changes nothing.
+    /// The canonical source of each mount in the spec. It is resolved once, so a link that changes
+    /// later has no effect.
     pub sources: &'a [String],
     pub map: IdMap,
-    /// The uid and the gid inside that run commands unless a call says otherwise.
+    /// The inner uid and gid that run commands unless a call names a user.
     pub user: (u32, u32),
     pub image: &'a Image,
     /// The sandbox's directory on the host.
@@ -27,45 +29,48 @@ pub(crate) struct Setup<'a> {
     /// The persistent workspace's directory on the host.
     pub workspace: Option<&'a str>,
     pub landlock_abi: u32,
-    /// Process numbers can be limited per namespace (Linux 6.14).
+    /// The kernel can limit process numbers per namespace (Linux 6.14).
     pub per_namespace_pids: bool,
-    /// Inner root may set the limits of its IPC namespace (Linux 6.9).
+    /// The inner root may set the limits of its IPC namespace (Linux 6.9).
     pub own_ipc_limits: bool,
-    /// How many inotify watches one user of the host may have.
+    /// The number of inotify watches that one user of the host may have.
     pub most_watches: u32,
     pub fail_at: Option<u32>,
-    /// Its control groups.
+    /// The sandbox's entry into its control groups.
     pub groups: GroupPlan,
     /// The processors that this process may run on.
     pub processors: &'a [u32],
-    /// It has a disk of its own.
+    /// The sandbox has a disk of its own.
     pub has_disk: bool,
 }
 
-/// The capabilities that a range's guest, and root inside it, hold in their own user namespace, as a mask: Docker's default
-/// set without raw sockets, device nodes, and capabilities of files, which would be left on the host's disk.
+/// The mask of the capabilities that a range's guest, and root inside it, hold in their own user
+/// namespace. It is Docker's default set without raw sockets, without device nodes, and without
+/// file capabilities, which would stay on the host's disk.
 pub(crate) const RANGE_CAPABILITIES: u64 = DOCKER_DEFAULT & !(NET_RAW | MKNOD | SETFCAP);
 
-/// Limits of the sandbox's user namespace, for each user inside: a workload leaves the guest some inotify instances (the
-/// host has 128 for a user by default), and an ordinary user's sandbox leaves some to its maker. No namespace is made inside.
+/// The limits of the sandbox's user namespace for each user inside. They leave some inotify
+/// instances to the guest and, in an ordinary user's sandbox, to the caller (the host's default is
+/// 128 per user). No namespace can be made inside.
 const NAMESPACE_LIMITS: [(&str, u32); 2] = [("max_inotify_instances", 48), ("max_user_namespaces", 0)];
 
-/// An ordinary user's sandbox may have this part of what the kernel lets the user have.
+/// The divisor that gives an ordinary user's sandbox its part of the user's limit.
 const PART_OF_A_USER: u32 = 4;
 
-/// Process numbers that are the guest's own (its threads and reapers) beyond those that the workload may use. The
-/// kernel takes no limit below 301.
+/// The number of process numbers for the guest itself (its threads and reapers), beyond those of
+/// the workload. The kernel takes no limit below 301.
 pub(crate) const GUEST_PIDS: u32 = 320;
-/// The kernel's own limit.
+/// The kernel's own limit of process numbers.
 const MOST_PIDS: u32 = 1 << 22;
 
-/// The device nodes that a sandbox has.
+/// Lists the device nodes of a sandbox.
 fn devices() -> impl Iterator<Item = &'static str> {
     OWN_DEVICES.iter().map(|(name, ..)| *name)
 }
-/// What `/proc` shows beside processes: what programs need (`sys` and `sysvipc` belong to the sandbox's namespaces in
-/// part), and facts of the kernel's build. All else is covered, because it tells of the host and of other sandboxes: what
-/// disks, processors, memory, locks and groups are doing.
+/// The names in `/proc` that stay visible beside processes. Programs need them (`sys` and `sysvipc`
+/// belong in part to the sandbox's namespaces), or they describe the kernel's build. All else is
+/// covered, because it describes the host and other sandboxes: disks, processors, memory, locks and
+/// groups.
 const SHOWN: [&str; 15] = [
     "consoles",
     "cpuinfo",
@@ -83,13 +88,14 @@ const SHOWN: [&str; 15] = [
     "uptime",
     "version",
 ];
-/// The most that the files in a rebuilt folder of the host's programs may take: there are few beside folders.
+/// The capacity of a rebuilt folder of the host's programs, in MiB. Beside folders it holds few
+/// files.
 const REBUILT_MIB: u64 = 16;
-/// What is read-only in `/proc`.
+/// The names in `/proc` that are read-only.
 const READ_ONLY: [&str; 2] = ["sys", "sysrq-trigger"];
 
 impl Setup<'_> {
-    /// The plan.
+    /// Computes the plan.
     pub(crate) fn plan(&self) -> Plan {
         let own_network = self.spec.spec().network != NetworkMode::Host;
         let mut steps = vec![Step::EnterGroups(self.groups.tasks)];
@@ -113,8 +119,9 @@ impl Setup<'_> {
         Plan { map: self.map, own_network, steps, fail_at: self.fail_at }
     }
 
-    /// As many processors as `cpus` asks for, rounded up, so that programs start as many threads as can run. Which ones
-    /// depends on the sandbox's id: many small sandboxes are not to share one processor.
+    /// Chooses processors: as many as `cpus` asks for, rounded up, so that programs start as many
+    /// threads as can run. The choice depends on the sandbox's id, so that many small sandboxes do
+    /// not share one processor.
     fn processors(&self) -> Option<Step> {
         let count = self.spec.spec().limits.cpus?.ceil().max(1.0) as usize;
         let all = self.processors;
@@ -186,7 +193,8 @@ impl Setup<'_> {
         steps
     }
 
-    /// A range is counted as a whole too, by the user that pays for it.
+    /// Limits the user namespace and, in a range, the IPC namespace. A range's users are also
+    /// limited together, by its account.
     fn namespace_limits(&self) -> Vec<Step> {
         let limit = |(name, most): (&str, u32)| Step::NamespaceLimit(name.to_owned(), most);
         let mut steps: Vec<Step> = NAMESPACE_LIMITS.into_iter().map(limit).collect();
@@ -243,7 +251,8 @@ impl Setup<'_> {
         steps
     }
 
-    /// The workspace and the caller's mounts; and, below a read-only root, what stays writable.
+    /// Mounts the workspace and the caller's mounts and, over a read-only root, the folders that
+    /// stay writable.
     fn folders(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         let workdir = inside(self.spec.workdir().as_str());
@@ -287,8 +296,9 @@ impl Setup<'_> {
     }
 }
 
-/// The limits of System V IPC, whose objects stay when no process has them any more: like what lies in `/dev/shm`, they
-/// must leave the guest room. Shared memory may take an eighth of the memory, messages and semaphores a thirty-second each.
+/// Computes the limits of System V IPC. Its objects remain when no process uses them any more, so
+/// like files in `/dev/shm` they must leave memory for the guest. Shared memory gets an eighth of
+/// the memory limit, messages and semaphores a thirty-second each.
 fn ipc_limits(memory_mib: u64) -> [(&'static str, String); 3] {
     const PAGES_PER_MIB: u64 = 256;
     // A queue of 16,384 bytes holds as many messages of one byte, which take 64 bytes each.
@@ -312,31 +322,33 @@ const PLAIN: Bind = Bind {
     taken_by_launcher: false,
 };
 
-/// Where the skeleton's `/etc/hosts` leads: a file in memory costs a twentieth of one on the disk, and no directory.
+/// The file that the skeleton's link `/etc/hosts` leads to. A file in memory takes a twentieth of
+/// the time of one on the disk, and no directory.
 pub(crate) const HOSTS: &str = "/run/hosts";
-/// Likewise, in a layer above an image's, for `/etc/hostname`.
+/// The file that the link `/etc/hostname` leads to, in the layer above an image.
 const HOST_NAME: &str = "/run/hostname";
 
-/// The links that stand for files of each sandbox's own in the layer above an image's.
+/// The links in the layer above an image that lead to files of each sandbox's own.
 pub(crate) const FILES_OF_SKELETON: [(&str, &str); 2] = [("etc/hosts", HOSTS), ("etc/hostname", HOST_NAME)];
 
-/// The text of a sandbox's `/etc/hostname`.
+/// Returns the text of a sandbox's `/etc/hostname`.
 pub(crate) fn host_name(spec: &ValidSpec) -> String {
     format!("{}\n", spec.hostname())
 }
 
-/// The text of a sandbox's `/etc/hosts`: it finds itself by its name.
+/// Returns the text of a sandbox's `/etc/hosts`, which resolves its own name.
 pub(crate) fn hosts(spec: &ValidSpec) -> String {
     format!("127.0.0.1 localhost {}\n::1 localhost\n", spec.hostname())
 }
 
-/// A path inside the sandbox as the child sees it before it pivots.
+/// Returns the path by which the child reaches an inner path before it pivots.
 fn inside(path: &str) -> String {
     format!("{ROOT}{path}")
 }
 
-/// What a plan mounts onto in the sandbox's own files, relative to its root, and whether that is a directory. What lies
-/// below another mount of the plan is not the sandbox's.
+/// Lists the targets of a plan's mounts in the sandbox's own files, relative to its root, each with
+/// whether it is a directory. Targets below another mount of the plan are left out, because they
+/// are not in the sandbox's files.
 pub(crate) fn mount_targets(plan: &Plan) -> io::Result<Vec<(PathBuf, bool)>> {
     let mut targets: Vec<(PathBuf, bool)> = Vec::new();
     for step in &plan.steps {
@@ -361,14 +373,14 @@ pub(crate) fn mount_targets(plan: &Plan) -> io::Result<Vec<(PathBuf, bool)>> {
     Ok(targets)
 }
 
-/// The directories that the plan mounts onto, and so must exist in the image or above it.
+/// Lists the directories that the plan mounts onto. They must exist in the image or above it.
 pub(crate) fn mount_points(spec: &ValidSpec) -> Vec<SandboxPath> {
     let fixed = ["/proc", "/dev/pts", "/dev/shm", "/run", "/tmp", "/var/tmp", "/home/user"];
     let fixed = fixed.iter().filter_map(|path| SandboxPath::parse(path).ok());
     fixed.chain([spec.workdir().clone()]).collect()
 }
 
-/// The files that the plan mounts onto.
+/// Lists the files that the plan mounts onto.
 pub(crate) fn device_files() -> impl Iterator<Item = String> {
     devices().map(|name| format!("dev/{name}"))
 }

@@ -1,6 +1,6 @@
-//! Putting a sandbox to sleep: it is noted, then its guest ends or is killed, then its control
-//! groups go; its files, its name and its range of ids stay. Whoever is killed in between leaves a
-//! sandbox that sleeps; the next sweep, sleep or wake does the rest.
+//! Putting a sandbox to sleep. It is marked as asleep, then its guest ends or is killed, then its
+//! control groups are removed. Its files, its name and its range of ids stay. If this process is
+//! killed in between, the sandbox sleeps, and the next sweep, sleep or wake does the rest.
 
 use std::io;
 use std::path::Path;
@@ -11,13 +11,13 @@ use crate::destroy::recorded_guest;
 use crate::ready::Ready;
 use crate::record::{Lock, Record, kill_and_wait};
 
-/// Notes that a sandbox sleeps, and ends what runs of it. Its lock is held.
+/// Marks a sandbox as asleep, and ends what runs of it. The caller holds its lock.
 pub(crate) fn put_to_sleep(directory: &Path, record: &Record) -> io::Result<()> {
     note_asleep(directory)?;
     settle(directory, record)
 }
 
-/// Notes that a sandbox sleeps. Its lock is held.
+/// Marks a sandbox as asleep. The caller holds its lock.
 pub(crate) fn note_asleep(directory: &Path) -> io::Result<()> {
     match Ready::read(directory)? {
         None => Err(io::ErrorKind::NotFound.into()),
@@ -26,7 +26,7 @@ pub(crate) fn note_asleep(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Ends what may be left of the guest of a sandbox that sleeps. Its lock is held.
+/// Ends what may be left of a sleeping sandbox's guest. The caller holds its lock.
 pub(crate) fn settle(directory: &Path, record: &Record) -> io::Result<()> {
     let ready = Ready::read(directory)?;
     if is_settled(ready, record) {
@@ -40,12 +40,14 @@ pub(crate) fn settle(directory: &Path, record: &Record) -> io::Result<()> {
     Ready::ASLEEP.change(directory)
 }
 
-/// Nothing is left of its guest, and of its groups neither: a wake may have begun, and its process been killed.
+/// Tells whether nothing is left of a sleeping sandbox's guest, nor of its groups, which a wake may
+/// have made before its process was killed.
 fn is_settled(ready: Option<Ready>, record: &Record) -> bool {
     ready == Some(Ready::ASLEEP) && !record.groups.iter().any(|group| group.exists())
 }
 
-/// The same for a sweep: nothing, while somebody puts it to sleep or wakes it.
+/// Does the same during a sweep. Does nothing while another process puts the sandbox to sleep or
+/// wakes it.
 pub(crate) fn settle_if_free(directory: &Path, record: &Record) -> io::Result<()> {
     if is_settled(Ready::read(directory)?, record) {
         return Ok(());

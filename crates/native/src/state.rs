@@ -1,5 +1,6 @@
-//! The state folder: where sandboxes live between Eyot processes. Several processes may share one; every change that
-//! two could make at once is a single atomic system call (`mkdir`, `symlink`, `rename`) or under a sandbox's lock.
+//! The state folder, where sandboxes live between Eyot processes. Several processes may share one.
+//! A change that two could make at once is either a single atomic system call (`mkdir`, `symlink`,
+//! `rename`) or made under a sandbox's lock.
 //!
 //! ```text
 //! sandboxes/<id>/   sandbox.json · ready · guest.sock · upper/ · work/; itself locked while it is made, put to sleep or
@@ -27,9 +28,10 @@ use rustix::fs::FlockOperation;
 use crate::disk_ids::WORKSPACE_BASE;
 use crate::host::{self, SetupFailure};
 
-/// The state folder when nobody names one: `/var/lib/eyot` for root, else `$XDG_STATE_HOME/eyot` or
-/// `~/.local/state/eyot`. Without HOME the home directory is that of the user database; without any the path is empty, and
-/// such a state folder is refused. It is never in a folder that users share.
+/// Returns the default state folder: `/var/lib/eyot` for root, else `$XDG_STATE_HOME/eyot` or
+/// `~/.local/state/eyot`. Without HOME, the home directory comes from the user database. Without
+/// any home directory the path is empty, and such a state folder is refused. The default is never
+/// in a folder that users share.
 pub fn default_state_dir() -> PathBuf {
     if rustix::process::geteuid().is_root() {
         return PathBuf::from("/var/lib/eyot");
@@ -47,9 +49,9 @@ pub(crate) struct StateDir {
 }
 
 impl StateDir {
-    /// Opens the folder, making it (mode 0700) if need be. On NFS and overlayfs, say, it is refused: the root overlay of a
-    /// sandbox can't have its upper directory there. So it is where others could change what is in it.
-    /// `simulated` is for tests: see [`crate::host::Facts`].
+    /// Opens the folder, and makes it (mode 0700) if need be. Refuses a folder on a file system
+    /// that can't hold the upper directory of an overlay, such as NFS and overlayfs, and a folder
+    /// that other users could change. `simulated` is for tests: see [`crate::host::Facts`].
     pub(crate) fn open(root: &Path, simulated: Option<&serde_json::Value>) -> Result<Self> {
         let failed = |error: io::Error| {
             let failure = SetupFailure::of_goal("open the state folder", root.display().to_string(), error)
@@ -73,53 +75,53 @@ impl StateDir {
         Ok(Self { root })
     }
 
-    /// The folder itself.
+    /// Returns the folder's path.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// A sandbox's directory.
+    /// Returns the path of a sandbox's directory.
     pub(crate) fn sandbox(&self, id: &SandboxId) -> PathBuf {
         self.root.join("sandboxes").join(id.as_str())
     }
 
-    /// Where a destroyed sandbox waits until its files are gone.
+    /// Returns the path of a destroyed sandbox until its files are removed.
     pub(crate) fn trash(&self, id: &SandboxId) -> PathBuf {
         self.root.join("trash").join(id.as_str())
     }
 
-    /// Whether a canonical path contains the state folder or lies inside it.
+    /// Tells whether a canonical path contains the state folder or lies in it.
     pub(crate) fn overlaps(&self, path: &Path) -> bool {
         self.root.starts_with(path) || path.starts_with(&self.root)
     }
 
-    /// Where what sandboxes are made over is prepared.
+    /// Returns the folder of prepared layers.
     pub(crate) fn layers(&self) -> PathBuf {
         self.root.join("layers")
     }
 
-    /// Where images are kept that have names.
+    /// Returns the folder of the image store.
     pub(crate) fn images(&self) -> PathBuf {
         self.root.join("images")
     }
 
-    /// Where it is noted in which places sandboxes have had control groups.
+    /// Returns the file that lists the places of control groups.
     pub(crate) fn cgroups(&self) -> PathBuf {
         self.root.join("cgroups")
     }
 
-    /// A persistent workspace's directory.
+    /// Returns the path of a persistent workspace's directory.
     pub(crate) fn workspace(&self, id: &str) -> PathBuf {
         self.root.join("workspaces").join(id)
     }
 
-    /// Held together by whoever makes a sandbox's directory and its lock, and alone by who must know that nobody is
-    /// between the two.
+    /// Takes the gate. A process shares it while it makes a sandbox's directory and locks that. A
+    /// process that must know that no other is between these two steps holds it alone.
     pub(crate) fn gate(&self, how: FlockOperation) -> io::Result<FileLock> {
         self.lock("gate", how)
     }
 
-    /// Held by whoever makes a persistent workspace, or changes the owners in it.
+    /// Takes the lock under which a persistent workspace is made, or the owners in it are changed.
     pub(crate) fn lock_workspaces(&self) -> io::Result<FileLock> {
         self.lock("workspaces.lock", FlockOperation::LockExclusive)
     }
@@ -131,7 +133,7 @@ impl StateDir {
         Ok(FileLock::new(file))
     }
 
-    /// The ids in `sandboxes/` or `trash/`.
+    /// Lists the ids in `sandboxes/` or `trash/`.
     pub(crate) fn ids(&self, folder: &str) -> io::Result<Vec<SandboxId>> {
         let mut ids = Vec::new();
         for entry in fs::read_dir(self.root.join(folder))? {
@@ -143,12 +145,12 @@ impl StateDir {
         Ok(ids)
     }
 
-    /// The id that holds a name, if its sandbox is there.
+    /// Returns the id that holds a name, if its sandbox exists.
     pub(crate) fn id_of_name(&self, name: &SandboxName) -> Option<SandboxId> {
         self.holder("names", name.as_str())
     }
 
-    /// The name that a sandbox holds.
+    /// Returns the name that a sandbox holds.
     pub(crate) fn name_of(&self, id: &SandboxId) -> Option<SandboxName> {
         let names = fs::read_dir(self.root.join("names")).ok()?;
         names.filter_map(|entry| SandboxName::parse(entry.ok()?.file_name().to_str()?).ok()).find(|name| {
@@ -163,12 +165,14 @@ impl StateDir {
         self.sandbox(&id).exists().then_some(id)
     }
 
-    /// Takes a name for a sandbox whose directory exists; `false` if another sandbox has it.
+    /// Claims a name for a sandbox whose directory exists. Returns `false` if another sandbox has
+    /// it.
     pub(crate) fn take_name(&self, name: &SandboxName, id: &SandboxId) -> io::Result<bool> {
         self.take("names", name.as_str(), id)
     }
 
-    /// Takes a free range of host ids, and says which: a number from 1 to [`BLOCKS`].
+    /// Claims a free range of host ids. Returns its number, from 1 to [`BLOCKS`]; `None` if all are
+    /// taken.
     pub(crate) fn take_block(&self, id: &SandboxId, first_try: u32) -> io::Result<Option<u32>> {
         for attempt in 0..BLOCKS {
             let block = (first_try.wrapping_add(attempt)) % BLOCKS + 1;
@@ -179,7 +183,8 @@ impl StateDir {
         Ok(None)
     }
 
-    /// One atomic claim. A claim whose sandbox is gone, from the trash as well, is taken over.
+    /// Makes one atomic claim. A claim whose sandbox is gone, from the trash as well, is taken
+    /// over.
     fn take(&self, folder: &str, key: &str, id: &SandboxId) -> io::Result<bool> {
         let claim = self.root.join(folder).join(key);
         loop {
@@ -197,14 +202,16 @@ impl StateDir {
         }
     }
 
-    /// Whether the sandbox that holds a claim is there. A range of ids is held until no file with these ids is left.
+    /// Tells whether the sandbox that holds a claim exists. A range of ids is held until no file
+    /// with these ids is left.
     fn is_held(&self, folder: &str, claim: &Path) -> bool {
         let Ok(target) = fs::read_link(claim) else { return false };
         let Some(id) = target.to_str().and_then(|text| SandboxId::parse(text).ok()) else { return false };
         self.sandbox(&id).exists() || (folder == "blocks" && self.trash(&id).exists())
     }
 
-    /// Removes a claim if it is stale. Nobody makes one while the gate is held alone.
+    /// Removes a claim if it is stale. Holds the gate alone, so that no process makes a claim
+    /// meanwhile.
     fn drop_if_stale(&self, folder: &str, claim: &Path) -> io::Result<bool> {
         let _alone = self.gate(FlockOperation::LockExclusive)?;
         if self.is_held(folder, claim) {
@@ -216,7 +223,7 @@ impl StateDir {
         }
     }
 
-    /// Drops the names and ranges of sandboxes that are gone.
+    /// Removes the claims of sandboxes that are gone.
     pub(crate) fn drop_stale_claims(&self) -> io::Result<()> {
         for folder in ["names", "blocks"] {
             for entry in fs::read_dir(self.root.join(folder))? {
@@ -229,12 +236,12 @@ impl StateDir {
         Ok(())
     }
 
-    /// Gives up a sandbox's name, if it is still its own.
+    /// Gives up a sandbox's name, if the sandbox still holds it.
     pub(crate) fn release_name(&self, name: &SandboxName, id: &SandboxId) -> io::Result<()> {
         self.release("names", name.as_str(), id)
     }
 
-    /// Gives up a sandbox's range of ids. To be called when no file with these ids is left.
+    /// Gives up a sandbox's range of ids. Call it when no file with these ids is left.
     pub(crate) fn release_block(&self, block: u32, id: &SandboxId) -> io::Result<()> {
         self.release("blocks", &block.to_string(), id)
     }
@@ -252,27 +259,27 @@ impl StateDir {
     }
 }
 
-/// How many ranges of host ids there are. They lie behind those of persistent workspaces, below 2^31: systemd's list of uid
-/// ranges has 1,879,048,192–2,147,483,647 as unused.
+/// The number of ranges of host ids. They lie above the ids of persistent workspaces and below
+/// 2^31: systemd lists uids 1,879,048,192–2,147,483,647 as unused.
 pub(crate) const BLOCKS: u32 = 4094;
 
-/// The first host id of a block.
+/// Returns the first host id of a block.
 pub(crate) fn block_base(block: u32) -> u32 {
     WORKSPACE_BASE + block * crate::plan::RANGE_LEN
 }
 
-/// The host user that the kernel charges with what the sandbox with this block uses up. These users lie above all ranges.
+/// Returns the uid of the account of the sandbox with this block. Accounts lie above all ranges.
 pub(crate) fn account_uid(block: u32) -> u32 {
     block_base(BLOCKS + 1) + block
 }
 
-/// Makes a directory and its parents; one that is there is fine.
+/// Makes a directory and its parents. A directory that exists is no error.
 pub(crate) fn make_dir(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(mode).create(path)
 }
 
-/// Makes a directory in one that is there; one that is there already is fine. What is in a sandbox's directory is made so:
-/// a destroyed one must not come back.
+/// Makes a directory in an existing one. A directory that exists is no error. Directories of a
+/// sandbox are made this way, so that a destroyed sandbox does not come back.
 pub(crate) fn make_child(path: &Path, mode: u32) -> io::Result<()> {
     match DirBuilder::new().mode(mode).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),

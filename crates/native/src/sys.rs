@@ -20,32 +20,32 @@ compile_error!(
     "eyot-native supports x86_64 Linux only: its seccomp table and its clone stub are written for it"
 );
 
-/// A result of a raw system call, as `io::Result`.
+/// Turns the result of a raw system call into an `io::Result`.
 fn check(result: i64) -> io::Result<i64> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// `path` as a C string; a NUL in it is an invalid argument.
+/// Returns `path` as a C string. A NUL in it is an invalid argument.
 fn c_string(path: &str) -> io::Result<CString> {
     CString::new(path).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
 }
 
 // The launcher's own side.
 
-/// The namespaces of a sandbox. The network is the caller's choice; that of control groups comes when it is in its own
-/// (see [`unshare_groups`]).
+/// The namespaces of every sandbox. The network namespace depends on the spec. The control group
+/// namespace is made when the sandbox is in its own groups (see [`unshare_groups`]).
 const NAMESPACES: u64 =
     (libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS)
         as u64;
-/// The namespaces that a child gets.
+/// The namespaces of a new child.
 #[derive(Debug, Clone, Copy)]
 pub enum NewNamespaces {
-    /// A sandbox's.
+    /// Those of a sandbox.
     OfSandbox {
-        /// A network is among them.
+        /// A network namespace is among them.
         own_network: bool,
     },
-    /// A user namespace alone.
+    /// Only a user namespace.
     OfUsers,
 }
 
@@ -59,7 +59,7 @@ impl NewNamespaces {
     }
 }
 
-/// `args.cgroup` is a group's directory: the child is born in that group.
+/// Has the child born in the group whose directory is `args.cgroup`.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 #[repr(C)]
@@ -78,12 +78,12 @@ struct CloneArgs {
     cgroup: u64,
 }
 
-/// What the launcher and its child share while the child sets itself up.
+/// A gate between the launcher and its child while the child sets itself up.
 #[derive(Debug)]
 pub struct Gate {
-    /// An event descriptor, readable once the launcher has done its part for the child.
+    /// An event descriptor that becomes readable when the launcher has done its part for the child.
     open: OwnedFd,
-    /// The launcher's process. The child is told of its end by this and not by a signal: the
+    /// The launcher's process. The child learns of its end by this and not by a signal, because the
     /// launcher may end before the child could ask for one.
     launcher: OwnedFd,
     /// Nonzero until the child has left the launcher's memory, by exec or by exit.
@@ -91,22 +91,22 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Makes a closed gate with nobody inside, of a launcher that is this process.
+    /// Makes a closed gate. The launcher is this process; no child is inside.
     pub fn new() -> io::Result<Self> {
         let launcher = pidfd_open(getpid(), PidfdFlags::empty())?;
         let open = eventfd(0, EventfdFlags::CLOEXEC)?;
         Ok(Self { open, launcher, inside: AtomicU32::new(1) })
     }
 
-    /// Lets the child go on.
+    /// Lets the child continue.
     pub fn open(&self) -> io::Result<()> {
         rustix::io::write(&self.open, &1_u64.to_ne_bytes())?;
         Ok(())
     }
 
-    /// Waits in the child until the launcher has opened the gate, and ends the child when the
-    /// launcher ends first. The launcher's thread goes on in the same memory, so that nothing here
-    /// may touch `errno`.
+    /// Waits in the child until the launcher has opened the gate, and ends the child if the
+    /// launcher ends first. The launcher's thread runs on in the same memory, so nothing here may
+    /// touch `errno`.
     pub fn pass(&self) {
         let mut waited = [self.open.as_raw_fd(), self.launcher.as_raw_fd()].map(|fd| libc::pollfd {
             fd,
@@ -139,7 +139,7 @@ impl Gate {
     }
 }
 
-/// A system call that leaves `errno` alone.
+/// Makes a system call without touching `errno`.
 ///
 /// # Safety
 /// As the call `number` demands of its arguments.
@@ -162,13 +162,13 @@ unsafe fn bare_call(number: libc::c_long, [a, b, c, d]: [usize; 4]) -> isize {
     result
 }
 
-/// One futex operation. Its result does not matter: every caller checks the word again.
+/// Makes one futex call. Its result does not matter: every caller checks the word again.
 fn futex(word: &AtomicU32, operation: i32, value: u32) {
     // SAFETY: `word` is a live, aligned u32, and the timeout is null (none).
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, std::ptr::null::<c_void>()) };
 }
 
-/// A stack for a child, with its own mapping.
+/// A stack for a child, in a mapping of its own.
 #[derive(Debug)]
 pub struct ChildStack {
     base: *mut c_void,
@@ -177,7 +177,7 @@ pub struct ChildStack {
 const STACK_BYTES: usize = 256 * 1024;
 
 impl ChildStack {
-    /// Maps a new one. Its lowest page can't be touched.
+    /// Maps a new stack. Its lowest page can't be touched.
     pub fn new() -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -199,7 +199,7 @@ impl Drop for ChildStack {
     }
 }
 
-/// What a child does in the launcher's memory.
+/// The work of a child in the launcher's memory.
 pub trait ChildMain {
     /// Runs in the child, on its own stack. Must not unwind.
     fn run_in_child(&mut self) -> !;
@@ -211,8 +211,8 @@ extern "C" fn child_entry<T: ChildMain>(child: *mut T) -> ! {
     unsafe { &mut *child }.run_in_child()
 }
 
-/// Makes the child of a sandbox: new namespaces, the launcher's memory and descriptors, a stack of its own. It runs
-/// `main`. Returns its process number and a pidfd.
+/// Makes the child of a sandbox: new namespaces, the launcher's memory and descriptors, a stack of
+/// its own. The child runs `main`. Returns its process number and a pidfd.
 ///
 /// With `into_group`, the directory of a v2 control group, it is born in that group.
 ///
@@ -284,7 +284,7 @@ const OPEN_TREE_CLONE: u32 = 1;
 const AT_RECURSIVE: u32 = 0x8000;
 const MOVE_MOUNT_F_EMPTY_PATH: u32 = 4;
 
-/// A detached copy of the mount at `source`, to be attached with [`attach_tree`].
+/// Copies the mount at `source`. The copy is detached; [`attach_tree`] attaches it.
 pub fn take_tree(source: &str, recursive: bool) -> io::Result<OwnedFd> {
     let source = c_string(source)?;
     let recursive = if recursive { AT_RECURSIVE } else { 0 };
@@ -318,7 +318,8 @@ fn mount_setattr(fd: RawFd, path: &str, flags: u32, attr: &MountAttr) -> io::Res
     Ok(())
 }
 
-/// Waits for the end of that pidfd's child and reaps it. That somebody else has done so already is fine.
+/// Waits until the child of this pidfd ends, and reaps it. A child that was reaped before is no
+/// error.
 pub fn wait_and_reap(pidfd: BorrowedFd<'_>) {
     // SAFETY: siginfo_t is plain data for which zeroes are valid, and it outlives the call.
     unsafe {
@@ -328,8 +329,8 @@ pub fn wait_and_reap(pidfd: BorrowedFd<'_>) {
     }
 }
 
-/// Does something as another user of the host, with the capabilities and the file access that this thread has. The caller
-/// is root; other threads stay who they are.
+/// Runs `make` as another user of the host, with the capabilities and the file access of this
+/// thread. The caller is root. Other threads keep their user.
 pub fn as_user<T>(uid: u32, make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let held = capabilities()?;
     set_users(uid, uid, 0)?;
@@ -346,7 +347,7 @@ fn set_users(real: u32, effective: u32, saved: u32) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_setresuid, real, effective, saved) }).map(drop)
 }
 
-/// Files are looked up and made as this user.
+/// Has files looked up and made as this user.
 fn set_file_user(uid: u32) -> io::Result<()> {
     // SAFETY: no pointers. It returns who it was, whether or not it changed anything: hence the second call.
     let now = unsafe {
@@ -356,10 +357,10 @@ fn set_file_user(uid: u32) -> io::Result<()> {
     if now == i64::from(uid) { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EPERM)) }
 }
 
-/// The effective, permitted and inheritable capabilities, lower half and upper half.
+/// The effective, permitted and inheritable capabilities, as lower and upper halves.
 type Capabilities = [[u32; 3]; 2];
 
-/// Version 3, this thread.
+/// The header for version 3 of the call, for this thread.
 const CAPABILITY_HEADER: [u32; 2] = [0x2008_0522, 0];
 
 fn capabilities() -> io::Result<Capabilities> {
@@ -375,19 +376,20 @@ fn set_capabilities(held: &Capabilities) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_capset, header.as_mut_ptr(), held.as_ptr()) }).map(drop)
 }
 
-/// Whether others of this user may look into this process's memory.
+/// Tells whether other processes of this user may read this process's memory.
 pub fn is_dumpable() -> bool {
     prctl(libc::PR_GET_DUMPABLE, 0, 0).is_ok_and(|dumpable| dumpable == 1)
 }
 
-/// Lets others of this user look into this process's memory again.
+/// Allows other processes of this user to read this process's memory again.
 pub fn set_dumpable() -> io::Result<()> {
     prctl(libc::PR_SET_DUMPABLE, 1, 0).map(drop)
 }
 
 // The child's side.
 
-/// Ends the child at once, without any of Rust's or libc's own endings: the memory is the launcher's.
+/// Ends the child at once. Neither Rust nor libc may clean up, because the memory is the
+/// launcher's.
 pub fn exit_now() -> ! {
     // SAFETY: exit_group does not return and touches no memory.
     unsafe { libc::syscall(libc::SYS_exit_group, 127) };
@@ -401,22 +403,23 @@ pub fn unshare_files() -> io::Result<()> {
     Ok(())
 }
 
-/// Moves the calling thread into the v1 control group whose `tasks` this is. `0` is the writer itself, for which the
-/// kernel needs no other thread to hold still; a number would cost an RCU grace period.
+/// Moves the calling thread into the v1 control group whose `tasks` this is. It writes `0`, which
+/// means the writer itself and makes the kernel wait for no other thread; a number would cost an
+/// RCU grace period.
 pub fn enter_group(tasks: RawFd) -> io::Result<()> {
     // SAFETY: a pointer to one live byte; a descriptor that is not open is an error.
     check(unsafe { libc::write(tasks, c"0".as_ptr().cast(), 1) } as i64)?;
     Ok(())
 }
 
-/// Makes a control group namespace: from inside, the groups that this process is in now are the top.
+/// Makes a control group namespace, in which the process's current groups are the top.
 pub fn unshare_groups() -> io::Result<()> {
     // SAFETY: no pointers.
     check(i64::from(unsafe { libc::unshare(libc::CLONE_NEWCGROUP) }))?;
     Ok(())
 }
 
-/// One `mount(2)`.
+/// Calls `mount(2)`.
 pub fn mount(source: &str, target: &str, fs: &str, flags: u64, data: &str) -> io::Result<()> {
     let (source, target, fs, data) = (c_string(source)?, c_string(target)?, c_string(fs)?, c_string(data)?);
     let data = data.as_ptr().cast();
@@ -425,18 +428,19 @@ pub fn mount(source: &str, target: &str, fs: &str, flags: u64, data: &str) -> io
     Ok(())
 }
 
-/// How a mount is to be held down.
+/// The restrictions of a mount.
 #[derive(Debug, Clone, Copy)]
 pub struct Hold {
-    /// Nothing can be written to it.
+    /// The mount is read-only.
     pub readonly: bool,
-    /// Device nodes on it work.
+    /// Device nodes on the mount work.
     pub devices: bool,
-    /// What is mounted below it is held down too.
+    /// The mounts below are restricted too.
     pub recursive: bool,
 }
 
-/// Holds a mount down: never setuid, and as `hold` says. Flags that are set already stay.
+/// Restricts a mount as `hold` says, and always by `nosuid`. Restrictions that are set already
+/// stay.
 pub fn hold_mount(target: &str, hold: Hold) -> io::Result<()> {
     let readonly = if hold.readonly { MOUNT_ATTR_RDONLY } else { 0 };
     let devices = if hold.devices { 0 } else { MOUNT_ATTR_NODEV };
@@ -449,7 +453,7 @@ pub fn hold_mount(target: &str, hold: Hold) -> io::Result<()> {
     mount_setattr(libc::AT_FDCWD, target, if hold.recursive { AT_RECURSIVE } else { 0 }, &attr)
 }
 
-/// Attaches what [`take_tree`] took.
+/// Attaches a mount that [`take_tree`] copied.
 pub fn attach_tree(tree: RawFd, target: &str) -> io::Result<()> {
     let target = c_string(target)?;
     let at = libc::AT_FDCWD;
@@ -459,7 +463,7 @@ pub fn attach_tree(tree: RawFd, target: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes `new_root` the root and lets go of the old one.
+/// Makes `new_root` the root, and detaches the old one.
 pub fn pivot_root(new_root: &str) -> io::Result<()> {
     rustix::process::chdir(new_root)?;
     let here: &CStr = c".";
@@ -496,12 +500,12 @@ fn prctl(option: i32, a: u64, b: u64) -> io::Result<i64> {
     check(i64::from(unsafe { libc::prctl(option, a, b, 0u64, 0u64) }))
 }
 
-/// From here on no exec gains privileges.
+/// Forbids all later execs to gain privileges.
 pub fn set_no_new_privileges() -> io::Result<()> {
     prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0).map(drop)
 }
 
-/// Drops every other group, then becomes this group and user for good.
+/// Drops all other groups, then becomes this group and user for good.
 pub fn become_id(id: u32) -> io::Result<()> {
     // SAFETY: no pointers but an empty list. The raw calls change this process alone, which has one thread.
     unsafe {
@@ -512,7 +516,7 @@ pub fn become_id(id: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps the effective capabilities over the next change of user.
+/// Keeps the effective capabilities over the next change of the user.
 pub fn keep_capabilities() -> io::Result<()> {
     prctl(libc::PR_SET_KEEPCAPS, 1, 0).map(drop)
 }
@@ -521,7 +525,7 @@ const PR_CAP_AMBIENT: i32 = 47;
 const PR_CAP_AMBIENT_RAISE: u64 = 2;
 const PR_CAP_AMBIENT_CLEAR_ALL: u64 = 4;
 
-/// Takes every capability outside `keep` out of the bounding set, as far as this kernel knows any.
+/// Removes every capability outside `keep` from the bounding set, as far as this kernel knows it.
 pub fn drop_bounding(keep: u64) -> io::Result<()> {
     for capability in 0..64u64 {
         if prctl(libc::PR_CAPBSET_READ, capability, 0).is_err() {
@@ -534,7 +538,7 @@ pub fn drop_bounding(keep: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Holds exactly `keep`, also over the next exec.
+/// Sets the capabilities to exactly `keep`, over the next exec as well.
 pub fn hold_capabilities(keep: u64) -> io::Result<()> {
     let (low, high) = (keep as u32, (keep >> 32) as u32);
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0)?;
@@ -545,7 +549,7 @@ pub fn hold_capabilities(keep: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// The kernel's Landlock ABI; 0 without Landlock.
+/// Returns the version of the kernel's Landlock ABI; 0 without Landlock.
 pub fn landlock_abi() -> u32 {
     const CREATE_RULESET_VERSION: u32 = 1;
     let none = std::ptr::null::<c_void>();
@@ -555,15 +559,15 @@ pub fn landlock_abi() -> u32 {
     u32::try_from(abi).unwrap_or(0)
 }
 
-/// What a Landlock ruleset handles, and what it allows below `/`.
+/// The rights that a Landlock ruleset handles.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Ruleset {
-    /// File accesses that need a rule.
+    /// The file access rights that need a rule.
     pub handled_fs: u64,
-    /// Network accesses that need a rule.
+    /// The network access rights that need a rule.
     pub handled_net: u64,
-    /// What is cut off from processes outside: abstract sockets, signals.
+    /// The kinds of access to processes outside that are cut off: abstract sockets, signals.
     pub scoped: u64,
 }
 
@@ -573,7 +577,8 @@ struct PathBeneath {
     parent_fd: i32,
 }
 
-/// Restricts this process and its children: of what `ruleset` handles, `allowed` is allowed below `/`, nothing else.
+/// Restricts this process and its children. Of the rights that `ruleset` handles, only `allowed`
+/// remain, below `/`.
 pub fn restrict_by_landlock(ruleset: &Ruleset, attr_bytes: usize, allowed: u64) -> io::Result<()> {
     let attr_bytes = attr_bytes.min(size_of::<Ruleset>());
     // SAFETY: `ruleset` is live and at least `attr_bytes` long.
@@ -610,8 +615,8 @@ pub fn install_seccomp(filter: &[Instruction]) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts `descriptors` at 3, 4, …, `/dev/null` at 0–2, closes everything else but `program`, and runs `program`.
-/// Returns only on failure.
+/// Moves `descriptors` to 3, 4, …, opens `/dev/null` as 0–2, closes everything else but `program`,
+/// and executes `program`. Returns only on failure.
 pub fn exec_guest(program: RawFd, descriptors: &[RawFd]) -> io::Error {
     match place_descriptors(program, descriptors).and_then(exec_fd) {
         Ok(never) => match never {},

@@ -1,5 +1,5 @@
-//! A sandbox that is being made or woken: what was made for it so far, its guest included. Dropping it takes all of that
-//! back, and nothing else.
+//! A sandbox that is being made or woken, with everything that was made for it so far, its guest
+//! included. Dropping it undoes exactly that.
 
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -25,7 +25,7 @@ use crate::state::{StateDir, block_base};
 use crate::users::Users;
 use crate::workspace;
 
-/// A sandbox whose guest has not been adopted yet: dropping it undoes everything.
+/// A sandbox whose guest has not been adopted yet. Dropping it undoes everything.
 pub(crate) struct Unfinished {
     pub state: StateDir,
     pub record: Record,
@@ -36,37 +36,37 @@ pub(crate) struct Unfinished {
     _lock: Lock,
 }
 
-/// What there was before.
+/// The state of the sandbox before.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Origin {
-    /// Nothing.
+    /// The sandbox did not exist.
     New {
-        /// Its name was taken for it.
+        /// The name was claimed for it.
         claimed_name: bool,
     },
-    /// A sandbox that sleeps.
+    /// The sandbox was asleep.
     Asleep,
 }
 
-/// What is made on the host for one sandbox alone, and handed to the launcher.
+/// The parts that are made on the host for one sandbox alone and handed to the launcher.
 pub(crate) struct Own {
     pub groups: GroupDescriptors,
     pub disk: Option<Disk>,
 }
 
 impl Unfinished {
-    /// Nothing was made for it yet but its locked directory.
+    /// Begins with a locked directory. Nothing else was made for the sandbox yet.
     pub(crate) fn new(state: StateDir, record: Record, origin: Origin, lock: Lock) -> Self {
         let directory = state.sandbox(&record.info.id);
         Self { state, record, directory, origin, guest: None, finished: false, _lock: lock }
     }
 
-    /// Keeps what is known of it for others.
+    /// Writes the record, for other processes.
     pub(crate) fn write_record(&self) -> Result<()> {
         self.record.write(&self.directory).map_err(failed("write its record"))
     }
 
-    /// Takes a range of host ids for root; an ordinary user is mapped alone.
+    /// Claims a range of host ids if the caller is root. An ordinary user is mapped alone.
     pub(crate) fn claim_ids(&mut self) -> Result<IdMap> {
         if !as_root() {
             return Ok(caller_alone());
@@ -80,7 +80,7 @@ impl Unfinished {
         Ok(IdMap::Range { base: block_base(block) })
     }
 
-    /// The directory of its persistent workspace, if it has one.
+    /// Returns the directory of the persistent workspace, if the spec asks for one.
     pub(crate) fn workspace(&self) -> Option<PathBuf> {
         match &self.record.info.spec.workspace {
             WorkspaceSpec::Ephemeral => None,
@@ -88,8 +88,8 @@ impl Unfinished {
         }
     }
 
-    /// Makes its persistent workspace, if it has one that is not there. `user`: who runs its
-    /// commands.
+    /// Makes the persistent workspace if the spec asks for one and it does not exist. `user` is the
+    /// uid and gid that run commands.
     pub(crate) fn make_workspace(&mut self, map: IdMap, user: (u32, u32)) -> Result<()> {
         let info = &self.record.info;
         if let WorkspaceSpec::Persistent { id, .. } = &info.spec.workspace {
@@ -131,7 +131,7 @@ impl Unfinished {
         Ok(ours)
     }
 
-    /// Starts the program that serves its network.
+    /// Starts the egress program.
     pub(crate) fn start_egress(
         &self,
         program: &egress::Program,
@@ -153,8 +153,9 @@ impl Unfinished {
         program.start(&self.directory, &guest.pidfd, channel, &start).map_err(failed(egress::STEP))
     }
 
-    /// Notes which guest it has. A new sandbox is complete with that, but for its adoption; one that slept still sleeps:
-    /// until it is adopted, its guest ends with its maker.
+    /// Records which guest the sandbox has. This completes a new sandbox, except for its adoption.
+    /// A sandbox that is woken still counts as asleep: until the guest is adopted, it ends with its
+    /// maker.
     pub(crate) fn note_guest(&self) -> Result<()> {
         let ready = self.running()?;
         let noted = match self.origin {
@@ -164,7 +165,7 @@ impl Unfinished {
         noted.map_err(failed("note that it is ready"))
     }
 
-    /// Notes that its guest was adopted: one that slept is awake.
+    /// Records that the guest was adopted: a sandbox that slept is awake.
     pub(crate) fn note_adopted(&self) -> Result<()> {
         match self.origin {
             Origin::New { .. } => Ok(()),
@@ -179,13 +180,13 @@ impl Unfinished {
         self.guest.as_ref().map(|guest| Ready::running(guest.process)).ok_or_else(missing)
     }
 
-    /// The sandbox is complete: from here on it is removed only by being destroyed.
+    /// Completes the sandbox. From here on only a destroy removes it.
     pub(crate) fn finish(mut self) -> (Record, Option<Guest>) {
         self.finished = true;
         (self.record.clone(), self.guest.take())
     }
 
-    /// A new sandbox goes; one that slept sleeps on.
+    /// Removes a new sandbox. Puts one that was to be woken back to sleep.
     fn undo(&mut self) -> io::Result<()> {
         if let Some(guest) = &self.guest {
             kill_and_wait(&guest.pidfd)?;
@@ -224,8 +225,8 @@ impl Drop for Unfinished {
     }
 }
 
-/// Started processes are numbered from the next multiple of this after each wake: the host does not know how many numbers
-/// a guest that is gone had used.
+/// The numbers of started processes continue at the next multiple of this after each wake, because
+/// the host does not know how many an earlier guest has used.
 const PROCESSES_PER_WAKE: u32 = 100_000;
 
 fn guest_config(record: &Record, spec: &ValidSpec, users: &Users, map: IdMap) -> GuestConfig {
@@ -258,13 +259,13 @@ fn guest_config(record: &Record, spec: &ValidSpec, users: &Users, map: IdMap) ->
     }
 }
 
-/// Tells whether some of what it writes outlives it on the host.
+/// Tells whether files that the sandbox writes outlive it on the host.
 fn writes_to_host(spec: &SandboxSpec) -> bool {
     let is_persistent = matches!(spec.workspace, WorkspaceSpec::Persistent { .. });
     is_persistent || spec.mounts.iter().any(|mount| mount.writable)
 }
 
-/// A pipe that holds these bytes and nothing else. What does not fit into a pipe is an error: 64 KiB.
+/// Makes a pipe that holds these bytes and nothing else. More than a pipe's 64 KiB is an error.
 fn pipe_with(bytes: &[u8]) -> io::Result<OwnedFd> {
     let (reader, writer) =
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK)?;

@@ -1,4 +1,4 @@
-//! Who there is inside: the image's users where a range of ids allows to become them, else the one user.
+//! The users inside a sandbox: with a range of ids those of the image, else only one.
 
 use std::io;
 
@@ -13,18 +13,20 @@ use crate::setup::RANGE_CAPABILITIES;
 /// The users of a sandbox.
 #[derive(Debug, Clone)]
 pub(crate) struct Users {
-    /// Who runs commands unless a call says otherwise.
+    /// The user that runs commands unless a call names another.
     pub default: Identity,
-    /// Whom a call may name; empty where users can't be changed.
+    /// The users that a call may name; empty where users can't be changed.
     pub others: Vec<Identity>,
-    /// Whom a call may name who is none of these, but in the sandbox's own files by then. `None`: nobody.
+    /// The ids of users that a call may name although they are not in `others`, if they are in the
+    /// sandbox's own files by then. `None`: no such users.
     pub later: Option<Ids>,
-    /// The image has nobody with the default user's id: these lines are to be added to its `passwd` and `group`.
+    /// The image has no user with the default user's id. Lines for it must be added to its `passwd`
+    /// and `group`.
     pub missing: bool,
 }
 
 impl Users {
-    /// The users for this spec on an image of these layers.
+    /// Finds the users for this spec on an image of these layers.
     pub(crate) fn of(spec: &ValidSpec, map: IdMap, lower: &Lower) -> Result<Self> {
         let mut known = known(lower)?;
         let missing = known.by_id(USER_ID).is_none();
@@ -60,7 +62,7 @@ impl Users {
 }
 
 impl Users {
-    /// The uid and the gid of who runs commands unless a call says otherwise.
+    /// Returns the uid and the gid that run commands unless a call names a user.
     pub(crate) fn ids(&self) -> (u32, u32) {
         (self.default.uid, self.default.gid)
     }
@@ -70,21 +72,21 @@ fn unreadable(error: &io::Error) -> String {
     format!("read the image's users: {}", crate::sentence(error))
 }
 
-/// The line that an image without the default user gets.
+/// The line in `passwd` for the default user, if an image lacks it.
 pub(crate) const PASSWD_LINE: &str = "user:x:1000:1000:user:/home/user:/bin/sh\n";
-/// The line that its group gets.
+/// The line in `group` for the default user's group.
 pub(crate) const GROUP_LINE: &str = "user:x:1000:\n";
 
 fn user() -> Identity {
     Identity { name: "user".into(), uid: USER_ID, gid: USER_ID, home: "/home/user".into(), capabilities: 0 }
 }
 
-/// Who may be somebody inside: all but the guest, and what is beyond the range.
+/// The ids that users inside may have: all except the guest's, up to the end of the range.
 fn ids() -> Ids {
     Ids { users_below: GUEST_ID, groups_below: RANGE_LEN, reserved: None, home_of_numbers: "/".to_owned() }
 }
 
-/// The users of an image's own `passwd`.
+/// Reads the users in an image's own `passwd`.
 fn known(lower: &Lower) -> Result<Accounts> {
     let passwd = read_of_image(lower, "etc/passwd").map_err(|error| {
         let message = format!("create sandbox: {}", unreadable(&error));
@@ -93,15 +95,16 @@ fn known(lower: &Lower) -> Result<Accounts> {
     Ok(Accounts::parse(&passwd, ids()))
 }
 
-/// Who is meant, or a sentence.
+/// Finds a user by name or id. The error is a sentence.
 fn find(known: &Accounts, wanted: &str, lower: &Lower) -> Result<Identity, String> {
     let group = || read_of_image(lower, "etc/group").map_err(|error| unreadable(&error));
     known.find(wanted, "the image", group)
 }
 
-/// What an image wishes of its sandboxes, as far as it can be had here: an ordinary user's have one user only, and one
-/// that is the default user anyway need not be named. Who is to run commands keeps `HOME`; the way to programs is built
-/// with it, and the proxy is the sandbox's own.
+/// Returns the image's wishes for its sandboxes, as far as they can be met. A wish for a user is
+/// dropped in an ordinary user's sandbox, which has only one, and if it means the default user
+/// anyway. `HOME` stays that of the user who runs commands, `PATH` is built with it, and the proxy
+/// is the sandbox's own.
 pub(crate) fn wishes(image: &Image) -> Result<ImageDefaults> {
     let proxies: Vec<String> =
         crate::egress::variables().into_iter().map(|(name, _)| name.to_lowercase()).collect();

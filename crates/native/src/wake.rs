@@ -1,5 +1,6 @@
-//! Waking a sandbox that sleeps: a new guest over the same files, from the spec in its record. Whatever fails, and
-//! whoever is killed meanwhile, leaves it asleep: until its guest is adopted it is marked so.
+//! Waking a sleeping sandbox: a new guest over the same files, from the spec in its record. The
+//! sandbox stays marked as asleep until its guest is adopted. So if a step fails or this process is
+//! killed, the sandbox still sleeps.
 
 use std::os::unix::net::UnixStream;
 
@@ -13,21 +14,22 @@ use crate::sleep::put_to_sleep;
 use crate::state::block_base;
 use crate::unfinished::{Origin, Unfinished};
 
-/// A sandbox that sleeps, in the hands of the one who may wake it.
+/// A sleeping sandbox, locked by a process that may wake it.
 pub(crate) struct Asleep {
     pub record: Record,
     pub lock: Lock,
 }
 
 impl Asleep {
-    /// What it was made from.
+    /// Returns the spec that it was made from.
     pub(crate) fn spec(&self) -> Result<ValidSpec> {
         self.record.info.spec.clone().validate()
     }
 }
 
 impl Maker<'_> {
-    /// Makes everything up to the running guest. `spec`: its own. Blocks for a millisecond or two.
+    /// Makes everything up to the running guest. `spec` is the sandbox's own. Blocks for a
+    /// millisecond or two.
     pub(crate) fn wake(&self, asleep: Asleep, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
         let Asleep { record, lock } = asleep;
         let map = map_of(&record)?;
@@ -41,7 +43,8 @@ impl Maker<'_> {
     }
 }
 
-/// The record of the next life: nobody who knew the last guest is known to the new one.
+/// Makes the record of the next life. It has new secrets, so that clients of the last guest can't
+/// reach the new one.
 fn renewed(record: Record) -> Result<Record> {
     let [client_nonce, guest_nonce] = draw_nonces()?;
     let boot_id = boot_id().map_err(failed("read the boot id"))?;
@@ -50,7 +53,8 @@ fn renewed(record: Record) -> Result<Record> {
     Ok(Record { info, client_nonce, guest_nonce, boot_id, wakes, groups: Vec::new(), ..record })
 }
 
-/// The ids that its files have. The host's root is never mapped, whoever made the sandbox.
+/// Returns the id map that fits the sandbox's files. The host's root is never mapped, whoever made
+/// the sandbox.
 fn map_of(record: &Record) -> Result<IdMap> {
     match (record.block, as_root()) {
         (Some(block), true) => Ok(IdMap::Range { base: block_base(block) }),

@@ -1,6 +1,7 @@
-//! Persistent workspaces on the host's disk. Root's have owners from a block of ids that is nobody's on the host
-//! ([`WORKSPACE_BASE`]), and each mount maps them to the ids inside, so any sandbox can use them. Earlier versions wrote the
-//! ids from inside to the disk. Such a workspace is changed once, before the next sandbox uses it. An ordinary user's
+//! Persistent workspaces on the host's disk. In root's workspaces, files have owners from a block
+//! of ids that no user of the host has ([`WORKSPACE_BASE`]). Each mount maps them to the ids
+//! inside, so any sandbox can use them. Earlier versions wrote the ids from inside to the disk;
+//! such a workspace is converted once, before the next sandbox uses it. An ordinary user's
 //! workspaces belong to that user.
 
 use std::ffi::CString;
@@ -20,9 +21,9 @@ use crate::plan::{IdMap, RANGE_LEN};
 use crate::record::Record;
 use crate::state::StateDir;
 
-/// The step, as errors have it.
+/// The step that makes a workspace. Errors and tests use this name.
 const STEP: &str = "make its workspace";
-/// A new workspace until it has its owner. No workspace can be called so.
+/// The name of a new workspace until it has its owner. No workspace can be called so.
 const MAKING: &str = ".making";
 
 /// Makes the workspace `name` if it is not there, and changes the owners in one of an earlier
@@ -52,7 +53,7 @@ pub(crate) fn prepare(
     Ok(false)
 }
 
-/// It gets its name when it is complete.
+/// Makes a workspace. It gets its name when it is complete.
 fn make(state: &StateDir, path: &Path, map: IdMap, (uid, gid): (u32, u32)) -> io::Result<()> {
     let making = state.workspace(MAKING);
     eyot_image::remove_tree(&making)?;
@@ -64,7 +65,8 @@ fn make(state: &StateDir, path: &Path, map: IdMap, (uid, gid): (u32, u32)) -> io
     fs::rename(&making, path)
 }
 
-/// A sandbox that an earlier version started writes the ids from inside for as long as it runs.
+/// Refuses to convert a workspace that a sandbox may be using: one that an earlier version started
+/// writes the ids from inside for as long as it runs.
 fn refuse_if_used(state: &StateDir, name: &str, sandbox: &SandboxId) -> Result<()> {
     let Some(user) = user_of(state, name, sandbox).map_err(failed(STEP))? else { return Ok(()) };
     let message = format!(
@@ -74,7 +76,7 @@ fn refuse_if_used(state: &StateDir, name: &str, sandbox: &SandboxId) -> Result<(
         .with_hint(format!("put `{user}` to sleep or destroy it, and try again")))
 }
 
-/// The name of a sandbox that may have processes and has that workspace.
+/// Returns the name of a sandbox that may have processes and uses that workspace.
 fn user_of(state: &StateDir, workspace: &str, except: &SandboxId) -> io::Result<Option<String>> {
     let has_it = |record: &Record| match &record.info.spec.workspace {
         WorkspaceSpec::Persistent { id, .. } => id == workspace,
@@ -98,27 +100,28 @@ fn user_of(state: &StateDir, workspace: &str, except: &SandboxId) -> io::Result<
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Tells whether an id on disk is one of those that workspaces have.
+/// Tells whether an id on disk is one that workspaces have.
 fn is_ours(id: u32) -> bool {
     (WORKSPACE_BASE..WORKSPACE_BASE + RANGE_LEN).contains(&id)
 }
 
-/// The id on disk of what had the id from inside; any other id stays.
+/// Returns the new id on disk for one that was written from inside. Other ids stay.
 fn moved(id: u32) -> u32 {
     if id < RANGE_LEN { WORKSPACE_BASE + id } else { id }
 }
 
-/// A directory on the way to the one that is being changed.
+/// A directory above the one that is being converted.
 struct Level {
-    /// Its device and inode, by which it is known again.
+    /// The device and inode by which it is recognized later.
     identity: (u64, u64),
-    /// The directories in it that are still to be changed.
+    /// The directories in it that are not converted yet.
     left: Vec<CString>,
 }
 
-/// Changes the owners of everything below `top`, and of `top` itself when all else is on the disk: its owner says that the
-/// workspace is done. So it can be interrupted anywhere and begun again. Changing the owner takes set-id bits and
-/// capabilities from files. No link is followed, and one descriptor is open however deep the tree is.
+/// Converts the owners of everything below `top`. The owner of `top` itself is changed last, after
+/// everything else is on the disk, and so marks the workspace as done: a conversion can be
+/// interrupted anywhere and repeated. The change removes set-id bits and file capabilities. No link
+/// is followed, and only one descriptor is open, however deep the tree is.
 fn change_owners(top: &OwnedFd) -> io::Result<()> {
     let own = rustix::fs::fstat(top)?;
     let mut at = top.try_clone()?;
@@ -143,7 +146,8 @@ fn change_owners(top: &OwnedFd) -> io::Result<()> {
     Ok(rustix::fs::fchown(top, Some(uid), Some(gid))?)
 }
 
-/// Changes the owners of what is in one directory. Returns the directories in it; what is mounted there is left out.
+/// Converts the owners of the entries of one directory. Returns the directories among them. Mounts
+/// are left out.
 fn change_entries(directory: &OwnedFd, device: u64) -> io::Result<Vec<CString>> {
     let mut directories = Vec::new();
     for entry in Dir::read_from(directory)? {

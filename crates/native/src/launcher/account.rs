@@ -1,6 +1,8 @@
-//! Who pays for a sandbox with a range. The kernel counts signals, inotify instances, message queues and more per user: for
-//! each user inside, and once more for the user who made the user namespace. Made by the host's root, all sandboxes together
-//! would use up what root has. So each is made by a host user of its own, whose limits then hold for all users inside together.
+//! The account of a sandbox with a range: the host user that the kernel charges for it. The kernel
+//! counts signals, inotify instances, message queues and more per user, once for each user inside
+//! and once for the user who made the user namespace. If the host's root made all namespaces, all
+//! sandboxes together would use up root's share. So each namespace is made by a host user of its
+//! own, whose limits then hold for all users inside together.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -10,17 +12,18 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::plan::Account;
 use crate::sys;
 
-/// What all users inside may have together: several times what one process may have, for the kernel's memory that it takes
-/// counts as the sandbox's anyway.
+/// The limits of all users inside together. They are several times what one process may have: the
+/// kernel's memory behind them counts as the sandbox's anyway.
 const PENDING_SIGNALS: u64 = 8192;
 const QUEUE_BYTES: u64 = 819_200;
 const LOCKED_BYTES: u64 = 8 << 20;
 
-/// Limits are the whole process's, and a process can have several launchers.
+/// Held while limits are lowered: they belong to the whole process, and a process can have several
+/// launchers.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Makes a user namespace as the account's user, with the account's limits. Only this thread is that user, and only
-/// meanwhile.
+/// Makes a user namespace as the account's user and with the account's limits. Only this thread
+/// becomes that user, and only for this call.
 pub(super) fn charge<T>(account: Account, make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let limits = [
@@ -34,7 +37,7 @@ pub(super) fn charge<T>(account: Account, make: impl FnOnce() -> io::Result<T>) 
     sys::as_user(account.uid, make)
 }
 
-/// A limit of this process that is lower until this is dropped.
+/// A limit of this process that stays lowered until this value is dropped.
 struct Lowered {
     which: Resource,
     before: Rlimit,

@@ -1,5 +1,6 @@
-//! What the child of a new sandbox does: the plan's steps, one after another, then the guest's exec. It runs in the
-//! launcher's memory and in the sandbox's namespaces. The first failure is noted and ends it: nothing is skipped.
+//! The child of a new sandbox. It carries out the plan's steps one after another and then executes
+//! the guest. It runs in the launcher's memory and in the sandbox's namespaces. The first failure
+//! is recorded and ends the child; no step is skipped.
 
 use std::collections::HashMap;
 use std::fs::Permissions;
@@ -16,10 +17,11 @@ use super::source::Source;
 use crate::plan::{Bind, LOWER, Plan, ROOT, RebuiltFolder, Step, unpack_filter};
 use crate::sys::{self, ChildMain, Gate, Hold, Ruleset};
 
-/// What launcher and child share. Until the gate is open the child looks at nothing but the gate.
+/// The memory that launcher and child share. Before the gate is open, the child reads nothing but
+/// the gate.
 pub(crate) struct Shared {
     gate: Rc<Gate>,
-    /// `None`: there will be none, and the child is to end.
+    /// The plan. If it is `None` when the gate opens, the child ends.
     plan: Option<Plan>,
     guest: RawFd,
     descriptors: Descriptors,
@@ -41,28 +43,28 @@ impl Shared {
         }
     }
 
-    /// What the child is to do.
+    /// Sets the plan that the child is to carry out.
     pub(crate) fn set_plan(&mut self, plan: Plan) {
         self.plan = Some(plan);
     }
 
-    /// What it does it with.
+    /// Sets the guest's program, and the descriptors for the plan and the guest.
     pub(crate) fn set_descriptors(&mut self, guest: BorrowedFd<'_>, descriptors: Descriptors) {
         self.guest = guest.as_raw_fd();
         self.descriptors = descriptors;
     }
 
-    /// The limit of open files that the sandbox begins with.
+    /// Sets the limit of open files that the sandbox begins with.
     pub(crate) fn set_open_files(&mut self, limit: Rlimit) {
         self.open_files = Some(limit);
     }
 
-    /// The tree that the bind with this index attaches.
+    /// Sets the mount that the step with this index attaches.
     pub(crate) fn set_tree(&mut self, index: usize, tree: RawFd) {
         self.trees.insert(index, tree);
     }
 
-    /// Which step failed, if one did.
+    /// Returns the step that failed, if one did.
     pub(crate) fn failure(&self) -> Option<Failed> {
         let ((index, errno), plan) = self.failed_at.zip(self.plan.as_ref())?;
         Some(Failed::of_step(plan, index, io::Error::from_raw_os_error(errno)))
@@ -70,7 +72,8 @@ impl Shared {
 }
 
 impl ChildMain for Shared {
-    /// The launcher waits from the moment it opens the gate until the child has left its memory.
+    /// Runs after the launcher has opened the gate. The launcher then waits until the child has
+    /// left its memory.
     fn run_in_child(&mut self) -> ! {
         self.gate.pass();
         if let Some(plan) = &self.plan {
@@ -82,7 +85,8 @@ impl ChildMain for Shared {
 }
 
 impl Shared {
-    /// Carries out the plan. Returns only what failed; an index behind the last step is the guest's exec.
+    /// Carries out the plan. Returns only after a failure, with the index of the failed step; an
+    /// index behind the last step means the guest's exec.
     fn run(&self, plan: &Plan) -> (usize, io::Error) {
         if let Err(error) = self.leave_the_launcher() {
             return (plan.steps.len(), error);
@@ -182,8 +186,10 @@ impl Shared {
         )
     }
 
-    /// In a range the launcher has taken the folder without what is mounted below it: the child may not take it so, because
-    /// the kernel locks the mounts that it sees together. The copy lies in the skeleton and goes with the old root.
+    /// Shows a folder of the host's programs through a read-only overlay. In a range the launcher
+    /// has copied the folder's mount without the mounts below. The child can't do that, because the
+    /// kernel locks those mounts together. The copy lies in the skeleton and goes with the old
+    /// root.
     fn show_programs(&self, index: usize, path: &str) -> io::Result<()> {
         let folder = match self.trees.get(&index) {
             Some(tree) => {
@@ -244,7 +250,8 @@ fn rebuild(folder: &RebuiltFolder) -> io::Result<()> {
     folder.files.iter().try_for_each(|name| copy_file(&format!("{}/{name}", folder.path), &target(name)))
 }
 
-/// Copies a file that everybody may read; another one is there, empty and closed.
+/// Copies a file that everybody may read. In place of any other file, makes an empty one that
+/// nobody may read.
 fn copy_file(path: &str, target: &str) -> io::Result<()> {
     let source = Source::open(path)?;
     let found = std::fs::metadata(source.path())?;
@@ -256,8 +263,9 @@ fn copy_file(path: &str, target: &str) -> io::Result<()> {
     std::fs::set_permissions(target, Permissions::from_mode(0o000))
 }
 
-/// An empty directory of the skeleton: an overlay that is never written to needs a second layer. It lies above the folder:
-/// in all layers but the lowest the kernel looks for attributes of its own, and fails where it may not read them.
+/// An empty directory of the skeleton, for an overlay that is never written to and so needs a
+/// second layer. It lies above the folder: in all layers but the lowest the kernel looks for
+/// attributes of its own, and fails if it may not read them.
 const EMPTY_LAYER: &str = "/srv";
 
 fn mount_read_only_overlay(folder: &Source, target: &str) -> io::Result<()> {
@@ -280,7 +288,7 @@ fn mount_tmpfs(target: &str, size_mib: u64, mode: u32) -> io::Result<()> {
     sys::mount("tmpfs", target, "tmpfs", libc::MS_NOSUID | libc::MS_NODEV, &options)
 }
 
-/// Readable whatever the caller's umask is.
+/// Writes a file that everybody may read, whatever the umask.
 fn write_file(target: &str, text: &str) -> io::Result<()> {
     std::fs::write(target, text)?;
     std::fs::set_permissions(target, std::fs::Permissions::from_mode(0o644))
@@ -301,8 +309,10 @@ fn mask(target: &str) -> io::Result<()> {
     }
 }
 
-/// Links lead into the caller's own process. What neither a group nor others may read is the host root's alone, and nobody
-/// inside is that. One empty directory serves all: a file system for each would cost twice as much.
+/// Covers the entries of `/proc` except processes and those in `shown`. Links stay, because they
+/// lead into the reading process. So do entries that neither group nor others may read: only the
+/// host's root could. All directories are covered by the same empty one, because a file system for
+/// each would take twice as long.
 fn cover_proc(target: &str, shown: &[String]) -> io::Result<()> {
     let mut empty: Option<String> = None;
     for entry in std::fs::read_dir(target)? {
@@ -335,10 +345,11 @@ fn make_readonly(target: &str) -> io::Result<()> {
     }
 }
 
-/// See [`Step::NoCoreDumps`].
+/// The limit of [`Step::NoCoreDumps`].
 pub(super) const NO_CORE_DUMPS: Rlimit = Rlimit { current: Some(1), maximum: Some(1) };
 
-/// An ordinary user who begins with a limit of 0 can't raise it: then there are no files at least.
+/// Sets the limit of core files. An ordinary user with a limit of 0 can't raise it; in that case
+/// crashes at least write no files.
 fn forbid_core_dumps() -> io::Result<()> {
     match getrlimit(Resource::Core).maximum {
         Some(0) => Ok(()),
@@ -355,15 +366,16 @@ fn drop_capabilities(keep: u64, become_id: Option<u32>) -> io::Result<()> {
     sys::hold_capabilities(keep)
 }
 
-/// Making character and block devices: what is refused everywhere.
+/// The Landlock rights to make character and block devices. They are refused everywhere.
 const MAKE_DEVICES: u64 = 1 << 6 | 1 << 11;
-/// Moving and linking between directories: Landlock refuses it unless it is handled and allowed.
+/// The Landlock right to move and link files between directories. Landlock refuses it unless it is
+/// handled and allowed.
 const REFER: u64 = 1 << 13;
-/// Abstract sockets and signals, from ABI 6 on.
+/// Landlock's scopes for abstract sockets and signals, from ABI 6 on.
 const SCOPES: u64 = 0b11;
 
-/// What is not handled costs nothing, and stays possible outside of `/` too: POSIX message queues are files of a file
-/// system that no path leads to.
+/// Restricts the child by Landlock. Rights that are not handled cost nothing, and stay possible
+/// outside of `/` too: POSIX message queues are files of a file system that no path leads to.
 fn restrict_by_landlock(abi: u32) -> io::Result<()> {
     let handled_fs = MAKE_DEVICES | REFER;
     let scoped = if abi >= 6 { SCOPES } else { 0 };

@@ -1,4 +1,5 @@
-//! The provider's side of the launcher: starting it from sealed memory, and handing it one plan at a time.
+//! The provider's side of the launcher. It starts the launcher from sealed memory and sends it one
+//! plan at a time.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -28,10 +29,10 @@ use crate::host::SetupFailure;
 use crate::plan::{Account, Launched, Order, Plan};
 use crate::sys;
 
-/// A running launcher. Dropping it ends the launcher; its sandboxes live on.
+/// A running launcher. Dropping it ends the launcher; the sandboxes keep running.
 pub(crate) struct Launcher {
     socket: OwnedFd,
-    /// Whoever sends what is answered waits for the answer before the next one does.
+    /// Held from an order to its answer, so that answers can't be mixed up.
     turn: Mutex<()>,
     begun: AtomicU64,
     kind: Kind,
@@ -40,37 +41,38 @@ pub(crate) struct Launcher {
 
 enum Kind {
     Process(Child),
-    /// A thread of this process. The guest's program is on its way into memory on another: that takes as long as
-    /// everything else before the first sandbox.
+    /// The launcher runs as a thread of this process. Another thread copies the guest's program
+    /// into memory meanwhile, which takes as long as all other work before the first sandbox.
     Thread {
         guest: Mutex<Option<JoinHandle<io::Result<OwnedFd>>>>,
-        /// Others of this user could look into this process's memory before there was a launcher.
+        /// Whether other processes of this user could read this process's memory before the
+        /// launcher started.
         was_dumpable: bool,
     },
 }
 
-/// A sandbox whose namespaces are being made. Dropping it gives the sandbox up.
+/// A sandbox whose namespaces are being made. Dropping it gives up the sandbox.
 pub(crate) struct Begun<'a> {
     launcher: &'a Launcher,
     number: u64,
     finished: bool,
 }
 
-/// What every new guest is given: the stream to its maker, the listener for others, its configuration; and its control
-/// groups.
+/// The descriptors for a new guest: the stream to its maker, the listener for other clients, its
+/// configuration, and its control groups.
 pub(crate) struct GuestDescriptors {
     pub stream: OwnedFd,
     pub listener: OwnedFd,
     pub config: OwnedFd,
-    /// Its disk, if it has one of its own.
+    /// The sandbox's disk, if it has one.
     pub disk: Option<OwnedFd>,
-    /// Where the listeners of the network `egress` are sent, if it has that.
+    /// The socket that receives the listeners of the network `egress`, if the sandbox has that.
     pub egress: Option<OwnedFd>,
     pub groups: GroupDescriptors,
 }
 
 impl GuestDescriptors {
-    /// In the order in which the launcher takes them apart.
+    /// Lists the descriptors in the order in which the launcher takes them apart.
     fn in_order(&self) -> Vec<BorrowedFd<'_>> {
         let guest = [&self.stream, &self.listener, &self.config].into_iter();
         let groups = self.groups.memory_events.iter().chain(&self.groups.tasks);
@@ -78,12 +80,12 @@ impl GuestDescriptors {
     }
 }
 
-/// How long the user manager may take to give the launcher a scope.
+/// The longest wait for the user manager to give the launcher a scope.
 const SCOPE_PATIENCE: Duration = Duration::from_secs(10);
 
 impl Launcher {
-    /// Starts a launcher where it can give sandboxes control groups, if there is such a place. `in_process`: as a thread,
-    /// unless that place needs a process.
+    /// Starts a launcher, in a place where it can make control groups for sandboxes if there is
+    /// one. With `in_process` it is a thread, unless that place needs a process.
     pub(crate) fn start(in_process: bool) -> eyot::Result<Self> {
         let started = match Place::find() {
             Place::Here(home) => Self::start_plainly(in_process, Ok(home)),
@@ -124,7 +126,8 @@ impl Launcher {
         Self { socket, turn: Mutex::new(()), begun: AtomicU64::new(0), kind, home }
     }
 
-    /// Through the user manager. It must be there before it can be put into a group of its own.
+    /// Starts the launcher through the user manager. It must run before it can be put into a group
+    /// of its own.
     fn start_in_scope() -> io::Result<Self> {
         let mut command = scope_command("/proc/self/fd/1");
         // What the manager's program becomes must be open when it does: the standard output is.
@@ -159,8 +162,9 @@ impl Launcher {
         send(self.socket.as_fd(), &minicbor::to_vec(order).map_err(io::Error::other)?, descriptors)
     }
 
-    /// Has the namespaces of a sandbox made while its plan is worked out. `account` pays for it, if it is to have a range.
-    /// With `into_group` it is born in that v2 group.
+    /// Begins a sandbox: the launcher makes its namespaces while the plan is worked out. `account`
+    /// is charged for it, if it is to have a range. With `into_group` the sandbox is born in that
+    /// v2 control group.
     pub(crate) fn begin(
         &self,
         own_network: bool,
@@ -184,18 +188,18 @@ impl Launcher {
         receive(self.socket.as_fd()).map(drop)
     }
 
-    /// Tells whether nobody is at the other end of its socket any more.
+    /// Tells whether the launcher has closed its end of the socket.
     pub(crate) fn has_ended(&self) -> bool {
         let mut waited = [PollFd::new(&self.socket, PollFlags::empty())];
         poll(&mut waited, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
-    /// Where its sandboxes' control groups are made, or why nowhere.
+    /// Returns the place for the sandboxes' control groups, or the reason why there is none.
     pub(crate) fn home(&self) -> Result<&Home, &CgroupCause> {
         self.home.as_ref()
     }
 
-    /// The launcher's thread is given the guest's program when it is there.
+    /// Gives the launcher's thread the guest's program, once that is in memory.
     fn hand_over_the_guest(&self) -> io::Result<()> {
         let Kind::Thread { guest, .. } = &self.kind else { return Ok(()) };
         let Some(coming) = lock(guest).take() else { return Ok(()) };
@@ -203,7 +207,7 @@ impl Launcher {
         self.send_guest(&guest, false)
     }
 
-    /// Returns when nothing is left of a sandbox that was begun.
+    /// Has the launcher end a sandbox that was begun. Returns when nothing of it is left.
     fn abandon(&self, sandbox: u64) -> io::Result<()> {
         let _turn = lock(&self.turn);
         self.order(&Order::Abandon { sandbox }, &[])?;
@@ -220,7 +224,8 @@ impl Launcher {
         answer
     }
 
-    /// Changes of user, of the launcher's thread and of the child, took it away from the memory that all have.
+    /// Makes this process dumpable again. The launcher's thread and the child change their user,
+    /// and that takes the mark from the memory that they share with the process.
     fn restore_dumpable(&self) {
         if matches!(self.kind, Kind::Thread { was_dumpable: true, .. })
             && let Err(error) = sys::set_dumpable()
@@ -231,7 +236,7 @@ impl Launcher {
 }
 
 impl Begun<'_> {
-    /// Carries out its plan. Blocks for about a millisecond; callers take turns.
+    /// Has the launcher carry out the plan. Blocks for about a millisecond; callers take turns.
     pub(crate) fn finish(mut self, plan: Plan, guest: &GuestDescriptors) -> eyot::Result<(i32, OwnedFd)> {
         let order = Order::Finish { sandbox: self.number, plan };
         let bytes = minicbor::to_vec(&order).map_err(|error| {
@@ -282,7 +287,8 @@ impl Drop for Launcher {
     }
 }
 
-/// Tells a launcher that was killed while it started from one that this host can't start.
+/// Makes the error of a launcher that did not start. One that was killed while it started is told
+/// from one that this host can't start.
 fn not_started(error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {
@@ -298,7 +304,7 @@ fn ended(error: io::Error) -> Error {
         .with_source(LauncherEnded(error))
 }
 
-/// The launcher ended before it answered. It travels in the chain of an [`Error`]'s sources.
+/// The launcher ended before it answered. This is the source of an [`Error`].
 #[derive(Debug)]
 struct LauncherEnded(io::Error);
 
@@ -314,7 +320,7 @@ impl StdError for LauncherEnded {
     }
 }
 
-/// Tells whether a sandbox was not made because the launcher ended. All that it had begun ended
+/// Tells whether a create failed because the launcher ended. All sandboxes that it had begun ended
 /// with it.
 pub(crate) fn is_launcher_ended(error: &Error) -> bool {
     let mut causes = std::iter::successors(error.source(), |cause| (*cause).source());

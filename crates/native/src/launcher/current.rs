@@ -1,5 +1,5 @@
-//! The launcher that a provider uses now. It is started with the first create, and anew once it has
-//! ended: somebody may kill it at any moment.
+//! The launcher that a provider uses now. It starts with the first create. It is started again
+//! after it has ended, because it can be killed at any moment.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,12 +9,12 @@ use super::client::Launcher;
 use crate::cgroup;
 use crate::state::StateDir;
 
-/// The place of a provider's launcher.
+/// A provider's launcher, if one was started.
 #[derive(Default)]
 pub(crate) struct CurrentLauncher(Mutex<Option<Arc<Launcher>>>);
 
 impl CurrentLauncher {
-    /// Returns the launcher that runs, or starts one. Callers wait for each other, so that only one
+    /// Returns the running launcher, or starts one. Callers wait for each other, so that only one
     /// is started.
     pub(crate) fn get(&self, state: &StateDir, in_process: bool) -> Result<Arc<Launcher>> {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);

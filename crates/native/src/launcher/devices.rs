@@ -1,5 +1,5 @@
-//! Device nodes of a sandbox's own. A node's inode carries locks and notifications, so a bind of the host's `/dev/null`
-//! would share them with the host and every other sandbox.
+//! Device nodes that belong to one sandbox. A node's inode carries locks and notifications, so a
+//! bind of the host's `/dev/null` would share them with the host and every other sandbox.
 //!
 //! Only the launcher can make them, and only where it is the host's root: on a file system that was mounted in another
 //! user namespace the kernel opens no device.
@@ -14,8 +14,9 @@ use rustix::mount::{
 
 use crate::plan::OWN_DEVICES;
 
-/// Makes the nodes on a file system in memory that is attached nowhere. Host root owns them and
-/// everybody may use them. Inside only the nodes appear, never the directory that they lie in.
+/// Makes the nodes on a file system in memory that is attached nowhere. They belong to the host's
+/// root, and everybody may use them. Only the nodes appear inside, never the directory that they
+/// lie in.
 pub(super) fn make() -> io::Result<OwnedFd> {
     let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&context, "mode", "0555")?;

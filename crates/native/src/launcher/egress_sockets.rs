@@ -1,5 +1,6 @@
-//! The listeners of the network `egress`: made by the child in the sandbox's network namespace, where a socket belongs for
-//! good, and handed to the host, which serves them. Nothing inside has them open, so nothing inside can close them.
+//! The listeners of the network `egress`. The child makes them in the sandbox's network namespace,
+//! where a socket stays for good, and passes them to the host, which serves them. No process inside
+//! has them open, so none can close them.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -11,19 +12,19 @@ use rustix::net::{
     listen, sendmsg, socket_with,
 };
 
-/// How many listeners there are: HTTP, SOCKS5, DNS over UDP and over TCP, in this order.
+/// The number of listeners: HTTP, SOCKS5, DNS over UDP and DNS over TCP, in this order.
 pub(crate) const COUNT: usize = 4;
-/// Their ports on 127.0.0.1, the same as `eyot-egress` has them.
+/// The type and the port on 127.0.0.1 of each listener, as `eyot-egress` expects them.
 const LISTENERS: [(SocketType, u16); COUNT] = [
     (SocketType::STREAM, 3128),
     (SocketType::STREAM, 1080),
     (SocketType::DGRAM, 53),
     (SocketType::STREAM, 53),
 ];
-/// Connections that wait while as many as are served at once are served.
+/// The number of connections that wait in the kernel when the program serves as many as it may.
 const BACKLOG: i32 = 1024;
 
-/// Makes them and sends them over `socket`; the child keeps none.
+/// Makes the listeners and sends them over `socket`. The child keeps none.
 pub(super) fn open_and_send(socket: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let socket = socket.ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))?;
     let listeners =

@@ -1,5 +1,6 @@
-//! Making one sandbox, in two steps: its first process is cloned into its namespaces and waits; and when the plan is
-//! there it gets from outside what only the outside can do, and carries the plan out.
+//! Making one sandbox in two steps. First its initial process is cloned into new namespaces and
+//! waits. When the plan arrives, the launcher does the parts that must be done from outside, and
+//! the process carries out the plan.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -18,17 +19,19 @@ use crate::disk_ids::DiskIds;
 use crate::plan::{Account, Bind, IdMap, Plan, RANGE_LEN, Step};
 use crate::sys::{self, ChildStack, Gate, NewNamespaces};
 
-/// A sandbox's first process, which waits for its plan in the launcher's memory. Dropped, it ends.
+/// A sandbox's initial process, which waits for its plan in the launcher's memory. Dropping this
+/// value ends it.
 pub(crate) struct Begun {
     gate: Rc<Gate>,
-    /// Boxed: the child knows its address.
+    /// Boxed, because the child knows the address.
     shared: Box<Shared>,
     _stack: ChildStack,
     child: Option<(i32, OwnedFd)>,
 }
 
 impl Begun {
-    /// Clones it, at the expense of `account` if there is one. With `into_group` it is born in that v2 control group.
+    /// Clones the process. `account` is charged for it, if there is one. With `into_group` it is
+    /// born in that v2 control group.
     pub(crate) fn new(
         own_network: bool,
         account: Option<Account>,
@@ -59,7 +62,7 @@ impl Begun {
         self.child.as_ref().map_or(0, |(pid, _)| *pid)
     }
 
-    /// Carries out the plan and starts the guest; blocks until the guest's exec.
+    /// Has the process carry out the plan and start the guest. Blocks until the guest's exec.
     pub(crate) fn finish(
         mut self,
         plan: Plan,
@@ -83,7 +86,8 @@ impl Begun {
 }
 
 impl Drop for Begun {
-    /// Without a plan the child ends where it waits; with one that failed it has ended.
+    /// Ends the child. Without a plan it ends where it waits; after a failed plan it has ended
+    /// already.
     fn drop(&mut self) {
         if let Some((_, pidfd)) = self.child.take() {
             if self.gate.open().is_err() {
@@ -96,8 +100,8 @@ impl Drop for Begun {
     }
 }
 
-/// What comes with a plan, by what it is for: first the guest's own, then the v1 groups, its disk, and where the
-/// listeners of the network `egress` go.
+/// The descriptors that come with a plan, by use: the guest's own, the v1 groups' files, the disk,
+/// and the socket for the listeners of the network `egress`. They arrive in this order.
 #[derive(Default)]
 pub(crate) struct Descriptors {
     pub(super) guest: Vec<OwnedFd>,
@@ -119,10 +123,10 @@ impl Descriptors {
     }
 }
 
-/// How many descriptors a guest is given.
+/// The number of descriptors that a guest gets.
 const GUEST_DESCRIPTORS: std::ops::RangeInclusive<usize> = 3..=4;
 
-/// What failed while a sandbox was made.
+/// A failed step of making a sandbox, with its reason.
 pub(crate) struct Failed {
     pub(crate) step: String,
     pub(crate) subject: String,
@@ -142,8 +146,9 @@ impl Failed {
     }
 }
 
-/// What only somebody outside the new user namespace can do for the child: map a range of ids, and take host paths
-/// with the host's eyes. Returns the taken trees, which the child still has to attach.
+/// Does what can only be done from outside the new user namespace: maps the range of ids, and
+/// copies the mounts of host paths with the host's rights. Returns the copied mounts, which the
+/// child still has to attach.
 fn prepare_from_outside(plan: &Plan, pid: i32, shared: &mut Shared) -> Result<Vec<OwnedFd>, Failed> {
     let IdMap::Range { base } = plan.map else {
         return Ok(Vec::new());
@@ -169,7 +174,7 @@ fn prepare_from_outside(plan: &Plan, pid: i32, shared: &mut Shared) -> Result<Ve
     Ok(taken)
 }
 
-/// The tree that the child needs for this step, if only the launcher can get it.
+/// Makes the detached mount that the child needs for this step, if only the launcher can make it.
 fn tree_for(step: &Step, namespaces: &mut Namespaces) -> io::Result<Option<OwnedFd>> {
     match step {
         Step::Bind(bind) if bind.taken_by_launcher => take(bind, namespaces).map(Some),
@@ -191,7 +196,7 @@ fn take(bind: &Bind, namespaces: &mut Namespaces) -> io::Result<OwnedFd> {
 struct Namespaces {
     /// The first host id of the sandbox's range.
     base: u32,
-    /// The sandbox's own.
+    /// The sandbox's own user namespace.
     own: OwnedFd,
     others: HashMap<DiskIds, OwnedFd>,
 }
@@ -209,7 +214,8 @@ impl Namespaces {
     }
 }
 
-/// A user namespace with these maps and nobody in it: the process that it was made with has ended.
+/// Makes a user namespace with these maps and no process in it: the process that it was made with
+/// has ended.
 fn user_namespace(maps: &[String; 2]) -> io::Result<OwnedFd> {
     let holder = Begun::within(NewNamespaces::OfUsers, None, None).map_err(|failed| failed.error)?;
     map_ids(holder.pid(), maps)

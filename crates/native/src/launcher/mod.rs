@@ -19,5 +19,5 @@ pub(crate) mod program;
 pub(crate) mod program_file;
 mod source;
 
-/// How large a plan may be, in bytes: what one message on a socket carries everywhere.
+/// The largest plan, in bytes. One message on a socket can be that large on every host.
 pub(crate) const MAX_PLAN_BYTES: usize = 128 * 1024;

@@ -1,5 +1,6 @@
-//! What runs in the launcher: it takes orders, makes sandboxes, answers with their pidfds, and reaps them. It ends when
-//! its socket does, and with it what was begun and not finished; the sandboxes live on.
+//! The program of the launcher. It takes orders, makes sandboxes, answers with their pidfds, and
+//! reaps them. When its socket closes it ends, and sandboxes that are begun but not finished end
+//! with it. Running sandboxes live on.
 
 use std::collections::HashMap;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -19,11 +20,11 @@ use super::make::{Begun, Descriptors, Failed};
 use crate::plan::{Launched, Order, Plan};
 use crate::sys;
 
-/// What tells the socket's events from those of children, which are their descriptors' numbers.
+/// The mark of the socket's events. Events of children carry the number of their descriptor.
 const SOCKET: u64 = u64::MAX;
 
-/// The launcher's `main`, where it is a process of its own. Its socket is standard input, which is what can be handed
-/// over without more.
+/// The launcher's `main` when it is a process. Its socket is standard input, because that is passed
+/// on without more effort.
 pub fn main() -> ExitCode {
     // A terminal's Ctrl-C is meant for the provider's process, never for sandboxes that outlive it.
     let served = rustix::process::setsid()
@@ -36,7 +37,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Takes orders until the socket ends. Sandboxes begin with this limit of open files.
+/// Takes orders until the socket closes. Sandboxes begin with the limit `open_files`.
 pub(crate) fn serve(socket: BorrowedFd<'_>, open_files: Rlimit) -> io::Result<()> {
     let mut launcher = Launcher::new(socket, open_files)?;
     let mut received = Received::default();
@@ -49,7 +50,8 @@ pub(crate) fn serve(socket: BorrowedFd<'_>, open_files: Rlimit) -> io::Result<()
     Ok(())
 }
 
-/// The launcher keeps a descriptor for every sandbox. Returns what the limit was: sandboxes are to begin with that.
+/// Raises the limit of open files, because the launcher keeps a descriptor for every sandbox.
+/// Returns the previous limit, which sandboxes begin with.
 fn raise_open_files() -> io::Result<Rlimit> {
     let before = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: before.maximum, maximum: before.maximum })?;
@@ -64,7 +66,7 @@ struct Received {
 }
 
 impl Received {
-    /// Receives one message; `false` at the end.
+    /// Receives one message; `false` at the end of the stream.
     fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<bool> {
         self.bytes.resize(MAX_PLAN_BYTES, 0);
         self.descriptors.clear();
@@ -82,7 +84,7 @@ impl Received {
     }
 }
 
-/// What the launcher keeps between sandboxes.
+/// The launcher's state between orders.
 struct Launcher {
     epoll: OwnedFd,
     guest: Option<OwnedFd>,
@@ -98,7 +100,7 @@ impl Launcher {
         Ok(Self { epoll, guest: None, begun: HashMap::new(), children: HashMap::new(), open_files })
     }
 
-    /// Waits for a message, reaping guests that end meanwhile.
+    /// Waits for a message, and reaps guests that end meanwhile.
     fn wait_for_message(&mut self, _socket: BorrowedFd<'_>) -> io::Result<bool> {
         loop {
             let mut events =
@@ -163,7 +165,7 @@ impl Launcher {
         begun.finish(plan, guest.as_fd(), descriptors, self.open_files)
     }
 
-    /// Answers, and keeps the child to reap it.
+    /// Sends the answer, and keeps the child to reap it.
     fn tell(&mut self, socket: BorrowedFd<'_>, made: Result<(i32, OwnedFd), Failed>) -> io::Result<()> {
         let (pid, pidfd) = match made {
             Ok(made) => made,

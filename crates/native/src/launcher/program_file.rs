@@ -1,4 +1,4 @@
-//! The guest and the launcher as programs in memory that nobody can change any more.
+//! The programs of the guest and the launcher, in sealed memory that can no longer be changed.
 
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -7,20 +7,21 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
 
 static LAUNCHER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/eyot-launcher"));
 
-/// The launcher.
+/// Puts the launcher into sealed memory.
 pub(crate) fn sealed_launcher() -> io::Result<OwnedFd> {
     sealed("eyot-launcher", LAUNCHER)
 }
 
-/// The guest. A program that its own process can't read makes that process's files in `/proc` the host root's, not the
-/// inner root's: no user inside can then change the guest's `oom_score_adj`, say.
+/// Puts the guest into sealed memory that its own process can't read. The guest's files in `/proc`
+/// then belong to the host's root, not to the inner root, so no user inside can change the guest's
+/// `oom_score_adj`, say.
 pub(crate) fn sealed_guest() -> io::Result<OwnedFd> {
     let guest = sealed("eyot-guest", eyot_guest::PROGRAM)?;
     rustix::fs::fchmod(&guest, Mode::from_raw_mode(0o111))?;
     Ok(guest)
 }
 
-/// A program in memory, opened read-only.
+/// Puts a program into sealed memory, opened read-only.
 pub(crate) fn sealed(name: &str, program: &[u8]) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     // Where `vm.memfd_noexec` is 1, a program has to be asked for; kernels before 6.3 don't know the flag.

@@ -1,5 +1,6 @@
-//! What a bind shows: a path of the host that was resolved and checked before the launcher got it. It is opened through
-//! no link at all, so that whoever can rename a folder on the way can't lead the bind elsewhere in the meantime.
+//! The source of a bind: a path of the host that was resolved and checked before the launcher got
+//! it. It is opened without following any link, so that a user who can rename a folder on the way
+//! can't lead the bind elsewhere in the meantime.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -20,12 +21,13 @@ impl Source {
         Ok(Self(rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?))
     }
 
-    /// Tells whether programs on it can't be run: an overlay does not take that over from its layers.
+    /// Tells whether programs can't be run from it. An overlay does not inherit that from its
+    /// layers.
     pub(super) fn is_noexec(&self) -> io::Result<bool> {
         Ok(rustix::fs::fstatvfs(&self.0)?.f_flag.contains(StatVfsMountFlags::NOEXEC))
     }
 
-    /// A path that leads to exactly what is open, in this process and as long as it is.
+    /// Returns a path that leads to exactly the open file, in this process and while it is open.
     pub(super) fn path(&self) -> String {
         format!("/proc/self/fd/{}", self.0.as_raw_fd())
     }

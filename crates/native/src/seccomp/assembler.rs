@@ -1,4 +1,5 @@
-//! Writes a BPF program backwards: what is jumped to exists before the jump to it.
+//! An assembler that writes a BPF program backwards, so that the target of a jump exists before the
+//! jump.
 //!
 //! Classic BPF jumps forward only, so writing from the end means that every distance is known when it is
 //! needed. A step that is already there is not written twice, so rules share their tails. A conditional
@@ -24,11 +25,11 @@ pub(super) const IF_ANY_BIT: u16 = 0x45;
 /// `BPF_RET | BPF_K`.
 pub(super) const RETURN: u16 = 0x06;
 
-/// A place in the program, counted from its end.
+/// A position in the program, counted from its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Label(usize);
 
-/// An instruction whose targets are labels.
+/// An instruction whose jump targets are labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Step {
     Return(u32),
@@ -36,7 +37,7 @@ enum Step {
     Branch(u16, u32, Label, Label),
 }
 
-/// The program so far, its last instruction first.
+/// The program so far, last instruction first.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     backwards: Vec<Instruction>,
@@ -45,12 +46,13 @@ pub(super) struct Assembler {
 }
 
 impl Assembler {
-    /// Ends the filter with this value.
+    /// Adds an instruction that ends the filter with this value.
     pub(super) fn ret(&mut self, value: u32) -> Label {
         self.once(Step::Return(value), |this| this.push(RETURN, 0, 0, value))
     }
 
-    /// Does `code` with `k` (a load or an operation on the accumulator) and goes on at `next`.
+    /// Adds an instruction with `code` and `k` (a load, or an operation on the accumulator) that
+    /// continues at `next`.
     pub(super) fn then(&mut self, code: u16, k: u32, next: Label) -> Label {
         self.once(Step::Then(code, k, next), |this| {
             if next.0 + 1 != this.backwards.len() {
@@ -60,7 +62,7 @@ impl Assembler {
         })
     }
 
-    /// Compares the accumulator with `k` and goes on at `yes` or at `no`.
+    /// Adds a comparison of the accumulator with `k` that continues at `yes` or at `no`.
     pub(super) fn branch(&mut self, code: u16, k: u32, yes: Label, no: Label) -> Label {
         if yes == no {
             return yes;
@@ -72,7 +74,7 @@ impl Assembler {
         })
     }
 
-    /// The program from its first instruction on.
+    /// Returns the program, in order, with `entry` as its first instruction.
     pub(super) fn finish(mut self, entry: Label) -> Vec<Instruction> {
         if entry.0 + 1 != self.backwards.len() {
             self.stand_in(entry);
@@ -90,8 +92,8 @@ impl Assembler {
         label
     }
 
-    /// A label that stands for `target` and that a conditional jump reaches even when one more instruction,
-    /// the stand-in of its other target, comes in between.
+    /// Returns a label that leads to `target`, near enough for a conditional jump even if one more
+    /// instruction (the stand-in of its other target) is added.
     fn within_reach(&mut self, target: Label) -> Label {
         const REACH: usize = u8::MAX as usize - 1;
         let nearest = self.stand_ins.get(&target).copied().unwrap_or(target);
@@ -108,7 +110,7 @@ impl Assembler {
         label
     }
 
-    /// How many instructions the one written next would have to skip to get there.
+    /// Counts the instructions that the next one would have to skip to reach `target`.
     fn distance(&self, target: Label) -> usize {
         self.backwards.len() - target.0 - 1
     }

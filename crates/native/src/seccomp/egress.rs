@@ -1,12 +1,13 @@
-//! What the egress program may call once it has taken over its sockets: what a proxy and a name server need. It runs on
-//! the host and reads what the sandbox and the internet send it, so nothing else is left to it: it starts no program, opens
-//! no file for writing, makes no local socket, maps no code, and touches no other process.
+//! The system calls of the egress program after it has taken over its sockets: those that a proxy
+//! and a name server need. It runs on the host and reads data from the sandbox and the internet, so
+//! it may do nothing else: start no program, open no file for writing, make no local socket, map no
+//! code, and touch no other process.
 
 use super::policy::{by_number, errno, socket};
 use super::rule::{ALLOW, EAFNOSUPPORT, REFUSE, Rule, UNKNOWN, high, low};
 use super::syscalls::SYSCALLS;
 
-/// Carried out whatever the arguments.
+/// Calls that are allowed whatever their arguments.
 #[rustfmt::skip]
 const ALLOWED: &[&str] = &[
     // Sockets.
@@ -26,14 +27,14 @@ const ALLOWED: &[&str] = &[
     "clock_getres", "gettimeofday", "time", "uname", "sched_getaffinity",
 ];
 
-/// The rule of every number from 0 to the highest known one.
+/// Lists the rule of every number from 0 to the highest known one.
 pub(super) fn rules() -> Vec<Rule> {
     let refused = SYSCALLS.iter().map(|(name, _)| (*name, REFUSE));
     let allowed = ALLOWED.iter().map(|name| (*name, ALLOW));
     by_number(refused.chain(allowed).chain(checked()))
 }
 
-/// The calls whose rule looks at arguments.
+/// Lists the calls whose rule depends on arguments.
 fn checked() -> Vec<(&'static str, Rule)> {
     vec![
         // The C library falls back to `clone`, whose flags can be seen.
@@ -55,15 +56,15 @@ fn checked() -> Vec<(&'static str, Rule)> {
 const CLONE_THREAD: u32 = 0x0001_0000;
 const PROT_EXEC: u32 = 4;
 const AF_UNIX: u32 = 1;
-/// Makes a descriptor one that never blocks.
+/// Makes a descriptor non-blocking.
 const FIONBIO: u32 = 0x5421;
 /// `F_DUPFD`, `F_GETFD`, `F_SETFD`, `F_GETFL`, `F_SETFL`, `F_DUPFD_CLOEXEC`.
 const DESCRIPTOR_COMMANDS: &[u32] = &[0, 1, 2, 3, 4, 1030];
 const PR_SET_NAME: u32 = 15;
-/// Names a mapping, which allocators do.
+/// Names a mapping. Allocators use it.
 const PR_SET_VMA: u32 = 0x5356_4D41;
 
-/// Opens files for reading alone.
+/// Allows to open files only for reading.
 fn reading(flags: u32) -> Rule {
     /// `O_WRONLY`, `O_RDWR`, `O_CREAT`, `O_TRUNC`, and the bit that makes `O_TMPFILE` more than `O_DIRECTORY`.
     const WRITING: u32 = 0o1 | 0o2 | 0o100 | 0o1000 | 0o20_000_000;

@@ -1,5 +1,5 @@
-//! The policy once more, as plain Rust that evaluates a call directly: what compiled filters are compared
-//! with.
+//! The policy written a second time, as plain Rust that evaluates a call directly. Tests compare
+//! the compiled filters with it.
 //!
 //! It shares the lists of names with the policy and nothing else, neither its rules nor its constants.
 

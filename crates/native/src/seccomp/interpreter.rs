@@ -1,12 +1,12 @@
-//! Runs a filter as the kernel would, for tests: only the instructions that the compiler writes, panicking
-//! on others.
+//! An interpreter that runs a filter as the kernel would, for tests. It knows only the instructions
+//! that the compiler writes, and panics on others.
 
 use super::Instruction;
 use super::assembler::{AND, IF_ANY_BIT, IF_AT_LEAST, IF_EQUAL, JUMP, LOAD, RETURN};
 use super::rule::Decision;
 use super::tree::ARCH_X86_64;
 
-/// What the kernel hands to a filter: `struct seccomp_data`, without the instruction pointer.
+/// The kernel's input to a filter: `struct seccomp_data` without the instruction pointer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call {
     pub(super) number: u32,
@@ -32,11 +32,11 @@ impl Call {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) decision: Decision,
-    /// Instructions carried out, the return included.
+    /// The number of instructions that were carried out, the return included.
     pub(super) steps: usize,
 }
 

@@ -1,11 +1,12 @@
-//! Which system calls a sandbox may make whatever their arguments, which it may not, and which are not there.
+//! The system calls that a sandbox may make whatever their arguments, those that are refused, and
+//! those that seem not to exist.
 //!
 //! An allowlist: a call in none of the lists, and none of the checks of `policy.rs`, answers ENOSYS.
 //! Allowing leans on Docker's default profile, minus what needs a capability that a sandbox never has. Many
 //! of the refused calls would fail in a user namespace anyway; they are refused so that a bug in the kernel
 //! behind them is out of reach.
 
-/// Carried out.
+/// Calls that are allowed.
 #[rustfmt::skip]
 pub(super) const ALLOWED: &[&str] = &[
     // Files and folders.
@@ -63,7 +64,7 @@ pub(super) const ALLOWED: &[&str] = &[
     "mq_getsetattr",
 ];
 
-/// Known, and refused with EPERM.
+/// Calls that are refused with EPERM.
 #[rustfmt::skip]
 pub(super) const REFUSED: &[&str] = &[
     // Namespaces and mounts, and handles that lead past the root folder.
@@ -84,9 +85,10 @@ pub(super) const REFUSED: &[&str] = &[
     "security", "set_thread_area", "get_thread_area", "epoll_ctl_old", "epoll_wait_old", "vserver",
 ];
 
-/// Answered with ENOSYS, as by a kernel that lacks them, because callers then fall back: libc from `clone3`
-/// (its flags sit in memory, where no filter sees them) to `clone`, runtimes from io_uring to epoll. The
-/// probes are calls that only the kernel's own trampolines make.
+/// Calls that are answered with ENOSYS, as by a kernel that lacks them, because callers then fall
+/// back: libc from `clone3` (its flags are in memory, where no filter sees them) to `clone`,
+/// runtimes from io_uring to epoll. The probes are calls that only the kernel's own trampolines
+/// make.
 #[rustfmt::skip]
 pub(super) const ABSENT: &[&str] = &[
     "clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "uretprobe", "uprobe",

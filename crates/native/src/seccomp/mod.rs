@@ -31,15 +31,15 @@ mod tests;
 
 pub use instruction::Instruction;
 
-/// The filter of every egress program, as [`filter`].
+/// Returns the filter of every egress program, as [`filter`] does for sandboxes.
 pub fn egress_filter() -> &'static [Instruction] {
     static FILTER: OnceLock<Vec<Instruction>> = OnceLock::new();
     FILTER.get_or_init(|| tree::compile(&egress::rules()))
 }
 
-/// The filter of every sandbox, ready for `seccomp(SECCOMP_SET_MODE_FILTER)`: some 130 instructions of the
-/// 4096 that the kernel takes, every jump inside, a return at the end. Compiled when first asked for, which
-/// takes a fraction of a millisecond and never fails.
+/// Returns the filter of every sandbox, ready for `seccomp(SECCOMP_SET_MODE_FILTER)`: some 130
+/// instructions of the 4096 that the kernel takes, every jump inside, a return at the end. It is
+/// compiled with the first use, which takes a fraction of a millisecond and never fails.
 pub fn filter() -> &'static [Instruction] {
     static FILTER: OnceLock<Vec<Instruction>> = OnceLock::new();
     FILTER.get_or_init(|| tree::compile(&policy::rules()))

@@ -11,12 +11,13 @@ use super::rule::{
 };
 use super::syscalls::SYSCALLS;
 
-/// The rule of every number from 0 to the highest known one. Numbers without a name answer ENOSYS.
+/// Lists the rule of every number from 0 to the highest known one. Numbers without a name answer
+/// ENOSYS.
 pub(super) fn rules() -> Vec<Rule> {
     by_number(named())
 }
 
-/// Rules by number. Of two for one name the later holds.
+/// Orders rules by number. If a name has two, the later one holds.
 pub(super) fn by_number(named: impl Iterator<Item = (&'static str, Rule)>) -> Vec<Rule> {
     let numbers: HashMap<&str, u32> = SYSCALLS.iter().copied().collect();
     let highest = SYSCALLS.iter().map(|&(_, number)| number).max().unwrap_or(0);
@@ -29,7 +30,7 @@ pub(super) fn by_number(named: impl Iterator<Item = (&'static str, Rule)>) -> Ve
     rules
 }
 
-/// The rule of every call that is on a list or checked.
+/// Lists the rule of every call that is on a list or checked.
 pub(super) fn named() -> impl Iterator<Item = (&'static str, Rule)> {
     let listed = [(ALLOWED, ALLOW), (REFUSED, REFUSE), (ABSENT, UNKNOWN)];
     let listed =
@@ -37,12 +38,12 @@ pub(super) fn named() -> impl Iterator<Item = (&'static str, Rule)> {
     listed.chain(checked())
 }
 
-/// The calls whose rule looks at arguments.
+/// Lists the calls whose rule depends on arguments.
 fn checked() -> impl Iterator<Item = (&'static str, Rule)> {
     about_the_machine().into_iter().chain(about_pid_1())
 }
 
-/// Calls that reach for namespaces, terminals, protocols and devices.
+/// Lists calls that reach for namespaces, terminals, protocols and devices.
 fn about_the_machine() -> Vec<(&'static str, Rule)> {
     vec![
         ("clone", Rule::when(low(0).has_any_of(NEW_NAMESPACE), REFUSE, ALLOW)),
@@ -67,9 +68,9 @@ const NEW_NAMESPACE: u32 = 0x7E02_0000;
 /// namespace.
 const UNSHARE_WITHOUT_NAMESPACE: u32 = 0x0005_0F00;
 
-/// Puts a character into a terminal's input, as if typed; one's own controlling terminal included.
+/// Inserts a character into a terminal's input, as if typed, even in the caller's own terminal.
 const TIOCSTI: u32 = 0x5412;
-/// Pastes the selection of a virtual console, which comes to the same.
+/// Pastes the selection of a virtual console, which also inserts input.
 const TIOCLINUX: u32 = 0x541C;
 /// Takes over the output of the console.
 const TIOCCONS: u32 = 0x541D;
@@ -128,12 +129,13 @@ pub(super) fn errno(number: i32) -> Rule {
     Rule::Always(Decision::Errno(number))
 }
 
-/// The limit of core files, by which the set-up keeps crashes from starting a program of the host. A limit of 0 would let
-/// them start it again. Programs that hold secrets set that, and end where they can't; so they are told that it is done.
+/// The limit of core files. The set-up uses it to keep crashes from starting a program of the host,
+/// and a limit of 0 would let them start it again. Programs that hold secrets set a limit of 0, and
+/// some end if that fails; so the call seems to succeed, and changes nothing.
 const RLIMIT_CORE: u32 = 4;
 
-/// `prlimit64` on oneself. A caller that changes the limit of core files and wants to know the old one as well is refused:
-/// nothing would be written where the old one is to go.
+/// Allows `prlimit64` on oneself. A caller that changes the limit of core files and asks for the
+/// old one as well is refused, because nothing would be written to where the old one belongs.
 fn own_limits() -> Rule {
     let is_null = |argument, yes, no: Rule| {
         Rule::when(low(argument).equals(0), Rule::when(high(argument).equals(0), yes, no.clone()), no)
@@ -142,8 +144,9 @@ fn own_limits() -> Rule {
     Rule::when(low(1).equals(RLIMIT_CORE), of_core_files, ALLOW)
 }
 
-/// Calls by which a process with the guest's user id could starve or cripple it: every process in the
-/// `single` map, and in a range what an inner root makes of itself by `setuid`.
+/// Lists calls by which a process with the guest's user id could starve or cripple the guest: every
+/// process in the `single` map; in a range, processes to which an inner root gives that id by
+/// `setuid`.
 fn about_pid_1() -> Vec<(&'static str, Rule)> {
     /// `setpriority` and `ioprio_set` count the kinds of `who` from 0 and from 1.
     const PRIO_USER: u32 = 2;

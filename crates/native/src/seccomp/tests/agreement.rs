@@ -10,7 +10,7 @@ use crate::seccomp::policy::named;
 use crate::seccomp::rule::Rule;
 use crate::seccomp::syscalls::SYSCALLS;
 
-/// Both sides of every boundary that a rule has.
+/// Lists values on both sides of every boundary that a rule has.
 fn boundaries() -> Vec<u64> {
     #[rustfmt::skip]
     let words: [u64; 26] = [

@@ -1,5 +1,5 @@
-//! What must be refused and what must not, one sentence each, with the arguments an attacker or a program
-//! would pass.
+//! Calls that must be refused and calls that must not, one sentence each, with the arguments that
+//! an attacker or a program would pass.
 
 use std::collections::HashSet;
 

@@ -41,7 +41,7 @@ fn what_the_threat_table_names_is_refused() {
     }
 }
 
-/// What real programs call: node, the JVM, Go, Python's asyncio, git, Chrome, gdb and strace.
+/// Calls that real programs make: node, the JVM, Go, Python's asyncio, git, Chrome, gdb and strace.
 #[rustfmt::skip]
 const NEEDED: &[(&str, &[&str])] = &[
     ("node", &[

@@ -1,4 +1,4 @@
-//! The compiled filter, run by the interpreter.
+//! Tests that run the compiled filter in the interpreter.
 
 mod agreement;
 mod answers;
@@ -17,14 +17,14 @@ fn number(name: &str) -> u32 {
     SYSCALLS.iter().find(|(known, _)| *known == name).map(|&(_, number)| number).expect(name)
 }
 
-/// The filter's answer to a call with these first arguments, the others zero.
+/// Returns the filter's answer to a call with these first arguments; the others are zero.
 fn answer(name: &str, arguments: &[u64]) -> Decision {
     let mut all = [0; 6];
     all[..arguments.len()].copy_from_slice(arguments);
     run(filter(), &Call::new(number(name), all)).decision
 }
 
-/// As they are, and with something in the upper half of the register.
+/// Returns the value as it is, and with something in the upper half of the register.
 fn with_high_bits(value: u64) -> [u64; 3] {
     [value, value | 1 << 32, value | 0xFFFF_FFFF << 32]
 }

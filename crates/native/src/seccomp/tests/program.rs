@@ -1,4 +1,4 @@
-//! The shape of the compiled program: what the kernel demands, what makes it quick, and very long jumps.
+//! The shape of the compiled program: the kernel's demands, the speed, and very long jumps.
 
 use crate::seccomp::assembler::{IF_ANY_BIT, IF_AT_LEAST, IF_EQUAL, JUMP, RETURN};
 use crate::seccomp::interpreter::{Call, run};
@@ -6,7 +6,7 @@ use crate::seccomp::policy::rules;
 use crate::seccomp::rule::{ALLOW, Decision, REFUSE, Rule, low};
 use crate::seccomp::{Instruction, filter, tree};
 
-/// What the kernel checks before it takes a filter, and that nothing runs off its end.
+/// Checks the kernel's demands on a filter, and that nothing runs off its end.
 fn assert_well_formed(filter: &[Instruction]) {
     assert!(filter.len() < 4096);
     assert_eq!(filter.last().map(|last| last.code), Some(RETURN));
