@@ -6,7 +6,8 @@ use tokio::net::lookup_host;
 
 use crate::errors::Failure;
 
-/// `7070`, `:7070` and `localhost:7070` are on this machine's loopback, like `127.0.0.1:7070`.
+/// Resolves an address to listen on. `7070`, `:7070` and `localhost:7070` are on this machine's
+/// loopback, like `127.0.0.1:7070`.
 pub async fn addresses(text: &str) -> Result<Vec<SocketAddr>, Failure> {
     if let Ok(port) = text.trim_start_matches(':').parse::<u16>() {
         return Ok(vec![SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)]);

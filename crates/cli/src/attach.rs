@@ -1,5 +1,6 @@
-//! A command attached to our own terminal or pipes: bytes both ways as they come, signals and sizes passed on, its exit
-//! code ours. Shared by `run`, `exec` and `sh`.
+//! Attaches a command to our own terminal or pipes: bytes are passed both ways as they come,
+//! signals and sizes are passed on, and we exit with the command's exit code. `run`, `exec` and
+//! `sh` share it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,25 +18,25 @@ use crate::signals::{SignalEvent, Signals};
 use crate::stdio::{Sink, stdin_stream};
 use crate::terminal::{self, RawMode};
 
-/// What to run, and how.
+/// A command, and how to run it.
 pub struct Attachment {
     /// The command.
     pub command: Command,
-    /// Its working directory.
+    /// The working directory.
     pub cwd: Option<String>,
-    /// Its variables.
+    /// The variables.
     pub env: BTreeMap<String, String>,
-    /// Who runs it.
+    /// The user that runs it.
     pub user: Option<String>,
-    /// Its deadline in milliseconds.
+    /// The deadline in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// With `--json`: how many bytes of each stream are kept.
+    /// With `--json`: the number of bytes to keep of each stream.
     pub max_output_bytes: Option<u64>,
-    /// How it is attached.
+    /// The terminal options.
     pub terminal: TerminalArgs,
 }
 
-/// What is passed between our terminal and the command's.
+/// The plan for what is passed between our terminal and the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Plan {
     stdin: bool,
@@ -52,7 +53,7 @@ fn plan(terminal: TerminalArgs, stdin_is_terminal: bool, size: Option<PtySize>) 
     }
 }
 
-/// Runs it to its end and says what we exit with.
+/// Runs the command to its end and returns our exit code.
 pub async fn run(
     sandbox: &Sandbox,
     attachment: Attachment,
@@ -68,10 +69,10 @@ pub async fn run(
     Ok(ended.exit_code())
 }
 
-/// What came of the command.
+/// The result of the command.
 struct Ended {
     result: ExecResult,
-    /// The signal that made us kill it.
+    /// The signal after which we killed it.
     killed_for: Option<i32>,
 }
 
@@ -141,7 +142,8 @@ fn request(
     Ok((attachment.command, options))
 }
 
-/// A shell's exit codes for a command that could not be started; a working directory that is missing is no such case.
+/// Adds a shell's exit code to the error of a command that could not be started: 127 if there is no
+/// such program, 126 if it may not be executed. A missing working directory is neither.
 async fn not_started(sandbox: &Sandbox, cwd: Option<&str>, error: Error) -> Failure {
     let code = match error.kind() {
         ErrorKind::NotFound if is_directory(sandbox, cwd.unwrap_or(".")).await => COMMAND_NOT_FOUND,
@@ -173,7 +175,7 @@ impl Sinks {
     }
 }
 
-/// What the command wrote and we have not passed on yet.
+/// Output of the command that was not passed on yet.
 enum Pending {
     Stdout(Bytes),
     Stderr(Bytes),
@@ -188,7 +190,7 @@ enum Step {
 struct Session {
     plan: Plan,
     cancel: CancellationToken,
-    /// `None`: what the command writes is not passed on.
+    /// `None`: the output is not passed on.
     sinks: Option<Sinks>,
     pending: Option<Pending>,
     interrupts: u32,
@@ -223,7 +225,8 @@ impl Session {
         }
     }
 
-    /// Signals first; then what is to be written, and only when that is done the next event.
+    /// Waits for the next step: signals first, then the end of the pending write, and only then the
+    /// next event.
     async fn step(&mut self, stream: &mut ExecStream, signals: &mut Signals) -> Step {
         let (pending, sinks) = (&mut self.pending, &mut self.sinks);
         let work = async {
@@ -249,7 +252,8 @@ impl Session {
         }
     }
 
-    /// The first Ctrl-C is the command's; the second one, and every other signal that ends us, kills its tree.
+    /// Passes the first Ctrl-C on to the command. The second one, and every other signal that ends
+    /// us, kills its tree.
     async fn on_signal(&mut self, event: SignalEvent, stream: &ExecStream) {
         let passed_on = match event {
             SignalEvent::Resize => match (self.plan.pty, terminal::size()) {
@@ -290,7 +294,7 @@ fn print_result(sandbox: &Sandbox, result: &ExecResult, output: Output) -> Resul
     output.value(&value)
 }
 
-/// Says what an exit code alone does not.
+/// Explains on stderr what the exit code does not tell.
 fn explain(result: &ExecResult) {
     match result.outcome {
         Outcome::TimedOut => {

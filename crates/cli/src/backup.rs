@@ -1,9 +1,11 @@
-//! A state folder as one file, and back: a tar compressed with zstd, whose first entry says what it is.
+//! A state folder as one file, and back: a tar compressed with zstd, whose first entry describes
+//! it.
 //!
-//! Everything is in it that can't be made again: the store (pools, keys' hashes), the event log, images, persistent
-//! workspaces, and the files of sandboxes that sleep, with owners, permissions, times to the nanosecond, extended attributes,
-//! hard links and the marks of what was removed from an image. What belongs to this boot of this host is not: sockets, locks,
-//! control groups, `trash`.
+//! It contains everything that cannot be made again: the store (pools, keys' hashes), the event
+//! log, images, persistent workspaces, and the files of sleeping sandboxes, with owners,
+//! permissions, times to the nanosecond, extended attributes, hard links and the marks of files
+//! that were removed from an image. It does not contain what belongs to this boot of this host:
+//! sockets, locks, control groups, `trash`.
 
 mod header;
 mod pack;
@@ -19,33 +21,34 @@ use serde::{Deserialize, Serialize};
 pub use pack::{Contents, pack};
 pub use unpack::unpack;
 
-/// The entry that says what the file is. It comes first.
+/// The name of the entry that describes the file. It comes first.
 const MANIFEST: &str = "eyot-backup.json";
-/// The store.
+/// The name of the store.
 const STORE: &str = "eyot.db";
-/// The folders of a state folder that are kept.
+/// The folders of a state folder that a backup contains.
 const FOLDERS: [&str; 7] = ["events", "sandboxes", "names", "blocks", "workspaces", "layers", "images"];
-/// How large the first entry may be, and what describes an entry: names, targets of links, extended attributes.
+/// The largest first entry, and the largest description of an entry (names, targets of links,
+/// extended attributes), in bytes.
 const MAX_HEADER_BYTES: u64 = 4 << 20;
-/// The form of the file. Another one is refused.
+/// The version of the file's format. Others are refused.
 const FORMAT: u32 = 1;
 
-/// What a backup says of itself.
+/// The description of a backup, which is its first entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The form of the file.
+    /// The version of the file's format.
     pub format: u32,
-    /// Which Eyot made it.
+    /// The version of Eyot that made it.
     pub eyot: String,
-    /// Where the state folder was.
+    /// The path of the state folder that it was made of.
     pub state: PathBuf,
-    /// Whether root made it: then files have the ids of whom they belong to.
+    /// Set if root made it. Only then do its files have their owners' ids.
     pub as_root: bool,
     /// The ids of the sandboxes in it.
     pub sandboxes: Vec<String>,
 }
 
-/// How far the work is, and whether it is wanted any more.
+/// The progress of long work, with a way to stop it.
 #[derive(Debug, Clone, Default)]
 pub struct Course(Arc<Shared>);
 
@@ -57,17 +60,17 @@ struct Shared {
 }
 
 impl Course {
-    /// Has the work end with an error, soon.
+    /// Makes the work end soon, with an error.
     pub fn stop(&self) {
         self.0.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// How many bytes of files have passed.
+    /// Returns the number of bytes of files that were written so far.
     pub fn bytes(&self) -> u64 {
         self.0.bytes.load(Ordering::Relaxed)
     }
 
-    /// How many files, directories and links have passed.
+    /// Returns the number of files, directories and links that were written so far.
     pub fn entries(&self) -> u64 {
         self.0.entries.load(Ordering::Relaxed)
     }
@@ -82,7 +85,7 @@ impl Course {
         self.check()
     }
 
-    /// An error once the work is not wanted any more.
+    /// Fails if the work was stopped.
     pub fn check(&self) -> std::io::Result<()> {
         if self.0.is_over.load(Ordering::Relaxed) {
             // Not the kind that is tried again.
@@ -93,7 +96,7 @@ impl Course {
     }
 }
 
-/// That of a state folder, with these sandboxes.
+/// Makes the manifest of a backup of a state folder, with these sandboxes.
 pub fn manifest(state: &std::path::Path, sandboxes: &[eyot::SandboxId]) -> Manifest {
     Manifest {
         format: FORMAT,

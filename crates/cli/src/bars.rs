@@ -1,4 +1,4 @@
-//! A progress bar for each blob that comes in, for a person who watches.
+//! A progress bar for each blob that is fetched, for a person who watches.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::output::Output;
 
-/// Bars where somebody watches, else nothing.
+/// Returns progress bars if a person watches, and otherwise no progress.
 pub fn progress(output: Output) -> Arc<dyn Progress> {
     if output.shows_progress() { Arc::new(Bars::default()) } else { Arc::new(NoProgress) }
 }

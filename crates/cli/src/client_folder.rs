@@ -1,5 +1,6 @@
-//! The folder that a client of ours (the SDKs) made for the socket of a server of its own. A client that is killed removes
-//! nothing, so its server does, and the next server removes what both have left.
+//! The folder that one of our clients (the SDKs) made for the socket of a server that it started. A
+//! client that is killed removes nothing, so its server does, and the next server removes what
+//! killed clients and servers have left.
 
 use std::fs;
 use std::io;
@@ -7,19 +8,21 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What the names of these folders begin with.
+/// The prefix of these folders' names.
 const PREFIX: &str = "eyot-";
-/// What may be in one: sockets, and what the server has said.
+/// The names of the sockets that may be in one.
 const SOCKETS: [&str; 2] = ["eyot.sock", "server.sock"];
 const LOG: &str = "server.log";
-/// A folder without a socket may be one of a client that is about to start its server.
+/// The age below which a folder without a socket is kept: its client may be about to start a
+/// server.
 const ABOUT_TO_START: Duration = Duration::from_secs(3600);
 
-/// The folder of this server's socket. It goes with the server.
+/// The folder of this server's socket. Dropping it removes the folder.
 pub struct ClientFolder(PathBuf);
 
 impl ClientFolder {
-    /// The folder of `socket`, if a client has made it for that; those of clients and servers that were killed are removed.
+    /// Returns the folder of `socket`, if a client made it for that. Removes those of clients and
+    /// servers that were killed.
     pub fn of(socket: &Path) -> Option<Self> {
         let folder = socket.parent().filter(|folder| is_clients(folder))?;
         if let Some(beside) = folder.parent()
@@ -39,7 +42,7 @@ impl Drop for ClientFolder {
     }
 }
 
-/// A folder of this user alone, with the name of one.
+/// Tells whether a folder is a client's: it has such a name, and belongs to this user alone.
 fn is_clients(folder: &Path) -> bool {
     let is_named = folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
     let found = fs::symlink_metadata(folder);
@@ -61,7 +64,8 @@ fn sweep(beside: &Path, own: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether nobody listens on its socket any more. It has nothing in it but what servers and clients put there.
+/// Tells whether the folder was left: its socket has no listener, and it contains only what servers
+/// and clients put there.
 fn is_left(folder: &Path) -> io::Result<bool> {
     let mut is_dead = None;
     for entry in fs::read_dir(folder)? {

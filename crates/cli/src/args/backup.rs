@@ -1,4 +1,4 @@
-//! What `eyot backup` and `eyot restore` take.
+//! The arguments of `eyot backup` and `eyot restore`.
 
 use std::path::PathBuf;
 

@@ -35,17 +35,17 @@ pub struct BenchArgs {
     pub image: Option<BenchImage>,
 }
 
-/// An image that is measured, and where it comes from.
+/// An image to measure, and its source.
 #[derive(Debug, Clone)]
 pub enum BenchImage {
-    /// A registry.
+    /// An image of a registry.
     Registry(ImageName),
-    /// The Docker Engine.
+    /// An image of the Docker Engine.
     Engine(ImageName),
 }
 
 impl BenchImage {
-    /// What it is called.
+    /// Returns the image's name.
     pub fn name(&self) -> &ImageName {
         match self {
             Self::Registry(name) | Self::Engine(name) => name,

@@ -1,4 +1,4 @@
-//! `events`: what happened, and why.
+//! The arguments of `eyot events`.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! `run`, `exec` and `sh`: commands that are attached to our own terminal or pipes.
+//! The arguments of `run`, `exec` and `sh`: commands attached to our own terminal or pipes.
 
 use clap::Args;
 
@@ -39,7 +39,7 @@ pub struct TerminalArgs {
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub struct RunArgs {
-    /// How it is attached.
+    /// The terminal options.
     #[command(flatten)]
     pub terminal: TerminalArgs,
     /// Keep the sandbox after the command has ended, and print its name on stderr
@@ -48,7 +48,7 @@ pub struct RunArgs {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub command: Vec<String>,
-    /// What it runs in.
+    /// The spec of the new sandbox.
     #[command(flatten)]
     pub spec: SpecArgs,
 }
@@ -67,7 +67,7 @@ Exit codes are those of `eyot run`.";
 #[derive(Debug, Args)]
 #[command(after_help = EXEC_EXAMPLES)]
 pub struct ExecArgs {
-    /// How it is attached.
+    /// The terminal options.
     #[command(flatten)]
     pub terminal: TerminalArgs,
     /// Directory to run it in, relative to the sandbox's working directory

@@ -1,4 +1,4 @@
-//! `cp`, `read`, `write`, `glob`, `grep` and `watch`: files.
+//! The arguments of `cp`, `read`, `write`, `glob`, `grep` and `watch`: files.
 
 use clap::Args;
 

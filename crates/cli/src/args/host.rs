@@ -1,4 +1,4 @@
-//! `doctor` and `verify`: the host rather than a sandbox.
+//! The arguments of `doctor` and `verify`, which are about the host.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What `eyot image` takes.
+//! The arguments of `eyot image`.
 
 use std::path::PathBuf;
 
@@ -70,7 +70,7 @@ pub struct ImportArgs {
     pub name: Option<ImageName>,
 }
 
-/// Where an image is imported from.
+/// The source of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImportSource {
     /// A file or a folder.
@@ -131,7 +131,7 @@ Examples:
 
 It is made by mmdebstrap (sudo apt-get install mmdebstrap).";
 
-/// A reference such as `node:22`.
+/// Parses a reference such as `node:22`.
 pub fn parse_image(text: &str) -> Result<ImageName, eyot::Error> {
     ImageName::parse(text)
 }

@@ -1,4 +1,4 @@
-//! What `eyot init` takes.
+//! The arguments of `eyot init`.
 
 use std::path::PathBuf;
 

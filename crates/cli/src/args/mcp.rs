@@ -1,4 +1,4 @@
-//! `mcp`: the tools for MCP clients.
+//! The arguments of `eyot mcp`.
 
 use std::path::PathBuf;
 
@@ -42,10 +42,10 @@ pub struct McpArgs {
     /// Serve over HTTP at /mcp instead of on stdin and stdout [default address: 127.0.0.1:7070]
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1:7070")]
     pub http: Option<String>,
-    /// How clients get in by HTTP.
+    /// The options of HTTP.
     #[command(flatten)]
     pub access: McpAccessArgs,
-    /// What its sandboxes are made from.
+    /// The spec of its sandboxes.
     #[command(flatten)]
     pub spec: SpecArgs,
 }

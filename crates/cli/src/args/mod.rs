@@ -1,5 +1,5 @@
-//! The arguments: one structure for each command, with the help that teaches it. Parsing refuses what can be refused
-//! without looking at the machine; nothing here acts.
+//! The arguments: one structure for each command, with its help. Parsing refuses everything that is
+//! wrong without looking at the machine. Nothing here acts.
 
 mod backup;
 mod bench;
@@ -64,10 +64,10 @@ Configuration, highest precedence first: flags, EYOT_* variables,
 #[command(name = "eyot", version, after_help = EXAMPLES, max_term_width = 100)]
 #[command(subcommand_required = true, arg_required_else_help = true, disable_help_subcommand = true)]
 pub struct Cli {
-    /// What holds for every command.
+    /// The options of every command.
     #[command(flatten)]
     pub global: GlobalArgs,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: CliCommand,
 }
@@ -99,11 +99,12 @@ pub struct GlobalArgs {
     pub verbose: u8,
 }
 
-/// The table of commands. Written out rather than derived, so that the flags of a command are put together only when it
-/// is the one that was called: all of them together cost as much time as a whole sandbox's start should.
+/// Declares the table of commands. It is written out rather than derived, so that only the flags of
+/// the command that was called are built: building all of them would take as long as the start of a
+/// sandbox may.
 macro_rules! commands {
     ($($variant:ident($args:ty), $name:literal $(| $alias:literal)?, $about:literal;)*) => {
-        /// What to do.
+        /// A command with its arguments.
         #[derive(Debug)]
         pub enum CliCommand {
             $(#[doc = $about] $variant($args),)*

@@ -1,4 +1,4 @@
-//! `net`: where a sandbox may connect to.
+//! The arguments of `eyot net`.
 
 use clap::Args;
 use eyot::EgressRule;

@@ -1,4 +1,4 @@
-//! What `eyot pool` takes.
+//! The arguments of `eyot pool`.
 
 use clap::{Args, Subcommand};
 use eyot::SandboxName;

@@ -1,4 +1,4 @@
-//! `start`, `ps`, `logs`, `kill` and `wait`: processes that outlive the call.
+//! The arguments of `start`, `ps`, `logs`, `kill` and `wait`: processes that outlive the call.
 
 use clap::{Args, ValueEnum};
 use eyot::{LogStream, ProcessId, Signal};

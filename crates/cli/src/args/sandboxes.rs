@@ -1,4 +1,5 @@
-//! `create`, `ls`, `inspect`, `sleep`, `wake`, `rm`, `adopt` and `dial`: sandboxes as a whole.
+//! The arguments of `create`, `ls`, `inspect`, `sleep`, `wake`, `rm`, `adopt` and `dial`: sandboxes
+//! as a whole.
 
 use clap::Args;
 
@@ -19,7 +20,7 @@ Prints the name; with --json, everything that `eyot inspect` knows.";
 #[derive(Debug, Args)]
 #[command(after_help = CREATE_EXAMPLES)]
 pub struct CreateArgs {
-    /// What to make.
+    /// The spec of the new sandbox.
     #[command(flatten)]
     pub spec: SpecArgs,
 }

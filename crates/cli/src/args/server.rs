@@ -1,4 +1,4 @@
-//! What `eyot serve` and `eyot keys` take.
+//! The arguments of `eyot serve`, `eyot preview` and `eyot keys`.
 
 use std::path::PathBuf;
 
@@ -120,7 +120,7 @@ pub struct LimitArgs {
 }
 
 impl LimitArgs {
-    /// These, and what is usual for the others.
+    /// Returns these limits, with the defaults of the others.
     pub fn limits(&self) -> ServeLimits {
         let usual = ServeLimits::default();
         let per_second = self.max_requests_per_second.unwrap_or(usual.max_requests_per_second);

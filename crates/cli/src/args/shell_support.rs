@@ -1,4 +1,4 @@
-//! `completions` and `man`: what a shell and a person know of this program.
+//! The arguments of `completions` and `man`.
 
 use std::path::PathBuf;
 

@@ -5,24 +5,24 @@ use std::path::PathBuf;
 
 use eyot::{SandboxId, SandboxName};
 
-/// Where to copy from or to.
+/// The source or the destination of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Side {
     /// `-`
     Stdio,
     /// `NAME:PATH`
     Sandbox {
-        /// Name or id.
+        /// The sandbox's name or id.
         name: String,
-        /// The path as it was written; `.` when it was empty.
+        /// The path as the user wrote it; `.` if it was empty.
         path: String,
     },
-    /// Everything else.
+    /// A path on the host: everything else.
     Host(PathBuf),
 }
 
 impl Side {
-    /// A colon before the first slash makes a sandbox of what stands before it.
+    /// Parses one side. A colon before the first slash ends the name of a sandbox.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
             _ if text.is_empty() => Err("must not be empty".to_owned()),

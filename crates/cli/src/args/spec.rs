@@ -1,4 +1,5 @@
-//! What to create, as flags. Flags win over `--spec`, that wins over `EYOT_*` and the configuration files.
+//! The spec of a new sandbox, as flags. Flags win over `--spec`, which wins over `EYOT_*` and the
+//! configuration files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -149,7 +150,7 @@ impl SpecArgs {
         flags.into_iter().find(|(is_given, _)| *is_given).map(|(_, flag)| flag)
     }
 
-    /// The spec: the file, the flags over it, `defaults` where neither says anything.
+    /// Makes the spec from the `--spec` file, the flags over it, and `defaults` for the rest.
     pub fn to_spec(&self, defaults: &Defaults) -> Result<SandboxSpec, Failure> {
         let file = self.spec.as_deref().map(read_spec).transpose()?.unwrap_or_default();
         let mut spec = file.spec;

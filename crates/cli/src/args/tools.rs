@@ -1,4 +1,5 @@
-//! `tools`, `call`, `transfer` and `browse`: what a model is given to work with, from the command line.
+//! The arguments of `tools`, `call`, `transfer` and `browse`: the tools of models, from the command
+//! line.
 
 use std::str::FromStr;
 
@@ -69,7 +70,7 @@ pub enum FormatArg {
 }
 
 impl FormatArg {
-    /// The format of the declarations; `None` for the text.
+    /// Returns the format of the declarations; `None`: the text.
     pub fn of_declarations(self) -> Option<ToolFormat> {
         match self {
             Self::Anthropic => Some(ToolFormat::Anthropic),
@@ -143,7 +144,7 @@ pub struct TransferArgs {
     pub pool: Option<SandboxName>,
 }
 
-/// A path in a sandbox.
+/// The argument that names a path in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlaceArg {
     /// The sandbox's name or id.

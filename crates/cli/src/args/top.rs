@@ -1,4 +1,4 @@
-//! `top`: what uses the machine.
+//! The arguments of `eyot top`.
 
 use clap::{Args, ValueEnum};
 

@@ -45,7 +45,7 @@ impl From<NetworkArg> for NetworkMode {
     }
 }
 
-/// When an image is fetched: `missing`, `always`, `never`.
+/// Parses when to fetch an image: `missing`, `always` or `never`.
 pub fn parse_pull(text: &str) -> Result<PullPolicy, String> {
     match text {
         "missing" => Ok(PullPolicy::Missing),
@@ -55,23 +55,23 @@ pub fn parse_pull(text: &str) -> Result<PullPolicy, String> {
     }
 }
 
-/// `NAME:IP`, as `docker run` has it.
+/// Parses `NAME:IP`, as `docker run` does.
 pub fn parse_extra_host(text: &str) -> Result<(String, IpAddr), String> {
     let (name, address) = text.split_once(':').ok_or("is not NAME:IP")?;
     let address = address.parse().map_err(|_| format!("`{address}` is not an IP address"))?;
     Ok((name.to_owned(), address))
 }
 
-/// A variable.
+/// The argument that names a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EnvArg {
     /// `K=V`
     Set(String, String),
-    /// `K`: the value that it has here.
+    /// `K`: the variable with the value that it has here.
     Inherit(String),
 }
 
-/// `K=V` or `K`.
+/// Parses `K=V` or `K`.
 pub fn parse_env(text: &str) -> Result<EnvArg, String> {
     match text.split_once('=') {
         Some(("", _)) => Err("has no name before the `=`".to_owned()),
@@ -81,7 +81,7 @@ pub fn parse_env(text: &str) -> Result<EnvArg, String> {
     }
 }
 
-/// The variables with their values; `lookup` knows the host's.
+/// Returns the variables with their values. `lookup` returns the host's.
 pub fn resolve_env(
     variables: &[EnvArg],
     lookup: impl Fn(&str) -> Option<String>,
@@ -104,7 +104,8 @@ fn inherited(name: &str, lookup: impl Fn(&str) -> Option<String>) -> Result<Stri
     })
 }
 
-/// The variables in a file: `K=V` or `K` a line, taken literally; empty lines and those that begin with `#` are skipped.
+/// Parses a file of variables: `K=V` or `K` a line, taken literally. Empty lines and those that
+/// begin with `#` are skipped.
 pub fn parse_env_file(text: &str) -> Result<Vec<EnvArg>, String> {
     let lines = text.lines().enumerate().filter(|(_, line)| {
         let line = line.trim_start();
@@ -115,7 +116,8 @@ pub fn parse_env_file(text: &str) -> Result<Vec<EnvArg>, String> {
         .collect()
 }
 
-/// `SRC:DST`, `SRC:DST:ro` or `SRC:DST:rw`. The source may be relative; it may have colons, the target may not.
+/// Parses `SRC:DST`, `SRC:DST:ro` or `SRC:DST:rw`. The source may be relative. It may have colons;
+/// the target may not.
 pub fn parse_mount(text: &str) -> Result<Mount, String> {
     let (rest, writable) = match text.rsplit_once(':') {
         Some((rest, "rw")) => (rest, true),
@@ -134,7 +136,7 @@ fn absolute(path: &Path) -> Result<PathBuf, String> {
     path.canonicalize().map_err(|error| format!("source {}: {error}", path.display()))
 }
 
-/// `K=V`.
+/// Parses `K=V`.
 pub fn parse_pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
@@ -142,7 +144,7 @@ pub fn parse_pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// `DST=SRC`: a path in the working directory, and a file of the host.
+/// Parses `DST=SRC`: a path in the working directory, and a file of the host.
 pub fn parse_file(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
         Some((target, source)) if !target.is_empty() && !source.is_empty() => {
@@ -152,13 +154,13 @@ pub fn parse_file(text: &str) -> Result<(String, PathBuf), String> {
     }
 }
 
-/// Permission bits in octal, without setuid, setgid and sticky.
+/// Parses permission bits in octal, without setuid, setgid and sticky.
 pub fn parse_mode(text: &str) -> Result<u32, String> {
     let mode = u32::from_str_radix(text.trim_start_matches("0o"), 8).ok().filter(|mode| *mode <= 0o777);
     mode.ok_or_else(|| format!("must be octal permission bits such as 644 or 755, not `{text}`"))
 }
 
-/// A protection's name, such as `memory` or `identity-range`.
+/// Parses a protection's name, such as `memory` or `identity-range`.
 pub fn parse_requirement(text: &str) -> Result<Requirement, String> {
     let name = text.trim().replace('-', "_");
     serde_json::from_value(name.into()).map_err(|_| {
@@ -167,7 +169,7 @@ pub fn parse_requirement(text: &str) -> Result<Requirement, String> {
     })
 }
 
-/// What happens to an idle sandbox: `destroy` or `sleep`.
+/// Parses the action for an idle sandbox: `destroy` or `sleep`.
 pub fn parse_on_idle(text: &str) -> Result<IdleAction, String> {
     match text {
         "destroy" => Ok(IdleAction::Destroy),

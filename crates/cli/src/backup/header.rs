@@ -1,6 +1,7 @@
-//! What a tar entry says of a file beside its content, written by the PAX format: names, targets and extended attributes are
-//! any bytes of any length, times have nanoseconds. GNU tar reads what is written here. Reading goes by lengths, never by
-//! lines: attributes hold any byte.
+//! The tar headers and PAX records of an entry: everything about a file but its content. Names,
+//! targets and extended attributes are arbitrary bytes of any length, and times have nanoseconds.
+//! GNU tar can read what is written here. Records are read by their lengths, never by lines, since
+//! attributes may contain any byte.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -11,27 +12,27 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use eyot_archive::split_record;
 use tar::{EntryType, Header};
 
-/// As GNU tar and others have them.
+/// The prefix of extended attributes, as GNU tar and others have it.
 const ATTRIBUTE: &str = "SCHILY.xattr.";
-/// Of those whose names can't be keys: the name is base64.
+/// The prefix of attributes whose names can't be keys. Their names are in base64.
 const ODD_ATTRIBUTE: &str = "EYOT.xattr.";
 const NAME_BYTES: usize = 100;
 
-/// What is known of an entry.
+/// The metadata of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct About {
-    /// Below the state folder.
+    /// The path below the state folder.
     pub path: OsString,
     pub kind: Kind,
     pub mode: u32,
     pub uid: u32,
     pub gid: u32,
-    /// Seconds and nanoseconds since 1970.
+    /// The time of modification: seconds and nanoseconds since 1970.
     pub modified: (i64, u32),
     pub attributes: Vec<(OsString, Vec<u8>)>,
 }
 
-/// What an entry is.
+/// The type of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     File {
@@ -42,7 +43,7 @@ pub(super) enum Kind {
     /// Another name of a file that came before.
     HardLink(OsString),
     Fifo,
-    /// The mark of overlays that something below was removed: a device with the number 0.
+    /// The mark of an overlay that a lower entry was removed: a device with the number 0.
     Whiteout,
 }
 
@@ -60,7 +61,7 @@ impl Kind {
 }
 
 impl About {
-    /// The records that come before the entry.
+    /// Writes the records that come before the entry.
     pub fn records(&self) -> Vec<u8> {
         let mut records = record("path", self.path.as_bytes());
         if let Kind::Symlink(target) | Kind::HardLink(target) = &self.kind {
@@ -78,7 +79,7 @@ impl About {
         records
     }
 
-    /// The entry's own header.
+    /// Writes the entry's own header.
     pub fn header(&self) -> Header {
         let mut header = Header::new_ustar();
         header.set_entry_type(self.kind.entry_type());
@@ -96,7 +97,7 @@ impl About {
         header
     }
 
-    /// From an entry's header, and the records that came before it.
+    /// Reads an entry's header, and the records that came before it.
     pub fn read(header: &Header, records: &[u8]) -> io::Result<Self> {
         let mut about = Self {
             path: OsString::from_vec(header.path_bytes().into_owned()),
@@ -135,7 +136,7 @@ impl About {
     }
 }
 
-/// The header of the records themselves.
+/// Writes the header of the records themselves.
 pub(super) fn records_header(bytes: u64) -> Header {
     let mut header = Header::new_ustar();
     header.set_entry_type(EntryType::XHeader);
@@ -146,14 +147,14 @@ pub(super) fn records_header(bytes: u64) -> Header {
     header
 }
 
-/// The name where older readers look for it, as much as fits.
+/// Writes the name where older readers look for it, as much of it as fits.
 fn put_name(header: &mut Header, name: &[u8]) {
     let field = &mut header.as_old_mut().name;
     let length = name.len().min(NAME_BYTES);
     field[..length].copy_from_slice(&name[..length]);
 }
 
-/// `LENGTH KEY=VALUE\n`, where the length counts itself.
+/// Writes a record: `LENGTH KEY=VALUE\n`, where the length counts itself.
 fn record(key: &str, value: &[u8]) -> Vec<u8> {
     let rest = key.len() + value.len() + " =\n".len();
     let mut length = rest + 1;
@@ -194,7 +195,7 @@ fn id(number: u64) -> io::Result<u32> {
     u32::try_from(number).ok().filter(|id| *id != u32::MAX).ok_or_else(|| damaged("an owner that is none"))
 }
 
-/// The file is not what this program writes.
+/// Returns the error for a file that this program did not write, or that was damaged.
 pub(super) fn damaged(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason)
 }

@@ -1,5 +1,5 @@
-//! A state folder into a stream. What lies in sandboxes was written by who knows whom: directories are entered by descriptor
-//! and no link is followed.
+//! Packs a state folder into a stream. Sandboxes may have written anything into their files, so
+//! directories are entered by descriptor and no link is followed.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -20,28 +20,29 @@ use crate::partial::partial_folder;
 
 const BLOCK: usize = 512;
 const PIECE_BYTES: usize = 256 << 10;
-/// How hard it is compressed: zstd's own default.
+/// The compression level: zstd's own default.
 const LEVEL: i32 = 3;
-/// The largest list of extended attributes, and the largest value: the kernel's.
+/// The kernel's limit of a list of extended attributes and of a value, in bytes.
 const MAX_ATTRIBUTE_BYTES: usize = 64 << 10;
-/// As much of a path is told in an error.
+/// The most characters of a path in an error.
 const MAX_SHOWN_CHARS: usize = 200;
 const OPEN: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
-/// What the folder is called that the store is copied into first, with something random behind it.
+/// The prefix of the folder into which the store is copied first. A random part follows.
 const ASIDE: &str = "backup-";
 
-/// What is packed.
+/// The parts of a backup.
 pub struct Contents<'a> {
     /// The state folder.
     pub state: &'a Path,
-    /// Its store.
+    /// The state folder's store.
     pub store: &'a Store,
-    /// What it says of itself. Only the sandboxes that it names are packed; nobody uses them meanwhile.
+    /// The description of the backup. Only the sandboxes that it names are packed; nothing uses
+    /// them meanwhile.
     pub manifest: &'a Manifest,
 }
 
-/// Writes a state folder into `out`, and gives `out` back when all of it is written.
+/// Writes a state folder into `out`, and returns `out` when all of it is written.
 pub fn pack<W: Write>(contents: &Contents<'_>, out: W, course: &Course) -> Result<W, Failure> {
     let failed = |error| Failure::host("write the backup", error);
     let mut out = zstd::Encoder::new(out, LEVEL).map_err(failed)?;
@@ -58,7 +59,7 @@ pub fn pack<W: Write>(contents: &Contents<'_>, out: W, course: &Course) -> Resul
     packer.end().map_err(failed)
 }
 
-/// Nobody appends to the event log while this is held.
+/// Locks the event log: nothing is appended to it while the result is held.
 fn hold_events(state: &Path) -> io::Result<Option<File>> {
     match File::open(state.join("events/head")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -67,7 +68,8 @@ fn hold_events(state: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Whether a path below the state folder is part of a backup. Asked of a folder before what is in it.
+/// Tells whether a path below the state folder is part of a backup. It is asked about a folder
+/// before its content.
 fn is_kept(path: &str, ids: &HashSet<&str>, state: &Path) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {
@@ -90,20 +92,20 @@ fn is_kept(path: &str, ids: &HashSet<&str>, state: &Path) -> bool {
 struct Packer<'a, W: Write> {
     out: zstd::Encoder<'static, W>,
     course: &'a Course,
-    /// The first path of each file that has several names.
+    /// The first path of each file with several names, by device and inode.
     links: HashMap<(u64, u64), OsString>,
 }
 
-/// As many directories are open at once, whatever the depth of the tree.
+/// The most directories that are open at once, whatever the depth of the tree.
 const MAX_OPEN: usize = 32;
 
 /// A directory that is being walked.
 struct Frame {
-    /// `None`: it was closed, for there were too many.
+    /// `None`: it was closed because too many were open.
     directory: Option<Opened>,
-    /// The device and the number of its inode.
+    /// The device and the number of the directory's inode.
     identity: (u64, u64),
-    /// How long its path is.
+    /// The length of the directory's path, in bytes.
     path_bytes: usize,
     names: Vec<OsString>,
 }
@@ -116,10 +118,10 @@ impl Frame {
     }
 }
 
-/// The directories from the top to the one that is being read, of which the innermost few are open.
+/// The directories from the top to the one that is being read. Only the innermost few are open.
 struct Walk {
     frames: Vec<Frame>,
-    /// The path of the innermost.
+    /// The path of the innermost directory.
     path: Vec<u8>,
 }
 
@@ -131,7 +133,8 @@ impl Walk {
         }
     }
 
-    /// Goes back to the directory around. Where that was closed, it is opened again by the `..` of the one that is left.
+    /// Returns to the parent directory. If that was closed, it is opened again through the `..` of
+    /// its child.
     fn leave(&mut self) -> io::Result<()> {
         let left = self.frames.pop();
         let Some(outer) = self.frames.last_mut() else { return Ok(()) };
@@ -149,7 +152,7 @@ impl Walk {
         Ok(())
     }
 
-    /// The path of a name in the innermost directory.
+    /// Returns the path of a name in the innermost directory.
     fn below(&self, name: &OsStr) -> OsString {
         let mut path = self.path.clone();
         if !path.is_empty() {
@@ -161,7 +164,7 @@ impl Walk {
 }
 
 impl<W: Write> Packer<'_, W> {
-    /// A file of ours.
+    /// Packs a file that this program makes itself.
     fn bytes(&mut self, path: &str, content: &[u8]) -> io::Result<()> {
         let kind = Kind::File { bytes: content.len() as u64 };
         let about = About {
@@ -178,7 +181,7 @@ impl<W: Write> Packer<'_, W> {
         self.pad(content.len() as u64)
     }
 
-    /// What is kept of a folder, without the folder itself.
+    /// Packs the content of a folder that `keep` accepts, without the folder itself.
     fn folder(&mut self, folder: &Path, keep: &dyn Fn(&str) -> bool) -> io::Result<()> {
         let top = Frame::new(Opened::directory(CWD, folder.as_os_str())?, 0)?;
         let mut walk = Walk { frames: vec![top], path: Vec::new() };
@@ -205,7 +208,7 @@ impl<W: Write> Packer<'_, W> {
         Ok(())
     }
 
-    /// One entry; the frame of a directory, to be walked.
+    /// Packs one entry. Returns the frame of a directory, to be walked.
     fn entry(&mut self, at: &File, name: &OsStr, path: OsString) -> io::Result<Option<Frame>> {
         let found = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)?;
         self.course.entry()?;
@@ -293,7 +296,7 @@ fn changed() -> io::Error {
     io::Error::new(io::ErrorKind::ResourceBusy, "it changed while it was read")
 }
 
-/// The beginning of a path, for a person.
+/// Returns the beginning of a path, for a message.
 fn shown(path: &OsStr) -> String {
     let text = path.to_string_lossy();
     match text.char_indices().nth(MAX_SHOWN_CHARS) {
@@ -307,7 +310,7 @@ fn about(found: &Stat, path: OsString, kind: Kind, attributes: Vec<(OsString, Ve
     About { path, kind, mode: found.st_mode, uid: found.st_uid, gid: found.st_gid, modified, attributes }
 }
 
-/// What is in a directory, the last first.
+/// Lists a directory, the last name first.
 fn names(directory: &File) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(directory)? {
@@ -342,11 +345,11 @@ fn attributes(file: &File) -> io::Result<Vec<(OsString, Vec<u8>)>> {
     Ok(found)
 }
 
-/// An open file or directory. An ordinary user's sandbox can take the permissions of its files from the user outside, whose
-/// own they are: then they are lent for as long as it is open.
+/// An open file or directory. The sandbox of an ordinary user can take away that user's permissions
+/// on its files, since the user owns them. They are then added for as long as the file is open.
 struct Opened {
     file: File,
-    /// What to give back.
+    /// The permissions to restore.
     mode: Option<Mode>,
 }
 

@@ -1,6 +1,7 @@
-//! The folder that a backup is unpacked into. Nothing of what the archive says leads out of it: every directory on the way is
-//! entered by itself and must be one that is there, no link is followed, and nothing that is there is replaced. Nor can what
-//! is done in the folder later be led out of it: where the state keeps files of its own, there are files and directories alone.
+//! The folder that a backup is unpacked into. No entry leads out of it: every directory on the way
+//! is opened by its name alone and must exist, no link is followed, and nothing that exists is
+//! replaced. Later work in the folder cannot be led out either: among the state's own files only
+//! regular files and directories are allowed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -20,18 +21,18 @@ const DIRECTORY: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const PIECE_BYTES: usize = 64 << 10;
 
-/// The folder.
+/// The folder that a backup is unpacked into.
 pub(super) struct Place {
     root: OwnedFd,
-    /// The directory that the last entry was in.
+    /// The directory of the last entry.
     last: Option<(OsString, OwnedFd)>,
-    /// What directories are to have when everything is in them.
+    /// The metadata that directories get when all their content is written.
     directories: Vec<About>,
     as_root: bool,
 }
 
 impl Place {
-    /// An empty folder.
+    /// Opens an empty folder.
     pub fn new(folder: &Path) -> io::Result<Self> {
         let root = rustix::fs::open(folder, DIRECTORY, Mode::empty())?;
         let as_root = rustix::process::geteuid().is_root();
@@ -83,7 +84,7 @@ impl Place {
         }
     }
 
-    /// Gives the directories what they are to have, the innermost first.
+    /// Sets the metadata of directories, the innermost first.
     pub fn finish(mut self) -> io::Result<()> {
         while let Some(about) = self.directories.pop() {
             let (parent, name) = self.find(&about.path)?;
@@ -92,7 +93,7 @@ impl Place {
         Ok(())
     }
 
-    /// The directory that an entry is in, and its name there.
+    /// Returns the directory of an entry, and the entry's name in it.
     fn find(&mut self, path: &OsStr) -> io::Result<(OwnedFd, OsString)> {
         let (folder, name) = split(path)?;
         if let Some((last, open)) = &self.last
@@ -105,8 +106,8 @@ impl Place {
         Ok((at, name.to_owned()))
     }
 
-    /// Opens a directory, from the last one where that is nearer than the root: a tree may be thousands of folders deep. What
-    /// is above a directory is what was entered on the way to it, since nobody else changes this folder.
+    /// Opens a directory, from the last one if that is nearer than the root: a tree may be
+    /// thousands of folders deep. Going up by `..` is safe, since nothing else changes this folder.
     fn walk(&self, folder: &OsStr) -> io::Result<OwnedFd> {
         let to = names(folder);
         let (from, last) = match &self.last {
@@ -125,8 +126,8 @@ impl Place {
         Ok(at)
     }
 
-    /// Owner, permissions, attributes and time of what is no link. In this order: each of them takes something of those before
-    /// it away.
+    /// Sets owner, attributes, permissions and time of an entry that is not a link. The order
+    /// matters: each step may undo a part of the later ones.
     fn dress(&self, parent: &OwnedFd, name: &OsStr, about: &About) -> io::Result<()> {
         let found = rustix::fs::openat(
             parent,
@@ -155,7 +156,7 @@ impl Place {
     }
 }
 
-/// The names that a path is made of; none of the empty path.
+/// Splits a path into its names; none for the empty path.
 fn names(path: &OsStr) -> Vec<&[u8]> {
     path.as_bytes().split(|byte| *byte == b'/').filter(|part| !part.is_empty()).collect()
 }
@@ -168,8 +169,9 @@ fn times(about: &About) -> Timestamps {
     }
 }
 
-/// Whether there can be such a thing at a place: links and pipes are what guests and images have made, and the few links that
-/// are marks of the state's own, whose text is read and never followed.
+/// Tells whether an entry of this type is allowed at a path. Links and pipes may be in the files of
+/// guests and images; apart from those, only the few links are allowed that the state uses as
+/// marks, whose text is read and never followed.
 fn may_be_there(path: &OsStr, kind: &Kind) -> bool {
     let parts: Vec<&[u8]> = path.as_bytes().split(|byte| *byte == b'/').collect();
     let is_guests = matches!(
@@ -190,7 +192,7 @@ fn may_be_there(path: &OsStr, kind: &Kind) -> bool {
     }
 }
 
-/// A path below the folder: where it is, and its name there.
+/// Splits a path below the folder into its directory and its name there.
 fn split(path: &OsStr) -> io::Result<(&OsStr, &OsStr)> {
     let bytes = path.as_bytes();
     let mut parts = bytes.split(|byte| *byte == b'/');
@@ -208,7 +210,8 @@ fn split(path: &OsStr) -> io::Result<(&OsStr, &OsStr)> {
     Ok((OsStr::from_bytes(folder), OsStr::from_bytes(name)))
 }
 
-/// Writes a file's content. What is nothing but zeros takes no room on the disk: images of disks are mostly that.
+/// Writes a file's content. Blocks of zeros take no space on the disk: disk images are mostly
+/// zeros.
 fn fill(mut file: &File, bytes: u64, content: &mut impl Read, course: &Course) -> io::Result<()> {
     let mut piece = vec![0; PIECE_BYTES];
     let mut left = bytes;

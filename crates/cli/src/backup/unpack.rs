@@ -1,4 +1,5 @@
-//! A backup back into a state folder: aside first, and into its place when all of it is there.
+//! Unpacks a backup into a state folder: first beside it, and moved into its place once all of it
+//! is there.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
@@ -15,7 +16,8 @@ use super::place::Place;
 use super::{Course, FORMAT, MANIFEST, MAX_HEADER_BYTES, Manifest, STORE};
 use crate::errors::Failure;
 
-/// Unpacks a backup into `state`, which must be absent or empty. Whatever fails leaves it as it was.
+/// Unpacks a backup into `state`, which must be absent or empty. After a failure it is as it was
+/// before.
 pub fn unpack(input: impl Read, state: &Path, course: &Course) -> Result<Manifest, Failure> {
     let aside = Aside::make(state)?;
     let manifest = read(input, &aside.folder, course)?;
@@ -106,10 +108,11 @@ fn damaged_backup(reason: &str, error: io::Error) -> Failure {
         .into()
 }
 
-/// A folder beside the state folder. It is removed again, unless it has become that.
+/// A folder beside the state folder. It is removed again, unless it becomes the state folder.
 struct Aside {
     folder: PathBuf,
-    /// Whoever restores at the same time waits for nobody: it is refused. The kernel lets go of it.
+    /// A lock. A second restore at the same time is refused rather than delayed; the kernel frees
+    /// the lock when this process ends.
     _alone: File,
     is_done: bool,
 }
@@ -134,7 +137,8 @@ impl Aside {
         Ok(Self { folder, _alone: alone, is_done: false })
     }
 
-    /// Puts it into its place: an empty folder there is replaced, any other is refused by the kernel.
+    /// Moves the folder to the state folder's path. An empty folder there is replaced; the kernel
+    /// refuses any other.
     fn become_it(mut self, state: &Path) -> Result<(), Failure> {
         let failed = |error| {
             Failure::host(format!("put the state folder `{}` into its place", state.display()), error)

@@ -1,4 +1,5 @@
-//! Many live sandboxes: what each costs in memory, and whether making and using them slows down.
+//! Measures many live sandboxes: the memory of each, and whether creating and using them becomes
+//! slower.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -9,29 +10,31 @@ use serde::Serialize;
 use super::items::quantile;
 use crate::errors::Failure;
 
-/// What a crowd of idle sandboxes costs.
+/// The costs of many idle sandboxes.
 #[derive(Debug, Clone, Serialize)]
 pub struct Crowd {
-    /// How many were live.
+    /// The number of live sandboxes.
     pub live: usize,
-    /// The host's available memory that each took, in KiB: processes, kernel, network namespace and all.
+    /// The available memory of the host that each sandbox took, in KiB: with its processes, kernel
+    /// memory and network namespace.
     pub memory_each_kib: f64,
-    /// Creates per second with none live, two at a time.
+    /// Creates per second with no live sandbox, two at a time.
     pub creates_per_second_alone: f64,
     /// Creates per second with all of them live.
     pub creates_per_second_in_crowd: f64,
-    /// Median of `exec /bin/true` in the first hundred that were made, in microseconds, with all of them live.
+    /// Median of `exec /bin/true` in the first hundred sandboxes, in microseconds, with all of them
+    /// live.
     pub exec_first_hundred_p50_us: f64,
     /// The same in the last hundred.
     pub exec_last_hundred_p50_us: f64,
 }
 
-/// How many are made to measure a rate.
+/// The number of sandboxes that are created to measure a rate.
 const SAMPLE: usize = 100;
-/// How many makers there are at once.
+/// The number of sandboxes that are created at once.
 const MAKERS: usize = 2;
 
-/// Makes `live` sandboxes, measures, and destroys them. `done` is called after each that was made.
+/// Creates `live` sandboxes, measures, and destroys them. Calls `done` after each create.
 pub async fn measure(provider: &dyn SandboxProvider, live: usize, done: &dyn Fn()) -> Result<Crowd, Failure> {
     let (alone, _) = made_at_once(provider, SAMPLE, done).await.map(timed_destroy)?.await?;
     let before = available_kib()?;
@@ -56,7 +59,8 @@ async fn timed_destroy((rate, made): (f64, Vec<Sandbox>)) -> Result<(f64, ()), F
     Ok((rate, ()))
 }
 
-/// Makes `count` sandboxes, a few makers at a time: how many per second, and the sandboxes in the order of their making.
+/// Creates `count` sandboxes, a few at once. Returns the rate per second, and the sandboxes in the
+/// order of their creation.
 async fn made_at_once(
     provider: &dyn SandboxProvider,
     count: usize,
@@ -99,7 +103,7 @@ async fn destroy(sandboxes: &[Sandbox]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `MemAvailable`, in KiB.
+/// Returns the host's `MemAvailable`, in KiB.
 fn available_kib() -> Result<f64, Failure> {
     let text = std::fs::read_to_string("/proc/meminfo")
         .map_err(|error| Failure::host("read how much memory is available", error))?;

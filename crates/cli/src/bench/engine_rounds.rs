@@ -1,5 +1,5 @@
-//! One round over a Docker Engine: each of a sandbox's operations, then the same by the Engine's own API, then by the
-//! program `docker`, so that a noisy machine disturbs all three alike.
+//! Rounds over a Docker Engine: each of a sandbox's operations, then the same by the Engine's own
+//! API, then by the program `docker`, so that a noisy machine disturbs all three alike.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -56,31 +56,32 @@ const LARGE: Size = Size {
     ],
 };
 
-/// Where files are written in the Engine's own containers.
+/// The folder for files in the Engine's own containers.
 const DIRECTORY: &str = "/tmp";
 
-/// What a round needs.
+/// The subjects of a round.
 pub struct EngineRounds<'a> {
-    /// Makes the sandboxes.
+    /// The provider of the sandboxes.
     pub provider: &'a dyn SandboxProvider,
-    /// What each is made from.
+    /// The spec of each sandbox.
     pub spec: SandboxSpec,
-    /// The sandbox that is there all the time.
+    /// The sandbox that lives through all rounds.
     pub live: &'a Sandbox,
-    /// The Engine without us.
+    /// The Engine's API, without Eyot.
     pub baseline: &'a Baseline,
-    /// The name of a container of the Engine's own that is there all the time; those of each round begin with it.
+    /// The name of a container that Eyot did not make, which lives through all rounds. The names of
+    /// those of each round begin with it.
     pub container: String,
     /// The image.
     pub image: String,
-    /// Whether there is a program `docker`.
+    /// Set if there is a program `docker`.
     pub has_program: bool,
-    /// A folder of the benchmark's own.
+    /// A folder for the benchmark's files.
     pub folder: PathBuf,
 }
 
 impl EngineRounds<'_> {
-    /// One round.
+    /// Runs one round.
     pub async fn round(&self, items: &mut Items) -> Result<(), Failure> {
         self.commands(items).await?;
         for size in [&SMALL, &LARGE] {
@@ -153,7 +154,7 @@ impl EngineRounds<'_> {
         ["api", "program"].map(|who| format!("{}-{who}", self.container))
     }
 
-    /// Runs `docker` once, where there is one.
+    /// Runs `docker` once, if it exists.
     fn program(&self, items: &mut Items, item: Item, arguments: &[&str]) -> Result<(), Failure> {
         if !self.has_program {
             return Ok(());
@@ -164,7 +165,7 @@ impl EngineRounds<'_> {
         Ok(())
     }
 
-    /// Removes whatever containers of the Engine's own are left.
+    /// Removes the containers that are left and that Eyot did not make.
     pub async fn clear(&self) -> eyot::Result<()> {
         let [by_api, by_program] = self.fresh_names();
         for name in [&self.container, &by_api, &by_program] {

@@ -1,4 +1,5 @@
-//! What an image costs: to get it into an empty store, the first sandbox of it, and every later one beside one of `host`.
+//! Measures an image: the time to fetch it into an empty store, to create the first sandbox of it,
+//! and to create later ones beside those of `host`.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +15,8 @@ const FIRST: Item = Item::beside("image: create of the first sandbox", HOST.name
 const HOST: Item = Item::plain("create of a sandbox of `host`");
 const LATER: Item = Item::ratio("image: create of a later sandbox", HOST.name, 1.3);
 
-/// Fetches it, makes one sandbox of it, and then `rounds` of each kind in turn, after `warm_up` that are not noted.
+/// Fetches the image, creates one sandbox of it, and then `rounds` of each kind in turn, after
+/// `warm_up` rounds that are not noted.
 pub async fn measure(
     provider: &dyn SandboxProvider,
     source: &dyn ImageSource,
@@ -40,7 +42,7 @@ pub async fn measure(
     Ok(())
 }
 
-/// Its removal is not measured.
+/// Creates a sandbox and destroys it; only the create is measured.
 async fn create(
     provider: &dyn SandboxProvider,
     image: Option<&ImageName>,

@@ -1,39 +1,39 @@
-//! What was measured: named rows of times, and the ratios of their medians.
+//! The results: named rows of times, and the ratios of their medians.
 
 use std::time::Instant;
 
 use serde::Serialize;
 
-/// One row.
+/// A row of the table, before it has times.
 #[derive(Debug, Clone, Copy)]
 pub struct Item {
-    /// What is measured.
+    /// The operation that is measured.
     pub name: &'static str,
     /// The name of the row that it is compared with.
     pub against: Option<&'static str>,
-    /// The ratio that is to be reached, at most.
+    /// The largest ratio that is acceptable.
     pub to_reach: Option<f64>,
-    /// The time that is to be reached, at most, in microseconds.
+    /// The longest time that is acceptable, in microseconds.
     pub to_reach_us: Option<f64>,
 }
 
 impl Item {
-    /// A row that is compared with nothing.
+    /// Makes a row that is compared with nothing.
     pub const fn plain(name: &'static str) -> Self {
         Self { name, against: None, to_reach: None, to_reach_us: None }
     }
 
-    /// A row with the ratio that is to be reached.
+    /// Makes a row with the largest acceptable ratio.
     pub const fn ratio(name: &'static str, against: &'static str, to_reach: f64) -> Self {
         Self { to_reach: Some(to_reach), ..Self::beside(name, against) }
     }
 
-    /// A row whose ratio is shown for orientation.
+    /// Makes a row whose ratio is shown for orientation.
     pub const fn beside(name: &'static str, against: &'static str) -> Self {
         Self { against: Some(against), ..Self::plain(name) }
     }
 
-    /// The same row with a time that is to be reached, in microseconds.
+    /// Adds the longest acceptable time, in microseconds.
     pub const fn within(self, to_reach_us: f64) -> Self {
         Self { to_reach_us: Some(to_reach_us), ..self }
     }
@@ -47,12 +47,12 @@ pub struct Row {
     pub min_us: f64,
     pub p50_us: f64,
     pub p95_us: f64,
-    /// The median by the median of the row that it is compared with.
+    /// The row's median divided by that of the row that it is compared with.
     pub ratio: Option<f64>,
     pub against: Option<&'static str>,
-    /// The ratio that is to be reached, at most.
+    /// The largest ratio that is acceptable.
     pub to_reach: Option<f64>,
-    /// The time that is to be reached, at most.
+    /// The longest time that is acceptable.
     pub to_reach_us: Option<f64>,
 }
 
@@ -60,12 +60,12 @@ pub struct Row {
 #[derive(Debug, Default)]
 pub struct Items {
     rows: Vec<(Item, Vec<f64>)>,
-    /// The round is to warm up: its times are dropped.
+    /// Set during warm-up rounds: their times are dropped.
     pub warming_up: bool,
 }
 
 impl Items {
-    /// Notes how long something took, in microseconds.
+    /// Notes the time since `since`, in microseconds.
     pub fn note(&mut self, item: Item, since: Instant) {
         let time = since.elapsed().as_secs_f64() * 1e6;
         if self.warming_up {
@@ -77,7 +77,7 @@ impl Items {
         }
     }
 
-    /// The rows, with their ratios.
+    /// Returns the rows, with their ratios.
     pub fn rows(&self) -> Vec<Row> {
         self.rows.iter().map(|(item, times)| self.row(item, times)).collect()
     }
@@ -99,7 +99,7 @@ impl Items {
     }
 }
 
-/// The value below which this share of the times lies. Not of an empty list.
+/// Returns the value below which this share of the times lies. The list must not be empty.
 pub fn quantile(times: &[f64], share: f64) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_by(f64::total_cmp);

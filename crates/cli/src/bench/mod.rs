@@ -1,5 +1,6 @@
-//! What `eyot bench` measures: every operation of a sandbox once per round, interleaved with what the host itself
-//! needs for the same and with other isolators where they are installed, so that a noisy machine disturbs all alike.
+//! Measures for `eyot bench`: every operation of a sandbox once per round, interleaved with the
+//! same operation of the host and with other isolators that are installed, so that a noisy machine
+//! disturbs all alike.
 
 pub mod crowd;
 mod engine_rounds;

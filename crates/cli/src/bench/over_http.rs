@@ -1,4 +1,5 @@
-//! A server of the benchmark's own, with a sandbox in it, and two connections that stay open: by its socket, and by TCP.
+//! A server for the benchmark, with a sandbox in it, and two connections that stay open: by unix
+//! socket, and by TCP.
 
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
@@ -21,15 +22,15 @@ use crate::errors::Failure;
 
 /// A server with a sandbox.
 pub struct OverHttp {
-    /// By its socket.
+    /// The connection by unix socket.
     pub by_socket: Client,
-    /// By TCP on loopback.
+    /// The connection by TCP on loopback.
     pub by_tcp: Client,
     server: Server,
 }
 
 impl OverHttp {
-    /// Starts `eyot serve` on a state folder of its own in this folder, and makes a sandbox by it.
+    /// Starts `eyot serve` on a new state folder in this folder, and creates a sandbox through it.
     pub async fn begin(eyot: &Path, folder: &Path) -> Result<Self, Failure> {
         let (state, socket) = (folder.join("server-state"), folder.join("server.sock"));
         let key = key(eyot, &state).map_err(cannot("make a key"))?;
@@ -60,11 +61,11 @@ fn key(eyot: &Path, state: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&made.stdout).trim().to_owned())
 }
 
-/// The process. Killed when it is dropped.
+/// The server's process. Dropping it kills the process.
 struct Server(Child);
 
 impl Server {
-    /// Starts one. It is there, and on which address, when it has said so.
+    /// Starts a server and waits until it has printed its address.
     fn start(eyot: &Path, state: &Path, socket: &Path) -> io::Result<(Self, String)> {
         let mut command = Command::new(eyot);
         command.args(["serve", "--listen", "127.0.0.1:0", "--listen"]);

@@ -1,4 +1,5 @@
-//! Other isolators, where they are installed: each runs `/bin/true` once, as a program, the way it is used.
+//! Other isolators that are installed: each runs `/bin/true` once, as a program, the way it is
+//! used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,21 +10,21 @@ use serde_json::{Value, json};
 
 use super::Item;
 
-/// The row that the design's numbers are ratios of.
+/// The row that the design's ratios are relative to.
 pub const BWRAP: &str = "bwrap --unshare-all /bin/true as a process";
-/// Our own program's row.
+/// The row of our own program.
 pub const EYOT_RUN: &str = "eyot run -- /bin/true as a process";
 
-/// A program beside ours.
+/// Another isolator.
 pub struct Peer {
-    /// Its row.
+    /// The peer's row.
     pub item: Item,
     program: &'static str,
     arguments: Vec<String>,
 }
 
 impl Peer {
-    /// The command to run once.
+    /// Returns the command to run once.
     pub fn command(&self) -> Command {
         let mut command = Command::new(self.program);
         command.args(&self.arguments);
@@ -31,7 +32,7 @@ impl Peer {
     }
 }
 
-/// A peer that is not measured, and why.
+/// A peer that is not measured, with the reason.
 #[derive(Debug, Clone, Serialize)]
 pub struct LeftOut {
     pub peer: &'static str,
@@ -41,12 +42,12 @@ pub struct LeftOut {
 /// The peers that work here.
 pub struct Peers {
     found: Vec<Peer>,
-    /// Those that don't.
+    /// The peers that do not work here.
     pub left_out: Vec<LeftOut>,
 }
 
 impl Peers {
-    /// Tries each of them once. `folder` is theirs to use.
+    /// Tries each of them once. `folder` is for their files.
     pub fn find(folder: &Path) -> Self {
         let mut peers = Self { found: Vec::new(), left_out: Vec::new() };
         let bundle = make_bundle(folder);
@@ -59,7 +60,7 @@ impl Peers {
         peers
     }
 
-    /// Those that work here.
+    /// Iterates over the peers that work here.
     pub fn iter(&self) -> impl Iterator<Item = &Peer> {
         self.found.iter()
     }
@@ -70,7 +71,7 @@ fn bwrap() -> Peer {
     Peer { item: Item::plain(BWRAP), program: "bwrap", arguments: arguments.map(str::to_owned).to_vec() }
 }
 
-/// Without control groups: it refuses hosts that have both versions of them.
+/// Returns crun without control groups: it refuses hosts with both versions of them.
 fn crun(bundle: &Result<PathBuf, String>) -> Peer {
     let item = Item::beside("crun run of /bin/true as a process, without cgroups", EYOT_RUN);
     Peer { item, program: "crun", arguments: oci_arguments(bundle, &["--cgroup-manager=disabled"]) }
@@ -81,7 +82,7 @@ fn runc(bundle: &Result<PathBuf, String>) -> Peer {
     Peer { item, program: "runc", arguments: oci_arguments(bundle, &[]) }
 }
 
-/// With an image that is there already; nothing is fetched.
+/// Returns Docker with an image that is there already; nothing is fetched.
 fn docker() -> Peer {
     let arguments = ["run", "--rm", "--network", "none", "--pull", "never", "debian:bookworm-slim", "true"];
     let item = Item::beside("docker run --rm --network none … true as a process", EYOT_RUN);
@@ -111,7 +112,7 @@ fn try_once(peer: &Peer) -> Result<(), String> {
     }
 }
 
-/// An OCI bundle of the host's own programs, so that all run the same `/bin/true`.
+/// Makes an OCI bundle of the host's own programs, so that all run the same `/bin/true`.
 fn make_bundle(folder: &Path) -> Result<PathBuf, String> {
     let bundle = folder.join("bundle");
     let written = fs::create_dir_all(bundle.join("rootfs/usr")).and_then(|()| {

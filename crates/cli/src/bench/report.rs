@@ -1,4 +1,4 @@
-//! What was measured, as a table for people and as JSON for programs.
+//! The report of a benchmark, as a table for people and as JSON for programs.
 
 use std::fmt::Write;
 
@@ -9,16 +9,16 @@ use super::items::Row;
 use super::transfers::Copied;
 use super::{Items, LeftOut};
 
-/// Whose sandboxes were measured.
+/// The provider that was measured.
 #[derive(Debug, Serialize)]
 #[serde(tag = "provider", rename_all = "snake_case")]
 pub enum Subject {
-    /// The native provider's.
+    /// The native provider.
     Native {
-        /// Whether root ran it: its sandboxes have a range of ids.
+        /// Set if root ran it. Its sandboxes have a range of ids.
         root: bool,
     },
-    /// The Docker provider's.
+    /// The Docker provider.
     Docker {
         /// The Engine's version.
         engine: String,
@@ -28,7 +28,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// The native provider's, as whoever runs this.
+    /// Returns the native provider, as run by this user.
     pub fn native() -> Self {
         Self::Native { root: rustix::process::geteuid().is_root() }
     }
@@ -45,25 +45,25 @@ impl Subject {
 /// Everything that one run measured.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Whose sandboxes.
+    /// The provider.
     #[serde(flatten)]
     pub subject: Subject,
     /// The kernel's release.
     pub kernel: String,
-    /// How many processors it may use.
+    /// The number of processors that this process may use.
     pub processors: usize,
     /// The rows.
     pub rows: Vec<Row>,
-    /// Peers that are not among them, and why.
+    /// Peers that are not among the rows, with the reasons.
     pub left_out: Vec<LeftOut>,
-    /// Many live sandboxes, if they were asked for.
+    /// Many live sandboxes, if `--live` was given.
     pub crowd: Option<Crowd>,
-    /// Copies between two sandboxes, if they were asked for.
+    /// Copies between two sandboxes, if `--transfer` was given.
     pub copied: Vec<Copied>,
 }
 
 impl Report {
-    /// The report of what these items measured, here.
+    /// Makes the report of these items on this host.
     pub fn new(subject: Subject, items: &Items, left_out: Vec<LeftOut>) -> Self {
         Self {
             subject,
@@ -76,7 +76,7 @@ impl Report {
         }
     }
 
-    /// As Markdown: what `docs/performance.md` holds.
+    /// Renders the report as Markdown, in the form of `docs/performance.md`.
     pub fn markdown(&self) -> String {
         let subject = self.subject.words();
         let mut text = format!("Linux {}, {} processors, {subject}.\n\n", self.kernel, self.processors);
@@ -112,7 +112,7 @@ fn line(row: &Row) -> String {
     )
 }
 
-/// How many a ratio needs to say something.
+/// Returns the number of decimals with which a ratio is shown.
 fn decimals(ratio: f64) -> usize {
     if ratio < 0.1 { 3 } else { 2 }
 }
@@ -140,7 +140,7 @@ fn crowd_lines(crowd: &Crowd) -> String {
     text
 }
 
-/// A line of text; writing to a string can't fail.
+/// Appends a line of text. Writing to a string can't fail.
 fn write_line(text: &mut String, line: std::fmt::Arguments<'_>) {
     text.write_fmt(line).and_then(|()| text.write_char('\n')).unwrap_or_default();
 }

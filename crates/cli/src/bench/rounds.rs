@@ -1,5 +1,5 @@
-//! One round: each of a sandbox's operations right after the host's own, so that both find the same caches; and whole
-//! programs, one after another.
+//! Rounds on the native provider: each of a sandbox's operations right after the host's own, so
+//! that both find the same caches; and whole programs, one after another.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -31,15 +31,15 @@ const WAKE_AND_EXEC: Item = Item::beside("wake of a sleeping sandbox + exec /bin
 const WHOLE: Item = Item::ratio("create + exec + destroy", super::peers::BWRAP, 0.8);
 const PROGRAM: Item = Item::ratio(super::peers::EYOT_RUN, super::peers::BWRAP, 1.1);
 
-/// What a round needs.
+/// The subjects of a round.
 pub struct Rounds<'a> {
-    /// Makes the sandboxes.
+    /// The provider of the sandboxes.
     pub provider: &'a dyn SandboxProvider,
-    /// The sandbox that is there all the time.
+    /// The sandbox that lives through all rounds.
     pub live: &'a Sandbox,
     /// The id of a sandbox that is put to sleep and woken.
     pub sleeper: &'a str,
-    /// A folder of the benchmark's own, on the disk of the state folder.
+    /// A folder for the benchmark's files, on the disk of the state folder.
     pub folder: &'a Path,
     /// The program `eyot` itself.
     pub eyot: &'a Path,
@@ -50,7 +50,7 @@ pub struct Rounds<'a> {
 }
 
 impl Rounds<'_> {
-    /// One round.
+    /// Runs one round.
     pub async fn round(&self, items: &mut Items) -> Result<(), Failure> {
         self.commands(items).await?;
         self.over_http(items).await?;
@@ -76,7 +76,8 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// As a program that uses Eyot over HTTP has it: the server is a process of its own, the connection is there already.
+    /// Measures a program that uses Eyot over HTTP: the server is another process, and the
+    /// connection is open already.
     async fn over_http(&self, items: &mut Items) -> Result<(), Failure> {
         let since = Instant::now();
         Command::new("sh").args(["-c", "true"]).output().map_err(cannot("run sh"))?;
@@ -129,7 +130,8 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// The sandbox is another one than the live one, which would lose its connection.
+    /// Measures sleep and wake, with another sandbox than the live one, which would lose its
+    /// connection.
     async fn asleep(&self, items: &mut Items) -> Result<(), Failure> {
         let since = Instant::now();
         self.provider.sleep(self.sleeper).await?;
@@ -141,8 +143,9 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// What they leave to the kernel to clear away (`runc`'s control groups, above all) is in nobody's way: the host's own
-    /// operations come next.
+    /// Measures whole programs. They come last: the cleanup that they leave to the kernel (above all
+    /// `runc`'s control groups) then overlaps with the host's own operations, which begin the next
+    /// round, and not with ours.
     fn programs(&self, items: &mut Items) -> Result<(), Failure> {
         let mut eyot = Command::new(self.eyot);
         eyot.args(["run", "--state"]).arg(self.program_state()).args(["--", "/bin/true"]);
@@ -157,7 +160,7 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// Where `eyot run` keeps its sandboxes: on the same disk as everything else here.
+    /// Returns the state folder for `eyot run`, which is on the same disk as everything else here.
     pub fn program_state(&self) -> PathBuf {
         self.folder.join("program-state")
     }

@@ -1,5 +1,5 @@
-//! Copies between two sandboxes beside `tar | tar` on the host: a tree of many files, and one large file; and how much
-//! memory this process took for them at the most.
+//! Measures copies between two sandboxes beside `tar | tar` on the host: of a tree of many files,
+//! and of one large file; and the most memory that this process used for them.
 
 use std::path::Path;
 use std::process::Command as HostCommand;
@@ -11,23 +11,23 @@ use serde::Serialize;
 use super::rounds::quietly;
 use crate::errors::Failure;
 
-/// What one copy took.
+/// The measurement of one copy.
 #[derive(Debug, Clone, Serialize)]
 pub struct Copied {
-    /// What was copied.
+    /// The name of the copied tree.
     pub what: &'static str,
-    /// How many files, and how many bytes they have.
+    /// The number of files, and of their bytes.
     pub files: u64,
     pub bytes: u64,
-    /// Between two sandboxes, in milliseconds.
+    /// The time between two sandboxes, in milliseconds.
     pub transfer_ms: f64,
-    /// The same tree on the host, from one directory to another, by `tar | tar`, in milliseconds.
+    /// The time of `tar | tar` from one directory of the host to another, in milliseconds.
     pub tar_ms: f64,
-    /// How much more memory this process had at the most while it copied, in KiB.
+    /// The most additional memory of this process during the copy, in KiB.
     pub memory_kib: u64,
 }
 
-/// What is copied: its name, and the shell line that makes it as `t`.
+/// The trees to copy: a name, and the shell command that makes the tree as `t`.
 const SUBJECTS: [(&str, &str); 2] = [
     (
         "a tree of 10,000 files",
@@ -36,7 +36,7 @@ const SUBJECTS: [(&str, &str); 2] = [
     ("a file of 1 GiB", "mkdir t && head -c 1073741824 /dev/urandom > t/file"),
 ];
 
-/// Copies each of them. `folder` is the benchmark's own.
+/// Copies each tree. `folder` is for the benchmark's files.
 pub async fn measure(
     provider: &dyn SandboxProvider,
     folder: &Path,
