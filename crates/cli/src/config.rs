@@ -1,5 +1,6 @@
-//! The configuration: `EYOT_*` variables over the user's file over the machine's. Flags are laid over it elsewhere.
-//! A key that is not known is refused: a misspelt limit must not be an absent one.
+//! The configuration: `EYOT_*` variables win over the user's file, which wins over the machine's.
+//! Flags are applied elsewhere. An unknown key is refused, so that a misspelt limit is not silently
+//! missing.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,53 +19,54 @@ use crate::usual_quotas::UsualQuotas;
 
 const MACHINE_FILE: &str = "/etc/eyot/config.toml";
 
-/// What can be configured. Every key may be absent.
+/// The configuration. Every key may be absent.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// The folder that holds the sandboxes, absolute.
     pub state: Option<PathBuf>,
-    /// Which diagnostics go to stderr, as `EYOT_LOG` has it.
+    /// The filter of diagnostics on stderr, as in `EYOT_LOG`.
     pub log: Option<String>,
-    /// Where sandboxes come from, as `--provider`.
+    /// The provider of sandboxes, as `--provider`.
     pub provider: Option<ProviderArg>,
-    /// Whose sandboxes are used, as `--server`.
+    /// The server whose sandboxes are used, as `--server`.
     pub server: Option<String>,
-    /// What new sandboxes are made of unless flags or a spec say otherwise.
+    /// The defaults of new sandboxes. Flags and a spec win over them.
     pub defaults: Defaults,
-    /// How much the sandboxes of each pool may use together.
+    /// The quotas of each pool.
     pub quotas: Quotas,
-    /// Image names for pools' sandboxes, and what each stands for: what a model may say, and what it gets.
+    /// The images that models may name for sandboxes of pools, and the image that each name stands
+    /// for.
     pub images: BTreeMap<String, String>,
-    /// Where images come from.
+    /// The sources of images.
     pub registries: Registries,
 }
 
-/// How much the sandboxes of each pool may use together, as it is configured.
+/// The quotas of each pool, as configured: limits of all its sandboxes together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Quotas {
-    /// How many there may be.
+    /// The number of sandboxes.
     pub max_sandboxes: Option<Quota>,
-    /// The sum of their limits of memory, in MiB.
+    /// The sum of memory limits, in MiB.
     pub memory_mib: Option<Quota>,
-    /// The sum of their limits of the disk, in MiB.
+    /// The sum of disk limits, in MiB.
     pub disk_mib: Option<Quota>,
-    /// The sum of their limits of processes.
+    /// The sum of process limits.
     pub processes: Option<Quota>,
 }
 
-/// One of them. Without any, a server has one of its own, and nothing else has.
+/// One quota. If it is absent, a server has a default for it; other programs have none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "QuotaValue")]
 pub enum Quota {
-    /// This much and no more.
+    /// At most this much.
     Most(u64),
-    /// As much as the host has.
+    /// No limit.
     Unlimited,
 }
 
-/// A quota as a file has it.
+/// A quota as it is written in a file.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum QuotaValue {
@@ -113,7 +115,7 @@ impl Quotas {
         }
     }
 
-    /// What is configured, and `usual` for what is not.
+    /// Returns the configured quotas, and `usual` for the others.
     fn or(self, usual: PoolQuotas) -> PoolQuotas {
         let or = |configured: Option<Quota>, usual: Option<u64>| configured.map_or(usual, Quota::most);
         PoolQuotas {
@@ -125,20 +127,21 @@ impl Quotas {
     }
 }
 
-/// Where images come from.
+/// The sources of images.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Registries {
-    /// For a registry (`registry.example.com`) hosts that have its images, asked in that order before the registry itself.
+    /// The mirrors of a registry (`registry.example.com`), which are asked in this order before the
+    /// registry itself.
     pub mirrors: BTreeMap<String, Vec<String>>,
-    /// Whether registries on this host's loopback are spoken to without TLS; by default they are.
+    /// Uses plain HTTP for registries on this host's loopback; `true` by default.
     pub plain_http_on_loopback: Option<bool>,
-    /// Whether a Docker Engine is asked for images before a registry; by default it is.
+    /// Asks a Docker Engine for images before a registry; `true` by default.
     pub docker_engine: Option<bool>,
 }
 
 impl Registries {
-    /// For `eyot image pull`.
+    /// Returns the options of `eyot image pull`.
     pub fn pull_options(&self) -> PullOptions {
         PullOptions {
             mirrors: self.mirrors.clone(),
@@ -155,7 +158,7 @@ impl Registries {
     }
 }
 
-/// What new sandboxes are made of.
+/// The defaults of new sandboxes.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Defaults {
@@ -187,16 +190,16 @@ pub struct Defaults {
     pub idle_timeout: Option<Span>,
 }
 
-/// What a spec names.
+/// The fields that a spec sets, of those whose default cannot be told from a set value.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Named {
-    /// Its network.
+    /// The spec sets the network.
     pub network: bool,
-    /// When its image is fetched.
+    /// The spec sets when to fetch the image.
     pub pull: bool,
 }
 
-/// A duration in milliseconds, written with its unit.
+/// A duration in milliseconds, which is written with its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Span(u64);
@@ -216,7 +219,7 @@ impl TryFrom<String> for Span {
 }
 
 impl Config {
-    /// The configuration of this machine, this user and this environment.
+    /// Loads the configuration of this machine, this user and this environment.
     pub fn load() -> Result<Self, Failure> {
         let lookup = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         // Not through clap, which would show the flag in every line of usage while its variable is set. And not as text: a path that is none must be refused, not passed over for another folder.
@@ -230,15 +233,17 @@ impl Config {
         Ok(config)
     }
 
-    /// A pool of this name, whose sandboxes are made of `template` unless they say otherwise.
+    /// Returns the options of a pool, whose sandboxes are made from `template` unless they say
+    /// otherwise.
     pub fn pool(&self, name: SandboxName, mut template: SandboxSpec) -> PoolOptions {
         let default_image = template.image.take();
         let (quotas, images) = (self.quotas.or(PoolQuotas::default()), self.images.clone());
         PoolOptions { name, template, images, default_image, quotas, ..PoolOptions::default() }
     }
 
-    /// The same for a server, whose clients share the host: where no quota is configured it has the usual one. A quota
-    /// counts limits, so a sandbox that names none has the usual limit then.
+    /// Returns the options of a server's pool, whose clients share the host. A quota that is not
+    /// configured is the usual one. Quotas count limits, so a sandbox that sets no limit then gets
+    /// the usual limit.
     pub fn served_pool(&self, name: SandboxName, template: SandboxSpec, usual: &UsualQuotas) -> PoolOptions {
         let unless_limited =
             |configured: Option<Quota>, default: Option<u64>, usual: Option<u64>| match configured {
@@ -352,8 +357,8 @@ impl Defaults {
         }
     }
 
-    /// Fills what the spec leaves open. What has a default that is a value like others can't be seen in it: `set` says
-    /// which of those it names.
+    /// Fills the fields that the spec leaves open. `set` names the fields that it sets although
+    /// they look like their default.
     pub fn fill(&self, spec: &mut SandboxSpec, set: Named) {
         let limits = &mut spec.limits;
         limits.memory_mib = limits.memory_mib.or(self.memory_mib);

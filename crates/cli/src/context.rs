@@ -1,4 +1,5 @@
-//! What every command that touches sandboxes needs: the provider, the configuration, the form of the output.
+//! The context of a command that touches sandboxes: the provider, the configuration and the form of
+//! the output.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -19,27 +20,28 @@ use crate::output::Output;
 use crate::pools::{Pool, Pools};
 use crate::provider::{self, Place, Simulated};
 
-/// The surroundings of one command.
+/// The context of one command.
 pub struct Context {
-    /// The form of what is printed.
+    /// The form of the output.
     pub output: Output,
-    /// What the configuration files and the environment say.
+    /// The configuration files and the environment.
     pub config: Config,
-    /// Where sandboxes are kept.
+    /// The state folder and the provider.
     pub place: Place,
-    /// Whose sandboxes are used instead of this host's.
+    /// The server whose sandboxes are used instead of this host's.
     server: Option<RemoteOptions>,
-    /// More is to be said than usual.
+    /// Set if details are to be printed.
     pub verbose: bool,
 }
 
-/// The variable with the API key; a flag would show it to everybody who lists processes.
+/// The variable with the API key. A flag would show it to everybody who lists processes.
 const KEY_VARIABLE: &str = "EYOT_API_KEY";
-/// The variable with the file of certificates that an `https` server's may come from.
+/// The variable with the file of certificates that an `https` server's certificate may be signed
+/// by.
 const CA_VARIABLE: &str = "EYOT_CA_CERT";
 
 impl Context {
-    /// Reads the configuration, once.
+    /// Loads the configuration, once.
     pub fn load(global: &GlobalArgs) -> Result<Self, Failure> {
         let config = Config::load()?;
         let state = global.state.as_deref().or(config.state.as_deref());
@@ -67,8 +69,8 @@ impl Context {
         })
     }
 
-    /// The provider. Opening it touches the state folder, so that is done as late as possible. Whoever calls us names the
-    /// image, and may fetch what they could pull by hand.
+    /// Opens the provider. This touches the state folder, so it is done as late as possible. The
+    /// user names the image, and may fetch any that could be pulled by hand.
     pub async fn provider(&self) -> Result<Arc<dyn SandboxProvider>, Failure> {
         if let Some(server) = self.server()? {
             return Ok(server.provider(None).await?);
@@ -76,12 +78,13 @@ impl Context {
         Ok(provider::open(&self.place_with_images(None), provider::Makes::One)?)
     }
 
-    /// The server whose sandboxes are used instead of this host's, if one is.
+    /// Returns the server whose sandboxes are used instead of this host's, if one is named.
     pub fn server(&self) -> Result<Option<RemoteServer>, Failure> {
         Ok(self.server.clone().map(RemoteServer::new).transpose()?)
     }
 
-    /// Refuses a server for something that is about this host: `what` says what that is.
+    /// Fails if a server is named, for commands about this host. `what` is the subject of the
+    /// error's sentence.
     pub fn refuse_server(&self, what: &str) -> Result<(), Failure> {
         match self.server {
             None => Ok(()),
@@ -103,20 +106,20 @@ impl Context {
         Place { images: Some(sources), ..self.place.clone() }
     }
 
-    /// The pool of this name. What the configuration says of sandboxes holds for its own.
+    /// Opens the pool of this name. The configured defaults apply to its sandboxes.
     pub fn pool_of(&self, engine: &Engine, name: SandboxName) -> Result<SandboxPool, Failure> {
         let mut template = SandboxSpec::default();
         self.config.defaults.fill(&mut template, Named::default());
         Ok(engine.pool(self.config.pool(name, template))?)
     }
 
-    /// The pools of the state folder, with what a killed process has left put right.
+    /// Opens the pools of the state folder, and repairs what a killed process has left.
     pub async fn engine(&self) -> Result<Engine, Failure> {
         self.engine_for(None).await
     }
 
-    /// The same for whoever serves models, with pools whose sandboxes are of `image` by default. Models name images too: what
-    /// is fetched for them is this one, and what the configuration names.
+    /// Opens the pools for a program that serves models, with sandboxes of `image` by default.
+    /// Models name images too: only this one is fetched for them, and those of the configuration.
     pub async fn engine_for(&self, image: Option<&str>) -> Result<Engine, Failure> {
         self.refuse_server("this is about this host's own sandboxes")?;
         let image = image.and_then(|name| ImageName::parse(name).ok());
@@ -144,7 +147,8 @@ impl Context {
         Ok(engine.with_other_providers(move |name| provider::of_name(&place, name)))
     }
 
-    /// What is remembered of sandboxes and keys. One that is made now is made as the engine makes it: not where one is lost.
+    /// Opens the store of sandboxes and keys. If there is none it is created through the engine,
+    /// which refuses to replace one that was lost.
     pub async fn store(&self) -> Result<Arc<Store>, Failure> {
         let path = self.store_file()?;
         if Store::is_missing(&path) {
@@ -154,19 +158,20 @@ impl Context {
         }
     }
 
-    /// Where that lies.
+    /// Returns the path of the store's file.
     pub fn store_file(&self) -> Result<PathBuf, Failure> {
         Ok(self.state_folder()?.join("eyot.db"))
     }
 
-    /// Where the sandboxes are kept. A folder that another user controls is refused.
+    /// Returns the state folder. One that another user controls is refused.
     pub fn state_folder(&self) -> Result<PathBuf, Failure> {
         let folder = self.place.state.clone().unwrap_or_else(provider::default_state_folder);
         provider::check_ownership(&folder)?;
         Ok(folder)
     }
 
-    /// Where a sandbox is looked for, and by which name or id: `pool/name` is one of that pool, as `eyot ls` shows it.
+    /// Returns the provider of a sandbox, and the name or id by which the provider knows it.
+    /// `pool/name` is a sandbox of that pool, as `eyot ls` shows it.
     pub async fn find<'a>(&self, named: &'a str) -> Result<(Arc<dyn SandboxProvider>, &'a str), Failure> {
         let Some((pool, name)) = named.split_once('/') else {
             return Ok((self.provider().await?, named));
@@ -178,19 +183,20 @@ impl Context {
         }
     }
 
-    /// The sandbox of this name or id, woken if it sleeps.
+    /// Opens the sandbox of this name or id, and wakes it if it sleeps.
     pub async fn awake(&self, named: &str) -> Result<Sandbox, Failure> {
         let (provider, name) = self.find(named).await?;
         Ok(Sandbox::wake(provider.as_ref(), name).await.map_err(with_list_hint)?)
     }
 
-    /// The living sandbox of this name or id.
+    /// Opens the running sandbox of this name or id.
     pub async fn sandbox(&self, named: &str) -> Result<Sandbox, Failure> {
         let (provider, name) = self.find(named).await?;
         Ok(Sandbox::open(provider.as_ref(), name).await.map_err(with_list_hint)?)
     }
 
-    /// Which sandboxes of the state folder are of a pool, and by which name: nothing is made to look.
+    /// Returns the pool and the name there of each sandbox that is in a pool. Nothing is created
+    /// for that.
     pub fn of_pools(&self) -> Result<HashMap<SandboxId, (SandboxName, SandboxName)>, Failure> {
         if self.server.is_some() {
             return Ok(HashMap::new());
@@ -204,13 +210,13 @@ impl Context {
     }
 }
 
-/// The folder outlives the directory that we were started in.
+/// Makes the state folder's path absolute, since it outlives our working directory.
 fn absolute(folder: &Path) -> Result<PathBuf, Failure> {
     let absolute = std::path::absolute(folder);
     absolute.map_err(|error| Failure::host(format!("find the state folder `{}`", folder.display()), error))
 }
 
-/// A sandbox that is missing is most often misspelt.
+/// Adds a hint to list the sandboxes: a missing sandbox is most often misspelt.
 pub fn with_list_hint(error: Error) -> Error {
     match (error.kind(), error.hint()) {
         (ErrorKind::NotFound, None) => error.with_hint("`eyot ls` shows the sandboxes there are"),

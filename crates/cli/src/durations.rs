@@ -2,14 +2,15 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Milliseconds from `500ms`, `10s`, `2m`, `1h30m`, `7d`. The unit must be there; a bare number could mean anything.
+/// Parses `500ms`, `10s`, `2m`, `1h30m` or `7d` into milliseconds. A unit is needed, since a bare
+/// number could mean anything.
 pub fn parse_ms(text: &str) -> Result<u64, String> {
     let duration = humantime::parse_duration(text)
         .map_err(|_| format!("`{text}` is not a valid duration; write 500ms, 10s, 2m, 1h or 7d"))?;
     u64::try_from(duration.as_millis()).map_err(|_| format!("`{text}` is too long"))
 }
 
-/// The largest unit alone: `3s`, `12m`, `5h`, `9d`.
+/// Renders a duration by its largest unit alone: `3s`, `12m`, `5h`, `9d`.
 pub fn age(milliseconds: u64) -> String {
     let seconds = milliseconds / 1000;
     match seconds {
@@ -20,14 +21,14 @@ pub fn age(milliseconds: u64) -> String {
     }
 }
 
-/// How many milliseconds ago `moment_ms` (since 1970, UTC) was; 0 if it is still to come.
+/// Returns the milliseconds since `moment_ms` (since 1970, UTC); 0 if that is in the future.
 pub fn since(moment_ms: i64) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
     u64::try_from(now.saturating_sub(moment_ms)).unwrap_or_default()
 }
 
-/// A moment in milliseconds since 1970 as `2026-11-20 18:29:13` (UTC).
+/// Renders a moment, in milliseconds since 1970, as `2026-11-20 18:29:13` (UTC).
 pub fn moment(moment_ms: i64) -> String {
     let since_1970 = Duration::from_millis(u64::try_from(moment_ms).unwrap_or_default());
     // The formatter refuses years beyond 9999, which a damaged state file may hold.
@@ -36,7 +37,7 @@ pub fn moment(moment_ms: i64) -> String {
     text.replace('T', " ").trim_end_matches('Z').to_owned()
 }
 
-/// Milliseconds as a person writes them: `1m 30s`.
+/// Renders milliseconds as a person writes them: `1m 30s`.
 pub fn humane(milliseconds: u64) -> String {
     humantime::format_duration(Duration::from_millis(milliseconds)).to_string()
 }

@@ -1,4 +1,5 @@
-//! How a command fails: one sentence, a hint where there is one, and an exit code. The source chain is for `-v`.
+//! Failures of a command: one sentence, a hint if there is one, and an exit code. `-v` also shows
+//! the source chain.
 
 use std::error::Error as _;
 use std::io::{self, Write};
@@ -12,41 +13,42 @@ use crate::output::{escaped_json, printable};
 pub const USAGE: u8 = 2;
 /// Exit code: Eyot could not do its part.
 pub const FAILED: u8 = 125;
-/// Exit code: the program is there and may not be executed.
+/// Exit code: the program exists but may not be executed.
 pub const NOT_EXECUTABLE: u8 = 126;
 /// Exit code: there is no such program.
 pub const COMMAND_NOT_FOUND: u8 = 127;
-/// Exit code: nobody reads our output any more, as a shell reports a death by SIGPIPE.
+/// Exit code: the reader of our output is gone. A shell reports a death by SIGPIPE with the same
+/// code.
 const OUTPUT_CLOSED: u8 = 141;
 
-/// Why a command of this program ended early.
+/// The reason why a command of this program ended early.
 #[derive(Debug)]
 pub enum Failure {
-    /// Something failed; the exit code says whose fault it is.
+    /// An error. The exit code tells whose fault it is.
     Error {
         /// The sentence, the hint and the source chain.
         error: Error,
-        /// What the process exits with.
+        /// The exit code of the process.
         exit_code: u8,
     },
-    /// Nobody reads our output any more. That is no news to anybody.
+    /// The reader of our output is gone. This is not reported.
     OutputClosed,
     /// A signal ended us; the exit code is 128 + its number.
     Interrupted(i32),
 }
 
 impl Failure {
-    /// The arguments or the configuration are wrong.
+    /// Makes the failure for wrong arguments or a wrong configuration.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::with_code(Error::new(ErrorKind::Invalid, message), USAGE)
     }
 
-    /// This error with this exit code.
+    /// Makes a failure of this error with this exit code.
     pub fn with_code(error: Error, exit_code: u8) -> Self {
         Self::Error { error, exit_code }
     }
 
-    /// The same failure with what the reader can do about it.
+    /// Adds a hint about how to fix it.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         match self {
@@ -55,7 +57,8 @@ impl Failure {
         }
     }
 
-    /// An operation on the host's own files failed: `what` is verb and object, such as `read env file .env`.
+    /// Makes the failure of an operation on the host's own files. `what` is verb and object, such
+    /// as `read env file .env`.
     pub fn host(what: impl std::fmt::Display, error: io::Error) -> Self {
         let kind = match error.kind() {
             io::ErrorKind::NotFound => ErrorKind::NotFound,
@@ -68,7 +71,7 @@ impl Failure {
         Error::new(kind, format!("{what}: {}", reason(&error))).with_source(error).into()
     }
 
-    /// What the process exits with.
+    /// Returns the exit code of the process.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Error { exit_code, .. } => *exit_code,
@@ -78,7 +81,7 @@ impl Failure {
     }
 }
 
-/// The system's reason without its number: `no such file or directory`.
+/// Returns the system's reason without its number: `no such file or directory`.
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
@@ -93,7 +96,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// An error while writing our own output.
+/// Converts an error of writing our own output.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
@@ -103,19 +106,20 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Says on standard error why the command failed.
+/// Reports failures on standard error.
 pub struct Reporter {
     json: bool,
     verbose: bool,
 }
 
 impl Reporter {
-    /// In the form that the arguments ask for.
+    /// Makes a reporter in the form that the arguments ask for.
     pub fn new(global: &GlobalArgs) -> Self {
         Self { json: global.json, verbose: global.verbose > 0 }
     }
 
-    /// Says it: the sentence and the hint, with `--json` one more line for programs, with `-v` the source chain.
+    /// Reports the sentence and the hint, with `--json` also a line for programs, and with `-v` the
+    /// source chain.
     pub fn report(&self, failure: &Failure) {
         let Failure::Error { error, .. } = failure else {
             return;

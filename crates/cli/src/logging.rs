@@ -1,6 +1,6 @@
-//! Diagnostics on standard error, when somebody asks: `EYOT_LOG` or the configuration's `log`, such as
-//! `eyot=debug,eyot_native=trace`; `-vv` means `debug` for everything of ours. A server warns unless it is told otherwise:
-//! nobody else sees what goes wrong between two requests.
+//! Diagnostics on standard error, if asked for: by `EYOT_LOG` or the configuration's `log`, such as
+//! `eyot=debug,eyot_native=trace`; `-vv` means `debug` for all of Eyot. A server logs warnings by
+//! default, since errors between two requests are seen nowhere else.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::errors::Failure;
 use crate::output::printable;
 
-/// Turns diagnostics on if there is a filter, and for a server.
+/// Turns diagnostics on, if there is a filter or this is a server.
 pub fn start(filter: Option<&str>, verbose: u8, is_server: bool) -> Result<(), Failure> {
     let ours = |level| Targets::new().with_target("eyot", level);
     let targets = match (verbose, filter) {
@@ -25,7 +25,7 @@ pub fn start(filter: Option<&str>, verbose: u8, is_server: bool) -> Result<(), F
     Ok(())
 }
 
-/// Standard error, for whole lines. What is logged may be a name from inside a sandbox.
+/// Standard error, written in whole lines and escaped: names from inside a sandbox may be logged.
 struct Lines;
 
 impl Write for Lines {

@@ -1,5 +1,6 @@
-//! `eyot`, the command line: it reads arguments and configuration, drives sandboxes through the library, and prints
-//! what came of it. What a sandbox is and does is the library's business; nothing here knows how one is made.
+//! `eyot`, the command line: it reads arguments and configuration, drives sandboxes through the
+//! library, and prints the results. The library decides what a sandbox is and does; nothing here
+//! knows how one is made.
 
 mod addresses;
 mod args;

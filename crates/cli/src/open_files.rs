@@ -1,5 +1,5 @@
-//! How many files `eyot serve` may have open at once, and how many of them clients get: what the server itself needs is
-//! never theirs.
+//! Shares the limit of open files between `eyot serve` and its clients: the server keeps the files
+//! that it needs itself.
 
 use std::fs;
 
@@ -9,12 +9,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::errors::Failure;
 
-/// Files for a moment: those of sandboxes that are being made, of the store, of the log, of a health check.
+/// Files for short use: by sandboxes that are being created, the store, the log and a health check.
 const RESERVE: u64 = 64;
-/// The least that the clients of one listener get.
+/// The fewest files for the clients of one listener.
 const LEAST: u64 = 32;
 
-/// How many files this process may have open, and has.
+/// The limit of open files of this process, and the number that are open.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenFiles {
     most: u64,
@@ -22,7 +22,8 @@ pub struct OpenFiles {
 }
 
 impl OpenFiles {
-    /// Raises the limit as far as this process may. The files that are open now are taken to stay.
+    /// Raises the limit as far as this process may, and counts the open files, which are taken to
+    /// stay open.
     pub fn raise() -> Result<Self, Failure> {
         let before = getrlimit(Resource::Nofile);
         let raised = Rlimit { current: before.maximum, maximum: before.maximum };
@@ -35,7 +36,8 @@ impl OpenFiles {
         Ok(Self { most, open: open.count() as u64 })
     }
 
-    /// What of these limits there are files for, with so many listeners. Fails where they are too few to serve anybody.
+    /// Lowers these limits to what there are files for, with this many listeners. Fails if there
+    /// are too few to serve any client.
     pub fn share(self, limits: ServeLimits, listeners: usize) -> Result<ServeLimits, Failure> {
         let listeners = listeners.max(1) as u64;
         let free = self.most.saturating_sub(self.open + RESERVE);

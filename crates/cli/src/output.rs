@@ -1,4 +1,5 @@
-//! What goes to standard output and standard error, in the form that was asked for: text for people, JSON for programs.
+//! Output on stdout and stderr, in the form that the user asked for: text for people, JSON for
+//! programs.
 
 use std::future::Future;
 use std::io::{self, IsTerminal, Write};
@@ -9,10 +10,10 @@ use serde::Serialize;
 use crate::args::GlobalArgs;
 use crate::errors::Failure;
 
-/// How long something may take before a person is told what is going on.
+/// The time after which a person is told what is going on.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The form of what is printed.
+/// The form of the output.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
     /// Results are JSON.
@@ -22,7 +23,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// In the form that the arguments ask for.
+    /// Makes the form that the arguments ask for.
     pub fn new(global: &GlobalArgs) -> Self {
         Self { json: global.json, quiet: global.quiet }
     }
@@ -57,17 +58,17 @@ impl Output {
         }
     }
 
-    /// Tells that one of several things failed, while the others go on.
+    /// Reports that one of several things failed, while the others go on.
     pub fn complain(self, error: &eyot::Error) {
         say(&format!("eyot: {}\n", printable(&error.to_string())));
     }
 
-    /// Whether a person is watching standard error and wants to see progress.
+    /// Tells whether a person watches standard error and wants to see progress.
     pub fn shows_progress(self) -> bool {
         !self.quiet && !self.json && io::stderr().is_terminal()
     }
 
-    /// Waits for `work`, and tells a person what it is once it takes longer than a second.
+    /// Waits for `work`. If that takes longer than a second, a person is told what it is.
     pub async fn explain_a_wait<T>(self, what: &str, work: impl Future<Output = T>) -> T {
         if !self.shows_progress() {
             return work.await;
@@ -83,19 +84,19 @@ impl Output {
     }
 }
 
-/// Writes to standard error. It may be closed, and then nobody wants to know.
+/// Writes to standard error. Errors are ignored, since it may be closed.
 pub fn say(text: &str) {
     drop(io::stderr().lock().write_all(text.as_bytes()));
 }
 
-/// A value as JSON on one line, without the line's end.
+/// Renders a value as JSON on one line, without the line's end.
 pub fn json_line(value: &impl Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string(value).map_err(|error| Failure::host("write JSON", error.into()))?;
     Ok(escaped_json(&text))
 }
 
-/// Returns the text with every character spelt out that could drive the terminal or show the text otherwise than it is, so
-/// that a name from inside a sandbox deceives nobody.
+/// Escapes every character that could drive the terminal or make text look different from what it
+/// is, so that a name from inside a sandbox cannot deceive.
 pub fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
@@ -108,7 +109,8 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
-/// Returns the same JSON with such characters as `\u` escapes. JSON has them in strings alone, where an escape is the same value.
+/// Writes such characters of JSON as `\u` escapes. They occur in strings only, where an escape is
+/// the same value.
 pub fn escaped_json(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
@@ -124,8 +126,9 @@ pub fn escaped_json(text: &str) -> String {
     shown
 }
 
-/// Tells if a terminal or a page would act on a character or show nothing for it: controls, what changes the direction of
-/// text, line and paragraph separators, and what has no width.
+/// Tells whether a terminal or a page would act on a character or show nothing for it: controls,
+/// characters that change the direction of text, line and paragraph separators, and characters
+/// without width.
 pub fn is_deceptive(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -151,7 +154,7 @@ pub fn is_deceptive(character: char) -> bool {
         )
 }
 
-/// The text as it is for a pipe or a file, and [`printable`] for a terminal.
+/// Returns the text as it is for a pipe or a file, and [`printable`] for a terminal.
 pub fn for_stdout(text: &str) -> String {
     if io::stdout().is_terminal() { printable(text) } else { text.to_owned() }
 }

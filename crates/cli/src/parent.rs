@@ -1,4 +1,5 @@
-//! The process that a server is to end with, however that one ends: SIGKILL runs nothing in it that could tell us.
+//! The process that a server ends with (`--parent-pid`), however that process ends: killed by
+//! SIGKILL, it could not tell us.
 
 use std::os::fd::OwnedFd;
 
@@ -9,14 +10,14 @@ use tokio::io::unix::AsyncFd;
 
 use crate::errors::Failure;
 
-/// A process of this host, by descriptor: its number may be given to another one as soon as it is gone.
+/// A process of this host, by descriptor: its number may be reused as soon as it has ended.
 pub struct Parent(AsyncFd<OwnedFd>);
 
 impl Parent {
-    /// The process of this number.
+    /// Opens the process of this number.
     ///
     /// # Errors
-    /// A usage error if there is none: whoever was to use us is gone already.
+    /// A usage error if there is none: the program that wanted this server has already ended.
     pub fn open(pid: i32) -> Result<Self, Failure> {
         let gone = || Failure::usage(format!("`--parent-pid {pid}`: there is no such process (any more)"));
         let pid = Pid::from_raw(pid).ok_or_else(gone)?;
@@ -28,7 +29,7 @@ impl Parent {
         Ok(Self(watched.map_err(|error| Failure::host("watch the parent process", error))?))
     }
 
-    /// Comes back when it has ended.
+    /// Waits until the process has ended.
     pub async fn ended(&self) -> Result<(), Failure> {
         let ended = self.0.readable().await.map(drop);
         ended.map_err(|error| Failure::host("watch the parent process", error))

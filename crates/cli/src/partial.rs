@@ -1,5 +1,5 @@
-//! Files and folders of the host that are needed only until a command is done. A command that is killed leaves them, and the
-//! next one of its kind that uses the same place removes them.
+//! Files and folders of the host that are needed only until a command is done. A killed command
+//! leaves them; the next command of its kind in the same place removes them.
 
 use std::fs::File;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tempfile::{Builder, NamedTempFile, TempDir};
 
-/// A new file in a folder, for its owner alone.
+/// Creates a file in a folder, for its owner alone.
 pub fn partial_file(folder: &Path, prefix: &str) -> io::Result<NamedTempFile> {
     eyot_image::sweep_abandoned(folder, prefix)?;
     loop {
@@ -18,7 +18,7 @@ pub fn partial_file(folder: &Path, prefix: &str) -> io::Result<NamedTempFile> {
     }
 }
 
-/// A new folder in a folder, for its owner alone, which is in use as long as the file is open.
+/// Creates a folder in a folder, for its owner alone. It is in use for as long as the file is open.
 pub fn partial_folder(folder: &Path, prefix: &str) -> io::Result<(TempDir, File)> {
     eyot_image::sweep_abandoned(folder, prefix)?;
     loop {

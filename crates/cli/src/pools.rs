@@ -1,4 +1,4 @@
-//! Pools: those of this host's state folder, or those of a server.
+//! Pools of this host's state folder, or of a server.
 
 use std::sync::Arc;
 
@@ -11,31 +11,31 @@ use eyot_providers::remote::RemoteServer;
 use crate::context::Context;
 use crate::errors::Failure;
 
-/// All of them.
+/// All pools.
 pub enum Pools {
-    /// Of the state folder.
+    /// The pools of the state folder.
     Here(Engine),
-    /// Of a server, as far as the key opens them.
+    /// The pools of a server that the key opens.
     There(RemoteServer),
 }
 
-/// One of them.
+/// One pool.
 pub enum Pool {
-    /// Of the state folder.
+    /// A pool of the state folder.
     Here(SandboxPool),
-    /// Of a server, with its sandboxes.
+    /// A pool of a server, with its sandboxes.
     There {
         /// The server.
         server: RemoteServer,
         /// The pool's name.
         name: SandboxName,
-        /// Its sandboxes.
+        /// The pool's sandboxes.
         provider: Arc<dyn SandboxProvider>,
     },
 }
 
 impl Pools {
-    /// Those that the command is about.
+    /// Returns the pools that the command is about.
     pub async fn of(context: &Context) -> Result<Self, Failure> {
         match context.server()? {
             Some(server) => Ok(Self::There(server)),
@@ -43,7 +43,7 @@ impl Pools {
         }
     }
 
-    /// Their names.
+    /// Returns the names of the pools.
     pub async fn names(&self) -> Result<Vec<SandboxName>, Error> {
         match self {
             Self::Here(engine) => engine.pools().await,
@@ -51,7 +51,7 @@ impl Pools {
         }
     }
 
-    /// The pool of this name, whether there is one or not.
+    /// Returns the pool of this name, whether or not it exists.
     pub async fn pool(&self, name: SandboxName, context: &Context) -> Result<Pool, Failure> {
         match self {
             Self::Here(engine) => Ok(Pool::Here(context.pool_of(engine, name)?)),
@@ -62,7 +62,7 @@ impl Pools {
         }
     }
 
-    /// The pool of this name, if there is one: a misspelt name is no empty pool.
+    /// Returns the pool of this name if it exists: a misspelt name is not an empty pool.
     pub async fn known(&self, name: SandboxName, context: &Context) -> Result<Pool, Failure> {
         if self.names().await?.contains(&name) {
             return self.pool(name, context).await;
@@ -73,12 +73,12 @@ impl Pools {
 }
 
 impl Pool {
-    /// The pool of this name that the command is about, whether there is one or not.
+    /// Returns the pool of this name that the command is about, whether or not it exists.
     pub async fn of(name: SandboxName, context: &Context) -> Result<Self, Failure> {
         Pools::of(context).await?.pool(name, context).await
     }
 
-    /// Its sandboxes, by name.
+    /// Lists the pool's sandboxes, by name.
     pub async fn list(&self) -> Result<Vec<PoolEntry>, Error> {
         match self {
             Self::Here(pool) => pool.list().await,
@@ -86,7 +86,7 @@ impl Pool {
         }
     }
 
-    /// Makes its sandbox of this name, unless it is there.
+    /// Creates the pool's sandbox of this name, unless it exists.
     pub async fn create(&self, sandbox: &str, create: PoolCreate) -> Result<PoolCreated, Error> {
         match self {
             Self::Here(pool) => pool.create(sandbox, create).await,
@@ -94,7 +94,7 @@ impl Pool {
         }
     }
 
-    /// Puts its sandbox of this name to sleep.
+    /// Puts the pool's sandbox of this name to sleep.
     pub async fn sleep(&self, sandbox: &str) -> Result<(), Error> {
         match self {
             Self::Here(pool) => pool.sleep(sandbox).await,
@@ -102,7 +102,7 @@ impl Pool {
         }
     }
 
-    /// Destroys its sandbox of this name.
+    /// Destroys the pool's sandbox of this name.
     pub async fn remove(&self, sandbox: &str) -> Result<(), Error> {
         match self {
             Self::Here(pool) => pool.remove(sandbox).await,
@@ -110,7 +110,7 @@ impl Pool {
         }
     }
 
-    /// Copies between two of its sandboxes.
+    /// Copies between two of the pool's sandboxes.
     pub async fn transfer(&self, from: &str, to: &str, what: &Transfer) -> Result<Transferred, Error> {
         match self {
             Self::Here(pool) => pool.transfer(from, to, what).await,
@@ -118,7 +118,7 @@ impl Pool {
         }
     }
 
-    /// Destroys every sandbox of it and forgets it.
+    /// Destroys every sandbox of the pool, and the pool itself.
     pub async fn close(&self) -> Result<(), Error> {
         match self {
             Self::Here(pool) => pool.close().await,

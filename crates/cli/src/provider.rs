@@ -1,4 +1,4 @@
-//! Where sandboxes come from. This is the only file that knows which provider there is.
+//! Opens the provider of sandboxes. This is the only file that knows which providers there are.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::args::ProviderArg;
 use crate::config::Registries;
 
-/// How many sandboxes a command makes.
+/// The number of sandboxes that a command makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Makes {
     /// One at most.
@@ -26,14 +26,14 @@ pub enum Makes {
 pub use eyot_native::host::{Finding, Report, Status};
 pub use eyot_providers::docker::Foreign;
 
-/// How the provider is to be opened.
+/// The settings with which a provider is opened.
 #[derive(Debug, Clone, Default)]
 pub struct Place {
     /// The state folder; `None`: the default one.
     pub state: Option<PathBuf>,
-    /// For tests: what the host is taken for.
+    /// For tests: simulated facts about the host.
     pub simulated: Simulated,
-    /// Which provider.
+    /// The provider.
     pub kind: ProviderArg,
     /// The sources of images that native's state folder does not have. On Docker, the names that are
     /// fetched.
@@ -42,7 +42,7 @@ pub struct Place {
     pub engine_fetches_all: bool,
 }
 
-/// What a test takes for true: see `NativeOptions`.
+/// Simulated facts about the host, for tests: see `NativeOptions`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Simulated {
@@ -51,7 +51,7 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// Reads it from a file.
+    /// Reads them from a file.
     pub fn read(file: &Path) -> Result<Self> {
         let refuse = |reason: &dyn std::fmt::Display| Error::invalid("--simulate", reason);
         let text = std::fs::read_to_string(file).map_err(|error| refuse(&error))?;
@@ -60,7 +60,7 @@ impl Simulated {
 }
 
 impl Place {
-    /// The same with another state folder.
+    /// Returns the same settings with another state folder.
     pub fn at(&self, state: PathBuf) -> Self {
         Self { state: Some(state), ..self.clone() }
     }
@@ -77,7 +77,7 @@ impl Place {
     }
 }
 
-/// The provider that keeps its sandboxes there.
+/// Opens the provider of these settings.
 pub fn open(place: &Place, makes: Makes) -> Result<Arc<dyn SandboxProvider>> {
     match place.kind {
         ProviderArg::Native => Ok(NativeProvider::new(place.options(makes))?),
@@ -85,7 +85,8 @@ pub fn open(place: &Place, makes: Makes) -> Result<Arc<dyn SandboxProvider>> {
     }
 }
 
-/// The provider of this name that keeps its sandboxes there; `None` if there is none, or it can't be opened here.
+/// Opens the provider of this name for the same state folder; `None` if there is none, or if it
+/// cannot be opened here.
 pub fn of_name(place: &Place, name: &str) -> Option<Arc<dyn SandboxProvider>> {
     let kind = <ProviderArg as clap::ValueEnum>::from_str(name, false).ok()?;
     open(&Place { kind, ..place.clone() }, Makes::One)
@@ -93,7 +94,7 @@ pub fn of_name(place: &Place, name: &str) -> Option<Arc<dyn SandboxProvider>> {
         .ok()
 }
 
-/// Docker's provider, whatever kind is wanted.
+/// Opens Docker's provider, whichever provider the settings name.
 pub fn docker_provider(place: &Place) -> Arc<DockerProvider> {
     let state = place.state.clone().unwrap_or_else(default_state_folder);
     let named = place.images.as_ref().and_then(|images| images.only.clone());
@@ -101,7 +102,7 @@ pub fn docker_provider(place: &Place) -> Arc<DockerProvider> {
     DockerProvider::new(DockerOptions { fetched, ..DockerOptions::node(state) })
 }
 
-/// What its sandboxes can do, without opening it.
+/// Returns the capabilities of a provider's sandboxes, without opening it.
 pub fn capabilities(kind: ProviderArg) -> Capabilities {
     match kind {
         ProviderArg::Native => eyot_native::capabilities(),
@@ -109,17 +110,18 @@ pub fn capabilities(kind: ProviderArg) -> Capabilities {
     }
 }
 
-/// The images of a state folder.
+/// Opens the images of a state folder.
 pub fn images(state: &Path) -> ImageStore {
     eyot_native::image_store(state)
 }
 
-/// Those of the Docker Engine.
+/// Returns the images of the Docker Engine.
 pub fn engine_images() -> EngineImages {
     EngineImages::new(None)
 }
 
-/// Where images come from that a state folder has not, as it is configured. `only`: for these names and no others.
+/// Returns the configured sources of images that the state folder lacks. `only`: the names that
+/// they may fetch.
 pub fn image_sources(
     registries: &Registries,
     only: Option<BTreeSet<ImageName>>,
@@ -131,12 +133,12 @@ pub fn image_sources(
     Arc::new(ImageSources::new(engine, Some(Arc::new(registry)), only, progress))
 }
 
-/// Which sandboxes are made over them.
+/// Returns the sandboxes that use images.
 pub fn image_uses(state: &Path) -> Result<Vec<ImageUse>> {
     eyot_native::image_uses(state)
 }
 
-/// The state folder when nobody names one.
+/// Returns the default state folder.
 pub fn default_state_folder() -> PathBuf {
     default_state_dir()
 }
@@ -146,8 +148,8 @@ pub fn check_ownership(state: &Path) -> Result<()> {
     host::check_ownership(state)
 }
 
-/// What this host can do for sandboxes that are kept there; and whether a Docker Engine answers, which counts only for
-/// who asks for that.
+/// Reports what this host can do for sandboxes in that state folder, and whether a Docker Engine
+/// answers, which only matters to users of that provider.
 pub async fn diagnose(place: &Place) -> Result<Report> {
     let mut report = host::diagnose(place.options(Makes::One)).await?;
     let (finding, answers) = docker(place).await;
@@ -173,7 +175,7 @@ async fn docker(place: &Place) -> (Finding, bool) {
     (Finding { id: "docker", cause, status, why, fix: None }, answers)
 }
 
-/// The AppArmor profile that lets a program make sandboxes.
+/// Returns the AppArmor profile that lets a program create sandboxes.
 pub fn apparmor_profile(program: &Path) -> String {
     host::apparmor_profile(program)
 }

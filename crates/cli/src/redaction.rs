@@ -1,11 +1,13 @@
-//! What is known of a sandbox, without its secrets: the values of variables and the contents of manifest files.
+//! The record of a sandbox without its secrets: the values of variables and the contents of
+//! manifest files.
 
 use eyot::{Sandbox, SandboxInfo};
 use serde_json::{Map, Value, json};
 
 use crate::errors::Failure;
 
-/// The sandbox's facts as JSON. Values of variables become null unless `show_env`; contents become their size in bytes.
+/// Renders the sandbox's record as JSON. Values of variables become null unless `show_env`;
+/// contents become their size in bytes.
 pub fn facts(info: &SandboxInfo, show_env: bool) -> Result<Value, Failure> {
     let mut shown = info.clone();
     let files = std::mem::take(&mut shown.spec.manifest.files);
@@ -21,7 +23,7 @@ pub fn facts(info: &SandboxInfo, show_env: bool) -> Result<Value, Failure> {
     Ok(value)
 }
 
-/// The facts of a live sandbox; what isolates it is what its driver says now.
+/// Renders the record of a live sandbox, with its isolation as its driver reports it now.
 pub fn live_facts(sandbox: &Sandbox, show_env: bool) -> Result<Value, Failure> {
     let info = SandboxInfo { isolation: sandbox.isolation().clone(), ..sandbox.info().clone() };
     facts(&info, show_env)

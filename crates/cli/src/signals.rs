@@ -1,23 +1,23 @@
-//! Signals that reach this program while it works for somebody: they become events, so that whatever was made is
-//! removed again before we end.
+//! Signals to this program. While it works they become events, so that everything it made is
+//! removed before it ends.
 
 use std::io;
 
 use tokio::signal::unix::{Signal as Listener, SignalKind, signal};
 
-/// What a signal asks for.
+/// The meaning of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignalEvent {
     /// SIGINT: Ctrl-C.
     Interrupt,
-    /// SIGTERM, SIGHUP or SIGQUIT, by number: come to an end.
+    /// SIGTERM, SIGHUP or SIGQUIT, by number: end.
     Terminate(i32),
     /// SIGWINCH: our terminal has another size.
     Resize,
 }
 
 impl SignalEvent {
-    /// The number of the signal that ends us, if it is one of those.
+    /// Returns the number of the signal, if it is one that ends us.
     pub fn ends_with(self) -> Option<i32> {
         match self {
             Self::Interrupt => Some(2),
@@ -27,7 +27,7 @@ impl SignalEvent {
     }
 }
 
-/// The signals, from the moment of [`Signals::listen`] on: until then each does what it always does.
+/// The signals since [`Signals::listen`]. Before that, each has its usual effect.
 pub struct Signals {
     interrupt: Listener,
     terminate: Listener,
@@ -37,7 +37,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen.
+    /// Starts to listen.
     pub fn listen() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -48,7 +48,7 @@ impl Signals {
         })
     }
 
-    /// The next signal. May be dropped and called again; nothing is lost.
+    /// Returns the next signal. The future may be dropped; no signal is lost.
     pub async fn next(&mut self) -> SignalEvent {
         tokio::select! {
             _ = self.interrupt.recv() => SignalEvent::Interrupt,
@@ -59,7 +59,7 @@ impl Signals {
         }
     }
 
-    /// The number of the next signal that ends us.
+    /// Returns the number of the next signal that ends us.
     pub async fn end(&mut self) -> i32 {
         loop {
             if let Some(number) = self.next().await.ends_with() {

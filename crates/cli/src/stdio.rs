@@ -1,6 +1,7 @@
-//! Our own stdin, stdout and stderr, read and written without blocking the runtime: signals and deadlines must work
-//! while a reader is slow or nobody types. They are never made non-blocking, since whoever started us shares them;
-//! every call asks first whether it would wait.
+//! Our own stdin, stdout and stderr, read and written without blocking the runtime: signals and
+//! deadlines must work while a reader is slow or nobody types. They are never made non-blocking,
+//! since the program that started us shares them. Instead, every call first asks whether it would
+//! wait.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,11 +14,11 @@ use rustix::io::{Errno, dup, read, write};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// What a pipe that is ready takes without waiting: `PIPE_BUF` on Linux.
+/// The number of bytes that a ready pipe takes without waiting: `PIPE_BUF` on Linux.
 const WRITE_CHUNK: usize = 4096;
 const READ_CHUNK: usize = 64 * 1024;
 
-/// A descriptor, and how to wait for it.
+/// A descriptor, and the way to wait for it.
 struct Pollable {
     fd: OwnedFd,
     interest: Interest,
@@ -25,11 +26,11 @@ struct Pollable {
 }
 
 enum Waiting {
-    /// Nobody had to wait yet.
+    /// No call had to wait yet.
     NotYet,
-    /// The event loop knows it.
+    /// The descriptor is registered with the event loop.
     Registered(AsyncFd<OwnedFd>),
-    /// It is a file or a device that is always ready.
+    /// A file or a device that is always ready.
     Never,
 }
 
@@ -49,7 +50,7 @@ impl Pollable {
         }
     }
 
-    /// Waits until a call would not wait. May be dropped and called again.
+    /// Waits until a call would not wait. The future may be dropped.
     async fn ready(&mut self) -> io::Result<()> {
         loop {
             if self.is_ready()? {
@@ -92,17 +93,18 @@ fn register(fd: OwnedFd, interest: Interest) -> io::Result<Waiting> {
 pub struct Sink(Pollable);
 
 impl Sink {
-    /// Our standard output.
+    /// Opens our standard output.
     pub fn stdout() -> io::Result<Self> {
         Pollable::new(io::stdout(), Interest::WRITABLE).map(Self)
     }
 
-    /// Our standard error.
+    /// Opens our standard error.
     pub fn stderr() -> io::Result<Self> {
         Pollable::new(io::stderr(), Interest::WRITABLE).map(Self)
     }
 
-    /// Writes all of it. When it is dropped halfway, `bytes` holds exactly what is still to be written.
+    /// Writes all of the bytes. If the future is dropped halfway, `bytes` holds exactly the
+    /// unwritten rest.
     pub async fn write(&mut self, bytes: &mut Bytes) -> io::Result<()> {
         while !bytes.is_empty() {
             self.0.ready().await?;
@@ -116,7 +118,7 @@ impl Sink {
     }
 }
 
-/// Our standard input, to its end, as it comes.
+/// Streams our standard input, to its end, as it comes.
 pub fn stdin_stream() -> io::Result<ByteStream> {
     let stdin = Pollable::new(io::stdin(), Interest::READABLE)?;
     let stream = futures_util::stream::unfold(stdin, |mut stdin| async move {
@@ -129,7 +131,7 @@ pub fn stdin_stream() -> io::Result<ByteStream> {
     Ok(Box::pin(stream.fuse()))
 }
 
-/// The next bytes; none at the end.
+/// Reads the next bytes; none at the end.
 async fn read_some(stdin: &mut Pollable) -> io::Result<Bytes> {
     let mut buffer = vec![0; READ_CHUNK];
     loop {

@@ -8,17 +8,17 @@ pub struct Table<const COLUMNS: usize> {
 }
 
 impl<const COLUMNS: usize> Table<COLUMNS> {
-    /// A table with this heading and no rows.
+    /// Makes a table with this heading and no rows.
     pub fn new(heading: [&str; COLUMNS]) -> Self {
         Self { rows: vec![heading.map(str::to_owned)] }
     }
 
-    /// Adds a row. Control characters are spelt out: a cell may come from inside a sandbox.
+    /// Adds a row. Control characters are escaped, since a cell may come from inside a sandbox.
     pub fn row(&mut self, cells: [String; COLUMNS]) {
         self.rows.push(cells.map(|cell| printable(&cell)));
     }
 
-    /// The table as text, two spaces between the columns, none at a line's end.
+    /// Renders the table with two spaces between columns, and none at a line's end.
     pub fn render(&self) -> String {
         let width =
             |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);

@@ -5,31 +5,33 @@ use std::io::{self, IsTerminal};
 use eyot::PtySize;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
-/// Whether a person types what we read.
+/// Tells whether our standard input is a terminal.
 pub fn stdin_is_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
-/// The size of the terminal that we read from, else of the one that we write to.
+/// Returns the size of the terminal that we read from, or else of the one that we write to.
 pub fn size() -> Option<PtySize> {
     let size = tcgetwinsize(io::stdin()).or_else(|_| tcgetwinsize(io::stdout())).ok()?;
     let known = size.ws_row > 0 && size.ws_col > 0;
     known.then_some(PtySize { rows: size.ws_row, cols: size.ws_col })
 }
 
-/// What the terminal is called, for the program on the other side; only names that are safe in any program's hands.
+/// Returns the terminal's type (`TERM`) for the program inside. Only names that are safe in any
+/// program are returned.
 pub fn kind() -> Option<String> {
     let good = |character: char| character.is_ascii_alphanumeric() || "-_.+".contains(character);
     std::env::var("TERM").ok().filter(|term| !term.is_empty() && term.len() <= 64 && term.chars().all(good))
 }
 
-/// Every key goes to the command as it is, Ctrl-C included. Dropping it restores the terminal, in a panic too.
+/// Raw mode: every key goes to the command as it is, Ctrl-C included. Dropping this restores the
+/// terminal, in a panic too.
 pub struct RawMode {
     before: Termios,
 }
 
 impl RawMode {
-    /// Switches the terminal that we read from.
+    /// Switches the terminal that we read from to raw mode.
     pub fn enter() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut raw = before.clone();

@@ -1,4 +1,4 @@
-//! The toolsets that a command names, with what they may do.
+//! The toolsets that a command names, with their policies.
 
 use eyot::tools::{Toolset, WorkspaceToolsOptions, toolset, workspace_tools};
 use eyot::{Capabilities, PoolOptions, SandboxName, SandboxPool};
@@ -9,8 +9,8 @@ use crate::errors::{Failure, USAGE};
 
 const WORKSPACE: &str = "workspace";
 
-/// The toolsets of these names as one. The options are for `workspace`, which must be among them then; what it can do is
-/// checked against what sandboxes can.
+/// Returns the toolsets of these names as one. The options are for `workspace`, which must then be
+/// among them; its tools are checked against the capabilities of the sandboxes.
 pub fn toolsets(
     names: &[&str],
     options: Option<&WorkspaceOptionsArg>,
@@ -28,7 +28,7 @@ pub fn toolsets(
     sets.try_fold(first, |tools, next| tools.and(next?)).map_err(usage)
 }
 
-/// The same toolsets, answered by a server in this pool; and the pool, as far as it matters here.
+/// Returns the same toolsets, answered by a server in this pool, and that pool.
 pub async fn served(
     server: &RemoteServer,
     pool: &SandboxName,

@@ -1,5 +1,5 @@
-//! The quotas of a server's pools that nobody has configured, by the size of the host: whoever has a key can then use most of
-//! the host, and not all of it.
+//! The default quotas of a server's pools, by the size of the host: a key can use most of the host,
+//! but not all of it.
 
 use std::io;
 use std::path::Path;
@@ -14,12 +14,13 @@ use crate::errors::Failure;
 const SANDBOXES: u64 = 256;
 /// The share of the host that the sandboxes of a pool may use together: three quarters.
 const SHARE: (u64, u64) = (3, 4);
-/// The least and the most memory of a sandbox that names no limit, in MiB. Between them it has an equal part of the quota:
-/// as many fit as a pool may have. Below the least, ordinary work fails.
+/// The least and the most memory of a sandbox that sets no limit, in MiB. Between them it gets an
+/// equal part of the quota, so that as many fit as a pool may have. Below the least, ordinary work
+/// fails.
 const MEMORY_MIB: (u64, u64) = (512, 4096);
-/// The same for its disk, in MiB.
+/// The same for the disk, in MiB.
 const DISK_MIB: (u64, u64) = (1024, 16_384);
-/// The same for its processes.
+/// The same for processes.
 const PROCESSES: (u64, u64) = (256, Limits::DEFAULT_PIDS);
 
 /// The size of a host.
@@ -27,13 +28,13 @@ const PROCESSES: (u64, u64) = (256, Limits::DEFAULT_PIDS);
 pub struct HostSize {
     /// Memory, in MiB.
     pub memory_mib: u64,
-    /// The file system that holds the sandboxes, in MiB; `None`: they are on an Engine's.
+    /// The size of the file system that holds the sandboxes, in MiB; `None`: it is the Engine's.
     pub disk_mib: Option<u64>,
     /// The most processes at a time.
     pub processes: u64,
 }
 
-/// Quotas, and the limits of sandboxes that name none.
+/// The quotas, and the limits of sandboxes that set none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UsualQuotas {
     /// The quotas.
@@ -43,7 +44,8 @@ pub struct UsualQuotas {
 }
 
 impl HostSize {
-    /// The size of this host. `state`: a folder on the file system that holds the sandboxes.
+    /// Reads the size of this host. `state` is a folder on the file system that holds the
+    /// sandboxes.
     pub fn read(state: Option<&Path>) -> io::Result<Self> {
         let system = rustix::system::sysinfo();
         let memory = (system.totalram as u64).saturating_mul(u64::from(system.mem_unit.max(1)));
@@ -60,14 +62,15 @@ impl HostSize {
 }
 
 impl UsualQuotas {
-    /// The quotas of a server without keys. It serves the one who started it, who shares the host with nobody: only the
-    /// number of sandboxes is bounded, and none has a limit that nobody asked for.
+    /// Returns the quotas of a server without keys. It serves the user who started it, who does not
+    /// share the host: only the number of sandboxes is limited, and a sandbox has only the limits
+    /// that it asks for.
     pub fn without_keys() -> Self {
         let quotas = PoolQuotas { max_sandboxes: Some(SANDBOXES), ..PoolQuotas::default() };
         Self { quotas, unless_limited: DefaultLimits::default() }
     }
 
-    /// The quotas on this host, as it is reached by `context`.
+    /// Returns the quotas on the host of this context.
     pub fn here(context: &Context) -> Result<Self, Failure> {
         let state = context.state_folder()?;
         // An Engine's disk may be another host's, and it holds no limit of it.
@@ -77,7 +80,7 @@ impl UsualQuotas {
         Ok(Self::of(&size))
     }
 
-    /// The quotas on a host of this size.
+    /// Returns the quotas on a host of this size.
     pub fn of(host: &HostSize) -> Self {
         let share = |whole: u64| whole / SHARE.1 * SHARE.0;
         let quotas = PoolQuotas {

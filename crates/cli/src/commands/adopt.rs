@@ -1,4 +1,5 @@
-//! `eyot adopt`: containers and volumes that Eyot made, and that are not known to be of this state folder.
+//! `eyot adopt`: takes over containers and volumes that Eyot made but that this state folder does
+//! not know.
 
 use crate::args::{AdoptArgs, ProviderArg};
 use crate::context::Context;

@@ -1,4 +1,4 @@
-//! `eyot backup`: the state folder as one file.
+//! `eyot backup`: writes the state folder into one file.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -55,13 +55,13 @@ pub async fn run(args: &BackupArgs, context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What the file is called until it is complete, with something random behind it.
+/// The prefix of the file's name until it is complete. A random part follows.
 const PARTIAL: &str = ".eyot-backup-";
 
-/// Where it is written to.
+/// The destination of a backup.
 enum Target {
     Stdout,
-    /// Under another name until it is complete.
+    /// A file, which has another name until it is complete.
     File(NamedTempFile, PathBuf),
 }
 
@@ -114,7 +114,7 @@ fn write(
     Ok(())
 }
 
-/// Puts all sandboxes of this host to sleep that run, each by the pool that it is of.
+/// Puts all running sandboxes of this host to sleep, each through its pool.
 async fn put_to_sleep(context: &Context) -> Result<(), Failure> {
     let of_pools = context.of_pools()?;
     for info in context.provider().await?.list().await? {

@@ -1,4 +1,5 @@
-//! `eyot browse`: a port of a sandbox as web pages on this host's loopback, for whoever has the address, until somebody ends it.
+//! `eyot browse`: serves a port of a sandbox as web pages on this host's loopback, for clients with
+//! the address, until it is stopped.
 
 use std::sync::Arc;
 
@@ -49,12 +50,12 @@ fn print(browse: &Browse, output: Output) -> Result<(), Failure> {
     if output.json { output.value(address) } else { output.text(&format!("{}\n", address.url)) }
 }
 
-/// Where a name is looked up.
+/// The source of the sandbox.
 #[derive(Clone)]
 enum Place {
-    /// Among the sandboxes of the state folder.
+    /// The sandboxes of the state folder.
     State(Arc<dyn SandboxProvider>),
-    /// In a pool, which makes what there is not.
+    /// A pool, which creates a sandbox that does not exist.
     Pool(SandboxPool),
 }
 
@@ -67,7 +68,8 @@ impl Place {
     }
 }
 
-/// Finds the sandbox anew for each request: it may sleep, and any use wakes it. Tells `gone` when there is none any more.
+/// Returns a function that finds the sandbox anew for each request, since it may sleep between
+/// them. It reports on `gone` when there is no such sandbox any more.
 fn opener(
     place: Place,
     name: String,

@@ -1,4 +1,4 @@
-//! `eyot call`: one call of a tool, as a model makes it.
+//! `eyot call`: calls a tool as a model does.
 
 use std::io::Read;
 
@@ -56,7 +56,7 @@ fn input(argument: String) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The answer, and the signal that cancelled the call, if one did.
+/// Returns the answer, and the signal that cancelled the call, if one did.
 async fn answer(
     called: &ToolContext,
     tools: &Toolset,
@@ -82,7 +82,7 @@ fn print(output: &ToolOutput, context: &Context) -> Result<(), Failure> {
     }
 }
 
-/// Lines stay lines; what else could drive a terminal is made harmless there.
+/// Escapes what could drive a terminal, if stdout is one, and keeps the lines.
 fn for_lines(text: &str) -> String {
     text.lines().map(for_stdout).collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,4 @@
-//! `eyot completions`: what a shell knows of this program.
+//! `eyot completions`: prints a shell's completions of this program.
 
 use clap::CommandFactory;
 

@@ -1,4 +1,4 @@
-//! `eyot cp`: files and trees into, out of and between sandboxes.
+//! `eyot cp`: copies files and trees into, out of and between sandboxes.
 
 use eyot::{Error, ErrorKind, Sandbox};
 
@@ -24,7 +24,7 @@ pub async fn run(args: CpArgs, context: &Context) -> Result<u8, Failure> {
     report(&copied, context.output)
 }
 
-/// One side is in a sandbox, and a result has somewhere to go.
+/// Checks that one side is in a sandbox, and that a result has somewhere to go.
 fn check(source: &Side, destination: &Side, output: Output) -> Result<(), Failure> {
     let is_inside = |side: &Side| matches!(side, Side::Sandbox { .. });
     if !is_inside(source) && !is_inside(destination) {
@@ -79,7 +79,7 @@ fn name_the_sides(failure: Failure, source: &Side, destination: &Side) -> Failur
     }
 }
 
-/// What was left out is a failure, though everything else is there.
+/// Reports the copy. It fails if anything was left out, though everything else was copied.
 fn report(copied: &Copied, output: Output) -> Result<u8, Failure> {
     if output.json {
         output.value(copied)?;

@@ -1,4 +1,4 @@
-//! `eyot create`: a sandbox that stays.
+//! `eyot create`: creates a sandbox that stays.
 
 use eyot::Sandbox;
 
@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::redaction;
 
-/// What a person is told when making a sandbox takes long.
+/// The note that a person reads when a create takes long.
 pub const WAIT: &str = "making the sandbox; the first one of an image takes longer";
 
 pub async fn run(args: CreateArgs, context: &Context) -> Result<u8, Failure> {

@@ -1,5 +1,5 @@
-//! `eyot dial`: a connection to a port inside, on our stdin and stdout. It ends when the other side has closed and
-//! everything it sent is written.
+//! `eyot dial`: connects our stdin and stdout to a port inside. It ends when the other side has
+//! closed and everything that it sent is written.
 
 use bytes::BytesMut;
 use eyot::{Error, ErrorKind, TcpStream};

@@ -1,4 +1,4 @@
-//! `eyot doctor`: what this host can do, what it can't, why, and what mends it.
+//! `eyot doctor`: reports what this host can do, what it cannot, why, and how to fix it.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::errors::Failure;
 use crate::output::printable;
 use crate::provider::{self, Finding, Report, Status};
 
-/// Exit code: sandboxes can't be made here.
+/// Exit code: this host cannot run sandboxes.
 const NO_SANDBOXES: u8 = 1;
 
 pub async fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Failure> {
@@ -28,7 +28,7 @@ pub async fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Failure> {
     Ok(if report.works { 0 } else { NO_SANDBOXES })
 }
 
-/// The path that the kernel knows a program by: this one, unless another is named.
+/// Returns the path by which the kernel knows a program: this one, unless another is named.
 fn program_path(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
     let (what, path) = match named {
         Some(program) => (format!("find `{}`", program.display()), program.canonicalize()),
@@ -37,7 +37,7 @@ fn program_path(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
     path.map_err(|error| Failure::host(what, error))
 }
 
-/// One line for each finding, with the fix below it.
+/// Renders a line for each finding, with the fix below it.
 fn page(report: &Report, colours: bool) -> String {
     let mut text = String::new();
     for finding in &report.findings {

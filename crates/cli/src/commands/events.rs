@@ -1,4 +1,4 @@
-//! `eyot events`: the event log, read, followed and checked.
+//! `eyot events`: prints, follows and verifies the event log.
 
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -17,11 +17,11 @@ use crate::errors::Failure;
 use crate::output::{Output, json_line, printable};
 use crate::stdio::Sink;
 
-/// Exit code: the log is not what was written.
+/// Exit code: the log was changed.
 const BROKEN: u8 = 1;
-/// How many events are read at once.
+/// The number of events that are read at once.
 const PAGE: usize = 256;
-/// What whoever follows is told.
+/// The note that a person reads while following.
 const FOLLOWING: &str = "following the events; Ctrl-C ends it";
 
 pub async fn run(args: &EventsArgs, context: &Context) -> Result<u8, Failure> {
@@ -70,7 +70,7 @@ fn begin_anew(log: &EventLog, output: Output) -> Result<(), Failure> {
     output.text(&format!("the old log is kept in {}\n", printable(&aside.to_string_lossy())))
 }
 
-/// What a server tells of its pools.
+/// Prints the events of a server's pools.
 async fn of_server(args: &EventsArgs, server: &RemoteServer, context: &Context) -> Result<(), Failure> {
     if args.verify {
         return context.refuse_server("a log is checked on the host where it lies");
@@ -103,7 +103,7 @@ fn verify(log: &EventLog, output: Output) -> Result<(), Failure> {
     }
 }
 
-/// What is there now.
+/// Prints the events that are in the log now.
 async fn print(args: &EventsArgs, log: &EventLog, output: Output) -> Result<(), Failure> {
     let (mut from, mut left) = (args.from, args.limit.unwrap_or(u64::MAX));
     let mut stdout = Sink::stdout()?;
@@ -126,13 +126,13 @@ async fn print(args: &EventsArgs, log: &EventLog, output: Output) -> Result<(), 
     Ok(())
 }
 
-/// What is there now, and what comes.
+/// Prints the events that are in the log now, and then new ones.
 async fn follow(args: &EventsArgs, log: &Arc<EventLog>, output: Output) -> Result<(), Failure> {
     output.note(FOLLOWING);
     tell(args, log.follow(args.from), output).await
 }
 
-/// The wanted ones among these, each as it comes.
+/// Prints the wanted ones of these events, each as it comes.
 async fn tell(
     args: &EventsArgs,
     events: impl Stream<Item = eyot::Result<Event>>,
@@ -164,7 +164,8 @@ fn line(event: &Event, output: Output) -> Result<String, Failure> {
     Ok(line + "\n")
 }
 
-/// `12  2026-11-20 18:29:13  p/box  exec_ended  make: exit code 2 in 1s (it exited with code 2)`
+/// Renders an event: `12  2026-11-20 18:29:13  p/box  exec_ended  make: exit code 2 in 1s (it
+/// exited with code 2)`
 fn text(event: &Event) -> String {
     let Event { seq, kind, reason, .. } = event;
     let details = details(kind);

@@ -1,4 +1,4 @@
-//! `eyot exec`: a command in a sandbox that is there.
+//! `eyot exec`: runs a command in an existing sandbox.
 
 use eyot::Command;
 

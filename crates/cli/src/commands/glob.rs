@@ -1,4 +1,4 @@
-//! `eyot glob`: files by pattern, one path a line.
+//! `eyot glob`: finds files by pattern and prints one path a line.
 
 use eyot::GlobOptions;
 

@@ -1,4 +1,4 @@
-//! `eyot grep`: lines by pattern, as `path:line:text`.
+//! `eyot grep`: finds lines by pattern and prints `path:line:text`.
 
 use eyot::{GrepOptions, GrepResult};
 
@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::for_stdout;
 
-/// What grep exits with when nothing matches.
+/// The exit code if nothing matches.
 const NO_MATCH: u8 = 1;
 
 pub async fn run(args: GrepArgs, context: &Context) -> Result<u8, Failure> {

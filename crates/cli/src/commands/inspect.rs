@@ -1,4 +1,5 @@
-//! `eyot inspect`: what is known of a sandbox, what holds around it and what it uses; no secrets unless asked for.
+//! `eyot inspect`: prints what is known of a sandbox: its spec, its isolation and its use of
+//! resources, without secrets unless asked for.
 
 use eyot::{IdleAction, Isolation, PublishedPort, Sandbox, SandboxInfo, Usage, UserCounts};
 use serde::Serialize;
@@ -29,7 +30,7 @@ pub async fn run(args: &InspectArgs, context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Lines of a label and what it stands for, in sections.
+/// Lines of labels and values, in sections.
 #[derive(Default)]
 struct Page(String);
 
@@ -166,7 +167,7 @@ fn yes_no(value: bool) -> &'static str {
     if value { "yes" } else { "no" }
 }
 
-/// A value of an enumeration by its name on the wire.
+/// Returns the name of an enum's value on the wire.
 fn word(value: &impl Serialize) -> String {
     word_value(value).as_str().unwrap_or_default().to_owned()
 }

@@ -1,4 +1,4 @@
-//! `eyot keys`: who may use a server.
+//! `eyot keys`: manages the keys of a server.
 
 use eyot::store::KeyRow;
 use eyot_server::api::Keys;

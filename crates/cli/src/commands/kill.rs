@@ -1,4 +1,4 @@
-//! `eyot kill`: a signal to a started process's group, or the end of its whole tree.
+//! `eyot kill`: sends a signal to a started process's group, or kills its whole tree.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `eyot logs`: what a started process wrote, each stream to our own.
+//! `eyot logs`: prints the output of a started process, each stream to our own.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -39,7 +39,7 @@ fn query(args: &LogsArgs) -> LogQuery {
     }
 }
 
-/// Says what is missing at the beginning to a person, and what is covered to a program.
+/// Tells a person if the beginning is missing, and a program which part of the log follows.
 fn announce(range: LogRange, args: &LogsArgs, output: Output) -> Result<(), Failure> {
     if output.json {
         return output.text(&format!("{}\n", json!({ "range": range })));
@@ -51,7 +51,7 @@ fn announce(range: LogRange, args: &LogsArgs, output: Output) -> Result<(), Fail
     Ok(())
 }
 
-/// One object a line, also on a terminal: a log is a sequence.
+/// Prints one object a line, on a terminal too: a log is a sequence.
 fn print_json(chunk: &LogChunk, output: Output) -> Result<(), Failure> {
     let LogChunk { stream, offset, stream_offset, data } = chunk;
     let mut object = json!({ "stream": stream, "offset": offset, "stream_offset": stream_offset });

@@ -1,4 +1,4 @@
-//! `eyot ls`: the sandboxes there are.
+//! `eyot ls`: lists the sandboxes.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,8 @@ use crate::provider::{Foreign, docker_provider};
 use crate::redaction;
 use crate::table::Table;
 
-/// The status of what looks like Eyot's and is not known to be of this state folder.
+/// The status of a container or volume that looks like Eyot's but that this state folder does not
+/// know.
 const FOREIGN: &str = "foreign";
 
 pub async fn run(args: &LsArgs, context: &Context) -> Result<u8, Failure> {
@@ -41,7 +42,8 @@ pub async fn run(args: &LsArgs, context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What the Engine has that looks like Eyot's and is not known to be of this state folder.
+/// Returns the Engine's containers and volumes that look like Eyot's but that this state folder
+/// does not know.
 async fn foreign(context: &Context) -> Result<Vec<Foreign>, Failure> {
     if context.server()?.is_none() && context.place.kind == ProviderArg::Docker {
         Ok(docker_provider(&context.place).foreign().await?)
@@ -55,7 +57,7 @@ fn foreign_facts(foreign: &Foreign) -> Value {
     json!({ "id": null, "name": name, "status": FOREIGN, "kind": kind, "why": why })
 }
 
-/// The pool of a sandbox and its name there, by its id. To its provider it has another name.
+/// The pool of each sandbox and its name there, by id. Its provider has another name for it.
 type OfPools = HashMap<SandboxId, (SandboxName, SandboxName)>;
 
 fn facts(info: &SandboxInfo, pools: &OfPools) -> Result<Value, Failure> {
@@ -66,7 +68,7 @@ fn facts(info: &SandboxInfo, pools: &OfPools) -> Result<Value, Failure> {
     Ok(facts)
 }
 
-/// As other commands take it.
+/// Returns the name by which other commands find the sandbox.
 fn shown(info: &SandboxInfo, pools: &OfPools) -> String {
     match pools.get(&info.id) {
         Some((pool, name)) => format!("{pool}/{name}"),
@@ -104,7 +106,7 @@ fn table(sandboxes: &[SandboxInfo], foreign: &[Foreign], pools: &OfPools) -> Str
     table.render()
 }
 
-/// The status as a word.
+/// Returns the status as a word.
 pub fn status(status: SandboxStatus) -> &'static str {
     match status {
         SandboxStatus::Creating => "creating",

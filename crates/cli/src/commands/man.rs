@@ -1,4 +1,4 @@
-//! `eyot man`: the man pages, made from the same table as the help.
+//! `eyot man`: writes the man pages, from the same table as the help.
 
 use std::path::Path;
 

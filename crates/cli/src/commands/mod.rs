@@ -1,4 +1,5 @@
-//! The commands: each takes its arguments, drives a sandbox through the library, prints, and says what we exit with.
+//! The commands. Each takes its arguments, drives a sandbox through the library, prints, and
+//! returns our exit code.
 
 mod adopt;
 mod backup;
@@ -55,10 +56,10 @@ use crate::errors::Failure;
 use crate::logging;
 use crate::output::Output;
 
-/// How long what runs on other threads may take to clean up after an interruption.
+/// The time that work on other threads has to clean up after an interruption.
 const CLEAN_UP: Duration = Duration::from_secs(2);
 
-/// Does what the arguments say.
+/// Runs the command that the arguments name.
 pub fn run(cli: Cli) -> Result<u8, Failure> {
     match cli.command {
         CliCommand::Completions(args) => completions::run(&args, Output::new(&cli.global)),
@@ -80,7 +81,7 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
     }
 }
 
-/// What a command is about that is about this host by nature.
+/// Returns the reason why a command is only about this host, if it is: it refuses a server.
 fn of_this_host(command: &CliCommand) -> Option<&'static str> {
     Some(match command {
         CliCommand::Adopt(_) => "`adopt` notes what this host's state folder has",

@@ -1,4 +1,4 @@
-//! `eyot net`: where a sandbox may connect to, and what was decided about its attempts.
+//! `eyot net`: prints and changes a sandbox's egress rules, and prints decisions.
 
 use eyot::{EgressDecision, EgressRule, EgressRules, Sandbox};
 use futures_util::StreamExt;
@@ -28,7 +28,7 @@ pub async fn run(args: &NetArgs, context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The rules after what the arguments ask for.
+/// Applies the arguments to the rules.
 fn changed(args: &NetArgs, mut rules: EgressRules) -> Result<EgressRules, Failure> {
     if args.clear {
         rules = EgressRules::default();
@@ -83,7 +83,7 @@ async fn print_decisions(args: &NetArgs, sandbox: &Sandbox, output: Output) -> R
     Ok(0)
 }
 
-/// One object a line, also on a terminal: it is a sequence.
+/// Prints one object a line, on a terminal too: decisions are a sequence.
 fn print_json(decision: &EgressDecision, output: Output) -> Result<(), Failure> {
     let text = json_line(decision)?;
     output.text(&format!("{text}\n"))

@@ -1,4 +1,4 @@
-//! `eyot pool`: the pools of the state folder, or of a server, and their sandboxes.
+//! `eyot pool`: manages the pools of the state folder, or of a server, and their sandboxes.
 
 use eyot::store::Store;
 use eyot::{PoolCreate, PoolStatus, SandboxName, Service};

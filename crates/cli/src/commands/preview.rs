@@ -1,4 +1,4 @@
-//! `eyot preview`: a port of a server's sandbox as an address that others can open.
+//! `eyot preview`: opens a port of a server's sandbox as an address for others.
 
 use eyot::wire::PreviewBody;
 

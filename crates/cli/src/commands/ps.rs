@@ -1,4 +1,4 @@
-//! `eyot ps`: the started processes.
+//! `eyot ps`: lists the started processes.
 
 use eyot::{ExitStatus, ProcessInfo, ProcessStatus};
 

@@ -1,4 +1,4 @@
-//! `eyot read`: a file, or a part of it.
+//! `eyot read`: prints a file, or a part of it.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

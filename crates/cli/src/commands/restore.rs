@@ -1,4 +1,4 @@
-//! `eyot restore`: a backup back into a state folder.
+//! `eyot restore`: unpacks a backup into a state folder.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,7 +17,7 @@ use crate::copy::{Meter, watch};
 use crate::errors::Failure;
 use crate::signals::Signals;
 
-/// How long a read of a pipe waits before it looks whether it is still wanted.
+/// The time after which a blocked read of a pipe checks whether it was stopped.
 const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 pub async fn run(args: &RestoreArgs, context: &Context) -> Result<u8, Failure> {
@@ -56,14 +56,15 @@ pub async fn run(args: &RestoreArgs, context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The state folder that the backup was made of, where it is on this machine too. Sandboxes are known to the kernel by their
-/// ids: in the names of control groups, and as host users.
+/// Returns the state folder that the backup was made of, if it exists on this machine too. The
+/// kernel knows sandboxes by their ids, as control groups and as host users, so both cannot run
+/// here.
 fn original<'a>(manifest: &'a Manifest, state: &Path) -> Option<&'a Path> {
     let has = |id: &String| manifest.state.join("sandboxes").join(id).exists();
     (manifest.state != state && manifest.sandboxes.iter().any(has)).then_some(&manifest.state)
 }
 
-/// A backup that is read. It may be a pipe that nobody writes to: reading ends with the course.
+/// A backup that is read. It may be a pipe without a writer: reading ends when the work is stopped.
 struct Input {
     file: File,
     course: Course,
@@ -83,8 +84,8 @@ impl Read for Input {
     }
 }
 
-/// Does long work on a thread of its own, shows a person how far it is, and has it end when a signal says so: what was made by
-/// then is removed again.
+/// Does long work on a new thread, shows its progress to a person, and stops it at a signal. A
+/// stopped work removes what it had made.
 pub(super) async fn attended<T: Send + 'static>(
     context: &Context,
     course: &Course,

@@ -1,4 +1,4 @@
-//! `eyot rm`: the end of sandboxes. Each is tried; what failed is said at the end.
+//! `eyot rm`: destroys sandboxes. Each is tried; failures are reported at the end.
 
 use eyot::{Error, ErrorKind, SandboxInfo, SandboxProvider, SandboxStatus};
 use serde_json::json;
@@ -32,7 +32,7 @@ pub async fn run(args: &RmArgs, context: &Context) -> Result<u8, Failure> {
     settle(failures, context)
 }
 
-/// Those of the removed sandboxes that were damaged.
+/// Returns those of the removed sandboxes that were damaged.
 fn damaged<'a>(all: &'a [SandboxInfo], removed: &[String]) -> Vec<&'a str> {
     let damaged =
         all.iter().filter(|info| info.status == SandboxStatus::Damaged).map(|info| info.id.as_str());
@@ -44,7 +44,7 @@ fn said(damaged: &[&str]) -> String {
     format!("removed {} damaged {what}: {}", damaged.len(), damaged.join(", "))
 }
 
-/// Whether there was one to remove.
+/// Removes a sandbox. Returns whether there was one.
 async fn remove(provider: &dyn SandboxProvider, name: &str, forgive: bool) -> Result<bool, Error> {
     match provider.remove(name).await {
         Ok(()) => Ok(true),
@@ -55,7 +55,7 @@ async fn remove(provider: &dyn SandboxProvider, name: &str, forgive: bool) -> Re
     }
 }
 
-/// The last failure is the command's; the ones before it are said now.
+/// Reports all failures but the last, and returns that one.
 pub(super) fn settle(mut failures: Vec<Error>, context: &Context) -> Result<u8, Failure> {
     let Some(last) = failures.pop() else { return Ok(0) };
     for failure in failures {

@@ -1,4 +1,4 @@
-//! `eyot run`: one command in a sandbox that is destroyed whatever happens, a panic of ours included.
+//! `eyot run`: runs one command in a sandbox that is destroyed whatever happens, even if we panic.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 
@@ -12,7 +12,7 @@ use crate::errors::Failure;
 use crate::output::Output;
 use crate::signals::Signals;
 
-/// How long a throw-away sandbox outlives a killed `eyot run`.
+/// The time that a throw-away sandbox outlives a killed `eyot run`, in milliseconds.
 const ORPHANED_AFTER_MS: u64 = 30_000;
 
 pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
@@ -45,8 +45,8 @@ pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
     ran.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Makes the sandbox. A signal meanwhile lets the making come to its end, so that there is something to destroy; a
-/// second one gives up on that too and removes what the id names.
+/// Creates the sandbox. After a signal the create still runs to its end, so that there is something
+/// to destroy. A second signal stops that too, and removes whatever has the id.
 async fn create(
     provider: &dyn SandboxProvider,
     mut spec: SandboxSpec,

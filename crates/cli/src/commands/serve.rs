@@ -1,4 +1,4 @@
-//! `eyot serve`: the sandboxes of this host for a team, over HTTP.
+//! `eyot serve`: serves the sandboxes of this host to a team, over HTTP.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -22,9 +22,9 @@ use crate::parent::Parent;
 use crate::signals::{SignalEvent, Signals};
 use crate::usual_quotas::UsualQuotas;
 
-/// Where it listens unless somebody says otherwise.
+/// The default address.
 const ADDRESS: &str = "127.0.0.1:7070";
-/// Its terminal is gone, or somebody wants files read again.
+/// SIGHUP: the terminal is gone, or the certificate is to be read again.
 const SIGHUP: i32 = 1;
 
 pub async fn run(args: ServeArgs, context: &Context) -> Result<u8, Failure> {
@@ -60,10 +60,10 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<u8, Failure> {
     }
 }
 
-/// The parts of a server that run, one for each door.
+/// The running parts of a server, one for each listener.
 type Serving = JoinSet<eyot::Result<()>>;
 
-/// Begins to serve at all doors, once everything is there that this takes.
+/// Starts to serve on all listeners, once everything is prepared.
 async fn serving(
     args: &ServeArgs,
     api: &Api,
@@ -88,8 +88,8 @@ async fn serving(
     Ok(serving)
 }
 
-/// Waits until the server is told to end. A server of which a part has ended is deaf, or worse, so
-/// it ends with the reason.
+/// Waits until the server is told to stop. If a part of it ends before, the whole server stops with
+/// that reason, since it would not answer any more, or worse.
 async fn supervise(
     serving: &mut Serving,
     told: impl Future<Output = Result<(), Failure>>,
@@ -100,7 +100,7 @@ async fn supervise(
     }
 }
 
-/// Why the server ends though nobody told it to.
+/// Returns the reason why the server stops although nobody told it to.
 fn ended_early(part: Result<eyot::Result<()>, JoinError>) -> Failure {
     let error = match part {
         Ok(Err(error)) => error.context("serve"),
@@ -112,7 +112,7 @@ fn ended_early(part: Result<eyot::Result<()>, JoinError>) -> Failure {
     Failure::from(error).hint("start it again; what sandboxes do goes on meanwhile")
 }
 
-/// Comes back when all parts have ended, as they were told to.
+/// Waits until all parts have ended, as they were told to.
 async fn all_ended(serving: &mut Serving) -> Result<(), Failure> {
     while let Some(part) = serving.join_next().await {
         match part {
@@ -127,7 +127,7 @@ fn access(args: &ServeArgs) -> Access {
     if args.no_keys { Access::Anybody } else { Access::Keys }
 }
 
-/// Listens wherever the arguments say.
+/// Listens on every address of the arguments.
 async fn doors(
     args: &ServeArgs,
     certificate: Option<&Arc<Certificate>>,
@@ -141,7 +141,7 @@ async fn doors(
     Ok(doors)
 }
 
-/// What is served at all of `doors` doors.
+/// Makes the API that is served on all listeners; `doors` is their number.
 async fn api(args: &ServeArgs, doors: usize, context: &Context) -> Result<Api, Failure> {
     let engine = if args.no_keys { context.engine_without_keys().await? } else { context.engine().await? };
     let config = context.config.clone();
@@ -174,18 +174,18 @@ async fn api(args: &ServeArgs, doors: usize, context: &Context) -> Result<Api, F
     Ok(api)
 }
 
-/// The folder that a client has made for the socket of this server.
+/// Returns the folder that a client made for the socket of this server.
 fn client_folder(addresses: &[String]) -> Option<ClientFolder> {
     let socket = addresses.iter().find_map(|address| address.strip_prefix("unix:"))?;
     ClientFolder::of(Path::new(socket))
 }
 
-/// The quotas of pools that nobody has configured.
+/// Returns the quotas of pools without a configuration.
 fn usual_quotas(args: &ServeArgs, context: &Context) -> Result<UsualQuotas, Failure> {
     if args.no_keys { Ok(UsualQuotas::without_keys()) } else { UsualQuotas::here(context) }
 }
 
-/// The certificate of all TCP ports, if there is to be one.
+/// Reads the certificate of all TCP ports, if there is one.
 fn certificate(
     file: &Option<PathBuf>,
     key: &Option<PathBuf>,
@@ -199,7 +199,7 @@ fn certificate(
     Ok(Some(certificate))
 }
 
-/// Comes back when a signal says so. With a certificate, SIGHUP has that read again, and says no more.
+/// Waits until a signal tells the server to stop. With a certificate, SIGHUP only reads that again.
 async fn told_to_end(signals: &mut Signals, certificate: Option<&Certificate>, context: &Context) {
     loop {
         match (signals.next().await, certificate) {
@@ -215,7 +215,7 @@ async fn told_to_end(signals: &mut Signals, certificate: Option<&Certificate>, c
     }
 }
 
-/// Comes back when the process has ended that we are to end with; never without one.
+/// Waits until the process of `--parent-pid` has ended. Without one it waits for ever.
 async fn ended(parent: Option<&Parent>) -> Result<(), Failure> {
     match parent {
         Some(parent) => parent.ended().await,
@@ -223,11 +223,11 @@ async fn ended(parent: Option<&Parent>) -> Result<(), Failure> {
     }
 }
 
-/// Where it listens.
+/// A listener of the server.
 struct Door {
     listener: Option<Listener>,
     url: String,
-    /// Removed with it.
+    /// The socket's file, which is removed with the listener.
     _socket: Option<Socket>,
 }
 
@@ -282,7 +282,7 @@ async fn port(address: &str, access: Access) -> Result<(TcpListener, SocketAddr)
     Ok((listener, bound))
 }
 
-/// A socket's file, removed when the server ends.
+/// The file of a unix socket. Dropping it removes the file.
 struct Socket(std::path::PathBuf);
 
 impl Drop for Socket {
@@ -293,7 +293,7 @@ impl Drop for Socket {
     }
 }
 
-/// Listens on a socket. One that nobody listens on any more is replaced.
+/// Listens on a unix socket. A file that is left of an earlier server is replaced.
 fn socket(path: &Path) -> Result<(Listener, Socket), Failure> {
     let failed = |error| Failure::host(format!("listen on `unix:{}`", path.display()), error);
     if !path.is_absolute() {

@@ -1,4 +1,4 @@
-//! `eyot sh`: a shell on a terminal of its own, or a script from a pipe.
+//! `eyot sh`: runs a shell on a new terminal, or a script from a pipe.
 
 use eyot::{Command, Sandbox};
 

@@ -1,4 +1,5 @@
-//! `eyot sleep`: stops what runs in sandboxes and keeps their files. Each is tried; what failed is said at the end.
+//! `eyot sleep`: puts sandboxes to sleep: their processes end, their files stay. Each is tried;
+//! failures are reported at the end.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `eyot start`: a process that goes on when we end.
+//! `eyot start`: starts a process that outlives this command.
 
 use eyot::{Command, StartOptions};
 

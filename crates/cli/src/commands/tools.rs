@@ -1,4 +1,4 @@
-//! `eyot tools`: a toolset as a model is shown it.
+//! `eyot tools`: prints a toolset as a model sees it.
 
 use crate::args::{GlobalArgs, ToolsArgs};
 use crate::errors::Failure;

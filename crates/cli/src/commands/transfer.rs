@@ -1,4 +1,4 @@
-//! `eyot transfer`: a file or a tree from one sandbox to another, all of it or nothing.
+//! `eyot transfer`: copies a file or a tree from one sandbox to another, completely or not at all.
 
 use eyot::{Transfer, Transferred, transfer};
 

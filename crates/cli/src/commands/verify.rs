@@ -1,4 +1,4 @@
-//! `eyot verify`: whether sandboxes hold on this host what they promise, row by row.
+//! `eyot verify`: tests, row by row, whether sandboxes keep their promises on this host.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::output::printable;
 use crate::table::Table;
 use crate::verify::{self, Case, Ground, Status, Tried};
 
-/// Exit code: something does not hold.
+/// Exit code: a promise is not kept.
 const FAILS: u8 = 1;
 
 pub async fn run(args: &VerifyArgs, context: &Context) -> Result<u8, Failure> {
@@ -64,7 +64,7 @@ fn list(cases: &[Case], context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// For a person who waits; for everybody else nothing.
+/// Shows a bar to a person who waits, and nothing to a program.
 fn progress_bar(cases: usize, context: &Context) -> ProgressBar {
     if !context.output.shows_progress() {
         return ProgressBar::hidden();
@@ -82,14 +82,14 @@ fn follow(bar: &ProgressBar, one: &Tried) {
     }
 }
 
-/// What came of everything.
+/// The results of all cases.
 #[derive(Serialize)]
 struct Report {
     summary: Summary,
     rows: Vec<Row>,
 }
 
-/// How many rows ended how.
+/// The numbers of rows by their result.
 #[derive(Default, Serialize)]
 struct Summary {
     pass: usize,
@@ -98,7 +98,7 @@ struct Summary {
     not_applicable: usize,
 }
 
-/// One row: as bad as its worst case.
+/// One row, with the result of its worst case.
 #[derive(Serialize)]
 struct Row {
     id: &'static str,
@@ -142,7 +142,8 @@ fn word(status: Status) -> &'static str {
     }
 }
 
-/// The rows as a table, the cases that did not pass (all of them for `everything`), and the sum.
+/// Renders the table of rows, the cases that did not pass (with `everything`, all of them), and the
+/// summary.
 fn page(report: &Report, everything: bool) -> String {
     let mut table = Table::new(["ROW", "RESULT", "PASSED", "WHAT"]);
     for row in &report.rows {

@@ -1,4 +1,4 @@
-//! `eyot wait`: the end of a started process; its exit code is ours.
+//! `eyot wait`: waits for a started process and exits with its exit code.
 
 use eyot::{Outcome, ProcessStatus};
 

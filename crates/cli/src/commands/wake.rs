@@ -1,4 +1,4 @@
-//! `eyot wake`: makes sandboxes that sleep usable again. Each is tried; what failed is said at the end.
+//! `eyot wake`: wakes sandboxes. Each is tried; failures are reported at the end.
 
 use eyot::Sandbox;
 use serde_json::json;

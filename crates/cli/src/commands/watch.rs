@@ -1,4 +1,4 @@
-//! `eyot watch`: what happens to files, one line for each event.
+//! `eyot watch`: prints changes of files, one line for each event.
 
 use eyot::{WatchEvent, WatchEventKind, WatchOptions};
 use futures_util::StreamExt;
@@ -24,12 +24,12 @@ pub async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// One object a line, also on a terminal: events are a sequence.
+/// Renders one object a line, on a terminal too: events are a sequence.
 fn json(event: &WatchEvent) -> Result<String, Failure> {
     json_line(event)
 }
 
-/// Control characters are spelt out, whoever reads it: an event is one line.
+/// Renders an event as one line, with control characters escaped even in a pipe.
 fn line(event: &WatchEvent) -> String {
     let slash = if event.is_directory && !event.path.ends_with('/') { "/" } else { "" };
     let path = format!("{}{slash}", printable(&event.path));

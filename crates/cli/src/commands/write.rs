@@ -1,4 +1,4 @@
-//! `eyot write`: a file from stdin or from the arguments.
+//! `eyot write`: writes a file from stdin or from the arguments.
 
 use eyot::{ByteStream, Bytes, WriteMode, WriteOptions};
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! From one sandbox to another (or to itself), without touching the host's disk. Names are rewritten on the way, and what
-//! one sandbox sends is checked before the other one gets it.
+//! Copies from one sandbox to another (or within one), without touching the host's disk. Names are
+//! rewritten on the way, and the stream of one sandbox is checked before the other one gets it.
 
 use std::io::{self, BufWriter, Read, Write};
 use std::path::PathBuf;

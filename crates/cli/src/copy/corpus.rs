@@ -1,5 +1,6 @@
-//! Copying out of a sandbox, over the archives that the fuzzer of the guest's and the images' unpacking has found: this is
-//! the third reader of tar streams, and what is hostile to the others is so to it.
+//! Copies out of a sandbox, tested with the archives that the fuzzers of the guest's and the
+//! images' unpacking have found. This is the third reader of tar streams, and archives that are
+//! hostile to the others are hostile to it.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::path::Path;
 use super::tree::read_tree;
 use super::unpack::Unpacker;
 
-/// Roots that archives of the corpus have.
+/// The root names of the corpus's archives.
 const ROOTS: [&str; 4] = ["d", "x", "l", "there"];
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/corpus");
 const MAX_BYTES: u64 = 1 << 20;

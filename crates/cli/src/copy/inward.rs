@@ -1,4 +1,4 @@
-//! From the host into a sandbox.
+//! Copies from the host into a sandbox.
 
 use std::fs::{File, Metadata};
 use std::io::{BufWriter, Read, Write};
@@ -14,7 +14,7 @@ use crate::stdio::stdin_stream;
 
 const BUFFER: usize = 64 * 1024;
 
-/// Copies a file or a tree. A symbolic link that is named itself is followed.
+/// Copies a file or a tree. If the source itself is a symbolic link, it is followed.
 pub async fn inward(source: &Path, to: Inside<'_>, max_bytes: u64, meter: &Meter) -> Result<Copied, Failure> {
     let metadata = std::fs::metadata(source)
         .map_err(|error| Failure::host(format!("read `{}`", source.display()), error))?;
@@ -38,7 +38,7 @@ pub async fn inward_stdin(to: Inside<'_>, max_bytes: u64, meter: &Meter) -> Resu
     Ok(Copied { bytes: meter.bytes(), files: 1, skipped: Vec::new() })
 }
 
-/// What the source is called; `None` if its content is meant.
+/// Returns the source's name; `None` if its content is meant.
 fn name(source: &Path) -> Result<Option<&str>, Error> {
     let text = source.as_os_str().to_str();
     if text.is_some_and(means_content) {
@@ -115,7 +115,8 @@ fn pack_into(source: PathBuf, writer: StreamWriter, meter: &Meter) -> Result<Cop
     Ok(copied)
 }
 
-/// The side that failed first has the reason; the other one only lost its partner.
+/// Joins the results of both sides. The host's own error is the reason; without one it is the
+/// sandbox's, since the host's side then only lost its reader.
 async fn settle<T, U>(
     host: tokio::task::JoinHandle<Result<T, Failure>>,
     sandbox: Result<U, Error>,

@@ -1,6 +1,7 @@
-//! Copying between host and sandboxes, as cp(1) does it: into a directory that is there the name is kept, else the
-//! destination is the new name. Everything streams. A sandbox is not trusted: what comes out of it is data, is written
-//! only beneath the destination, and what could lead out of it is left out and named.
+//! Copies between host and sandboxes, as cp(1) does: into an existing directory under the source's
+//! name, otherwise to the destination as the new name. Everything is streamed. A sandbox is not
+//! trusted: its output is data and is written only beneath the destination. Entries that could lead
+//! out of it are left out and reported.
 
 mod across;
 #[cfg(test)]
@@ -23,35 +24,36 @@ pub use inward::{inward, inward_stdin};
 pub use outward::{outward, outward_stdout};
 pub use progress::{Meter, watch};
 
-/// How many entries a tree may have.
+/// The most entries of a tree.
 const MAX_ENTRIES: u64 = 1_000_000;
 
-/// What came of a copy.
+/// The result of a copy.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Copied {
     /// Bytes of file content.
     pub bytes: u64,
     /// Files and symbolic links; directories are not counted.
     pub files: u64,
-    /// What was left out, and why.
+    /// The entries that were left out, with the reasons.
     pub skipped: Vec<String>,
 }
 
-/// A path inside a sandbox, as it was written.
+/// A path inside a sandbox, as the user wrote it.
 pub struct Inside<'a> {
     /// The sandbox.
     pub sandbox: &'a Sandbox,
-    /// The path as it was written.
+    /// The path as the user wrote it.
     pub path: &'a str,
 }
 
 impl Inside<'_> {
-    /// Absolute and normalised.
+    /// Returns the path, absolute and normalised.
     fn resolved(&self) -> Result<SandboxPath, Error> {
         self.sandbox.resolve_path(self.path)
     }
 
-    /// Where something called `name` (or, without one, the content of a directory) goes when it is copied here.
+    /// Returns the path of a copy that is made here. `name` is the source's; `None`: the content of
+    /// a directory is copied.
     async fn target(&self, name: Option<&str>, source_is_directory: bool) -> Result<SandboxPath, Error> {
         let resolved = self.resolved()?;
         match self.sandbox.stat(self.path).await {
@@ -73,7 +75,8 @@ fn not_a_directory(path: &impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::NotDirectory, format!("a directory can't replace the file `{path}`"))
 }
 
-/// Whether a path stands for what is in a directory rather than for the directory: `.`, `..`, `x/.`, `/`.
+/// Tells whether a path means the content of a directory rather than the directory: `.`, `..`,
+/// `x/.`, `/`.
 fn means_content(path: &str) -> bool {
     let last = path.rsplit('/').next().unwrap_or_default();
     matches!(last, "." | "..") || path.bytes().all(|byte| byte == b'/')
@@ -84,7 +87,7 @@ fn too_large(max_bytes: u64) -> Error {
     Error::new(ErrorKind::TooLarge, message).with_hint("--max-bytes N copies more")
 }
 
-/// What a thread of ours said, unless it panicked.
+/// Returns the result of one of our threads. A panic there goes on here.
 async fn joined<T>(thread: tokio::task::JoinHandle<Result<T, Failure>>) -> Result<T, Failure> {
     match thread.await {
         Ok(result) => result,

@@ -1,4 +1,4 @@
-//! From a sandbox to the host.
+//! Copies from a sandbox to the host.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -51,7 +51,8 @@ pub async fn outward_stdout(from: Inside<'_>, max_bytes: u64, meter: &Meter) -> 
     Ok(Copied { bytes: meter.bytes(), files: 1, skipped: Vec::new() })
 }
 
-/// Where something called `name` (or, without one, the content of a directory) goes when it is copied to `destination`.
+/// Returns the path of a copy to `destination`. `name` is the source's; `None`: the content of a
+/// directory is copied.
 fn target(destination: &Path, name: Option<&str>, source_is_directory: bool) -> Result<PathBuf, Failure> {
     let shown = destination.display();
     match fs::metadata(destination) {
@@ -82,12 +83,13 @@ async fn content(
     Ok(meter.count(from.sandbox.read_stream(from.path, ByteRange::default()).await?))
 }
 
-/// The file may grow while it is read.
+/// Checks the number of bytes so far: the file may grow while it is read.
 fn check_size(meter: &Meter, max_bytes: u64) -> Result<(), Failure> {
     if meter.bytes() > max_bytes { Err(too_large(max_bytes).into()) } else { Ok(()) }
 }
 
-/// Into a file beside the destination that takes its place at the end: whoever reads it sees the old or the new one.
+/// Copies into a new file beside the destination, which replaces it at the end: readers see the old
+/// file or the new one.
 async fn file(
     from: &Inside<'_>,
     target: &Path,
@@ -108,10 +110,10 @@ async fn file(
     Ok(Copied { bytes: meter.bytes(), files: 1, skipped: Vec::new() })
 }
 
-/// What the file is called until it is complete, with something random behind it.
+/// The prefix of the file's name until it is complete. A random part follows.
 const PARTIAL: &str = ".eyot-cp-";
 
-/// Where a file is to be, and what is known of the one that is there.
+/// The path of a copy, and the metadata of the file that is there.
 struct Place {
     path: PathBuf,
     permissions: Option<Permissions>,

@@ -1,5 +1,6 @@
-//! Packs a tree of the host into a tar stream. Symbolic links are packed as links, sockets, FIFOs and devices are left
-//! out and named. Owners are not packed: inside, everything belongs to the sandbox's user.
+//! Packs a tree of the host into a tar stream. Symbolic links are packed as links. Sockets, FIFOs
+//! and devices are left out and reported. Owners are not packed: inside, everything belongs to the
+//! sandbox's user.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
@@ -14,7 +15,7 @@ use tar::{Builder, EntryType, Header};
 use super::{Copied, Meter};
 use crate::errors::Failure;
 
-/// The sandbox's default user.
+/// The id of the sandbox's default user.
 const USER_ID: u64 = 1000;
 
 /// Writes everything below `root` as a tar stream with names relative to it.
@@ -34,7 +35,7 @@ pub fn pack(root: &Path, stream: impl Write, meter: &Meter) -> Result<Copied, Fa
     Ok(packer.copied)
 }
 
-/// The paths in a folder, relative to the root, sorted.
+/// Returns the paths in a folder, relative to the root, sorted.
 fn children(root: &Path, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let read = || -> io::Result<Vec<PathBuf>> {
         let entries = fs::read_dir(root.join(folder))?;
@@ -55,7 +56,7 @@ struct Packer<'a, W: Write> {
 }
 
 impl<W: Write> Packer<'_, W> {
-    /// Adds one path and says whether it is a folder.
+    /// Adds one path, and tells whether it is a folder.
     fn add(&mut self, root: &Path, path: &Path) -> io::Result<bool> {
         let full = root.join(path);
         let metadata = fs::symlink_metadata(&full)?;
@@ -97,7 +98,8 @@ impl<W: Write> Packer<'_, W> {
     }
 }
 
-/// A link that leads out would mean something else on the other side, and the guest refuses it.
+/// Tells whether a link stays inside the tree. One that leads out would mean something else on the
+/// other side, and the guest refuses it.
 fn stays_inside(path: &Path, target: &Path) -> bool {
     link_stays_inside(target.as_os_str().as_bytes(), path.components().count() - 1)
 }
@@ -113,7 +115,8 @@ fn header(metadata: &Metadata, kind: EntryType, size: u64) -> Header {
     header
 }
 
-/// As many bytes as the header promised: no more of a file that grows, and an error for one that shrinks.
+/// Reads exactly as many bytes as the header promised: a file that grows is cut, and one that
+/// shrinks is an error.
 struct Exactly<'a> {
     file: File,
     left: u64,

@@ -1,5 +1,5 @@
-//! The join between streams of the runtime and the blocking reads and writes of tar: a few buffers long, so that neither
-//! side gets far ahead of the other.
+//! Connects streams of the runtime with the blocking reads and writes of tar. A pipe holds only a
+//! few buffers, so neither side gets far ahead of the other.
 
 use std::io::{self, Read, Write};
 
@@ -10,7 +10,8 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 const BUFFERS: usize = 8;
 
-/// A blocking reader of a stream: what `feed` is given. It must be read on another thread than the runtime's.
+/// A blocking reader of the stream that is given to `feed`. It must be read on another thread than
+/// the runtime's.
 pub struct StreamReader {
     chunks: Receiver<Bytes>,
     current: Bytes,
@@ -23,7 +24,7 @@ pub struct Feeder {
     ended: Sender<()>,
 }
 
-/// A reader, and what feeds it.
+/// Makes a reader, and the other end that feeds it.
 pub fn reader() -> (Feeder, StreamReader) {
     let (chunks, received) = channel(BUFFERS);
     // A message on this one says that the end is the stream's own and not a feeder that was given up.
@@ -32,7 +33,7 @@ pub fn reader() -> (Feeder, StreamReader) {
 }
 
 impl Feeder {
-    /// Passes the whole stream on. A reader that has gone away is no error of ours.
+    /// Passes the whole stream on. It is no error if the reader is gone.
     pub async fn feed(self, mut stream: ByteStream) -> Result<(), Error> {
         while let Some(bytes) = stream.next().await {
             if self.chunks.send(bytes?).await.is_err() {
@@ -63,14 +64,14 @@ impl Read for StreamReader {
     }
 }
 
-/// A blocking writer whose bytes come out as a stream. Unless [`StreamWriter::finish`] is called the stream ends with an
-/// error, so that nobody takes a half for the whole.
+/// A blocking writer whose bytes come out as a stream. Unless [`StreamWriter::finish`] is called,
+/// the stream ends with an error, so that a part is not taken for the whole.
 pub struct StreamWriter {
     chunks: Sender<Result<Bytes, Error>>,
     finished: bool,
 }
 
-/// A writer, and the stream of what is written.
+/// Makes a writer, and the stream of the written bytes.
 pub fn writer() -> (StreamWriter, ByteStream) {
     let (chunks, received) = channel(BUFFERS);
     let stream = futures_util::stream::unfold(received, |mut received: Receiver<_>| async move {
@@ -80,7 +81,7 @@ pub fn writer() -> (StreamWriter, ByteStream) {
 }
 
 impl StreamWriter {
-    /// Everything was written.
+    /// Ends the stream: everything was written.
     pub fn finish(mut self) {
         self.finished = true;
     }

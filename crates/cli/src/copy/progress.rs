@@ -1,4 +1,4 @@
-//! A progress bar for a person who waits. Nothing is drawn for what is done at once.
+//! A progress bar for a person who waits. Short work shows none.
 
 use std::future::Future;
 use std::pin::pin;
@@ -14,11 +14,11 @@ use tokio::time::{interval, timeout};
 
 use crate::output::Output;
 
-/// What takes no longer than this is not worth a bar.
+/// The time after which a bar is shown.
 const PATIENCE: Duration = Duration::from_millis(300);
 const REDRAW: Duration = Duration::from_millis(100);
 
-/// Counts the bytes that pass, and knows how many there will be where somebody said so.
+/// Counts the bytes of a copy. The total is known if `expect` was called.
 #[derive(Debug, Clone, Default)]
 pub struct Meter(Arc<Counters>);
 
@@ -29,29 +29,29 @@ struct Counters {
 }
 
 impl Meter {
-    /// There will be this many bytes.
+    /// Sets the total number of bytes.
     pub fn expect(&self, total: u64) {
         self.0.total.store(total, Ordering::Relaxed);
     }
 
-    /// The same stream, counted.
+    /// Returns the same stream, with its bytes counted.
     pub fn count(&self, stream: ByteStream) -> ByteStream {
         let meter = self.clone();
         Box::pin(stream.inspect_ok(move |bytes: &Bytes| meter.add(bytes.len() as u64)))
     }
 
-    /// These many bytes have passed.
+    /// Adds a number of bytes.
     pub fn add(&self, bytes: u64) {
         self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// How many bytes have passed.
+    /// Returns the number of bytes so far.
     pub fn bytes(&self) -> u64 {
         self.0.bytes.load(Ordering::Relaxed)
     }
 }
 
-/// Waits for `work` and shows meanwhile what `meter` counts, if a person is watching.
+/// Waits for `work`. If a person watches, it shows meanwhile what `meter` has counted.
 pub async fn watch<T>(output: Output, meter: &Meter, work: impl Future<Output = T>) -> T {
     if !output.shows_progress() {
         return work.await;

@@ -1,6 +1,7 @@
-//! Reads the tar stream of a tree that comes out of a sandbox. The sandbox is not trusted: every name is checked, long
-//! names are bounded, and what a tree has no need for is refused. Written over tar's raw entries, since its own handling
-//! of long names reads as many bytes as the stream claims.
+//! Reads the tar stream of a tree that comes out of a sandbox. The sandbox is not trusted: every
+//! name is checked, the length of names is limited, and entries that a tree does not need are
+//! refused. It reads tar's raw entries, since the library's own handling of long names reads as
+//! many bytes as the stream claims.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -14,21 +15,22 @@ use tar::{Archive, EntryType, PaxExtensions};
 use super::{MAX_ENTRIES, too_large};
 use crate::errors::Failure;
 
-/// Longer than any path that Linux takes.
+/// The largest extension entry, in bytes: longer than any path that Linux accepts.
 const MAX_EXTENSION_BYTES: u64 = 64 * 1024;
 
-/// Something in a tree.
+/// An entry of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The names from the tree's root down to this; none for the root itself. Never empty, `.`, `..` or with a slash.
+    /// The names from the tree's root down to this entry; none for the root itself. No name is
+    /// empty, `.` or `..`, or has a slash.
     pub path: Vec<OsString>,
-    /// What it is.
+    /// The entry's type.
     pub kind: Kind,
     /// Permission bits, without setuid, setgid and sticky.
     pub mode: u32,
 }
 
-/// What an entry is.
+/// The type of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// A directory.
@@ -37,19 +39,19 @@ pub enum Kind {
     File(u64),
     /// A symbolic link with this target, unchecked.
     Symlink(OsString),
-    /// Another name of this entry, named like [`Entry::path`].
+    /// Another name of this entry, in the form of [`Entry::path`].
     HardLink(Vec<OsString>),
-    /// What is no data: a device, a FIFO, …
+    /// Something without content that can be copied: a device, a FIFO, …
     Special,
 }
 
 impl Entry {
-    /// The path as text, for messages.
+    /// Returns the path as text, for messages.
     pub fn shown(&self) -> String {
         self.path.iter().collect::<PathBuf>().to_string_lossy().into_owned()
     }
 
-    /// Why it is not copied, if it is not, with its path.
+    /// Returns the path and the reason if the entry is not copied.
     pub fn left_out(&self) -> Option<String> {
         let parents = self.path.len().saturating_sub(1);
         let why = match &self.kind {
@@ -63,8 +65,8 @@ impl Entry {
     }
 }
 
-/// Calls `visit` with every entry of the tree and its content. The stream's names begin with `root`. More than `max_bytes` of
-/// content are refused.
+/// Calls `visit` with every entry of the tree and its content. The stream's names begin with
+/// `root`. More than `max_bytes` of content are refused.
 pub fn read_tree(
     stream: impl Read,
     root: &str,
@@ -96,7 +98,7 @@ pub fn read_tree(
     Ok(())
 }
 
-/// What extension entries say about the entry after them.
+/// The long names in extension entries, for the entry that follows them.
 #[derive(Default)]
 struct LongNames {
     path: Option<Vec<u8>>,
@@ -104,7 +106,7 @@ struct LongNames {
 }
 
 impl LongNames {
-    /// Whether the entry was such an extension.
+    /// Takes the names of an extension entry. Returns `false` for any other entry.
     fn takes<R: Read>(&mut self, entry: &mut tar::Entry<'_, R>) -> Result<bool, Failure> {
         match entry.header().entry_type() {
             EntryType::GNULongName => self.path = Some(without_nul(read_extension(entry)?)),
@@ -164,7 +166,8 @@ fn parse<R: Read>(raw: &tar::Entry<'_, R>, long: LongNames, root: &str) -> Resul
     Ok(Entry { path: names(&name, root)?, kind, mode: header.mode().map_err(broken)? & 0o777 })
 }
 
-/// The names below the root. A guest of ours never sends any other path, so a stream with one is not read any further.
+/// Returns the names below the root. Our guest never sends another path, so a stream with one is
+/// refused.
 fn names(path: &[u8], root: &str) -> Result<Vec<OsString>, Failure> {
     let refuse = |why| Err(refused(why, &String::from_utf8_lossy(path)));
     if path.first() == Some(&b'/') {
@@ -208,7 +211,7 @@ mod tests {
         header
     }
 
-    /// A path exactly as given: `Builder` would refuse what we want to try.
+    /// Sets a path exactly as given: `Builder` would refuse the paths of these tests.
     fn with_path(mut header: Header, path: &str, link: &str) -> Header {
         let gnu = header.as_gnu_mut().unwrap();
         gnu.name[..path.len()].copy_from_slice(path.as_bytes());

@@ -1,6 +1,6 @@
-//! Writes a tree that comes out of a sandbox into a directory of the host. Every name is opened beneath its parent
-//! without following a symbolic link, whether the link came with the tree or was there before, so nothing is ever written
-//! outside. Files that are in the way are replaced, directories are merged.
+//! Writes a tree from a sandbox into a directory of the host. Every name is opened beneath its
+//! parent, and no symbolic link is followed, whether it came with the tree or was there before, so
+//! nothing is ever written outside. Existing files are replaced, and directories are merged.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -26,13 +26,14 @@ const NEW_FILE: OFlags =
 /// Writes entries below a directory.
 pub struct Unpacker {
     root: OwnedFd,
-    /// The directory of the entry before, which most often is this one's too.
+    /// The directory of the previous entry, which is most often this one's too.
     last: Option<(Vec<OsString>, OwnedFd)>,
     copied: Copied,
 }
 
 impl Unpacker {
-    /// Below `root`, which is made if it is missing. It may be a symbolic link: the user named it.
+    /// Writes below `root`, which is created if it is missing. It may be a symbolic link, since the
+    /// user named it.
     pub fn new(root: &Path) -> Result<Self, Failure> {
         let make = |error| Failure::host(format!("make the directory `{}`", root.display()), error);
         match std::fs::create_dir(root) {
@@ -63,7 +64,7 @@ impl Unpacker {
         written.map_err(|error| Failure::host(format!("write `{}`", entry.shown()), error))
     }
 
-    /// What was written.
+    /// Returns what was written.
     pub fn finish(self) -> Copied {
         self.copied
     }
@@ -116,7 +117,8 @@ impl Unpacker {
         Ok(())
     }
 
-    /// The directory of these names, made where it is missing. No name is followed if it is a symbolic link.
+    /// Opens the directory of these names, and creates it where it is missing. Symbolic links are
+    /// not followed.
     fn directory(&mut self, names: &[OsString]) -> io::Result<&OwnedFd> {
         if names.is_empty() {
             return Ok(&self.root);
@@ -142,7 +144,8 @@ fn open_or_make(parent: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     }
 }
 
-/// A symbolic link in the way of a directory looks to the kernel like a file.
+/// Turns the kernel's errors about a symbolic link in the place of a directory into "not a
+/// directory".
 fn not_a_link(error: Errno) -> io::Error {
     match error {
         Errno::LOOP | Errno::NOTDIR => io::ErrorKind::NotADirectory.into(),

@@ -1,4 +1,4 @@
-//! One thing to try, and what came of it.
+//! A case that is tested, and its result.
 
 use std::sync::Arc;
 
@@ -7,28 +7,28 @@ use serde::Serialize;
 
 use super::ground::Ground;
 
-/// How a case, or a row of them, ended. The worst is the greatest.
+/// The result of a case, or of a row of them. The worst is the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// It can't be tried here.
+    /// The case cannot be tested here.
     NotApplicable,
-    /// It holds.
+    /// The promise is kept.
     Pass,
-    /// This host does not enforce it, and `inspect` says so.
+    /// This host does not enforce the promise, and `inspect` reports that.
     NotEnforced,
-    /// It does not hold.
+    /// The promise is broken.
     Fail,
 }
 
-/// What is tried.
+/// The origin of a case.
 #[derive(Clone, Copy)]
 enum Kind {
     Threat(eyot_probes::Case),
     Rule(conformance::Case),
 }
 
-/// One thing to try.
+/// A case: one promise that is tested.
 #[derive(Clone, Copy)]
 pub struct Case {
     /// The row's id: `K11`, or `contract`.
@@ -38,23 +38,23 @@ pub struct Case {
     kind: Kind,
 }
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Debug, Serialize)]
 pub struct Tried {
     /// The row's id and title.
     #[serde(skip)]
     pub row: (&'static str, &'static str),
-    /// What must hold, as a sentence in snake case.
+    /// The promise, as a sentence in snake case.
     pub name: &'static str,
-    /// How it ended.
+    /// The status.
     pub status: Status,
-    /// Why it did not pass.
+    /// The reason why it did not pass.
     pub reason: Option<String>,
-    /// How long it took.
+    /// The duration in milliseconds.
     pub duration_ms: u64,
 }
 
-/// Every case, in the order of the rows.
+/// Returns every case, in the order of the rows.
 pub fn all() -> Vec<Case> {
     let mut threats: Vec<Case> = eyot_probes::cases().into_iter().filter_map(threat).collect();
     let position = |case: &Case| eyot_probes::ROWS.iter().position(|row| row.id == case.row);
@@ -70,7 +70,7 @@ fn threat(case: eyot_probes::Case) -> Option<Case> {
 }
 
 impl Case {
-    /// What must hold, as a sentence in snake case.
+    /// Returns the promise, as a sentence in snake case.
     pub fn name(&self) -> &'static str {
         match self.kind {
             Kind::Threat(case) => case.name,
@@ -78,7 +78,7 @@ impl Case {
         }
     }
 
-    /// Whether a person who asks for this means the case: its row by the id, or a part of its name.
+    /// Tells whether a filter selects the case: by the id of its row, or by a part of its name.
     pub fn matches(&self, wanted: &str) -> bool {
         let is_row = |id: &str| id.eq_ignore_ascii_case(wanted);
         if is_row("contract") || eyot_probes::ROWS.iter().any(|row| is_row(row.id)) {
@@ -88,7 +88,7 @@ impl Case {
         }
     }
 
-    /// Tries it.
+    /// Tests the case.
     pub async fn attempt(self, ground: Arc<Ground>) -> (Status, Option<String>) {
         let came_to = match self.kind {
             Kind::Threat(case) => case.attempt(ground.world()).await.map(of_threat),

@@ -1,5 +1,5 @@
-//! Where everything is tried: a folder inside the state folder, so on the file system that sandboxes live on, with state
-//! folders of its own. Nothing of it is left.
+//! The place where cases are tested: a folder inside the state folder, and so on the file system of
+//! the sandboxes, with state folders of its own. Nothing of it remains.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::provider::{self, Place};
 
-/// See the module.
+/// The folder and the provider of the tests.
 pub struct Ground {
     world: Arc<World>,
     provider: Arc<dyn SandboxProvider>,
@@ -19,10 +19,10 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// Prepares it, and makes a first sandbox: where that fails there is nothing to verify.
+    /// Prepares the folder, and creates a first sandbox: if that fails there is nothing to verify.
     ///
     /// # Errors
-    /// Why no sandbox can be made, as every command says it.
+    /// The reason why no sandbox can be created, in the words of every command.
     pub async fn prepare(place: &Place, state: PathBuf) -> Result<Self> {
         // This makes the folder, and refuses one that sandboxes can't live in.
         drop(provider::open(place, provider::Makes::One)?);
@@ -38,12 +38,12 @@ impl Ground {
         Ok(Self { world, provider, folder })
     }
 
-    /// Where the threats are tried.
+    /// Returns the scene of the threats.
     pub fn world(&self) -> Arc<World> {
         Arc::clone(&self.world)
     }
 
-    /// Destroys what failed and abandoned cases left, and the folder.
+    /// Destroys what failed and stopped cases have left, and the folder.
     pub async fn clear(&self) -> Result<()> {
         self.world.clear().await?;
         for info in self.provider.list().await? {

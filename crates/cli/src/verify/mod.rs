@@ -1,4 +1,4 @@
-//! What `eyot verify` runs: the threats and the conformance suite, as cases of rows.
+//! Runs the threats and the conformance suite for `eyot verify`, as cases of rows.
 
 mod case;
 mod ground;
@@ -8,8 +8,8 @@ pub use case::{Case, Status, Tried, all};
 pub use ground::Ground;
 pub use run::run;
 
-/// Inside the sandboxes of [`Ground`] this program is the attacker: `eyot probe <name>`. Says what to exit with if it was
-/// called as that. It is no command: there is nothing in it for a person.
+/// Runs this program as the attacker inside a sandbox of [`Ground`]: `eyot probe <name>`. Returns
+/// the exit code if it was called so. It is not a command, since it is not for people.
 pub fn attack() -> Option<i32> {
     let arguments: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();

@@ -1,4 +1,4 @@
-//! Trying many cases at once, each on a thread of its own, because some block theirs.
+//! Tests many cases at once, each on its own thread, because some block theirs.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,16 +12,16 @@ use super::ground::Ground;
 use crate::errors::Failure;
 use crate::signals::Signals;
 
-/// Hears of every case that was tried.
+/// A function that is called after every case.
 pub type Progress<'a> = &'a dyn Fn(&Tried);
 
-/// How many at once: they measure nothing, but start many processes.
+/// Returns the number of cases at once: they measure nothing, but start many processes.
 fn at_once() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8)
 }
 
-/// Tries them all, and says what came of them, in their order. A signal ends it early: no case begins any more, those
-/// under way are dropped, and what they left is for [`Ground::clear`].
+/// Tests all cases and returns the results in their order. A signal ends it early: no further case
+/// begins, those under way are dropped, and [`Ground::clear`] removes what they left.
 pub async fn run(
     cases: Vec<Case>,
     ground: &Arc<Ground>,
@@ -56,7 +56,7 @@ pub async fn run(
     }
 }
 
-/// What has begun ends with what came of a case and its place, or with nothing when it was stopped.
+/// The cases under way. Each returns its index and its result, or nothing if it was stopped.
 type Running = JoinSet<Option<(usize, Tried)>>;
 
 fn begin(

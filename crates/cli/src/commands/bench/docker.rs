@@ -1,4 +1,4 @@
-//! The Docker provider's sandboxes, beside the Engine's own operations.
+//! Measures the Docker provider's sandboxes beside the Engine's own operations.
 
 use std::collections::HashMap;
 use std::process::{Command, Stdio};
@@ -16,10 +16,10 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::provider::docker_provider;
 
-/// What is left by a benchmark that was killed is gone after this.
+/// The time after which the sandboxes of a killed benchmark are removed, in milliseconds.
 const TTL_MS: u64 = 3_600_000;
 
-/// Everything that was asked for.
+/// Measures everything that the arguments ask for.
 pub async fn measure(args: &BenchArgs, context: &Context) -> Result<Report, Failure> {
     refuse_what_is_native(args)?;
     let provider = docker_provider(&context.place);
@@ -95,7 +95,7 @@ async fn all_rounds(
     repeat(args, context, async |items| rounds.round(items).await).await
 }
 
-/// What is on every container of a benchmark: whose it is.
+/// Returns the label of every container of this benchmark.
 fn label() -> (String, String) {
     ("eyot-bench".to_owned(), std::process::id().to_string())
 }

@@ -1,5 +1,5 @@
-//! `eyot bench`: what sandboxes cost on this machine, beside what the host's own operations and other isolators do; or,
-//! with `--provider docker`, beside what the Engine's own operations do.
+//! `eyot bench`: measures sandboxes on this machine, beside the host's own operations and other
+//! isolators; or, with `--provider docker`, beside the Engine's own operations.
 
 mod docker;
 mod native;
@@ -26,7 +26,7 @@ fn print(report: &Report, context: &Context) -> Result<(), Failure> {
     if context.output.json { context.output.value(report) } else { context.output.text(&report.markdown()) }
 }
 
-/// All rounds, those that only warm up first.
+/// Runs all rounds; the first ones only warm up.
 async fn repeat(
     args: &BenchArgs,
     context: &Context,
@@ -43,7 +43,7 @@ async fn repeat(
     Ok(items)
 }
 
-/// A bar for whoever waits, and nothing for a program.
+/// Shows a bar to a person who waits, and nothing to a program.
 fn progress(context: &Context, steps: u64) -> ProgressBar {
     if context.output.shows_progress() { ProgressBar::new(steps) } else { ProgressBar::hidden() }
 }

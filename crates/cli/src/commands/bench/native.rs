@@ -1,4 +1,4 @@
-//! The native provider's sandboxes, beside the host's own operations and other isolators.
+//! Measures the native provider's sandboxes beside the host's own operations and other isolators.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::provider;
 
-/// Everything that was asked for.
+/// Measures everything that the arguments ask for.
 pub async fn measure(args: &BenchArgs, context: &Context) -> Result<Report, Failure> {
     raise_open_files()?;
     let folder = own_folder(&context.state_folder()?)?;
@@ -98,7 +98,7 @@ async fn measure_transfers(
     copied
 }
 
-/// A folder beside the state folder: its disk is what sandboxes are slow or fast on.
+/// Makes a folder beside the state folder, since the speed of sandboxes depends on that disk.
 fn own_folder(state: &Path) -> Result<tempfile::TempDir, Failure> {
     let cannot = |error| Failure::host("make a folder beside the state folder", error);
     let beside = state.parent().map_or_else(|| PathBuf::from("/"), Path::to_path_buf);
@@ -106,7 +106,7 @@ fn own_folder(state: &Path) -> Result<tempfile::TempDir, Failure> {
     tempfile::Builder::new().prefix("eyot-bench-").tempdir_in(beside).map_err(cannot)
 }
 
-/// Every live sandbox has a connection.
+/// Raises the limit of open files: every live sandbox has a connection.
 fn raise_open_files() -> Result<(), Failure> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let before = getrlimit(Resource::Nofile);

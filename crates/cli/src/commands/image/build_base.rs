@@ -1,4 +1,4 @@
-//! `eyot image build-base`.
+//! `eyot image build-base`: builds a Debian image from packages.
 
 use eyot_image::BaseOptions;
 

@@ -1,4 +1,4 @@
-//! `eyot image import`, and what is printed of images that came in.
+//! `eyot image import`; and the output about images that were imported, pulled or built.
 
 use eyot_image::{ImageInfo, ImportOptions};
 use tokio::task::spawn_blocking;
@@ -27,7 +27,7 @@ pub async fn run(args: ImportArgs, context: &Context) -> Result<u8, Failure> {
     print(&images, context)
 }
 
-/// Their names, or with `--json` all that is known of them.
+/// Prints the names of images, or with `--json` everything that is known of them.
 pub(super) fn print(images: &[ImageInfo], context: &Context) -> Result<u8, Failure> {
     if context.output.json {
         context.output.value(&images)?

@@ -61,7 +61,7 @@ fn table(images: &[ImageInfo]) -> String {
     table.render()
 }
 
-/// Each is tried; what failed is said at the end.
+/// Removes each image. Failures are reported at the end.
 fn remove(names: &[ImageName], force: bool, context: &Context) -> Result<u8, Failure> {
     let (store, state) = (store(context)?, context.state_folder()?);
     let (mut done, mut failures) = (PruneReport::default(), Vec::<Error>::new());

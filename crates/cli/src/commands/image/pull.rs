@@ -1,4 +1,4 @@
-//! `eyot image pull`: each in its turn; the first that fails ends it.
+//! `eyot image pull`: pulls one image after the other. The first failure ends it.
 
 use super::{import, store};
 use crate::args::PullArgs;

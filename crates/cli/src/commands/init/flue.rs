@@ -1,4 +1,4 @@
-//! `eyot init flue`: `sandboxes/eyot.ts` in the source folder of a Flue project.
+//! `eyot init flue`: writes `sandboxes/eyot.ts` into the source folder of a Flue project.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, IsTerminal, Write};
@@ -13,23 +13,23 @@ use crate::args::InitFlueArgs;
 use crate::errors::{FAILED, Failure};
 use crate::output::Output;
 
-/// What is written.
+/// The content of the file.
 const SANDBOX: &str = include_str!("eyot.ts");
-/// Where, in the source folder.
+/// The path of the file in the source folder.
 const FILE: &str = "sandboxes/eyot.ts";
-/// What it takes.
+/// The packages that the file imports.
 const PACKAGES: [&str; 2] = ["@eyot/client", "@flue/runtime"];
-/// Exit code: the file is written, and the compiler refuses it.
+/// Exit code: the file is written, but the compiler rejects it.
 const REFUSED: u8 = 1;
 
-/// What the client reads in its process's environment.
+/// The environment variables that the client reads.
 const VARIABLES: [(&str, &str); 3] = [
     ("EYOT_SERVER", "the server: http://HOST:PORT or unix:/PATH; without it one is started"),
     ("EYOT_API_KEY", "its key, from `eyot keys create NAME`"),
     ("EYOT_BIN", "the program that is started without a server; by default `eyot` on the PATH"),
 ];
 
-/// How an agent of Flue 2 gets it.
+/// Code for an agent of Flue 2.
 const SNIPPET: &str = "\
 'use agent';
 import { useModel, useSandbox } from '@flue/runtime';
@@ -41,7 +41,7 @@ export function Coder() {
 }
 ";
 
-/// How an agent of Flue before 2 gets it.
+/// Code for an agent of Flue before 2.
 const OLD_SNIPPET: &str = "\
 import { createAgent } from '@flue/runtime';
 import { eyot } from '../sandboxes/eyot.ts';
@@ -49,19 +49,19 @@ import { eyot } from '../sandboxes/eyot.ts';
 export default createAgent(() => ({ sandbox: eyot, model: 'anthropic/claude-opus-4-6' }));
 ";
 
-/// What was done, and what is left to do.
+/// The result, and the steps that are left.
 #[derive(Debug, Serialize)]
 struct Done {
     /// The file, relative to the project.
     file: PathBuf,
     typecheck: Typecheck,
-    /// Packages that the project does not have.
+    /// The packages that the project does not have yet.
     missing: Vec<&'static str>,
-    /// What installs them.
+    /// The command that installs them.
     #[serde(skip_serializing_if = "Option::is_none")]
     install: Option<String>,
     environment: Vec<Variable>,
-    /// What an agent's module has.
+    /// Code for an agent's module.
     snippet: &'static str,
 }
 
@@ -104,7 +104,8 @@ pub fn run(args: &InitFlueArgs, output: Output) -> Result<u8, Failure> {
     Ok(if matches!(done.typecheck, Typecheck::Failed { .. }) { REFUSED } else { 0 })
 }
 
-/// Where Flue looks for its sources: in the first of these that there is. Somebody is asked where there are two.
+/// Returns the folder where Flue looks for its sources: the first of these that exists. If there
+/// are two, a person is asked.
 fn source_folder(project: &Project, flue: Option<&str>, output: Output) -> Result<String, Failure> {
     let is_there = |folder: &str| project.root.join(folder).is_dir();
     let folder = match (is_there(".flue"), is_there("src")) {
@@ -116,7 +117,7 @@ fn source_folder(project: &Project, flue: Option<&str>, output: Output) -> Resul
     Ok(folder.to_owned())
 }
 
-/// Flue looks into `src/` since 0.9.
+/// Tells whether this version of Flue ignores `src/`, which it knows since 0.9.
 fn knows_no_src(flue: Option<&str>) -> bool {
     let mut numbers = flue.unwrap_or_default().split('.').map(str::parse::<u64>);
     matches!((numbers.next(), numbers.next()), (Some(Ok(0)), Some(Ok(0..=8))))
@@ -127,7 +128,7 @@ fn is_before_2(flue: Option<&str>) -> bool {
     major.is_some_and(|major| major < 2)
 }
 
-/// Asks a person which of the two.
+/// Asks a person which of the two folders to use.
 fn chosen(output: Output) -> Result<String, Failure> {
     let unclear = || {
         Failure::usage("there are `.flue/` and `src/`, and it is not clear where this belongs").hint(
@@ -149,7 +150,7 @@ fn chosen(output: Output) -> Result<String, Failure> {
     }
 }
 
-/// Writes the file. What is there stays, unless it may be replaced or is the same.
+/// Writes the file. An existing file with other content is an error unless `force` is set.
 fn write(path: &Path, shown: &Path, force: bool) -> Result<(), Failure> {
     let failed = |error| Failure::host(format!("write `{}`", shown.display()), error);
     if let Some(folder) = path.parent() {
@@ -172,7 +173,7 @@ fn write(path: &Path, shown: &Path, force: bool) -> Result<(), Failure> {
     }
 }
 
-/// For a person.
+/// Renders the result for a person.
 fn told(done: &Done) -> String {
     let mut text = format!("{}\n", done.file.display());
     text += &match &done.typecheck {

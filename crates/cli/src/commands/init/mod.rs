@@ -1,4 +1,4 @@
-//! `eyot init`: what connects a project of an agent framework with Eyot.
+//! `eyot init`: connects a project of an agent framework with Eyot.
 
 mod flue;
 mod project;

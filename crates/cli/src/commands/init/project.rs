@@ -1,4 +1,4 @@
-//! A project of npm's: where it is, what is installed in it, and by what.
+//! An npm project: its root, its installed packages, and its package manager.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::errors::Failure;
 
-/// Which program keeps a project's packages, by its lock file, and what adds one.
+/// Package managers by their lock files, with the command that adds a package.
 const INSTALLERS: [(&str, &str); 4] = [
     ("pnpm-lock.yaml", "pnpm add"),
     ("yarn.lock", "yarn add"),
@@ -15,14 +15,14 @@ const INSTALLERS: [(&str, &str); 4] = [
     ("bun.lockb", "bun add"),
 ];
 
-/// A project.
+/// An npm project.
 pub struct Project {
-    /// Where its `package.json` is.
+    /// The folder of its `package.json`.
     pub root: PathBuf,
 }
 
 impl Project {
-    /// The one that a folder belongs to.
+    /// Finds the project that a folder belongs to.
     pub fn around(folder: &Path) -> Result<Self, Failure> {
         let folder = fs::canonicalize(folder)
             .map_err(|error| Failure::host(format!("look for a project in `{}`", folder.display()), error))?;
@@ -34,20 +34,20 @@ impl Project {
         Ok(Self { root: root.ok_or_else(none)?.to_owned() })
     }
 
-    /// The version of a package that programs of the project find.
+    /// Returns the version of a package as programs of the project find it.
     pub fn installed(&self, package: &str) -> Option<String> {
         let text = fs::read_to_string(self.found(&format!("{package}/package.json"))?).ok()?;
         let package: Value = serde_json::from_str(&text).ok()?;
         Some(package.get("version")?.as_str()?.to_owned())
     }
 
-    /// A file of the packages that programs of the project find.
+    /// Returns the path of a file in the packages that programs of the project find.
     pub fn found(&self, file: &str) -> Option<PathBuf> {
         let places = self.root.ancestors().map(|folder| folder.join("node_modules").join(file));
         places.into_iter().find(|place| place.is_file())
     }
 
-    /// The line that installs these packages.
+    /// Returns the command that installs these packages.
     pub fn install_line(&self, packages: &[&str]) -> String {
         let lock = |name: &str| self.root.ancestors().any(|folder| folder.join(name).is_file());
         let installer =

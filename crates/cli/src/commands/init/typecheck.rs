@@ -1,5 +1,5 @@
-//! One file of a project under the project's own TypeScript compiler, with the project's own options and nothing else of it:
-//! what is wrong elsewhere is no news here.
+//! Checks one file of a project with the project's own TypeScript compiler and options. Errors in
+//! other files are not reported.
 
 use std::io::Write;
 use std::path::Path;
@@ -11,20 +11,20 @@ use serde_json::{Value, json};
 use super::project::Project;
 use crate::errors::Failure;
 
-/// What came of it.
+/// The result of the check.
 #[derive(Debug, Serialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Typecheck {
-    /// Nothing is wrong.
+    /// The compiler accepts the file.
     Passed,
-    /// Something is.
+    /// The compiler rejects the file.
     Failed {
-        /// What the compiler says.
+        /// The compiler's output.
         output: String,
     },
-    /// It could not be tried.
+    /// The compiler could not be run.
     NotRun {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

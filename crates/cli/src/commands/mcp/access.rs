@@ -1,7 +1,7 @@
-//! Where an MCP server listens and what it asks of clients.
+//! The address of an MCP server, and the tokens that let clients in.
 //!
-//! It asks for a token always. Web pages are kept out by `Host` and `Origin`, but other users of this machine, and
-//! whatever runs as them, reach its loopback as well.
+//! A token is always needed. The check of `Host` and `Origin` keeps web pages out, but other users
+//! of this machine, and programs that they run, reach its loopback too.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,16 +15,16 @@ use crate::args::McpAccessArgs;
 use crate::context::Context;
 use crate::errors::{Failure, USAGE};
 
-/// The variable with the token; a flag would show it to everybody who lists processes.
+/// The variable with the token. A flag would show it to everybody who lists processes.
 const TOKEN_VARIABLE: &str = "EYOT_MCP_TOKEN";
 
-/// A server's address and who may use it.
+/// A server's listener and its callers.
 pub struct Entry {
     pub listener: TcpListener,
     pub options: HttpOptions,
 }
 
-/// Listens at this address and says so on stderr, with the token if nobody else knows it.
+/// Listens at this address and prints it on stderr, with the token if it was generated.
 pub async fn open(address: &str, args: &McpAccessArgs, context: &Context) -> Result<Entry, Failure> {
     let (tokens, made_up) = tokens(args.token_file.as_deref(), std::env::var(TOKEN_VARIABLE).ok())?;
     let addresses = addresses(address).await?;
@@ -44,7 +44,7 @@ pub async fn open(address: &str, args: &McpAccessArgs, context: &Context) -> Res
     Ok(Entry { listener, options })
 }
 
-/// The tokens, and the text of one that was made up. The flag wins over the variable.
+/// Returns the tokens, and the text of one that was generated. The flag wins over the variable.
 fn tokens(file: Option<&Path>, variable: Option<String>) -> Result<(Tokens, Option<String>), Failure> {
     let usage = |error| Failure::with_code(error, USAGE);
     let given = match (file, variable) {

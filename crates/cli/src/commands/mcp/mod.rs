@@ -1,4 +1,4 @@
-//! `eyot mcp`: the tools for MCP clients, over stdin and stdout or by HTTP.
+//! `eyot mcp`: serves the tools to MCP clients, over stdin and stdout or by HTTP.
 
 mod access;
 
@@ -53,8 +53,8 @@ async fn here(args: &McpArgs, names: &[&str], context: &Context) -> Result<McpSe
     Ok(McpServer::new(tools, pools(args.pool.as_ref(), engine, options)?)?)
 }
 
-/// The tools of a server. A pool of a session's own is its server's to destroy, however the session ends, so there it is not
-/// made from here.
+/// Makes the tools that a server answers. A pool per session cannot be made this way: only the
+/// server itself can destroy it however the session ends.
 async fn there(
     args: &McpArgs,
     names: &[&str],
@@ -91,7 +91,7 @@ async fn serve(
     Ok(serve_http(server, entry.listener, entry.options, stop).await?)
 }
 
-/// The limits of a server whose clients leave it the files that it needs itself.
+/// Returns the limits of clients, which leave the server enough files for its own work.
 fn shared_files(context: &Context) -> Result<ServeLimits, Failure> {
     let wanted = ServeLimits::default();
     let limits = OpenFiles::raise()?.share(wanted.clone(), 1)?;
@@ -115,7 +115,7 @@ fn pools(named: Option<&SandboxName>, engine: Engine, options: PoolOptions) -> R
     Ok(pools)
 }
 
-/// The spec that sandboxes are made from.
+/// Returns the spec of the sandboxes.
 fn template(args: &McpArgs, context: &Context) -> Result<SandboxSpec, Failure> {
     if args.spec.name.is_some() || args.spec.id.is_some() {
         let failure = Failure::usage("`--name` and `--id` are one sandbox's, and a session has many");
@@ -124,7 +124,7 @@ fn template(args: &McpArgs, context: &Context) -> Result<SandboxSpec, Failure> {
     args.spec.to_spec(&context.config.defaults)
 }
 
-/// The options of the clients' pools. By HTTP there may be clients who share the host, as those of a
+/// Returns the options of the clients' pools. Clients by HTTP may share the host, as those of a
 /// server do.
 fn pool_options(args: &McpArgs, template: SandboxSpec, context: &Context) -> Result<PoolOptions, Failure> {
     let name = args.pool.clone().unwrap_or_else(|| PoolOptions::default().name);

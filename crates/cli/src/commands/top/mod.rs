@@ -1,6 +1,8 @@
-//! `eyot top`: what every sandbox uses, or what runs in one of them, again and again.
+//! `eyot top`: shows the resources that every sandbox uses, or the processes of one of them, again
+//! and again.
 //!
-//! Use of processors is the difference between two looks, so there is one look before the first that is shown.
+//! The use of processors is a difference between two samples, so one sample is taken before the
+//! first that is shown.
 
 mod processes;
 mod sandboxes;
@@ -16,17 +18,17 @@ use processes::InOne;
 use sandboxes::OfAll;
 use screen::Screen;
 
-/// How long after the first look the second one is, at the most.
+/// The longest time between the first two samples.
 const FIRST_LOOKS: Duration = Duration::from_millis(500);
 
-/// What is looked at.
+/// The subject that is sampled.
 enum Subject {
     All(OfAll),
     One(InOne),
 }
 
 impl Subject {
-    /// Looks, and says what there is: a table, or objects one a line.
+    /// Takes a sample and renders it as a table, or as objects one a line.
     async fn look(&mut self, args: &TopArgs, json: bool) -> Result<String, Failure> {
         match self {
             Self::All(all) => all.look(args.sort, json).await,
@@ -54,7 +56,7 @@ pub async fn run(args: &TopArgs, context: &Context) -> Result<u8, Failure> {
     }
 }
 
-/// The share of one processor that was used between two looks, in percent.
+/// Returns the share of one processor that was used between two samples, in percent.
 fn percent(before_ms: u64, now_ms: u64, passed: Duration) -> Option<f64> {
     let passed_ms = passed.as_secs_f64() * 1000.0;
     let used_ms = now_ms.saturating_sub(before_ms) as f64;
@@ -73,12 +75,12 @@ fn unknown() -> String {
     "-".to_owned()
 }
 
-/// A row as one line of JSON.
+/// Renders a row as one line of JSON.
 fn json_row(row: &impl serde::Serialize) -> Result<String, Failure> {
     Ok(json_line(row)? + "\n")
 }
 
-/// The larger first, what is not known last.
+/// Orders the larger value first, and unknown values last.
 fn descending<T: PartialOrd>(one: Option<T>, other: Option<T>) -> std::cmp::Ordering {
     other.partial_cmp(&one).unwrap_or(std::cmp::Ordering::Equal)
 }

@@ -1,4 +1,4 @@
-//! What runs in one sandbox.
+//! The processes of one sandbox.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -11,13 +11,13 @@ use crate::args::TopSort;
 use crate::errors::Failure;
 use crate::table::Table;
 
-/// A sandbox, and what was seen of its processes at the last look.
+/// A sandbox, and the last sample of its processes.
 pub struct InOne {
     sandbox: Sandbox,
     last: Option<(Instant, HashMap<u32, u64>)>,
 }
 
-/// A process at one look.
+/// A process in one sample.
 #[derive(Debug, Serialize)]
 struct Row {
     cpu_percent: Option<f64>,
@@ -26,12 +26,12 @@ struct Row {
 }
 
 impl InOne {
-    /// Nothing was looked at yet.
+    /// Starts without a sample.
     pub fn new(sandbox: Sandbox) -> Self {
         Self { sandbox, last: None }
     }
 
-    /// Looks at what runs in it.
+    /// Samples the sandbox's processes.
     pub async fn look(&mut self, sort: TopSort, json: bool) -> Result<String, Failure> {
         let found = self.sandbox.live_processes().await?;
         let now = Instant::now();

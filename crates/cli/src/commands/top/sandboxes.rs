@@ -1,4 +1,4 @@
-//! What every sandbox uses.
+//! The resources that every sandbox uses.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,22 +15,23 @@ use crate::durations::{age, since};
 use crate::errors::Failure;
 use crate::table::Table;
 
-/// How long a sandbox may take to say what it uses: one that hangs must not hold up the others.
+/// The time in which a sandbox must report what it uses: one that hangs must not hold up the
+/// others.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// All sandboxes, and what was seen of each at the last look.
+/// All sandboxes, and the last sample of each.
 pub struct OfAll {
     provider: Arc<dyn SandboxProvider>,
     known: HashMap<String, Known>,
 }
 
-/// A sandbox that was looked at.
+/// A sandbox with its last sample.
 struct Known {
     sandbox: Sandbox,
     last: Option<(Instant, u64)>,
 }
 
-/// A sandbox at one look.
+/// A sandbox in one sample.
 #[derive(Debug, Serialize)]
 struct Row {
     name: String,
@@ -44,12 +45,12 @@ struct Row {
 }
 
 impl OfAll {
-    /// Nothing was looked at yet.
+    /// Starts without a sample.
     pub fn new(provider: Arc<dyn SandboxProvider>) -> Self {
         Self { provider, known: HashMap::new() }
     }
 
-    /// Looks at all of them at once.
+    /// Samples all sandboxes at once.
     pub async fn look(&mut self, sort: TopSort, json: bool) -> Result<String, Failure> {
         let all = self.provider.list().await?;
         // Who is gone is forgotten, and its connection closed.
@@ -115,7 +116,7 @@ async fn measure(
     Ok((known, usage))
 }
 
-/// The limit, where it is held.
+/// Returns the memory limit, if it is enforced.
 fn memory_limit(sandbox: &Sandbox) -> Option<u64> {
     let held = sandbox.isolation().limits.memory != Enforcement::None;
     sandbox.info().spec.limits.memory_mib.filter(|_| held).map(|mib| mib << 20)

@@ -1,4 +1,4 @@
-//! Where a table is shown: in place on a terminal, one below the other elsewhere.
+//! The screen of a table: redrawn in place on a terminal, appended elsewhere.
 
 use std::io::{self, IsTerminal};
 
@@ -14,12 +14,12 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// On a terminal it is drawn in place.
+    /// Makes a screen. On a terminal it is redrawn in place.
     pub fn new(output: Output) -> Self {
         Self { output, in_place: !output.json && io::stdout().is_terminal(), shown: false }
     }
 
-    /// Shows a text. One that is shown once is just printed.
+    /// Shows a text. With `once` it is just printed.
     pub fn show(&mut self, text: &str, once: bool) -> Result<(), Failure> {
         let first = !std::mem::replace(&mut self.shown, true);
         if !self.in_place || once {
@@ -33,7 +33,7 @@ impl Screen {
     }
 }
 
-/// The lines that fit, each cut to the width and cleared behind its end.
+/// Returns the lines that fit, each cut to the width and cleared behind its end.
 fn fitted(text: &str, size: Option<(usize, usize)>) -> String {
     let (rows, columns) = size.unwrap_or((usize::MAX, usize::MAX));
     let lines = text.lines().take(rows.saturating_sub(1));
