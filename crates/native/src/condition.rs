@@ -15,11 +15,11 @@ use crate::record::{Record, boot_id, socket_path};
 /// The condition of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// It was never completed: a process is making it, or was killed while doing so.
+    /// The sandbox was never completed: a process is making it, or was killed while doing so.
     Making,
     /// The guest answers.
     Running,
-    /// It can be woken.
+    /// A call or the idle timeout has put it to sleep. It can be woken.
     Sleeping,
     /// A deadline ended it.
     Expired,

@@ -170,8 +170,9 @@ fn absolute(path: &str) -> io::Result<SandboxPath> {
 /// order of the mounts. These checked paths are the ones to bind.
 ///
 /// # Errors
-/// `Invalid`, naming the field: a source that is missing, is neither directory nor regular file, or shows any of the
-/// state folder inside; a target that can't be mounted onto.
+/// `Invalid`, with the field's name: if a source is missing, is neither a directory nor a regular
+/// file, or would show a part of the state folder inside; or if nothing can be mounted onto a
+/// target.
 pub(crate) fn check_mounts(spec: &ValidSpec, state: &StateDir) -> Result<Vec<String>> {
     let mut sources = Vec::new();
     for mount in &spec.spec().mounts {

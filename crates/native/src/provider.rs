@@ -120,8 +120,8 @@ impl NativeProvider {
     /// destroyed.
     ///
     /// # Errors
-    /// `NotFound`; `Unsupported` where the sandbox has no control group that can do so; `Timeout` if a process can't be
-    /// stopped now.
+    /// `NotFound`; `Unsupported` if the sandbox has no control group that can freeze; `Timeout` if
+    /// a process could not be stopped in time.
     pub async fn freeze(&self, id_or_name: &str, frozen: bool) -> Result<()> {
         let key = id_or_name.to_owned();
         self.blocking(move |host| {

@@ -2,11 +2,11 @@
 //! counts as asleep. It is a symbolic link used for its text, which needs no block on the disk and
 //! changes as a whole. So a process that is killed leaves either the old or the new mark.
 //!
-//! | text | what it means |
+//! | text | meaning |
 //! |---|---|
-//! | `<pid> <start>` | it was running with that guest |
-//! | `<pid> <start> asleep` | it sleeps; that guest is being ended, or was made by somebody who is about to wake it |
-//! | `asleep` | it sleeps and has no guest |
+//! | `<pid> <start>` | the sandbox runs with that guest, or did when the guest ended unexpectedly |
+//! | `<pid> <start> asleep` | the sandbox sleeps; that guest is being ended, or was made by a wake that is not done |
+//! | `asleep` | the sandbox sleeps and has no guest |
 
 use std::fs;
 use std::io;

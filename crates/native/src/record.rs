@@ -29,8 +29,8 @@ pub(crate) struct Record {
     pub boot_id: String,
     /// The number of its range of host ids, if it has one.
     pub block: Option<u32>,
-    /// Its persistent workspace was made for it. A workspace that existed before outlives a failed
-    /// create.
+    /// The persistent workspace was made for this sandbox. A workspace that existed before outlives
+    /// a failed create.
     pub made_workspace: bool,
     /// The directories of its control groups.
     #[serde(default)]

@@ -3,16 +3,17 @@
 //! `rename`) or made under a sandbox's lock.
 //!
 //! ```text
-//! sandboxes/<id>/   sandbox.json · ready · guest.sock · upper/ · work/; itself locked while it is made, put to sleep or
-//!                   woken. With a disk limit disk, an image of a file system, in place of upper/ and work/
+//! sandboxes/<id>/   sandbox.json · ready · guest.sock · upper/ · work/. The directory itself is locked during
+//!                   a create, a sleep, a wake and a destroy. With a disk limit, the image of a file
+//!                   system, disk, is in place of upper/ and work/
 //! names/<name>      a symbolic link whose text is the id
 //! blocks/<n>        a symbolic link whose text is the id: that range of host ids is taken
 //! workspaces/<id>/  persistent workspaces
 //! layers/           skeletons, unpacked tarballs, empty disks
 //! images/           the store of images: see `eyot_image`
-//! cgroups           below which control groups sandboxes have had theirs
-//! workspaces.lock   a lock while a persistent workspace is made
-//! gate              a lock between a sandbox's `mkdir` and its own lock
+//! cgroups           the places of sandboxes' control groups
+//! workspaces.lock   the lock for making persistent workspaces
+//! gate              the lock between making a sandbox's directory and locking it
 //! trash/<id>/       destroyed sandboxes until their files are gone
 //! ```
 

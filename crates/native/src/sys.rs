@@ -1,7 +1,8 @@
 //! Every system call that needs unsafe code, each behind a safe function that can't be misused from Rust.
 //!
-//! The functions of the second half run in the launcher's child, which shares the launcher's memory
-//! (`CLONE_VM`) while the launcher does nothing but wait for it; so they may allocate, and must not unwind.
+//! The functions of the second half run in the launcher's child. The child shares the launcher's
+//! memory (`CLONE_VM`) while the launcher only waits for it, so they may allocate, and must not
+//! unwind.
 
 use std::arch::asm;
 use std::ffi::{CStr, CString, c_void};
@@ -40,7 +41,7 @@ const NAMESPACES: u64 =
 /// The namespaces of a new child.
 #[derive(Debug, Clone, Copy)]
 pub enum NewNamespaces {
-    /// Those of a sandbox.
+    /// The namespaces of a sandbox.
     OfSandbox {
         /// A network namespace is among them.
         own_network: bool,
@@ -214,11 +215,12 @@ extern "C" fn child_entry<T: ChildMain>(child: *mut T) -> ! {
 /// Makes the child of a sandbox: new namespaces, the launcher's memory and descriptors, a stack of
 /// its own. The child runs `main`. Returns its process number and a pidfd.
 ///
-/// With `into_group`, the directory of a v2 control group, it is born in that group.
+/// With `into_group`, the directory of a v2 control group, the child is born in that group.
 ///
-/// The child shares the caller's memory, the thread's own included: this thread must keep `main`, `gate` and `stack`
-/// alive, and touch nothing the child may use until [`Gate::wait_until_left`] has returned. Hence the `&mut`s. Other
-/// threads may run: to them the child is one more thread that allocates.
+/// The child shares the caller's memory, the thread's own included. This thread must keep `main`,
+/// `gate` and `stack` alive, and touch nothing that the child may use, until
+/// [`Gate::wait_until_left`] has returned; hence the `&mut`s. Other threads may run: to them the
+/// child is one more thread that allocates.
 pub fn clone_child<T: ChildMain>(
     namespaces: NewNamespaces,
     into_group: Option<BorrowedFd<'_>>,

@@ -1,4 +1,5 @@
-//! The conformance suite over the native provider, as whoever runs it: root or an ordinary user.
+//! The conformance suite over the native provider, as the user who runs it: root or an ordinary
+//! user.
 
 use std::sync::Arc;
 

@@ -1,14 +1,17 @@
-//! Where the groups of sandboxes go: below a group of the machine that this process may write to.
+//! The place for the control groups of sandboxes: below a group of the host that this process may
+//! write to.
 //!
-//! - v1, and the v2 tree of a hybrid host: `eyot-<id>` below the own position in each hierarchy, so that what limits
-//!   the maker limits its sandboxes too. No folder of their own lies between: one that stays behind empty would keep
-//!   the maker's own group from being removed.
-//! - v2 alone: `eyot/<id>` below a group that was delegated to Eyot (`Delegate=yes`), else, for root, below the root
-//!   group. A v2 group passes controllers on only while no process is in it, hence the group between. An ordinary user
-//!   without a delegated group asks the user manager for one, where there is a manager ([`Place::UserManager`]).
+//! - v1, and the v2 tree of a hybrid host: `eyot-<id>` directly below the process's own group in each
+//!   hierarchy, so that limits of the process hold for its sandboxes too. There is no common folder: if
+//!   it stayed behind empty, the process's own group could not be removed.
+//! - v2 alone: `eyot/<id>` below a group that was delegated to Eyot (`Delegate=yes`), else, for root,
+//!   below the root group. A v2 group passes controllers on only while no process is in it; that is why
+//!   the group `eyot` lies between. An ordinary user without a delegated group asks the user manager for
+//!   one, if there is a manager ([`Place::UserManager`]).
 //!
-//! Controllers are switched on in Eyot's own groups, in delegated ones, and in the root group of a machine that systemd
-//! does not manage (a container's or a small machine's own init leaves them off; switching them on only begins to count).
+//! Controllers are switched on in Eyot's own groups, in delegated ones, and in the root group of a
+//! host without systemd. (The init of a container or of a small machine leaves them off, and
+//! switching them on only starts the counting.)
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -96,7 +99,7 @@ impl Home {
     /// moved into a group below it.
     ///
     /// # Errors
-    /// Why sandboxes can't have groups there.
+    /// The reason why sandboxes can't have groups there.
     pub(crate) fn around(pid: u32) -> Result<Self, CgroupCause> {
         let hierarchies = position::of(pid).map_err(|_| CgroupCause::NotMounted)?;
         let v2 = hierarchies.iter().find(|hierarchy| hierarchy.version == Version::V2);
@@ -220,9 +223,10 @@ fn delegated(at: &Hierarchy) -> Option<Result<Home, CgroupCause>> {
 /// Has the group `own` pass on controllers, after process `pid` was moved into a group below. Fails
 /// if other processes are in the group: those are not moved.
 ///
-/// It is moved first, whatever the group passes on. With a process in it a group refuses `memory`, but may pass on `cpu` and
-/// `pids`, which the kernel can share out among threads; it is then the root of a threaded tree, below which no process can
-/// be put into a group as a whole, nor limited in its memory.
+/// The process is moved first, whatever the group passes on. While a process is in it, a group
+/// refuses to pass on `memory`, but may pass on `cpu` and `pids`, which the kernel can share out
+/// among threads. It would then be the root of a threaded tree, where no process as a whole can be
+/// put into a group below, nor be limited in its memory.
 fn leave_alone(own: &Path, pid: u32) -> Result<(), CgroupCause> {
     if !may_write(own) {
         return Err(CgroupCause::NotWritable { group: own.to_owned() });

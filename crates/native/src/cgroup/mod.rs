@@ -1,10 +1,10 @@
 //! Limits by control groups: where the groups of sandboxes may go on this host ([`Home`]), and the groups of one sandbox
 //! ([`Groups`]). Own code, because what there is to do is to write a handful of files.
 //!
-//! A sandbox enters its groups without the stall that a write to `cgroup.procs` costs (up to 20 ms, an RCU grace
-//! period): on v2 it is born in its group (`CLONE_INTO_CGROUP`), on v1 it moves itself by writing `0` to `tasks`, for
-//! which the kernel does not wait for other threads. Groups that were there before are never changed, but for
-//! controllers that are switched on where the groups were left to Eyot.
+//! Entering a group by a write to `cgroup.procs` takes up to 20 ms (an RCU grace period). A sandbox
+//! avoids that: on v2 it is born in its group (`CLONE_INTO_CGROUP`), on v1 it moves itself by
+//! writing `0` to `tasks`, for which the kernel does not wait for other threads. Existing groups
+//! are not changed, except that controllers are switched on in groups that are delegated to Eyot.
 
 mod group;
 mod home;
@@ -64,7 +64,7 @@ pub enum CgroupCause {
         /// The group's directory.
         group: PathBuf,
     },
-    /// An ordinary user to whom no group was delegated, and whose user manager can't be reached.
+    /// No group was delegated to this ordinary user, and no user manager can be reached.
     NotDelegated,
     /// The user manager did not start a scope for the launcher.
     NoScope {

@@ -65,7 +65,7 @@ impl Disks {
     /// can't enforce one.
     ///
     /// # Errors
-    /// `Invalid`: no disk can be that small, or that large.
+    /// `Invalid` if no disk can be that small or that large.
     pub(crate) fn wanted(&self, limits: &Limits) -> Result<Option<Wanted>> {
         let Some(mib) = limits.disk_mib else { return Ok(None) };
         let tools = match self.tools() {

@@ -47,7 +47,7 @@ pub(super) fn free_number(control: BorrowedFd<'_>) -> io::Result<i32> {
 /// Puts a file behind a loop device, until the device is closed and unmounted.
 ///
 /// # Errors
-/// `EBUSY`: somebody else was faster to use the device.
+/// `EBUSY` if another process has taken the device first.
 pub(super) fn configure(device: BorrowedFd<'_>, image: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: plain numbers, for which zeroes are valid.
     let mut config: LoopConfig = unsafe { std::mem::zeroed() };

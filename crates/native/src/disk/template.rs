@@ -1,8 +1,8 @@
 //! Templates of empty file systems, one for each size. `mkfs.ext4` makes a template once; copying
 //! it takes a few small writes.
 //!
-//! Sizes are chosen by whoever asks for a sandbox, so only a few templates are kept: those used last, with a bound on
-//! what they take together. A template of a large disk, which takes more, is made for one sandbox and is gone with that.
+//! Callers choose the sizes, so only a few templates are kept: those used last, up to a total size.
+//! A template of a large disk exceeds that; it is made for one sandbox and not kept.
 
 use std::cmp::Reverse;
 use std::fs::{self, File};

@@ -83,7 +83,7 @@ impl Facts {
     /// that it names.
     ///
     /// # Errors
-    /// `simulated` is not of that shape.
+    /// If `simulated` has the wrong shape.
     pub(crate) fn gather(
         state: &Path,
         simulated: Option<&serde_json::Value>,

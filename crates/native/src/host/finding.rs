@@ -6,9 +6,9 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// As it should be.
+    /// Everything is as it should be.
     Ok,
-    /// Worth knowing; nothing is amiss.
+    /// Worth knowing, but not a problem.
     Info,
     /// Sandboxes can be made, but something about them is weaker, or will be.
     Warn,

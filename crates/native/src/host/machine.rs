@@ -115,8 +115,8 @@ fn no_processes_left(facts: &Facts) -> Option<Reason> {
     Some(Reason::new(why, "sudo prlimit --pid $$ --nproc=unlimited"))
 }
 
-/// With the value 1 an executable file in memory must be asked for, which Eyot does. With 2 it is
-/// refused.
+/// Reports `vm.memfd_noexec`. With the value 1 a program in memory must ask to be executable, which
+/// Eyot's do. With 2 that is refused.
 fn memfd_without_exec(facts: &Facts) -> Option<Reason> {
     facts.setting("vm.memfd_noexec").filter(|value| *value >= 2).map(|value| {
         let why = format!("programs in memory can't be run here (vm.memfd_noexec is {value})");

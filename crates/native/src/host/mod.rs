@@ -1,10 +1,10 @@
 //! The capabilities of this host: which parts work, which do not, why, and the one command that
 //! fixes each.
 //!
-//! [`Facts`] are gathered from the system; `cause` is a table of what may be wrong with them, each with its sentence
-//! and its fix; `report` puts both together with a real try (what `eyot doctor` prints). A create that fails is
-//! explained by the same table, so a cause has one sentence, whoever meets it. Nothing here runs on a create that
-//! succeeds, but for a look at the state folder's file system.
+//! [`Facts`] are gathered from the system. `cause` is a table of possible problems, each with its
+//! sentence and its fix. `report` combines both with a test sandbox; `eyot doctor` prints it. A
+//! failed create is explained by the same table, so a cause is worded the same everywhere. A create
+//! that succeeds runs nothing of this, except for a check of the state folder's file system.
 
 mod cause;
 mod cgroup;
@@ -56,7 +56,7 @@ pub(crate) fn explained(error: Error, state: &Path, simulated: Option<&Value>) -
 /// nothing.
 ///
 /// # Errors
-/// The cause as the sentence, and the fix as the hint.
+/// The cause as the sentence, and the fix as the hint, of a `Setup` error.
 pub fn check_ownership(state: &Path) -> Result<()> {
     if state.as_os_str().is_empty() {
         let message = "open the state folder: there is no home directory to keep it in";
@@ -75,7 +75,7 @@ pub fn check_ownership(state: &Path) -> Result<()> {
 /// Refuses a state folder where sandboxes can't work, or not safely, although they could be made.
 ///
 /// # Errors
-/// The cause as the sentence, and the fix as the hint.
+/// The cause as the sentence, and the fix as the hint, of a `Setup` error.
 pub(crate) fn check_state_folder(state: &Path, simulated: Option<&Value>) -> Result<()> {
     let uid = rustix::process::geteuid().as_raw();
     if simulated.is_none() && state_folder::StateFacts::of(state).is_fit(uid) {

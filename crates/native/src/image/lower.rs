@@ -2,8 +2,8 @@
 //! topmost layer that has a name counts, a name that a layer removes does not exist, and
 //! directories are merged until one hides those below.
 //!
-//! The layers were made by whoever made the image. No link in them is followed by the kernel; they are followed here, by
-//! names, so that they lead nowhere but inside.
+//! The links in the layers are hostile. The kernel follows none of them; they are followed here, by
+//! name, and lead only to places inside.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};

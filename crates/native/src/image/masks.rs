@@ -1,10 +1,12 @@
 //! The files below the host's program folders that are covered in sandboxes of an ordinary user.
 //!
-//! Inside, the caller's own uid and groups still count (host ids can't be shed without privileges), so a file that is the
-//! caller's, or a group's of theirs, and not world-readable, would be readable inside too. As root nothing is covered:
-//! nothing inside has the rights of a user or a group of the host.
+//! Inside, the caller's own uid and groups still count, because an ordinary user can't give up host
+//! ids. So a file that belongs to the caller or one of the caller's groups, and is not
+//! world-readable, would be readable inside. As root nothing is covered: no process inside has the
+//! rights of a user or a group of the host.
 //!
-//! A place that can't be looked at, or can't be named, is covered with the directory that it lies in.
+//! If a path can't be inspected, or its name can't be written in a plan, the directory around it is
+//! covered.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};

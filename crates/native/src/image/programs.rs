@@ -1,12 +1,13 @@
 //! The folders of the host's programs that the image `host` shows, and the mounts below them.
 //!
-//! Each is shown through an overlay of the sandbox's own, because a bind would share its inodes with the host and with
-//! every other sandbox: a socket could be connected to, a lock would block others, a notification would tell what others
-//! run. An overlay shows nothing that is mounted below its layer, so each mount below gets an overlay of its own.
+//! Each folder is shown through an overlay of the sandbox's own. A bind would share its inodes with
+//! the host and with every other sandbox: sockets could be connected to, locks would block others,
+//! and notifications would tell what others run. An overlay does not show mounts below its layer,
+//! so each mount below gets an overlay of its own.
 //!
-//! An ordinary user may not lay an overlay over a folder with mounts below: the kernel locks the mounts that a new user
-//! namespace sees, because to show such a folder alone would show what they hide. Such a folder is made anew in memory,
-//! entry by entry, with an overlay for each folder in it.
+//! An ordinary user may not lay an overlay over a folder with mounts below: the kernel locks the
+//! mounts that a new user namespace sees, because showing such a folder alone would show what they
+//! hide. Such a folder is rebuilt in memory, entry by entry, with an overlay for each folder in it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -45,8 +45,8 @@ enum Kind {
     /// into memory meanwhile, which takes as long as all other work before the first sandbox.
     Thread {
         guest: Mutex<Option<JoinHandle<io::Result<OwnedFd>>>>,
-        /// Whether other processes of this user could read this process's memory before the
-        /// launcher started.
+        /// Other processes of this user could read this process's memory before the launcher
+        /// started.
         was_dumpable: bool,
     },
 }

@@ -1,8 +1,8 @@
 //! Device nodes that belong to one sandbox. A node's inode carries locks and notifications, so a
 //! bind of the host's `/dev/null` would share them with the host and every other sandbox.
 //!
-//! Only the launcher can make them, and only where it is the host's root: on a file system that was mounted in another
-//! user namespace the kernel opens no device.
+//! Only the launcher can make them, and only as the host's root: on a file system that was mounted
+//! in another user namespace the kernel opens no device.
 
 use std::io;
 use std::os::fd::OwnedFd;

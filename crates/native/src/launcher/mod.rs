@@ -1,9 +1,10 @@
 //! The launcher: a small single-threaded process, started once per provider, that makes every sandbox.
 //!
-//! A server must never fork itself (28 ms from a large parent, against 0.5 from here), and nothing of a server's memory
-//! may be near a sandbox. [`program`] is what runs in the launcher, [`make`] how one sandbox is made, [`child`] what its
-//! child does between the clone and the guest's exec; `client` is the provider's side. A program that makes one sandbox
-//! and ends has its launcher as a thread: starting a process would cost it as much as the sandbox.
+//! A server must not fork itself: that takes 28 ms from a large process, against 0.5 ms from the
+//! launcher, and nothing of a server's memory may be near a sandbox. [`program`] runs in the
+//! launcher, [`make`] makes one sandbox, [`child`] is its child between the clone and the guest's
+//! exec, and `client` is the provider's side. A program that makes one sandbox and ends has the
+//! launcher as a thread, because starting a process would take as long as the sandbox.
 
 mod account;
 mod child;

@@ -15,7 +15,7 @@ impl Source {
     /// Opens a canonical path.
     ///
     /// # Errors
-    /// `ELOOP` if a symbolic link is on the way or at the end; else as openat2(2).
+    /// `ELOOP` if a symbolic link is on the way or at the end; else those of openat2(2).
     pub(super) fn open(path: &str) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         Ok(Self(rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?))

@@ -1,10 +1,10 @@
 //! An assembler that writes a BPF program backwards, so that the target of a jump exists before the
 //! jump.
 //!
-//! Classic BPF jumps forward only, so writing from the end means that every distance is known when it is
-//! needed. A step that is already there is not written twice, so rules share their tails. A conditional
-//! jump reaches 255 instructions; beyond that it goes to a stand-in nearby: a copy of the return, or an
-//! unconditional jump.
+//! Classic BPF jumps only forward, so if a program is written from its end, every distance is known
+//! when it is needed. An instruction that exists already is not written twice, so rules share their
+//! tails. A conditional jump reaches 255 instructions. Beyond that it goes to a stand-in nearby: a
+//! copy of the return, or an unconditional jump.
 
 use std::collections::HashMap;
 

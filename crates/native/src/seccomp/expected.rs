@@ -1,7 +1,7 @@
 //! The policy written a second time, as plain Rust that evaluates a call directly. Tests compare
 //! the compiled filters with it.
 //!
-//! It shares the lists of names with the policy and nothing else, neither its rules nor its constants.
+//! It shares only the lists of names with the policy, neither its rules nor its constants.
 
 use super::interpreter::Call;
 use super::lists::{ALLOWED, REFUSED};

@@ -1,10 +1,10 @@
 //! The system calls that a sandbox may make whatever their arguments, those that are refused, and
 //! those that seem not to exist.
 //!
-//! An allowlist: a call in none of the lists, and none of the checks of `policy.rs`, answers ENOSYS.
-//! Allowing leans on Docker's default profile, minus what needs a capability that a sandbox never has. Many
-//! of the refused calls would fail in a user namespace anyway; they are refused so that a bug in the kernel
-//! behind them is out of reach.
+//! The lists are an allowlist: a call in none of them, and without a check in `policy.rs`, answers
+//! ENOSYS. The allowed calls follow Docker's default profile, without those that need a capability
+//! that a sandbox never has. Many of the refused calls would fail in a user namespace anyway; they
+//! are refused so that a bug in the kernel behind them can't be reached.
 
 /// Calls that are allowed.
 #[rustfmt::skip]

@@ -1,12 +1,13 @@
 //! The system call filter of a sandbox: an allowlist, as the seccomp-BPF program that the kernel takes.
 //!
-//! A namespace sandbox shares the host's kernel, so what it can't call can't be attacked. Known calls are
-//! refused with EPERM, unknown ones (and those that programs have a fallback for) with ENOSYS, foreign ABIs
-//! (ia32, x32) altogether with ENOSYS. x86_64 only, one policy for every sandbox, and one for its egress program. Here the program is
-//! made; installing it is the setup's business.
+//! A namespace sandbox shares the host's kernel, and code of the kernel that can't be called can't
+//! be attacked. Known calls are refused with EPERM. Unknown ones, those that programs have a
+//! fallback for, and all calls of foreign ABIs (ia32, x32) answer ENOSYS. There is one policy for
+//! every sandbox and one for its egress program, both for x86_64 alone. This module compiles them;
+//! the set-up installs them.
 //!
-//! `lists` and `policy` say what is allowed, `rule` how that is written down, `tree` and `assembler` make
-//! it a program.
+//! `lists` and `policy` say what is allowed, `rule` is the form of that, and `tree` and `assembler`
+//! compile it.
 
 // The launcher installs filters that it is given: there, only `Instruction` is used.
 #![cfg_attr(not(feature = "provider"), allow(dead_code))]

@@ -1,7 +1,7 @@
 //! The policy of a sandbox: the lists, and the calls whose answer depends on their arguments.
 //!
-//! Arguments that are an `int` to the kernel are compared by their lower half alone: the kernel drops the
-//! upper half, so a filter that looked at it could be walked around by setting it.
+//! Arguments that the kernel takes as an `int` are compared by their lower half alone. The kernel
+//! drops the upper half, so a filter that looked at it could be evaded by setting it.
 
 use std::collections::HashMap;
 

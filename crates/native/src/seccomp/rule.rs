@@ -1,8 +1,8 @@
 //! The rules of the filter. A rule is the answer to one system call: a decision, or a question
 //! about an argument that leads to one.
 //!
-//! A rule is plain data, so that it can be written down, compared, shared and tested without a kernel. The
-//! filter sees argument registers, never the memory they point to: a call whose meaning sits in a struct
+//! A rule is plain data, so it can be compared, shared and tested without a kernel. The filter sees
+//! argument registers, never the memory that they point to. A call whose meaning is in a struct
 //! (`clone3`) can only be allowed or refused as a whole.
 
 /// Operation not permitted: the call is known and refused.

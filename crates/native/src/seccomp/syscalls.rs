@@ -1,8 +1,8 @@
 //! The system calls of x86_64 Linux by name. The lists of `lists.rs` are resolved against them, and
 //! the highest number here is the end of the known ones.
 //!
-//! From the kernel's `arch/x86/entry/syscalls/syscall_64.tbl`, as of Linux 7.0. Numbers are never reused,
-//! so a newer kernel only appends; whatever it appends is unknown here and answered with ENOSYS.
+//! From the kernel's `arch/x86/entry/syscalls/syscall_64.tbl`, as of Linux 7.0. Numbers are never
+//! reused, so a newer kernel only appends, and what it appends is answered with ENOSYS as unknown.
 
 /// The name and the number of every known call, by ascending number.
 pub(super) const SYSCALLS: &[(&str, u32)] = &[

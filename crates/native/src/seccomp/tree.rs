@@ -1,9 +1,10 @@
 //! Compilation of rules, ordered by number, into a BPF program that finds the rule by binary
 //! search.
 //!
-//! Installing a filter costs a run of it for every system call there is: the kernel tries each to remember
-//! which are always allowed. A list of 330 comparisons takes 288 µs there, a tree over ranges 43 µs. That
-//! memory needs the way to an unconditional answer to consist of loads, comparisons, AND and returns alone.
+//! When a filter is installed, the kernel runs it once for every system call, to remember which are
+//! always allowed. A list of 330 comparisons takes 288 µs for that, a tree over ranges 43 µs. The
+//! kernel can remember a call only if the way to its unconditional answer consists of loads,
+//! comparisons, AND and returns.
 
 use super::Instruction;
 use super::assembler::{AND, Assembler, IF_ANY_BIT, IF_AT_LEAST, IF_EQUAL, LOAD, Label};

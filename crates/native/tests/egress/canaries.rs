@@ -1,4 +1,5 @@
-//! What is not public is not reached, however it is spelt, resolved or led to.
+//! Addresses that are not public are not reached, however they are spelt, resolved or redirected
+//! to.
 
 use crate::network::{OWN_ADDRESS, OWN_V6};
 use crate::world::{Check, World, cases, ensure, said};

@@ -1,8 +1,8 @@
-//! What is run inside: a few lines of Python that speak the protocols byte by byte, since programs tidy up what they
-//! are given.
+//! Python programs that the tests run inside. They speak the protocols byte by byte, because real
+//! clients tidy up their input.
 
-/// Answers on its standard output, one line per host of its arguments: how `CONNECT`, a plain request and SOCKS5 were
-/// answered. `PORT` is where to.
+/// Prints one line for each host in its arguments: the answers to `CONNECT`, to a plain request,
+/// and to SOCKS5. `PORT` is the port to reach.
 pub const TRY: &str = r#"
 import os, socket, sys
 port = int(os.environ.get("PORT", "80"))
@@ -25,7 +25,7 @@ for host in sys.argv[1:]:
     print(host, http(f"CONNECT {host}:{port}", host), http(f"GET http://{host}:{port}/hello", host), socks(host))
 "#;
 
-/// Sends what stands in its first argument (with escapes) to port `PORT`, and prints what comes back, as Python's bytes.
+/// Sends its first argument (with escapes) to port `PORT`, and prints the reply as Python's bytes.
 pub const RAW: &str = r#"
 import os, socket, sys
 s = socket.create_connection(("127.0.0.1", int(os.environ["PORT"])), 30)

@@ -1,5 +1,5 @@
-//! The internet: one name server and one web server, on many addresses. What it was asked for is noted in files that
-//! the tests read: canaries are addresses that must not appear there.
+//! The test's internet: one name server and one web server, on many addresses. Both log requests to
+//! files that the tests read. Canaries are addresses that must not appear there.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,19 +15,19 @@ use hickory_proto::rr::{Name, RData, Record, RecordType};
 
 use crate::network::{OWN_ADDRESS, SHARED, configure_internet};
 
-/// Its own private address: the name server's, and a canary.
+/// The internet's own private address: the name server's, and a canary.
 pub const NAME_SERVER: &str = "10.200.0.2";
 pub const PUBLIC: &str = "93.184.216.34";
 pub const PUBLIC_TOO: &str = "93.184.216.35";
 pub const PUBLIC_V6: &str = "2606:2800:220:1::34";
 /// Public addresses and canaries.
 pub const OTHER_ADDRESSES: [&str; 5] = [PUBLIC, PUBLIC_TOO, "169.254.169.254", "192.168.7.7", "100.64.0.9"];
-/// Where the web server listens besides port 80.
+/// The second port of the web server, besides 80.
 pub const OTHER_PORT: u16 = 8080;
 
-/// What requests were made: address, method, path and `Host` of each, a line.
+/// The log of requests: address, method, path and `Host`, one line each.
 pub const HITS: &str = "hits";
-/// What names were asked for, a line each.
+/// The log of names that were looked up, one line each.
 pub const QUERIES: &str = "queries";
 
 pub fn main() -> ExitCode {
@@ -142,7 +142,7 @@ fn serve_names(socket: &UdpSocket, shared: &Path) {
     }
 }
 
-/// What a name has; `None`: there is no such name.
+/// Returns the records of a name; `None` if the name does not exist.
 fn records(name: &str, kind: RecordType, rebinds: &AtomicUsize) -> Option<Vec<RData>> {
     let addresses: &[&str] = match name {
         "pub.test" => &[PUBLIC, PUBLIC_V6],

@@ -1,7 +1,8 @@
-//! The network `egress` with an internet of the test's own: this program runs itself in a network namespace (the host's
-//! side: the provider and the egress programs), and once more in another (the internet: a name server and web servers
-//! on addresses that count as public, and canaries on those that don't), with a cable between the two. It runs alike as
-//! root and as an ordinary user, where user namespaces let one.
+//! The network `egress`, tested with an internet of the test's own. This program runs itself in two
+//! network namespaces with a cable between them. One is the host's side: the provider and the
+//! egress programs. The other is the internet: a name server and web servers on addresses that
+//! count as public, and canaries on addresses that do not. The test runs the same as root and,
+//! where user namespaces allow it, as an ordinary user.
 
 mod canaries;
 mod inside;
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Goes on in namespaces; where there can be none, every test shows as ignored with the reason.
+/// Continues in namespaces. If they can't be made, every test shows as ignored with the reason.
 fn start() -> ExitCode {
     if Arguments::from_args().list {
         libtest_mimic::run(&Arguments::from_args(), trials(None)).exit_code()

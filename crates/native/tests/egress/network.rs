@@ -1,7 +1,8 @@
 //! The namespaces and the cable.
 //!
-//! As root: one pair of network and mount namespaces for the host's side. An ordinary user: the same inside a user
-//! namespace where they are root and lay the cable, and in it another one where they are an ordinary user again.
+//! Root makes one pair of network and mount namespaces for the host's side. An ordinary user makes
+//! the same inside a user namespace, is root there to lay the cable, and then enters another user
+//! namespace as an ordinary user again.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -9,19 +10,21 @@ use std::process::{Child, Command, ExitCode, Stdio};
 
 use crate::internet::{NAME_SERVER, OTHER_ADDRESSES, PUBLIC_V6};
 
-/// Which part of the test a process is.
+/// The variable with the part of the test that a process plays.
 pub const ROLE: &str = "EYOT_EGRESS_ROLE";
-/// The folder that all parts share.
+/// The variable with the folder that all parts share.
 pub const SHARED: &str = "EYOT_EGRESS_SHARED";
-/// Who began the test: not root, though they are in the namespace that they lay the cable in.
+/// The variable that marks a test begun by an ordinary user, who appears as root in the namespace
+/// with the cable.
 const ORDINARY: &str = "EYOT_EGRESS_ORDINARY";
 
-/// An address of the host's side, which is private and the host's own.
+/// The address of the host's side, which is private.
 pub const OWN_ADDRESS: &str = "10.200.0.1";
-/// Its address of IPv6.
+/// The IPv6 address of the host's side.
 pub const OWN_V6: &str = "fd00:200::1";
 
-/// Runs the test in namespaces, and says how it ended; or why there can be none.
+/// Runs the test in namespaces, and returns its exit code. The error says why there can be no
+/// namespaces.
 pub fn enter() -> Result<ExitCode, String> {
     for program in ["unshare", "ip", "mount"] {
         let folders = ["/usr/bin", "/usr/sbin", "/bin", "/sbin"];
@@ -59,7 +62,7 @@ fn own_path() -> std::path::PathBuf {
     std::env::current_exe().expect("the test knows its own path")
 }
 
-/// Lays the cable, then goes on as the host's side.
+/// Lays the cable, then continues as the host's side.
 pub fn main() -> ExitCode {
     let shared = std::env::var(SHARED).expect("the shared folder is named");
     let internet = lay_cable(Path::new(&shared));
@@ -76,7 +79,7 @@ pub fn main() -> ExitCode {
     if status.is_ok_and(|status| status.success()) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The other end, which ends with this.
+/// The process at the other end of the cable. It ends when this is dropped.
 struct Internet(Child);
 
 impl Drop for Internet {

@@ -1,4 +1,5 @@
-//! What people want a network for: packages from an index, a clone, a download; all of it the test's own.
+//! The usual reasons for a network: packages from an index, a clone, a download. All servers are
+//! the test's own.
 
 use std::path::Path;
 use std::process::Command;

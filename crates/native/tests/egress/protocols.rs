@@ -1,4 +1,4 @@
-//! Clients that lie, confuse or dawdle.
+//! Clients that send false, confusing or very slow requests.
 
 use crate::world::{Check, World, cases, ensure, said, until_there};
 use eyot::StartOptions;

@@ -1,4 +1,4 @@
-//! What is public is reached.
+//! Public addresses are reached.
 
 use crate::internet::{PUBLIC, PUBLIC_V6};
 use crate::world::{Check, World, cases, ensure, said};

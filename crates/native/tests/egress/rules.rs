@@ -1,4 +1,4 @@
-//! Rules, their change on a live sandbox, and what is told about decisions.
+//! Rules, changes of them on a live sandbox, and the report of decisions.
 
 use eyot::{EgressProtocol, EgressVerdict, Sandbox, StartOptions};
 use futures_util::StreamExt;
@@ -13,7 +13,7 @@ cases! {
     n01_decisions_are_told_to_another_process_with_their_reasons;
 }
 
-/// The status that the proxy gives for an address.
+/// Returns the HTTP status that the proxy answers for a URL.
 async fn status(sandbox: &Sandbox, url: &str) -> Check<String> {
     said(sandbox, &format!("curl -s -m 30 -o /dev/null -w '%{{http_code}}' {url}")).await
 }

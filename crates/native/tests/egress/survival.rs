@@ -1,4 +1,5 @@
-//! How long the way out is there: as long as the sandbox, whoever made it and whatever became of them.
+//! The lifetime of the egress program: as long as the sandbox, even if its maker or its provider
+//! ends.
 
 use std::process::{Command, ExitCode, Stdio};
 
@@ -15,10 +16,10 @@ cases! {
     n01_the_egress_program_runs_as_nobody_else_and_holds_nothing_of_its_makers;
 }
 
-/// Names the state folder of the process that makes a sandbox and waits to be killed.
+/// The variable with the state folder of the process that makes a sandbox and waits to be killed.
 const STATE: &str = "EYOT_EGRESS_STATE";
 
-/// Makes a sandbox, says its id, and waits.
+/// Makes a sandbox, prints its id, and waits.
 pub fn maker() -> ExitCode {
     let state = std::env::var_os(STATE).expect("the state folder is named").into();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();

@@ -1,4 +1,5 @@
-//! What every case has: a provider, sandboxes, canaries on the host's own addresses, and what the internet noted.
+//! The surroundings of every case: a provider, sandboxes, canaries on the host's own addresses, and
+//! the internet's logs.
 
 use std::future::Future;
 use std::net::TcpListener;
@@ -14,13 +15,13 @@ use libtest_mimic::{Failed, Trial};
 use crate::internet::{HITS, QUERIES};
 use crate::network::SHARED;
 
-/// What a case comes to.
+/// The result of a case.
 pub type Check<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// One case.
 pub struct Case {
     pub name: &'static str,
-    /// The programs that must be below `/usr` for it.
+    /// The programs below `/usr` that the case needs.
     pub needs: &'static [&'static str],
     pub run: fn(World) -> Pin<Box<dyn Future<Output = Check> + Send>>,
 }
@@ -49,7 +50,7 @@ macro_rules! ensure {
 
 pub(crate) use {cases, ensure};
 
-/// A case as a test.
+/// Turns a case into a test.
 pub fn trial(case: Case, missing: Option<&str>) -> Trial {
     let folders = ["/usr/bin", "/usr/local/bin", "/usr/lib/apt"];
     let has = |program: &str| folders.iter().any(|folder| Path::new(folder).join(program).exists());
@@ -75,7 +76,7 @@ pub struct World {
     pub provider: Arc<NativeProvider>,
     pub state: PathBuf,
     shared: PathBuf,
-    /// Listens on every address of the host.
+    /// Listens on every address of the host. No sandbox may reach it.
     canary: TcpListener,
     _folder: tempfile::TempDir,
 }
@@ -92,12 +93,12 @@ impl World {
         Ok(Self { provider, state, shared, canary, _folder: folder })
     }
 
-    /// The port of the canary.
+    /// Returns the port of the canary.
     pub fn canary_port(&self) -> Check<u16> {
         Ok(self.canary.local_addr()?.port())
     }
 
-    /// Nobody connected to the host itself.
+    /// Checks that no connection reached the host itself, and that the canary still listens.
     pub fn ensure_canary_lives(&self) -> Check {
         let visitor = self.canary.accept();
         ensure!(visitor.is_err(), "somebody connected to the host: {visitor:?}");
@@ -108,7 +109,7 @@ impl World {
         Ok(())
     }
 
-    /// A sandbox whose allow rules are these.
+    /// Makes a sandbox with these allow rules.
     pub async fn sandbox(&self, allow: &[&str]) -> Check<Sandbox> {
         let spec = SandboxSpec {
             network: NetworkMode::Egress,
@@ -128,24 +129,24 @@ impl World {
         Ok(sandbox)
     }
 
-    /// What the web server was asked for that has this in it.
+    /// Lists the requests to the web server that contain this text.
     pub fn hits(&self, part: &str) -> Check<Vec<String>> {
         lines_with(&self.shared.join(HITS), part)
     }
 
-    /// What the name server was asked for that has this in it.
+    /// Lists the requests to the name server that contain this text.
     pub fn queries(&self, part: &str) -> Check<Vec<String>> {
         lines_with(&self.shared.join(QUERIES), part)
     }
 
-    /// What the web server serves as files.
+    /// Returns the folder that the web server serves.
     pub fn www(&self) -> Check<PathBuf> {
         let www = self.shared.join("www");
         std::fs::create_dir_all(&www)?;
         Ok(www)
     }
 
-    /// The process number of a sandbox's egress program.
+    /// Returns the process number of a sandbox's egress program.
     pub async fn egress_pid(&self, sandbox: &Sandbox) -> Check<i32> {
         use std::io::{BufRead, BufReader, Write};
         let socket = self.state.join("sandboxes").join(sandbox.id().as_str()).join("egress.sock");
@@ -163,20 +164,20 @@ fn lines_with(file: &Path, part: &str) -> Check<Vec<String>> {
     Ok(text.lines().filter(|line| line.contains(part)).map(str::to_owned).collect())
 }
 
-/// Rules as texts.
+/// Parses rules.
 pub fn rules(allow: &[&str], deny: &[&str]) -> Check<EgressRules> {
     let parse = |texts: &[&str]| texts.iter().map(|text| text.parse()).collect::<Result<Vec<_>, _>>();
     Ok(EgressRules { allow: parse(allow)?, deny: parse(deny)? })
 }
 
-/// Runs a line and returns what it printed, on both streams.
+/// Runs a shell line and returns its output on both streams.
 pub async fn said(sandbox: &Sandbox, line: &str) -> Check<String> {
     let options = ExecOptions { timeout_ms: Some(180_000), ..ExecOptions::default() };
     let result = sandbox.exec(line, options).await?;
     Ok(format!("{}{}", result.stdout_text(), result.stderr_text()))
 }
 
-/// Waits until a file is there in a sandbox.
+/// Waits until a file exists in a sandbox.
 pub async fn until_there(sandbox: &Sandbox, file: &str) -> Check {
     for _ in 0..1500 {
         if sandbox.exists(file).await? {

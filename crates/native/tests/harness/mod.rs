@@ -1,14 +1,15 @@
-//! What the test programs of this crate share: a case becomes a trial, and a condition a failure that says something.
+//! Helpers that the test programs of this crate share. They turn a case into a trial, and a
+//! condition into a failure with a message.
 
 use std::future::Future;
 use std::time::Duration;
 
 use libtest_mimic::{Failed, Trial};
 
-/// No test may hang; nothing is timed otherwise.
+/// The limit for one test, so that none hangs. Tests depend on no other time.
 pub const HANG: Duration = Duration::from_secs(240);
 
-/// A case as a trial, with a runtime of its own.
+/// Turns a case into a trial with a runtime of its own.
 pub fn trial<F>(name: &str, case: fn() -> F) -> Trial
 where
     F: Future<Output = Result<(), Failed>> + 'static,
@@ -19,7 +20,7 @@ where
     })
 }
 
-/// `Err` with the message unless the condition holds.
+/// Fails with the message unless the condition holds.
 pub fn ensure(condition: bool, message: impl std::fmt::Display) -> Result<(), Failed> {
     if condition { Ok(()) } else { Err(message.to_string().into()) }
 }

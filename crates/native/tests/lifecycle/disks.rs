@@ -1,4 +1,5 @@
-//! Disks of sandboxes with a disk limit: made with them, gone with them, loop devices too, whoever is killed when.
+//! Disks of sandboxes with a disk limit. They are made and removed with the sandbox, loop devices
+//! included, whichever process is killed at any moment.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -30,7 +31,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// A case that is ignored where there is no disk quota to be had.
+/// Makes a trial that is ignored on hosts without disk limits.
 fn trial<F>(name: &str, case: fn(Arc<NativeProvider>, State) -> F) -> Trial
 where
     F: Future<Output = Result<(), Failed>> + 'static,
@@ -51,14 +52,14 @@ where
     })
 }
 
-/// The files of this state folder that are behind loop devices.
+/// Lists the files of this state folder that are behind loop devices.
 fn devices(state: &State) -> Vec<PathBuf> {
     let all = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let files = all.filter_map(|entry| fs::read_to_string(entry.path().join("loop/backing_file")).ok());
     files.map(|file| PathBuf::from(file.trim())).filter(|file| file.starts_with(state.path())).collect()
 }
 
-/// The kernel closes what was mounted when nobody waits for it any more.
+/// Waits until no loop device is left. The kernel closes them asynchronously.
 async fn ensure_no_devices(state: &State) -> Result<(), Failed> {
     for _ in 0..250 {
         if devices(state).is_empty() {

@@ -1,4 +1,5 @@
-//! Control groups of sandboxes: made with them, gone with them, whoever is killed when.
+//! Control groups of sandboxes. They are made and removed with the sandbox, whichever process is
+//! killed at any moment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// A case that is ignored where there are no control groups to be had.
+/// Makes a trial that is ignored on hosts without control groups.
 fn trial<F>(name: &str, case: fn(Arc<NativeProvider>, State) -> F) -> Trial
 where
     F: Future<Output = Result<(), Failed>> + 'static,
@@ -47,7 +48,7 @@ where
     })
 }
 
-/// The directories of groups of these sandboxes.
+/// Lists the directories of these sandboxes' groups.
 fn groups_of(ids: &[String]) -> Vec<PathBuf> {
     let mut pending = vec![PathBuf::from("/sys/fs/cgroup")];
     let mut found = Vec::new();

@@ -22,7 +22,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// A root file system with a shell, `cat` and `ls`, and nothing else.
+/// Makes a root file system with a shell, `cat`, `ls`, and nothing else.
 pub fn make_rootfs(root: &Path) -> Result<(), Failed> {
     for folder in ["bin", "etc", "root", "lib64"] {
         fs::create_dir_all(root.join(folder))?;

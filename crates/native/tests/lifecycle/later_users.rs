@@ -1,5 +1,5 @@
-//! Users whom a command made: whoever is in the sandbox's own `/etc/passwd` when a call names them, and what root inside can put
-//! in place of that file.
+//! Users that a command added: a call can name a user who is in the sandbox's own `/etc/passwd` at
+//! that time. Root inside can replace that file by anything.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,8 @@ use libtest_mimic::{Failed, Trial};
 use crate::state::State;
 use crate::{ensure, trial};
 
-/// What a look-up may take on a loaded machine. One that waits for a FIFO's writer or for `/proc/kmsg` would take for ever.
+/// The longest look-up on a loaded machine. One that waits for the writer of a FIFO or for
+/// `/proc/kmsg` would never end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn trials() -> Vec<Trial> {

@@ -1,5 +1,6 @@
-//! Sandboxes over time: they outlive their maker, their deadlines fire by themselves, and nothing is left behind,
-//! whoever is killed when. This program is also the maker that is killed: see [`maker`].
+//! Sandboxes over time. They outlive their maker, their deadlines fire without it, and nothing is
+//! left behind, whichever process is killed at any moment. This program is also the maker that is
+//! killed: see [`maker`].
 
 mod damaged;
 mod deadlines;

@@ -1,5 +1,5 @@
-//! The maker: a process of its own that makes sandboxes, says so on its standard output, and does what it was told to.
-//! Tests start it, and end it politely or not.
+//! The maker: a process that makes sandboxes, reports on its standard output, and carries out the
+//! task in its arguments. Tests start it, and kill it or let it end.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -12,7 +12,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-/// The maker's `main`: the state folder, what to do, and a number or a sandbox for it.
+/// The maker's `main`. Its arguments are the state folder, the task, and a number or a sandbox for
+/// the task.
 pub fn main(arguments: impl Iterator<Item = String>) {
     let arguments: Vec<String> = arguments.collect();
     let [state, task, argument] = &arguments[..] else { panic!("maker <state> <task> <argument>") };
@@ -34,7 +35,7 @@ async fn work(state: &str, task: &str, argument: &str) -> eyot::Result<()> {
     }
 }
 
-/// Wakes a sandbox, leaves a line in its memory, and says what is in its file.
+/// Wakes a sandbox, leaves a line in its memory, and prints the content of its file.
 async fn wake(provider: &NativeProvider, id: &str) -> eyot::Result<()> {
     let sandbox = Sandbox::wake(provider, id).await?;
     sandbox.exec("echo one >> /dev/shm/woken", ExecOptions::default()).await?;
@@ -42,7 +43,8 @@ async fn wake(provider: &NativeProvider, id: &str) -> eyot::Result<()> {
     Ok(())
 }
 
-/// Puts a sandbox to sleep and wakes it for ever. Each time it writes a file with its own name, and then says the name.
+/// Puts a sandbox to sleep and wakes it, forever. Each time it writes a file with a new name, and
+/// then prints the name.
 async fn naps(provider: &NativeProvider, id: &str) -> eyot::Result<()> {
     for number in 0_u32.. {
         let sandbox = Sandbox::wake(provider, id).await?;
@@ -55,7 +57,7 @@ async fn naps(provider: &NativeProvider, id: &str) -> eyot::Result<()> {
 }
 
 /// Makes a sandbox, wakes it and makes another, and ends its own launcher before each. Then creates
-/// go on while launchers are ended. Says the ids of the sandboxes that were made.
+/// go on while launchers are ended. Prints the ids of the sandboxes.
 async fn outlive_launchers(provider: &Arc<NativeProvider>) -> eyot::Result<()> {
     let first = Sandbox::create(&**provider, SandboxSpec::default()).await?;
     println!("{}", first.id());
@@ -127,7 +129,7 @@ async fn make(provider: Arc<NativeProvider>, task: &str, number: u64) -> eyot::R
     Ok(())
 }
 
-/// The spec of a sandbox with a disk of this size.
+/// Returns the spec of a sandbox with a disk of this size, in MiB.
 pub fn with_a_disk(mib: u64) -> SandboxSpec {
     let limits = Limits { disk_mib: Some(mib), ..Limits::default() };
     SandboxSpec { limits, ..SandboxSpec::default() }
@@ -160,7 +162,7 @@ impl Maker {
         Self::start_for(state, task, &number.to_string())
     }
 
-    /// The same with a sandbox instead of a number.
+    /// Starts a maker whose task takes a sandbox, not a number.
     pub fn start_for(state: &Path, task: &str, argument: &str) -> Result<Self, Failed> {
         let mut process = Command::new(std::env::current_exe()?)
             .arg("maker")
@@ -173,22 +175,22 @@ impl Maker {
         Ok(Self { process, lines: BufReader::new(stdout).lines() })
     }
 
-    /// What it says next.
+    /// Reads the next line of its output.
     pub async fn line(&mut self) -> Result<String, Failed> {
         self.line_or_end().await?.ok_or_else(|| "the maker ended without a word".into())
     }
 
-    /// The same; `None` once it has closed its standard output.
+    /// Reads the next line of its output; `None` after the last.
     pub async fn line_or_end(&mut self) -> Result<Option<String>, Failed> {
         Ok(self.lines.next_line().await?)
     }
 
-    /// Ends it as `kill -9` does, and waits for that.
+    /// Ends it as `kill -9` does, and waits until it has ended.
     pub async fn kill_9(&mut self) -> Result<(), Failed> {
         Ok(self.process.kill().await?)
     }
 
-    /// Waits for its own end.
+    /// Waits until it ends on its own.
     pub async fn end(&mut self) -> Result<(), Failed> {
         let status = self.process.wait().await?;
         crate::ensure(status.success(), format!("the maker: {status}"))

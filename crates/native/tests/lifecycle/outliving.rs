@@ -78,7 +78,8 @@ async fn launcher_killed() -> Result<(), Failed> {
     state.assert_empty()
 }
 
-/// Without it the end of every sandbox writes the whole file system under the state folder to the disk.
+/// Checks that the overlay is mounted `volatile`. Otherwise the end of every sandbox would write
+/// the whole file system under the state folder to the disk.
 async fn volatile() -> Result<(), Failed> {
     let state = State::new()?;
     let sandbox = Sandbox::create(&*state.provider()?, eyot::SandboxSpec::default()).await?;

@@ -1,4 +1,4 @@
-//! Sleep and wake across processes, crashes and restarts; and what is in force again after a wake.
+//! Sleep and wake across processes, crashes and restarts, and the protections after a wake.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -94,8 +94,8 @@ async fn one_guest() -> Result<(), Failed> {
     state.assert_empty()
 }
 
-/// A maker puts its sandbox to sleep and wakes it, over and over; each time it writes a file, and says so when it is
-/// written.
+/// Has a maker put its sandbox to sleep and wake it, over and over, and kills the maker in between.
+/// Each file that the maker reported must be there.
 async fn killed_in_between() -> Result<(), Failed> {
     let state = State::new()?;
     let provider = state.provider()?;
@@ -170,7 +170,7 @@ async fn restarted() -> Result<(), Failed> {
     state.assert_empty()
 }
 
-/// Each is there with one of the two ways to map ids, or on some kernels, alone.
+/// Steps that not every plan has: each belongs to one of the two id maps, or depends on the kernel.
 const NOT_EVERYWHERE: [&str; 4] =
     ["become inner root", "map the user", "restrict by Landlock", "limit the process namespace"];
 
@@ -249,8 +249,8 @@ async fn missing_source() -> Result<(), Failed> {
     state.assert_empty()
 }
 
-/// The workload puts a link in the place of a folder that leads to a mount. Followed on the host, it would show what is
-/// mounted at a place of the host's, or leave the sandbox without it.
+/// Replaces, as a workload could, a folder on the way to a mount by a link. If the host followed
+/// it, the mount would show a place of the host, or be missing inside.
 async fn led_astray() -> Result<(), Failed> {
     let state = State::new()?;
     let provider = state.provider()?;

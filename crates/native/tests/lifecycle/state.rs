@@ -1,4 +1,4 @@
-//! A state folder of a test's own, and what is left in it.
+//! A state folder of the test's own, and checks of its content.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use libtest_mimic::Failed;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// A state folder, removed with the test.
+/// A state folder that is removed with the test.
 pub struct State {
     folder: tempfile::TempDir,
 }
@@ -27,13 +27,14 @@ impl State {
         Ok(NativeProvider::new(NativeOptions { state: self.path(), ..NativeOptions::default() })?)
     }
 
-    /// The process number of a sandbox's guest.
+    /// Returns the process number of a sandbox's guest.
     pub fn guest_of(&self, id: &str) -> Result<i32, Failed> {
         let ready = fs::read_link(self.path().join("sandboxes").join(id).join("ready"))?;
         Ok(ready.to_string_lossy().split(' ').next().unwrap_or_default().parse()?)
     }
 
-    /// Nothing is left: no sandbox, name, range of ids, trash, and no mount that shows in this namespace.
+    /// Checks that nothing is left: no sandbox, name, range of ids or trash, and no mount in this
+    /// namespace.
     pub fn assert_empty(&self) -> Result<(), Failed> {
         for folder in ["sandboxes", "names", "blocks", "trash"] {
             let left: Vec<String> = names(&self.path().join(folder))?;
@@ -53,7 +54,7 @@ fn names(folder: &Path) -> Result<Vec<String>, Failed> {
     Ok(names)
 }
 
-/// Waits until a process has ended; one that has is fine.
+/// Waits until a process has ended. One that has ended before is no error.
 pub async fn wait_for_end(pid: i32) -> Result<(), Failed> {
     let Some(pid) = Pid::from_raw(pid) else { return Err("not a process number".into()) };
     let ended = tokio::task::spawn_blocking(move || match pidfd_open(pid, PidfdFlags::empty()) {

@@ -1,4 +1,5 @@
-//! A guest that somebody stops from outside: it answers nobody, and must hold no deadline.
+//! A guest that is stopped (`SIGSTOP`) from outside. It answers no call, but no deadline may wait
+//! for it.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Longer than a deadline of 1.5 s may be held.
+/// The limit for a call with a deadline of 1.5 s.
 const PROMPT: Duration = Duration::from_millis(2_500);
 
 /// A process that is stopped until this is dropped.
@@ -54,7 +55,7 @@ fn within(timeout_ms: u64) -> ExecOptions {
     ExecOptions { timeout_ms: Some(timeout_ms), ..ExecOptions::default() }
 }
 
-/// Runs a command as a stream and gives its end.
+/// Runs a command as a stream and returns its end.
 async fn end_of(sandbox: &Sandbox, line: &str, options: ExecOptions) -> Result<ExecResult, Failed> {
     let mut stream = sandbox.exec_stream(line, options).await?;
     loop {
@@ -71,7 +72,7 @@ fn given_up(result: &ExecResult, outcome: Outcome, begun: Instant) -> Result<(),
     ensure(result.outcome == outcome && result.may_still_be_running, format!("{result:?}"))
 }
 
-/// The sandbox is as good as before, and nothing of what was given up is left in it.
+/// Checks that the sandbox works as before, and that nothing of abandoned calls is left in it.
 async fn goes_on(state: &State, sandbox: Sandbox) -> Result<(), Failed> {
     let hi = sandbox.exec("echo hi", ExecOptions::default()).await?;
     ensure(hi.stdout_text() == "hi\n", format!("{hi:?}"))?;

@@ -1,4 +1,5 @@
-//! Images of the store: a name such as `app:1`, its layers below a sandbox's own files, and what the image wishes.
+//! Images of the store: names such as `app:1`, layers below a sandbox's own files, and the image's
+//! wishes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -46,7 +47,7 @@ impl Stored {
         Ok(Self { state: State::new()?, folder: tempfile::tempdir()? })
     }
 
-    /// The lowest layer of every image here: a shell and a few programs.
+    /// Makes the lowest layer of every image here: a shell and a few programs.
     fn system(&self) -> Result<TestLayer, Failed> {
         let root = self.folder.path().join("root");
         if !root.exists() {

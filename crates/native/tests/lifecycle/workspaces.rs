@@ -196,7 +196,8 @@ async fn writable_mount_as_root() -> Result<(), Failed> {
     state.assert_empty()
 }
 
-/// The workspace `shared` as earlier versions left it: the ids from inside are on the disk, with whatever privileges.
+/// Makes the workspace `shared` as earlier versions did: the ids from inside are on the disk, with
+/// all privileges.
 fn make_as_earlier(state: &State) -> Result<PathBuf, Failed> {
     let workspace = state.path().join("workspaces/shared");
     fs::create_dir_all(workspace.join("d"))?;

@@ -1,4 +1,5 @@
-//! Pools that are kept: found again by the next process, held to their quotas, put right after a crash.
+//! Pools that outlive their process: the next process finds them, enforces their quotas, and
+//! repairs them after a crash.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// An engine of its own over the session's folder, as another process would have it.
+/// Opens an engine over the session's folder, as another process would.
 pub async fn engine(session: &Session) -> Result<Engine, Failed> {
     Ok(Engine::open(session.provider()?, &folder(session)).await?)
 }
@@ -285,8 +286,8 @@ async fn gone() -> Result<(), Failed> {
     Ok(pool.close().await?)
 }
 
-/// A provider of this name that can't read what it has just now, and so lists nothing. Under another name than its own, it
-/// has none of the sandboxes.
+/// A provider of this name that lists nothing, as if it could not read its sandboxes for now. Under
+/// a name that is not its own it has none of the sandboxes.
 struct Shortsighted(Arc<dyn SandboxProvider>, &'static str);
 
 #[async_trait]

@@ -1,8 +1,8 @@
-//! A process that works with a pool is killed at random moments. What it was told is done stays done, nothing is left that
-//! nobody owns, and no sandbox is handed out twice.
+//! A process that works with a pool is killed at random moments. Work that it reported as done
+//! stays done, nothing is left without an owner, and no sandbox is given out twice.
 //!
-//! This program is also the process that is killed: it says what it is about to do, and what is done, in lines that the
-//! test reads.
+//! This program is also the process that is killed. It prints a line before and after each piece of
+//! work, and the test reads these lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
@@ -17,10 +17,10 @@ use libtest_mimic::{Failed, Trial};
 use crate::session::Session;
 use crate::{ensure, trial};
 
-/// The number of kills; and that of `cargo xtask soak kills`.
+/// The number of kills. `cargo xtask soak kills` uses [`KILLS_OF_SOAK`].
 const KILLS: u32 = 5;
 const KILLS_OF_SOAK: u32 = 50;
-/// The seed of what is done and of when it is killed: the same every time.
+/// The seed for the work and for the moments of the kills, the same every time.
 const SEED: u64 = 0x5eed_0000_0000_e707;
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
@@ -32,7 +32,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Numbers that look random, and are the same for a seed (xorshift).
+/// Pseudo-random numbers (xorshift), the same for each seed.
 struct Random(u64);
 
 impl Random {
@@ -44,7 +44,7 @@ impl Random {
     }
 }
 
-/// The process that is killed: `worker STATE SEED`.
+/// The `main` of the process that is killed: `worker STATE SEED`.
 pub fn worker(mut arguments: impl Iterator<Item = String>) {
     let (Some(state), Some(seed)) = (arguments.next(), arguments.next().and_then(|seed| seed.parse().ok()))
     else {
@@ -120,11 +120,12 @@ async fn copy(pool: &SandboxPool, from: &str, to: &str, file: &str) -> Result<()
     Ok(())
 }
 
-/// What is known of a name.
+/// The facts about a name that the test has learned.
 #[derive(Debug, Default, Clone)]
 struct Known {
     id: Option<String>,
-    /// Files and what they may hold: one text where a write was acknowledged, two while one was under way.
+    /// The possible contents of each file: one if its last write was acknowledged, two if a write
+    /// was under way.
     files: BTreeMap<String, Vec<String>>,
     /// A removal was under way.
     may_be_gone: bool,
@@ -187,7 +188,7 @@ async fn killed(kills: u32) -> Result<(), Failed> {
     ensure(session.count()? == 0, "sandboxes are left")
 }
 
-/// Runs the load until it has said so many lines and a little longer.
+/// Lets the load run until it has printed this many lines, and a little longer.
 fn work_and_be_killed(
     state: &Path,
     seed: u64,

@@ -1,5 +1,5 @@
-//! Pools of native sandboxes: one agent session's computers, over everything that is real. This program is also the process
-//! that is killed: see [`killed`].
+//! Pools of native sandboxes: the computers of one agent session, with nothing replaced by a
+//! stand-in. This program is also the process that is killed: see [`killed`].
 
 mod engine;
 #[path = "../harness/mod.rs"]

@@ -73,7 +73,7 @@ async fn ends() -> Result<(), Failed> {
     refused(&b.url).await
 }
 
-/// Closing takes effect as soon as the listener's task has been dropped.
+/// Waits until a URL is refused: a listener closes when its task has been dropped.
 async fn refused(url: &str) -> Result<(), Failed> {
     let address = url.strip_prefix("http://").ok_or("no URL")?;
     while tokio::net::TcpStream::connect(address).await.is_ok() {

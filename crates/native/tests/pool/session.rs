@@ -17,17 +17,17 @@ impl Session {
         Ok(Self { folder: tempfile::tempdir()? })
     }
 
-    /// The folder, which has `sandboxes/` and the others.
+    /// Returns the folder that holds `sandboxes/` and the others.
     pub fn state(&self) -> std::path::PathBuf {
         self.folder.path().join("state")
     }
 
-    /// A provider of its own, as another process would have it.
+    /// Opens a provider, as another process would.
     pub fn provider(&self) -> Result<Arc<NativeProvider>, Failed> {
         Ok(NativeProvider::new(NativeOptions { state: self.state(), ..NativeOptions::default() })?)
     }
 
-    /// A pool of this name.
+    /// Opens the pool of this name.
     pub fn pool(&self, name: &str) -> Result<SandboxPool, Failed> {
         self.pool_with(PoolOptions { name: SandboxName::parse(name)?, ..PoolOptions::default() })
     }
@@ -36,13 +36,13 @@ impl Session {
         Ok(SandboxPool::open(self.provider()?, options)?)
     }
 
-    /// How many sandboxes there are, whosever.
+    /// Counts the sandboxes in the folder, of all pools.
     pub fn count(&self) -> Result<usize, Failed> {
         Ok(std::fs::read_dir(Path::new(&self.state()).join("sandboxes"))?.count())
     }
 }
 
-/// What a shell line prints; it must succeed.
+/// Runs a shell line that must succeed, and returns its output.
 pub async fn output(sandbox: &Sandbox, line: &str) -> Result<String, Failed> {
     let result = sandbox.exec(line, ExecOptions::default()).await?;
     if result.success() {

@@ -166,7 +166,7 @@ async fn into_itself_by_link() -> Result<(), Failed> {
     Ok(pool.close().await?)
 }
 
-/// As Go's module cache has them, say.
+/// Transfers folders without write permission, as Go's module cache has them.
 async fn closed() -> Result<(), Failed> {
     let (_session, pool) = pool().await?;
     let (a, b) = (pool.get("a").await?, pool.get("b").await?);

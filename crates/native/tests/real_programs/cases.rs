@@ -1,6 +1,6 @@
-//! What is tried.
+//! The cases: one script for each kind of program.
 
-/// A sentence, the host programs that it needs, a script, and exactly what its standard output must be.
+/// A case: a sentence, the host programs that it needs, a script, and its exact standard output.
 pub struct Case {
     pub name: &'static str,
     pub needs: &'static [&'static str],

@@ -1,4 +1,5 @@
-//! Programs that developers have must run inside: each is tried for real, and shown as ignored where the host lacks it.
+//! Programs that developers use must run inside. Each is tried, and shows as ignored where the host
+//! lacks it.
 
 mod cases;
 

@@ -1,4 +1,4 @@
-//! `sandbox_create`: what a sandbox is made of.
+//! `sandbox_create` and its choice of images.
 
 use std::collections::BTreeMap;
 

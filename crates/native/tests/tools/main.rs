@@ -19,7 +19,7 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit();
 }
 
-/// `Err` with both unless they are equal.
+/// Fails, with both values, unless they are equal.
 fn ensure_eq<T: PartialEq + std::fmt::Debug>(is: T, should: T) -> Result<(), Failed> {
     ensure(is == should, format!("is {is:?}, should be {should:?}"))
 }

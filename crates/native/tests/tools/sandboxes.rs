@@ -1,4 +1,4 @@
-//! `sandbox_list` and `transfer`, and which sandbox a call means.
+//! `sandbox_list` and `transfer`, and the choice of a call's sandbox.
 
 use eyot::SandboxName;
 use eyot::tools::handle_tool_call;

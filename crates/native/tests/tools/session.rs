@@ -30,21 +30,21 @@ impl Session {
         handle_tool_call(&self.context, &self.tools, tool, input).await
     }
 
-    /// What a call answers that must succeed; the text is the same JSON.
+    /// Makes a call that must succeed, and returns its answer. The text must be the same JSON.
     pub async fn ok(&self, tool: &str, input: Value) -> Result<Value, Failed> {
         let output = self.call(tool, input).await;
         ensure(!output.is_error, format!("{tool}: {}", output.as_text()))?;
         output.structured.ok_or_else(|| format!("{tool} has no structured answer").into())
     }
 
-    /// What a call says that must fail.
+    /// Makes a call that must fail, and returns its error.
     pub async fn refusal(&self, tool: &str, input: Value) -> Result<String, Failed> {
         let output = self.call(tool, input).await;
         ensure(output.is_error && output.structured.is_none(), format!("{tool}: {}", output.as_text()))?;
         Ok(output.as_text())
     }
 
-    /// What a command prints that must succeed.
+    /// Runs a command that must succeed, and returns its output.
     pub async fn shell(&self, command: &str) -> Result<String, Failed> {
         let answer = self.ok("shell", serde_json::json!({ "command": command })).await?;
         Ok(text(&answer["stdout"]))

@@ -9,7 +9,7 @@ use libtest_mimic::Failed;
 use serde_json::Value;
 use tokio::runtime::Handle;
 
-/// What a model has: tools, and a pool behind them.
+/// A model's computer: tools, and the pool behind them.
 pub struct Computer {
     pub context: ToolContext,
     pub tools: Toolset,
@@ -17,17 +17,17 @@ pub struct Computer {
 }
 
 impl Computer {
-    /// With the toolset of this name.
+    /// Makes a computer with the toolset of this name.
     pub fn new(name: &str) -> Result<Self, Failed> {
         Self::with(toolset(name)?)
     }
 
-    /// With Anvia's tools, and these options.
+    /// Makes a computer with Anvia's tools and these options.
     pub fn of_workspace(options: WorkspaceToolsOptions) -> Result<Self, Failed> {
         Self::make(|capabilities| workspace_tools(options, capabilities))
     }
 
-    /// With these tools.
+    /// Makes a computer with these tools.
     pub fn with(tools: Toolset) -> Result<Self, Failed> {
         Self::make(|_| Ok(tools))
     }
@@ -41,7 +41,7 @@ impl Computer {
         Ok(Self { context: ToolContext::new(pool), tools, _folder: folder })
     }
 
-    /// The sandbox behind calls.
+    /// Returns the sandbox behind the calls.
     pub async fn sandbox(&self) -> Result<Sandbox, Failed> {
         Ok(self.context.sandbox(None).await?)
     }
@@ -51,7 +51,7 @@ impl Computer {
         handle_tool_call(&self.context, &self.tools, tool, input).await
     }
 
-    /// What a call that succeeds says.
+    /// Makes a call that must succeed, and returns its text.
     pub async fn ok(&self, tool: &str, input: Value) -> Result<String, Failed> {
         let answer = self.call(tool, input).await;
         if answer.is_error {
@@ -61,7 +61,7 @@ impl Computer {
         }
     }
 
-    /// What a call that fails says.
+    /// Makes a call that must fail, and returns its error.
     pub async fn error(&self, tool: &str, input: Value) -> Result<String, Failed> {
         let answer = self.call(tool, input).await;
         if answer.is_error {
@@ -72,7 +72,7 @@ impl Computer {
     }
 }
 
-/// Nothing is left running when a test ends, also when it fails.
+/// Removes the pool's sandboxes when a test ends, even if it fails.
 impl Drop for Computer {
     fn drop(&mut self) {
         let closed = self.context.pool.close();

@@ -37,7 +37,7 @@ async fn aliases() -> Result<(), Failed> {
     same(computer.ok("read", json!({ "path": "d/f" })).await?, expected)
 }
 
-/// Puts each of fifty lines from `<n>` into `[n]`, all at once.
+/// Changes each of fifty lines from `<n>` to `[n]`, all at the same time.
 async fn edit_each(
     computer: &std::sync::Arc<Computer>,
     path: impl Fn(usize) -> String,

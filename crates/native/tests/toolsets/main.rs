@@ -1,5 +1,5 @@
-//! The toolsets `coding`, `workspace` and `anthropic` over native sandboxes: what a model's calls do to real files and
-//! processes.
+//! The toolsets `coding`, `workspace` and `anthropic` over native sandboxes: the effect of a
+//! model's calls on real files and processes.
 
 mod commands;
 mod computer;
@@ -29,7 +29,7 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit();
 }
 
-/// `Err` with both unless they are the same.
+/// Fails, with both values, unless they are the same.
 fn same(got: impl AsRef<str>, expected: impl AsRef<str>) -> Result<(), Failed> {
     let (got, expected) = (got.as_ref(), expected.as_ref());
     ensure(got == expected, format!("got {:?}, expected {:?}", shorten(got), shorten(expected)))

@@ -37,7 +37,7 @@ async fn grep() -> Result<(), Failed> {
     same(computer.ok("grep", json!({ "pattern": "nowhere" })).await?, "No matches found.")
 }
 
-/// A ripgrep that is told apart from grep by what it says.
+/// Searches with a stand-in for ripgrep that prints its arguments.
 async fn both_greps() -> Result<(), Failed> {
     let computer = computer().await?;
     let script =

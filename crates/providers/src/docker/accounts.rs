@@ -1,7 +1,9 @@
-//! The files of a container that the Engine itself opens, on its own side, whenever it starts the container: who is who in
-//! it. They are the sandbox's to change. A FIFO in their place would make the Engine wait for a writer for ever, with the
-//! container locked, so that it could be neither looked at nor removed. So before a sandbox is woken each is looked at
-//! (which opens nothing), and what is no regular file is replaced by an empty one.
+//! The files of a container that the Engine itself opens, on its host, whenever it starts the
+//! container: those with the users and groups inside. The sandbox can change them. If it put a FIFO
+//! in their place, the Engine would wait for a writer forever while it holds the container's lock,
+//! and the container could be neither inspected nor removed. So before a wake each of these files
+//! is inspected (which opens nothing), and anything that is not a regular file is replaced by an
+//! empty file.
 
 use bollard::body_full;
 use bollard::query_parameters::{ContainerArchiveInfoOptionsBuilder, UploadToContainerOptionsBuilder};
@@ -12,11 +14,12 @@ use super::engine::{Engine, is_absent};
 
 const DIRECTORY: &str = "/etc";
 const FILES: [&str; 2] = ["passwd", "group"];
-/// The bits of a mode, as Go has them, that something other than a regular file has.
+/// The bits in Go's file modes by which everything but a regular file is recognized.
 const MODE_TYPE: u32 = 1 << 31 | 1 << 27 | 1 << 26 | 1 << 25 | 1 << 24 | 1 << 21 | 1 << 19;
 const MODE_SYMLINK: u32 = 1 << 27;
 
-/// Makes sure that the Engine can open them. The container must not run: nobody in it can undo this.
+/// Makes sure that the Engine can open the files. The container must not run, so that no process in
+/// it can undo this.
 pub(crate) async fn make_harmless(engine: &Engine, container: &str) -> Result<()> {
     for file in FILES {
         if !is_harmless(engine, container, &format!("{DIRECTORY}/{file}")).await? {
@@ -31,7 +34,8 @@ pub(crate) async fn make_harmless(engine: &Engine, container: &str) -> Result<()
     Ok(())
 }
 
-/// One that is absent is harmless, and so is a link to a regular file.
+/// Tells whether the Engine can open a path without harm: it is absent, a regular file, or a link
+/// to one.
 async fn is_harmless(engine: &Engine, container: &str, path: &str) -> Result<bool> {
     match look(engine, container, path).await? {
         Some((mode, target)) if mode & MODE_SYMLINK != 0 => {
@@ -43,7 +47,7 @@ async fn is_harmless(engine: &Engine, container: &str, path: &str) -> Result<boo
     }
 }
 
-/// The mode and, of a link, where it leads; `None` if there is nothing.
+/// Returns the mode of a path and, for a link, its target; `None` if the path does not exist.
 async fn look(engine: &Engine, container: &str, path: &str) -> Result<Option<(u32, String)>> {
     let options = ContainerArchiveInfoOptionsBuilder::default().path(path).build();
     match engine.client().await?.get_container_archive_info(container, Some(options)).await {

@@ -1,6 +1,6 @@
-//! Containers and volumes that look like Eyot's and are not known to be of this state folder: made before labels had MACs,
-//! by another state folder, or forged. They are shown and left alone, until somebody who knows better adopts them. Labels
-//! can't be changed, so an adoption is a note in the state folder.
+//! Containers and volumes that look like Eyot's but are not known to this state folder: made before
+//! labels had MACs, made by another state folder, or forged. They are shown and left alone until an
+//! operator adopts them. Labels can't be changed, so an adoption is a note in the state folder.
 
 use std::collections::HashMap;
 
@@ -19,11 +19,11 @@ use super::workspace::{is_ours, volume_name};
 /// Something on the Engine with Eyot's labels that this state folder does not know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Foreign {
-    /// A container, or the volume of a persistent workspace.
+    /// The kind: a container, or the volume of a persistent workspace.
     pub kind: ForeignKind,
-    /// The Engine's name for it. Somebody else has chosen it.
+    /// The name that the Engine has for it. Somebody else chose it.
     pub name: String,
-    /// Why it does not count.
+    /// The reason why it is foreign.
     pub why: &'static str,
 }
 
@@ -38,7 +38,7 @@ pub enum ForeignKind {
 }
 
 impl ForeignKind {
-    /// The kind as a word.
+    /// Returns the kind as a word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Container => "container",
@@ -47,17 +47,17 @@ impl ForeignKind {
     }
 }
 
-/// What came of an adoption.
+/// The result of an adoption.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Adopted {
-    /// What was adopted.
+    /// The kind of what was adopted.
     pub kind: ForeignKind,
-    /// The sandbox's name, or the volume's.
+    /// The name of the sandbox, or of the volume.
     pub name: String,
-    /// The sandbox's id.
+    /// The sandbox's id; `None` for a volume.
     pub id: Option<SandboxId>,
-    /// The volume of the sandbox's persistent workspace, if that is not this state folder's: it stays when the sandbox
-    /// ends, unless it is adopted too.
+    /// The volume of the sandbox's persistent workspace, if it does not belong to this state
+    /// folder. It stays when the sandbox ends, unless it is adopted too.
     pub foreign_volume: Option<String>,
 }
 
@@ -72,14 +72,14 @@ struct Note {
     record: String,
 }
 
-/// The record of a container that was adopted.
+/// Returns the record of an adopted container.
 pub(super) fn adopted_record(state: &Opened, container: &str, name: &str) -> Option<Record> {
     let note: Note = serde_json::from_str(&state.noted(Notes::Containers, container)?).ok()?;
     let record = Record::read(state.seal(), &note.schema, &note.record)?;
     (record.container_name() == name).then_some(record)
 }
 
-/// Tells whether a volume was adopted. One that was removed, and made again, is another.
+/// Tells whether a volume was adopted. A volume that was removed and made again does not count.
 pub(super) fn is_adopted(state: &Opened, volume: &Volume) -> bool {
     let noted = state.noted(Notes::Volumes, &volume.name);
     noted.is_some() && noted == made_at(volume)
@@ -89,7 +89,7 @@ fn made_at(volume: &Volume) -> Option<String> {
     volume.created_at.as_ref().map(ToString::to_string)
 }
 
-/// Everything foreign on the Engine, by name.
+/// Lists everything foreign on the Engine, with its name.
 pub(super) async fn foreign(host: &Host) -> Result<Vec<Foreign>> {
     let state = host.state.open().await?;
     let mut foreign = Vec::new();
@@ -129,7 +129,7 @@ fn why(state: &Opened, labels: &HashMap<String, String>) -> &'static str {
     }
 }
 
-/// Adopts a container, by the name or id of its sandbox or its own; or a volume, by its name.
+/// Adopts a container, by its name or id or by those of its sandbox; or a volume, by its name.
 pub(super) async fn adopt(host: &Host, named: &str) -> Result<Adopted> {
     let adopted = match volume(host, named).await? {
         Some(volume) => adopt_volume(host, &volume).await,
@@ -138,7 +138,7 @@ pub(super) async fn adopt(host: &Host, named: &str) -> Result<Adopted> {
     adopted.map_err(|error| error.context(format!("adopt `{named}`")))
 }
 
-/// The volume of a persistent workspace that has this name.
+/// Finds the volume of a persistent workspace by name.
 async fn volume(host: &Host, named: &str) -> Result<Option<Volume>> {
     if !named.starts_with(&volume_name("")) {
         return Ok(None);
@@ -189,7 +189,7 @@ async fn adopt_container(host: &Host, named: &str) -> Result<Adopted> {
     Ok(Adopted { kind, name, id: Some(record.id), foreign_volume })
 }
 
-/// The container of this name or id, or of the sandbox that has it by its labels.
+/// Finds a container by its name or id, or by the sandbox that its labels name.
 async fn find(host: &Host, named: &str) -> Result<ContainerInspectResponse> {
     for candidate in [named.to_owned(), format!("eyot-{named}")] {
         if let Some(found) = inspected(host, &candidate).await? {
@@ -219,7 +219,7 @@ fn unreadable(reason: impl Into<String>) -> Error {
     Error::new(ErrorKind::Invalid, reason)
 }
 
-/// The record in a container's labels, checked as far as that goes for what nobody has signed.
+/// Reads the record in a container's labels. It is checked as far as an unsigned record can be.
 fn readable(state: &Opened, found: &ContainerInspectResponse) -> Result<(Note, Record)> {
     let labels = found.config.as_ref().and_then(|config| config.labels.as_ref());
     let label = |key: &str| labels.and_then(|labels| labels.get(key)).cloned();
@@ -243,7 +243,8 @@ fn readable(state: &Opened, found: &ContainerInspectResponse) -> Result<(Note, R
     Ok((note, record))
 }
 
-/// The volume of a sandbox's persistent workspace, if it is there and not ours.
+/// Returns the name of the volume of a sandbox's persistent workspace, if the volume exists and is
+/// not ours.
 async fn foreign_volume(host: &Host, record: &Record) -> Result<Option<String>> {
     let WorkspaceSpec::Persistent { id, .. } = &record.spec.workspace else { return Ok(None) };
     let state = host.state.open().await?;

@@ -1,5 +1,6 @@
-//! The Engine's own operations, without Eyot: what `eyot bench` measures ours beside. Containers have the hardening of ours
-//! (no network, no capabilities), and nothing of Eyot's in them: no sandbox is found in one.
+//! The Engine's own operations without Eyot, as the baseline of `eyot bench`. The containers are
+//! hardened like ours (no network, no capabilities), but nothing of Eyot's is in them, and no
+//! sandbox is found in one.
 
 use std::collections::HashMap;
 
@@ -17,7 +18,7 @@ use futures_util::TryStreamExt;
 use super::engine::{Engine, is_absent};
 use super::image;
 
-/// An Engine that is used as it is, with one image. Cheap to make: the first call connects.
+/// An Engine that is used directly, with one image. Cheap to make: the first call connects.
 pub struct Baseline {
     engine: Engine,
     image: String,
@@ -25,8 +26,8 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// Of the Engine at this address (`None`: as for [`super::DockerOptions`]). The image must have `sleep`. `labels` are
-    /// its containers'.
+    /// Uses the Engine at this address (`None`: as for [`super::DockerOptions`]). The image must
+    /// contain `sleep`. Its containers get `labels`.
     pub fn new(address: Option<String>, image: impl Into<String>, labels: HashMap<String, String>) -> Self {
         Self { engine: Engine::new(address), image: image.into(), labels }
     }
@@ -34,7 +35,7 @@ impl Baseline {
     /// Fails unless the Engine answers and has the image; nothing is fetched.
     ///
     /// # Errors
-    /// `unavailable` without an Engine, `not_found` without the image; the hints say what to do.
+    /// `unavailable` without an Engine, `not_found` without the image. The hints say what to do.
     pub async fn check(&self) -> Result<()> {
         image::resolve(&self.engine, &self.image, PullPolicy::Never, &image::Fetchable::All).await.map(drop)
     }
@@ -42,7 +43,7 @@ impl Baseline {
     /// Makes and starts a container of this name that sleeps for an hour.
     ///
     /// # Errors
-    /// As the Engine says: `already_exists` does not occur, a name in use is a `conflict`.
+    /// Those of the Engine. A name in use is a `conflict`, never `already_exists`.
     pub async fn create(&self, name: &str) -> Result<()> {
         let failed = |error| self.engine.failed("make a container", error);
         let docker = self.engine.client().await?;
@@ -67,11 +68,11 @@ impl Baseline {
         }
     }
 
-    /// Runs a command to its end, with its output, and gives its exit code: an exec that is made, started attached, and
-    /// looked at.
+    /// Runs a command to its end, reads its output, and returns its exit code. That takes three
+    /// calls: make an exec, start it attached, and inspect it.
     ///
     /// # Errors
-    /// As the Engine says.
+    /// Those of the Engine.
     pub async fn exec(&self, name: &str, command: &[&str]) -> Result<i64> {
         let failed = |error| self.engine.failed("run a command", error);
         let docker = self.engine.client().await?;
@@ -93,7 +94,7 @@ impl Baseline {
     /// Writes a file into a directory of the container, by the Engine's archive call.
     ///
     /// # Errors
-    /// As the Engine says; `not_found` without the directory.
+    /// Those of the Engine; `not_found` without the directory.
     pub async fn write(&self, name: &str, directory: &str, file: &str, content: &[u8]) -> Result<()> {
         let archive = archive(file, content)
             .map_err(|error| Error::new(ErrorKind::Internal, "pack a file").with_source(error))?;
@@ -103,10 +104,10 @@ impl Baseline {
         written.map_err(|error| self.engine.failed("write a file", error))
     }
 
-    /// Reads a file by the Engine's archive call, and gives the archive's size in bytes.
+    /// Reads a file by the Engine's archive call, and returns the archive's size in bytes.
     ///
     /// # Errors
-    /// As the Engine says; `not_found` without the file.
+    /// Those of the Engine; `not_found` without the file.
     pub async fn read(&self, name: &str, path: &str) -> Result<usize> {
         let options = DownloadFromContainerOptionsBuilder::default().path(path).build();
         let docker = self.engine.client().await?;
@@ -115,10 +116,10 @@ impl Baseline {
         read.map_err(|error| self.engine.failed("read a file", error))
     }
 
-    /// Removes a container by force; one that is not there is fine.
+    /// Removes a container by force. A container that does not exist is no error.
     ///
     /// # Errors
-    /// As the Engine says.
+    /// Those of the Engine.
     pub async fn remove(&self, name: &str) -> Result<()> {
         let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
         match self.engine.client().await?.remove_container(name, Some(options)).await {

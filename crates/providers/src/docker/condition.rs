@@ -1,4 +1,4 @@
-//! How a sandbox is, told by its container's state alone.
+//! The condition of a sandbox, read off its container's state alone.
 
 use bollard::models::{ContainerInspectResponse, ContainerState, ContainerStateStatusEnum as State};
 use eyot::{Error, ErrorKind, IdleAction, SandboxStatus};
@@ -7,25 +7,25 @@ use eyot_guest::protocol::container::{EXIT_ASKED, EXIT_IDLE, EXIT_INCOMPLETE, EX
 use super::labels::{Record, now_ms};
 use super::life::Life;
 
-/// How a sandbox is.
+/// The condition of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// Its container was never started: somebody is making it, or died over it.
+    /// The container was never started: a process is making it, or was killed while doing so.
     Making,
-    /// Its container runs.
+    /// The container runs.
     Running(Life),
-    /// It can be woken.
+    /// A call or the idle timeout has put it to sleep. It can be woken.
     Sleeping,
-    /// A deadline has ended it, or it was never completed.
+    /// A deadline ended it, or it was never completed.
     Over,
-    /// Its container has ended, and nothing says why. It can be woken too.
+    /// The container ended without a known reason. The sandbox can be woken.
     Dead,
-    /// It is being removed.
+    /// The container is being removed.
     Going,
 }
 
 impl Condition {
-    /// Told by what the Engine says of the container.
+    /// Reads the condition from the Engine's description of the container.
     pub(crate) fn of(record: &Record, container: &ContainerInspectResponse) -> Self {
         match &container.state {
             Some(state) => Self::of_state(record, state),
@@ -56,7 +56,7 @@ impl Condition {
         }
     }
 
-    /// The life of one that runs.
+    /// Returns the current life of a running sandbox.
     pub(crate) fn life(&self) -> Option<&Life> {
         match self {
             Self::Running(life) => Some(life),
@@ -64,7 +64,7 @@ impl Condition {
         }
     }
 
-    /// As others are told.
+    /// Returns the status that callers see.
     pub(crate) fn status(&self) -> SandboxStatus {
         match self {
             Self::Making => SandboxStatus::Creating,
@@ -74,7 +74,7 @@ impl Condition {
         }
     }
 
-    /// Why it can't be used as it is.
+    /// Makes the error that says why the sandbox can't be used.
     pub(crate) fn refusal(&self, name: &str) -> Error {
         match self {
             Self::Sleeping => Error::sleeping(name),

@@ -1,4 +1,5 @@
-//! Reaching the guest of a container that runs, whether or not it has been told yet what it is.
+//! Connecting to the guest of a running container, and configuring the guest if it has no
+//! configuration yet.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,8 @@ use super::labels::{Record, now_ms};
 use super::life::Life;
 use super::relay::{self, RelayStream, Role};
 
-/// How long the Engine may take to notice that a container has ended whose stream has.
+/// The longest wait for the Engine to notice that a container has ended, after the stream to it
+/// has.
 const END_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A sandbox whose container runs.
@@ -30,7 +32,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// A connection to the guest. `is_first`: whoever asks is making the sandbox.
+    /// Connects to the guest. `is_first` is set during the create.
     pub(crate) async fn connect(&self, host: &Arc<Host>, is_first: bool) -> Result<Connection> {
         let opened = relay::open(&host.engine, &self.container).await;
         if matches!(&opened, Err(error) if error.kind() == ErrorKind::Unavailable) {
@@ -68,7 +70,7 @@ impl Running {
         stream.flush().await.map_err(lost)
     }
 
-    /// What became of the sandbox whose stream has ended, for the calls that were under way.
+    /// Finds out why the stream to the sandbox ended, for the calls that were in flight.
     async fn verdict(&self, host: &Host) -> Verdict {
         self.await_end(&host.engine).await;
         let (name, life) = (self.record.name.to_string(), self.life.clone());
@@ -85,12 +87,12 @@ impl Running {
         }
     }
 
-    /// Why no call reaches the sandbox now.
+    /// Makes the error for a call that can't reach the sandbox now.
     pub(crate) async fn refusal(&self, host: &Host) -> Error {
         (self.verdict(host).await)()
     }
 
-    /// Waits until the container has ended; if it goes on, only the stream was lost.
+    /// Waits until the container has ended. If it runs on, only the stream was lost.
     async fn await_end(&self, engine: &Engine) {
         let Ok(docker) = engine.client().await else { return };
         let options = WaitContainerOptionsBuilder::default().condition("not-running").build();
@@ -114,7 +116,8 @@ fn told(name: &str, life: &Life, condition: &Condition) -> Error {
     }
 }
 
-/// A guest that can't make what it was told says so in the first words; they are the whole reason.
+/// Takes the reason out of a guest's refusal. A guest that can't carry out its configuration says
+/// so in its first message.
 fn refused(error: Error) -> Error {
     let text = error.to_string();
     match text.strip_prefix("the sandbox's guest refused the connection: ") {

@@ -1,4 +1,5 @@
-//! What a sandbox's container is made from: computed from the record, without touching anything.
+//! The body of the request that makes a sandbox's container. It is computed from the record and
+//! touches nothing.
 
 use std::collections::HashMap;
 
@@ -16,14 +17,15 @@ use super::published::LOOPBACK;
 use super::seal::Seal;
 use super::{covered, guest_volume, isolation, workspace};
 
-/// How large the directory of the guest's sockets may become, in bytes.
+/// The capacity of the directory with the guest's sockets, in bytes.
 const RUN_DIR_BYTES: i64 = 64 * 1024;
-/// Process numbers for the guest and its streams, beyond those that commands may use: the Engine counts all together.
+/// The number of processes for the guest and its streams, beyond those of commands: the Engine
+/// counts all together.
 const GUEST_PIDS: i64 = 32;
-/// What processors are counted in.
+/// The unit in which the Engine counts processor time.
 const NANOS_PER_CPU: f64 = 1e9;
 
-/// The container of a sandbox.
+/// Computes the request for a sandbox's container.
 pub(crate) fn body(
     record: &Record,
     image: &Image,
@@ -105,7 +107,7 @@ fn network(spec: &SandboxSpec) -> String {
     }
 }
 
-/// Each port on one of the Engine's choosing, on its host's loopback.
+/// Publishes each port on the loopback of the Engine's host, on a port that the Engine chooses.
 fn port_bindings(ports: &[u16]) -> HashMap<String, Option<Vec<PortBinding>>> {
     let binding = || PortBinding { host_ip: Some(LOOPBACK.to_owned()), host_port: Some(String::new()) };
     ports.iter().map(|port| (format!("{port}/tcp"), Some(vec![binding()]))).collect()

@@ -1,13 +1,13 @@
-//! Parts of `/proc` and `/sys` that a container is not shown, or not let write to. An Engine takes
-//! these lists in place of its own, so they hold what Engines cover by default as well.
+//! Parts of `/proc` and `/sys` that a container must not see, or not write to. An Engine takes
+//! these lists in place of its own, so they include what Engines cover by default.
 //!
-//! No limits of processes are asked for: an Engine without `CAP_SYS_RESOURCE` starts nothing when
-//! one is above its own. The guest lowers them.
+//! Limits of processes (`ulimits`) are not set here: an Engine without `CAP_SYS_RESOURCE` can't
+//! start a container with a limit above its own. The guest lowers them.
 
 use super::engine::Facts;
 
-/// Names in `/proc` that tell of the host and of other containers: its disks, memory, interrupts,
-/// locks and kernel. `cgroups` is left open, because Java finds its limit of memory by it.
+/// Names in `/proc` that describe the host and other containers: its disks, memory, interrupts,
+/// locks and kernel. `cgroups` is left open, because Java reads it to find its memory limit.
 const TELLS: [&str; 45] = [
     "acpi",
     "allocinfo",
@@ -55,12 +55,12 @@ const TELLS: [&str; 45] = [
     "vmstat",
     "zoneinfo",
 ];
-/// The same of older kernels, and below `/sys`.
+/// More paths of that kind: in `/proc` of older kernels, and below `/sys`.
 const TELLS_ELSEWHERE: [&str; 3] = ["/proc/timer_stats", "/sys/firmware", "/sys/devices/virtual/powercap"];
 /// The paths that an Engine keeps read-only by default.
 const READ_ONLY: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
-/// The paths that are covered.
+/// Lists the paths to cover.
 pub(super) fn masked(facts: &Facts) -> Vec<String> {
     let of_proc = TELLS.iter().map(|name| format!("/proc/{name}"));
     let elsewhere = TELLS_ELSEWHERE.iter().map(|path| (*path).to_owned());
@@ -68,7 +68,7 @@ pub(super) fn masked(facts: &Facts) -> Vec<String> {
     of_proc.chain(elsewhere).chain((0..facts.processors).map(of_processor)).collect()
 }
 
-/// The paths that are read-only.
+/// Lists the paths to make read-only.
 pub(super) fn read_only() -> Vec<String> {
     READ_ONLY.map(str::to_owned).to_vec()
 }

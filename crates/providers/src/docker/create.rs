@@ -1,4 +1,5 @@
-//! Making a sandbox. What is made on the way is undone when a step fails, and when whoever waits gives up.
+//! Making a sandbox. The parts made so far are removed when a step fails, and when the caller gives
+//! up.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use super::labels::{self, Record};
 use super::seal::Seal;
 use super::{container, destroy, image, isolation, workspace};
 
-/// Makes a sandbox, ready but for its manifest.
+/// Makes a sandbox. The files of its manifest are still missing.
 pub(crate) async fn create(host: &Arc<Host>, spec: &ValidSpec) -> Result<Ready> {
     refuse_what_docker_cannot(spec.spec())?;
     let engine = &host.engine;
@@ -42,7 +43,7 @@ pub(crate) async fn create(host: &Arc<Host>, spec: &ValidSpec) -> Result<Ready> 
     }
 }
 
-/// From the container to a guest that serves it.
+/// Starts the container, and returns when its guest is ready.
 async fn begin(host: &Arc<Host>, record: &Arc<Record>, container: &str) -> Result<Ready> {
     let engine = &host.engine;
     refuse_taken_id(host, record, container).await?;
@@ -57,7 +58,7 @@ async fn begin(host: &Arc<Host>, record: &Arc<Record>, container: &str) -> Resul
     Ready::new(host, running, connection).await.map_err(|error| error.context("create sandbox"))
 }
 
-/// Starts a container; one that runs is fine.
+/// Starts a container. A container that runs is no error.
 pub(crate) async fn start(engine: &Engine, container: &str) -> Result<()> {
     let started = engine.client().await?.start_container(container, None::<StartContainerOptions>).await;
     started.map_err(|error| engine.failed("start the container", error))
@@ -77,8 +78,9 @@ fn record(seal: &Seal, spec: &ValidSpec, image: &Image, made_workspace: bool) ->
     }
 }
 
-/// An id belongs to whoever's container was made first. Names are unique by the Engine; ids by this look at what else has
-/// it, after the container is there: of two at once at least one sees the other, and both judge alike.
+/// Refuses an id that an earlier container has. The Engine keeps names unique; ids are kept so by
+/// this check, which runs when the container exists. Of two simultaneous creates at least one sees
+/// the other, and both agree which is earlier.
 async fn refuse_taken_id(host: &Host, record: &Record, container: &str) -> Result<()> {
     let all = find::by_id(host, &record.id).await?;
     let Some(own) = all.iter().find(|found| found.container == container) else {
@@ -95,7 +97,8 @@ fn taken(reason: String) -> Error {
     Error::new(ErrorKind::AlreadyExists, format!("create sandbox: {reason}"))
 }
 
-/// A container that nobody has yet. Dropping it (the caller gave up) removes it.
+/// A container of a create that is not done. Dropping it, because the caller gave up, removes the
+/// container.
 struct Unfinished {
     host: Arc<Host>,
     record: Arc<Record>,
@@ -104,8 +107,8 @@ struct Unfinished {
 }
 
 impl Unfinished {
-    /// In a task of its own: the Engine makes a container whether or not somebody still waits for its answer, and whoever
-    /// drops this before that has it removed then.
+    /// Makes the container in a task of its own. The Engine makes it even if no caller waits for
+    /// the answer any more, so if this is dropped before, the task removes the container.
     async fn make_whole(host: &Arc<Host>, record: &Arc<Record>, image: &Image) -> Result<Self> {
         let (host, record, image) = (Arc::clone(host), Arc::clone(record), image.clone());
         let made = tokio::spawn(async move { Self::make(&host, &record, &image).await });
@@ -166,7 +169,8 @@ async fn forget_workspace(host: &Host, record: &Record) {
     }
 }
 
-/// Makes the container, whose name is the claim on the sandbox's. What a deadline has ended holds no name.
+/// Makes the container. Its name is the claim on the sandbox's name. A sandbox of that name whose
+/// time is over is removed first.
 async fn make_container(host: &Host, record: &Record, image: &Image) -> Result<String> {
     let (engine, state) = (&host.engine, host.state.open().await?);
     let (docker, facts) = (engine.client().await?, engine.facts().await?);
@@ -186,7 +190,7 @@ async fn make_container(host: &Host, record: &Record, image: &Image) -> Result<S
     Err(taken(format!("the name `{}` is in use", record.name)))
 }
 
-/// Removes a sandbox of the same name that is over. Whether there was one.
+/// Removes a sandbox of the same name whose time is over. Returns whether there was one.
 async fn remove_ended(host: &Host, record: &Record) -> Result<bool> {
     match find::look(host, &record.container_name()).await? {
         Looked::Ours(found) if matches!(found.condition, Condition::Over | Condition::Going) => {
@@ -219,7 +223,7 @@ async fn check_runtime(engine: &Engine, spec: &SandboxSpec) -> Result<()> {
     ))
 }
 
-/// Refuses, before anything is made, what a spec asks for and Docker does not do.
+/// Refuses a spec that asks for something that Docker can't do. Nothing is made before.
 fn refuse_what_docker_cannot(spec: &SandboxSpec) -> Result<()> {
     let refuse =
         |option: &str| Err(SandboxOperationUnsupported::new("create", super::NAME, &[option]).into());

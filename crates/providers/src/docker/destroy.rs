@@ -1,4 +1,5 @@
-//! Removing sandboxes: the container with its volumes, then a persistent workspace that is to go with it.
+//! Removing sandboxes: the container with its volumes, then the persistent workspace if the spec
+//! says so.
 
 use std::time::Duration;
 
@@ -12,10 +13,10 @@ use super::labels::Record;
 use super::state::Notes;
 use super::workspace;
 
-/// How long somebody else's removal of the same container may take.
+/// The longest wait for another process to remove the same container.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Removes a sandbox. `false`: it had been removed before.
+/// Removes a sandbox. Returns `false` if it was removed before.
 pub(crate) async fn destroy(host: &Host, record: &Record, container: &str) -> Result<bool> {
     let removed = remove_container(&host.engine, container).await?;
     if let WorkspaceSpec::Persistent { id, destroy_on_session_destroy: true } = &record.spec.workspace {
@@ -25,7 +26,7 @@ pub(crate) async fn destroy(host: &Host, record: &Record, container: &str) -> Re
     Ok(removed)
 }
 
-/// Undoes a create: as a destroy, but a persistent workspace goes only if it was made for this sandbox.
+/// Undoes a create: removes the sandbox, but keeps a persistent workspace that was not made for it.
 pub(crate) async fn abandon(host: &Host, record: &Record, container: &str) -> Result<()> {
     remove_container(&host.engine, container).await?;
     match &record.spec.workspace {
@@ -48,7 +49,7 @@ async fn remove_container(engine: &Engine, container: &str) -> Result<bool> {
     }
 }
 
-/// Somebody else removes it: its name is free only when they are done.
+/// Waits until another process has removed the container: its name is not free before.
 async fn await_removal(engine: &Engine, container: &str) -> Result<()> {
     let options = WaitContainerOptionsBuilder::default().condition("removed").build();
     let mut removal = Box::pin(engine.client().await?.wait_container(container, Some(options)));

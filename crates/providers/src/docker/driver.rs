@@ -1,4 +1,5 @@
-//! A container as a `SandboxDriver`: a guest's driver over a stream that is opened again when it was lost.
+//! A container as a `SandboxDriver`: the guest's driver, over a stream that is opened again when it
+//! is lost.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,13 +23,13 @@ use super::isolation;
 use super::provider::capabilities;
 use super::published::published;
 
-/// A sandbox that answers.
+/// A running sandbox with a connection to its guest.
 pub(crate) struct Ready {
     driver: DockerDriver,
 }
 
 impl Ready {
-    /// With what its guest found to hold.
+    /// Joins a connection with the protections that its guest has found in force.
     pub(crate) async fn new(host: &Arc<Host>, running: Running, connection: Connection) -> Result<Self> {
         let facts = host.engine.facts().await?;
         let isolation = isolation::found(&running.record.spec, facts, connection.protections())?;
@@ -37,7 +38,7 @@ impl Ready {
         Ok(Self { driver })
     }
 
-    /// The sandbox as a provider gives it.
+    /// Returns the sandbox in the form that a provider gives.
     pub(crate) fn created(self) -> Created {
         let driver = self.driver;
         let condition = Condition::Running(driver.running.life.clone());
@@ -53,11 +54,11 @@ struct DockerDriver {
     isolation: Isolation,
     workdir: SandboxPath,
     current: Mutex<Option<Arc<GuestDriver>>>,
-    /// Whoever opens the stream again does so alone.
+    /// Held while the stream is opened again, so that one task does so.
     turn: Semaphore,
 }
 
-/// The guest's driver is never asked to destroy: that is this one's.
+/// The guest's driver needs a destroyer, but this driver destroys the sandbox itself.
 struct Nobody;
 
 #[async_trait]
@@ -104,7 +105,7 @@ impl DockerDriver {
         self.lock().as_ref().filter(|guest| !guest.connection().is_closed()).cloned()
     }
 
-    /// The guest, over a stream that is open now.
+    /// Returns the guest's driver over an open stream.
     async fn guest(&self) -> Result<Arc<GuestDriver>> {
         if let Some(guest) = self.open_one() {
             return Ok(guest);

@@ -1,4 +1,4 @@
-//! The Docker Engine: how it is reached, what it can do, and what its failures mean.
+//! The Docker Engine: its address, its abilities, and the meaning of its failures.
 
 use std::collections::HashSet;
 use std::error::Error as StdError;
@@ -12,18 +12,19 @@ use bollard::models::SystemInfo;
 use eyot::{Error, ErrorKind, Result};
 use tokio::sync::OnceCell;
 
-/// How long the Engine may take for the answer to a request, in seconds. Starting a container on a busy host takes some.
+/// The longest wait for the answer to a request, in seconds. Starting a container on a busy host
+/// takes many.
 const PATIENCE_S: u64 = 120;
-/// How long it may take to say that it is there.
+/// The longest wait for the first answer.
 const FIRST_PATIENCE: Duration = Duration::from_secs(10);
-/// Where an Engine is that nobody has named.
+/// The address of an Engine when none is named.
 const DEFAULT_ADDRESS: &str = "unix:///var/run/docker.sock";
 
-/// No Docker Engine answers. It travels as an [`Error`] of kind [`ErrorKind::Unavailable`], as its source.
+/// No Docker Engine answers. It is the source of an [`Error`] of kind [`ErrorKind::Unavailable`].
 #[derive(Debug)]
 #[doc(alias = "SandboxDockerUnavailableError")]
 pub struct SandboxDockerUnavailable {
-    /// Where one was looked for, such as `unix:///var/run/docker.sock`.
+    /// The address that was tried, such as `unix:///var/run/docker.sock`.
     pub address: String,
     source: Box<dyn StdError + Send + Sync>,
 }
@@ -40,7 +41,7 @@ impl StdError for SandboxDockerUnavailable {
     }
 }
 
-/// An Engine, which is connected to with its first use.
+/// An Engine. The first use connects.
 #[derive(Debug)]
 pub(crate) struct Engine {
     address: String,
@@ -48,10 +49,10 @@ pub(crate) struct Engine {
     facts: OnceCell<Facts>,
 }
 
-/// What an Engine can do.
+/// The abilities of an Engine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Facts {
-    /// What it protects containers with, such as `seccomp`, `userns`.
+    /// The protections of containers, such as `seccomp`, `userns`.
     pub protections: HashSet<String>,
     /// Memory can be limited.
     pub limits_memory: bool,
@@ -63,26 +64,27 @@ pub(crate) struct Facts {
     pub default_runtime: String,
     /// The runtimes that it knows.
     pub runtimes: HashSet<String>,
-    /// The release of its host's kernel.
+    /// The kernel release of the Engine's host.
     pub kernel: String,
-    /// The number of its host's processors.
+    /// The number of processors of the Engine's host.
     pub processors: i64,
 }
 
 impl Engine {
-    /// The Engine at an address; `None`: at the one that `DOCKER_HOST` names, else at the usual socket. Touches nothing.
+    /// Takes the Engine at an address; `None`: at the one that `DOCKER_HOST` names, else at the
+    /// usual socket. Touches nothing.
     pub(crate) fn new(address: Option<String>) -> Self {
         let named = std::env::var("DOCKER_HOST").ok().filter(|address| !address.is_empty());
         let address = address.or(named).unwrap_or_else(|| DEFAULT_ADDRESS.to_owned());
         Self { address, client: OnceCell::new(), facts: OnceCell::new() }
     }
 
-    /// Where it is looked for.
+    /// Returns the address.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
-    /// A client of the Engine, in the newest version of the API that both know.
+    /// Connects to the Engine, in the newest version of the API that both sides know.
     pub(crate) async fn client(&self) -> Result<&Docker> {
         self.client.get_or_try_init(|| self.connect()).await
     }
@@ -100,7 +102,7 @@ impl Engine {
         }
     }
 
-    /// What the Engine can do, asked for once.
+    /// Returns the Engine's abilities, which are asked for once.
     pub(crate) async fn facts(&self) -> Result<&Facts> {
         let ask = || async {
             let info = self.client().await?.info().await;
@@ -109,7 +111,7 @@ impl Engine {
         self.facts.get_or_try_init(ask).await
     }
 
-    /// What a request's failure means. `what`: verb and object.
+    /// Makes an error of a failed request. `what` is verb and object.
     pub(crate) fn failed(&self, what: &str, error: EngineError) -> Error {
         let (kind, reason) = match &error {
             EngineError::DockerResponseServerError { status_code, message } => {
@@ -149,13 +151,13 @@ impl Engine {
     }
 }
 
-/// The status of an answer that says that there is no such thing.
+/// Tells whether an answer says that a thing does not exist.
 pub(crate) fn is_absent(error: &EngineError) -> bool {
     matches!(error, EngineError::DockerResponseServerError { status_code: 404, .. })
 }
 
-/// Whether an answer says that the thing's state is in the way: a name in use, a removal in progress. Podman has no status for
-/// a name in use, only words.
+/// Tells whether an answer says that the thing's state is in the way: a name in use, a removal in
+/// progress. Podman has no status for a name in use, only words.
 pub(crate) fn is_conflict(error: &EngineError) -> bool {
     match error {
         EngineError::DockerResponseServerError { status_code: 409, .. } => true,
@@ -180,14 +182,14 @@ fn kind_of(status: u16, message: &str) -> ErrorKind {
     }
 }
 
-/// The Engine's own words on one line, as the end of a sentence.
+/// Writes the Engine's message on one line, as the end of a sentence.
 fn sentence(message: &str) -> String {
     let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut letters = line.trim_end_matches('.').chars();
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// Whether somewhere behind it there is a refusal by the host, not an absence.
+/// Tells whether an error comes from a missing permission on this host, not from a missing Engine.
 fn is_refused(error: &(dyn StdError + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {

@@ -1,5 +1,5 @@
-//! Finding sandboxes among the Engine's containers. Labels lead to a container; whether it is a sandbox of ours, only its
-//! MAC says, or a note that somebody has adopted it.
+//! Finding sandboxes among the Engine's containers. Labels only lead to a container; it is a
+//! sandbox of ours if its labels have our MAC, or if an operator has adopted it.
 
 use std::collections::HashMap;
 
@@ -16,25 +16,25 @@ use super::host::Host;
 use super::labels::{ID, Record, SCHEMA, container_name};
 use super::state::Opened;
 
-/// A sandbox as it was found.
+/// A sandbox that was found, with its container.
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
     pub record: Record,
-    /// The Engine's own id of the container, which is never used twice.
+    /// The Engine's id of the container, which is never used twice.
     pub container: String,
     pub condition: Condition,
-    /// When the Engine made the container, in its words.
+    /// The time at which the Engine made the container, in its own format.
     pub made_at: String,
 }
 
-/// A container that was looked at.
+/// The result of looking at a container.
 #[derive(Debug, Clone)]
 pub(crate) enum Looked {
     /// A sandbox of this state folder.
     Ours(Box<Found>),
-    /// Another container, whatever its labels say. It is neither used nor removed.
+    /// Another container, whatever its labels say. Eyot neither uses nor removes it.
     Foreign,
-    /// There is none.
+    /// No such container.
     Absent,
 }
 
@@ -67,7 +67,8 @@ async fn by_name(host: &Host, name: &str) -> Result<Looked> {
     }
 }
 
-/// Every sandbox of this id: more than one only while some of them are being made, and are about to be refused.
+/// Finds every sandbox of this id. There is more than one only while several are being made, before
+/// all but one are refused.
 pub(crate) async fn by_id(host: &Host, id: &SandboxId) -> Result<Vec<Found>> {
     let mut found = Vec::new();
     for container in containers(host, &format!("{ID}={id}")).await? {
@@ -78,7 +79,7 @@ pub(crate) async fn by_id(host: &Host, id: &SandboxId) -> Result<Vec<Found>> {
     Ok(found)
 }
 
-/// Every container with a label of Eyot's.
+/// Lists every container with a label of Eyot's.
 pub(crate) async fn all(host: &Host) -> Result<Vec<ContainerSummary>> {
     containers(host, SCHEMA).await
 }
@@ -90,7 +91,8 @@ async fn containers(host: &Host, label: &str) -> Result<Vec<ContainerSummary>> {
     listed.map_err(|error| host.engine.failed("list sandboxes", error))
 }
 
-/// The sandbox of a container, by the container's id or name; `None` if there is none, or it is no sandbox of ours.
+/// Returns the sandbox of a container, by the container's id or name; `None` if there is no such
+/// container, or it is no sandbox of ours.
 pub(crate) async fn inspect(host: &Host, container: &str) -> Result<Option<Found>> {
     match look(host, container).await? {
         Looked::Ours(found) => Ok(Some(*found)),
@@ -105,7 +107,7 @@ pub(crate) async fn look(host: &Host, container: &str) -> Result<Looked> {
     Ok(found.map(Box::new).map_or(Looked::Foreign, Looked::Ours))
 }
 
-/// What the Engine says of a container; `None` if there is none.
+/// Asks the Engine about a container; `None` if it does not exist.
 pub(crate) async fn inspected(host: &Host, container: &str) -> Result<Option<ContainerInspectResponse>> {
     match host.engine.client().await?.inspect_container(container, None::<InspectContainerOptions>).await {
         Ok(inspected) => Ok(Some(inspected)),
@@ -127,7 +129,7 @@ impl Found {
     }
 }
 
-/// The record of a container, if it may be believed.
+/// Returns the record of a container, if it can be trusted.
 pub(crate) fn believed(
     state: &Opened,
     container: &str,
@@ -147,12 +149,12 @@ fn is_guest(mount: &MountPoint) -> bool {
         && mount.name.as_deref().is_some_and(|name| name.starts_with(guest_volume::PREFIX))
 }
 
-/// The Engine puts a slash before names.
+/// Removes the slash that the Engine puts before names.
 pub(crate) fn plain_name(name: &str) -> &str {
     name.strip_prefix('/').unwrap_or(name)
 }
 
-/// The name of a container that was listed. The names that links have given it hold another slash.
+/// Returns the name of a listed container. (Names that links gave it contain another slash.)
 pub(crate) fn listed_name(container: &ContainerSummary) -> &str {
     let names = container.names.as_deref().unwrap_or_default();
     names.iter().map(|name| plain_name(name)).find(|name| !name.contains('/')).unwrap_or_default()

@@ -1,6 +1,7 @@
-//! The guest's program on the Engine's side: a volume named by its content, filled once by the Engine's archive call (so
-//! that it works on another host too), and read-only in every sandbox. Several state folders share it. Its content can be
-//! seen only through a container, which takes a tenth of a second; so each state folder compares it once, and notes that.
+//! The guest's program on the Engine's host: a volume that is named by its content and read-only in
+//! every sandbox. The Engine's archive call fills it once, so that it also works on another host.
+//! Several state folders share it. Its content can be read only through a container, which takes a
+//! tenth of a second, so each state folder compares it once and notes that.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -29,21 +30,22 @@ use super::labels::{MAC, MAKING, SCHEMA, SCHEMA_VERSION, STATE};
 use super::seal::Kind;
 use super::state::Notes;
 
-/// An empty file that is written after the program: where it is, the program is whole.
+/// An empty file that is written after the program. If it is there, the program is complete.
 const COMPLETE: &str = "complete";
-/// The names of all volumes with a guest begin so.
+/// The prefix of the names of all volumes with a guest.
 pub(crate) const PREFIX: &str = "eyot-guest-";
 const PLACE: &str = "create sandbox: place the guest";
-/// How long somebody else may take to fill the volume before they count as gone.
+/// The longest wait for another process to fill the volume, before it counts as dead.
 const FILLING_PATIENCE: Duration = Duration::from_secs(30);
-/// The bytes of an archive of one file, beyond the file's own.
+/// The size of an archive of one file beyond the file's own, in bytes.
 const ARCHIVE_OVERHEAD: usize = 64 << 10;
-/// How long it is tried against others who do the same.
+/// The longest wait for access to the volume while other processes fill it.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long to leave one who is about to fill the volume, and has nothing yet that could be waited for.
+/// The wait before the next try, when another process has the filler's name but its container can't
+/// be waited for yet.
 const BEGINNING: Duration = Duration::from_millis(20);
 
-/// The volume's name.
+/// Returns the volume's name.
 pub(crate) fn name() -> &'static str {
     // A digest of megabytes takes milliseconds.
     static NAME: LazyLock<String> = LazyLock::new(|| {
@@ -53,7 +55,7 @@ pub(crate) fn name() -> &'static str {
     &NAME
 }
 
-/// The mount of it that every sandbox has.
+/// Returns the mount of the volume in every sandbox.
 pub(crate) fn mount() -> Mount {
     Mount {
         target: Some(GUEST_DIR.to_owned()),
@@ -65,7 +67,8 @@ pub(crate) fn mount() -> Mount {
     }
 }
 
-/// Makes sure that the Engine has the volume, and the program whole in it. `image`: any that is there; nothing of it runs.
+/// Makes sure that the Engine has the volume with the complete program. `image` can be any that the
+/// Engine has; nothing of it runs.
 pub(crate) async fn ensure(host: &Host, image: &str) -> Result<()> {
     let (docker, state) = (host.engine.client().await?, host.state.open().await?);
     let volume = make(docker).await.map_err(|error| host.engine.failed(PLACE, error))?;
@@ -90,7 +93,8 @@ pub(crate) async fn ensure(host: &Host, image: &str) -> Result<()> {
     Err(Error::new(ErrorKind::Unavailable, format!("{PLACE}: others keep filling the same volume")))
 }
 
-/// Makes the volume unless it is there. Gives which one of its name it is, if the Engine says that.
+/// Makes the volume unless it exists. Returns the mark that tells it from an earlier volume of the
+/// same name, if the Engine has one.
 async fn make(docker: &Docker) -> Result<Option<String>, bollard::errors::Error> {
     let making = SandboxId::generate();
     let labels = [(SCHEMA, SCHEMA_VERSION), (MAKING, making.as_str())];
@@ -105,7 +109,8 @@ async fn make(docker: &Docker) -> Result<Option<String>, bollard::errors::Error>
     Ok(volume.created_at.map(|time| format!("{making} {time}")))
 }
 
-/// A container that never runs: the way to the volume's files, and the lock of whoever fills it.
+/// A container that never runs. It gives access to the volume's files, and its name is the lock
+/// under which the volume is filled.
 struct Filler<'h> {
     host: &'h Host,
     docker: &'h Docker,
@@ -135,7 +140,7 @@ impl<'h> Filler<'h> {
         Ok(Self { host, docker, container })
     }
 
-    /// Puts the program into the volume; one that is there already must be this one.
+    /// Writes the program into the volume. If a program is there, it must be the same.
     async fn fill(&self) -> Result<()> {
         let failed = |error| self.host.engine.failed(PLACE, error);
         let path = format!("{GUEST_DIR}/{COMPLETE}");
@@ -152,7 +157,7 @@ impl<'h> Filler<'h> {
         filled.map_err(failed)
     }
 
-    /// Refuses a volume with another program in it: somebody else has made it.
+    /// Refuses a volume with another program in it, which somebody else must have made.
     async fn compare(&self) -> Result<()> {
         let path = format!("{GUEST_DIR}/{GUEST_FILE}");
         let options = DownloadFromContainerOptionsBuilder::default().path(&path).build();
@@ -189,7 +194,7 @@ fn is_guest(archive: &[u8]) -> bool {
         && content == eyot_guest::PROGRAM
 }
 
-/// The labels of the filler. Without its MAC it would be somebody else's, and would not be removed.
+/// Returns the filler's labels. The MAC shows that it is ours and may be removed.
 async fn labels(host: &Host) -> HashMap<String, String> {
     let mut labels = HashMap::from([(SCHEMA.to_owned(), SCHEMA_VERSION.to_owned())]);
     if let Ok(state) = host.state.open().await {
@@ -209,7 +214,8 @@ async fn remove_filler(docker: &Docker, container: &str) -> Result<(), bollard::
     }
 }
 
-/// Waits until whoever fills the volume is done. One who takes too long was killed over it.
+/// Waits until another process has filled the volume. A process that takes too long was killed, and
+/// its filler is removed.
 async fn wait_for_the_other(host: &Host, docker: &Docker) -> Result<()> {
     let options = WaitContainerOptionsBuilder::default().condition("removed").build();
     let mut waiting = Box::pin(docker.wait_container(&filler_name(), Some(options)));
@@ -224,7 +230,8 @@ async fn wait_for_the_other(host: &Host, docker: &Docker) -> Result<()> {
     }
 }
 
-/// Removes a filler that a process of this state folder has left; any other is somebody else's to remove.
+/// Removes a filler that a killed process of this state folder has left. A filler of another state
+/// folder is left alone, with an error.
 async fn remove_abandoned_filler(host: &Host, docker: &Docker) -> Result<()> {
     let Some(found) = inspected(host, &filler_name()).await? else { return Ok(()) };
     let labels = found.config.and_then(|config| config.labels).unwrap_or_default();

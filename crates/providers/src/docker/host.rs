@@ -1,4 +1,4 @@
-//! What a provider and its sandboxes share.
+//! The state that a provider shares with its sandboxes.
 
 use eyot::Result;
 use tokio::sync::{OnceCell, Semaphore};
@@ -8,14 +8,14 @@ use super::guest_volume;
 use super::image::Fetchable;
 use super::state::State;
 
-/// How many containers are made or started at once. The Engine gets slower, not faster, by more.
+/// The number of containers that are made or started at once. More would make the Engine slower.
 const TURNS: usize = 8;
 
-/// The Engine, and what was done there once.
+/// The Engine, with the parts that are set up there once.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) engine: Engine,
-    /// Whose sandboxes they are.
+    /// The state folder that the sandboxes belong to.
     pub(crate) state: State,
     /// The image of specs that name none.
     pub(crate) default_image: String,
@@ -31,7 +31,7 @@ impl Host {
         Self { engine, state, default_image, fetchable, turns, placed }
     }
 
-    /// Makes sure that the Engine has the guest. `image`: any that is there.
+    /// Makes sure that the Engine has the guest. `image` can be any that the Engine has.
     pub(crate) async fn place_guest(&self, image: &str) -> Result<()> {
         self.placed.get_or_try_init(|| guest_volume::ensure(self, image)).await.copied()
     }

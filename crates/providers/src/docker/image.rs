@@ -1,4 +1,5 @@
-//! Images: the Engine's own store, and when it fetches from a registry. Nothing is ever fetched unless the policy says so.
+//! Images in the Engine's own store, and the policy for fetching them from a registry. An image is
+//! fetched only if the policy says so.
 
 use std::collections::BTreeSet;
 
@@ -11,37 +12,38 @@ use futures_util::TryStreamExt;
 
 use super::engine::{Engine, is_absent};
 
-/// The image that is used when none is named.
+/// The default image, with Node.js.
 pub const NODE_IMAGE: &str = "node:22-bookworm";
-/// The image for Python.
+/// The image with Python.
 pub const PYTHON_IMAGE: &str = "python:3.13-bookworm";
-/// The image for Deno.
+/// The image with Deno.
 pub const DENO_IMAGE: &str = "denoland/deno:debian";
 
-/// An image as a container is made from it.
+/// An image, in the form that a container is made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Image {
-    /// Its id, which names this very image and no later one of its name.
+    /// The id, which means this very image even if its name goes to another one.
     pub id: String,
-    /// Who runs commands unless somebody says otherwise.
+    /// The user that runs commands unless a call names another.
     pub user: String,
-    /// Its variables, in order.
+    /// The image's variables, in order.
     pub env: Vec<(String, String)>,
-    /// The keys of its labels, which the Engine gives to its containers.
+    /// The keys of the image's labels, which the Engine copies to its containers.
     pub labels: Vec<String>,
 }
 
 /// The images that may be fetched.
 #[derive(Debug, Clone)]
 pub(crate) enum Fetchable {
-    /// All.
+    /// Every image.
     All,
-    /// These alone.
+    /// Only these.
     Only(BTreeSet<ImageName>),
 }
 
 impl Fetchable {
-    /// Allows those of `only` and the default image, which only the operator names; without `only` all.
+    /// Allows the images in `only` and the default image, which the operator chose. Without `only`,
+    /// allows all.
     pub(crate) fn new(only: Option<BTreeSet<ImageName>>, default: &str) -> Self {
         only.map_or(Self::All, |mut only| {
             only.extend(ImageName::parse(default));
@@ -57,7 +59,8 @@ impl Fetchable {
     }
 }
 
-/// The image of this name, after it was fetched where the policy wants that and it may be.
+/// Returns the image of this name. Fetches it first, if the policy says so and the image may be
+/// fetched.
 pub(crate) async fn resolve(
     engine: &Engine,
     name: &str,
@@ -80,7 +83,8 @@ pub(crate) async fn resolve(
     }
 }
 
-/// The answer to a client, who chooses from what the operator allows.
+/// Makes the error for an image that may not be fetched. The client can choose from what the
+/// operator allows.
 fn not_fetched(name: &str) -> Error {
     let message =
         format!("create sandbox: the Engine has no image `{name}`, and it is not fetched for clients");
@@ -114,7 +118,8 @@ async fn find(engine: &Engine, docker: &Docker, name: &str) -> Result<Option<Ima
     Ok(Some(Image { id: found.id.unwrap_or_else(|| name.to_owned()), user, env: env.collect(), labels }))
 }
 
-/// A name without tag and digest means `latest`, not every tag that there is.
+/// Adds the tag `latest` to a name without tag and digest, which the Engine would take for every
+/// tag.
 fn with_tag(name: &str) -> String {
     let last = name.rsplit('/').next().unwrap_or(name);
     if last.contains([':', '@']) { name.to_owned() } else { format!("{name}:latest") }
@@ -131,7 +136,8 @@ async fn pull(engine: &Engine, docker: &Docker, name: &str) -> Result<()> {
     })
 }
 
-/// The Engine answers every failure of a registry with the same status; what it was stands in its words.
+/// Adds the reason to a failed fetch. The Engine answers every failure of a registry with the same
+/// status; only its message tells them apart.
 fn explained(name: &str, error: Error) -> Error {
     let text = error.to_string();
     let says = |words: &[&str]| words.iter().any(|word| text.to_lowercase().contains(word));

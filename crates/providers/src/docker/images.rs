@@ -1,4 +1,4 @@
-//! The Engine's images for others: what `docker save` would write, as a stream into a store of images.
+//! The export of the Engine's images, as `docker save` writes them, into a store of images.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,9 +16,10 @@ use tokio::sync::mpsc;
 use super::engine::{Engine, is_absent};
 use super::pieces::Pieces;
 
-/// How long the Engine may take until the first byte: it may put the whole archive together before.
+/// The longest wait for the first byte: an Engine may put the whole archive together before.
 const EXPORT_PATIENCE: Duration = Duration::from_secs(1800);
-/// How many pieces may wait for the store, which unpacks more slowly than the Engine sends.
+/// The number of pieces that may wait for the store, which unpacks more slowly than the Engine
+/// sends.
 const PIECES: usize = 16;
 
 /// The images of a Docker Engine.
@@ -39,17 +40,18 @@ struct Described {
 }
 
 impl EngineImages {
-    /// Of the Engine at an address; `None`: at the one that `DOCKER_HOST` names, else at the usual socket. Touches nothing.
+    /// Takes the images of the Engine at an address; `None`: at the one that `DOCKER_HOST` names,
+    /// else at the usual socket. Touches nothing.
     pub fn new(address: Option<String>) -> Self {
         Self { engine: Engine::new(address) }
     }
 
-    /// Copies an image into a store, where it is called `called`, or else as here.
+    /// Copies an image into a store. It is named `called` there, or else as on the Engine.
     ///
     /// # Errors
-    /// `unavailable` where no Engine answers; `not_found`; `invalid` for a name with a digest, which is a registry's and
-    /// which an Engine's archive does not show; and those of [`ImageStore::import_stream`]. Nothing of it is then in the
-    /// store.
+    /// `unavailable` if no Engine answers; `not_found`; `invalid` for a name with a digest, because
+    /// digests are a registry's and an Engine's archive does not contain them; and those of
+    /// [`ImageStore::import_stream`]. After an error the store has nothing of the image.
     pub async fn import(
         &self,
         store: &ImageStore,
@@ -112,12 +114,12 @@ impl EngineImages {
     }
 }
 
-/// Podman leaves the algorithm out.
+/// Adds the algorithm to an id, which Podman leaves out.
 fn with_algorithm(id: &str) -> Option<Digest> {
     Digest::parse(id).or_else(|| Digest::parse(&format!("sha256:{id}")))
 }
 
-/// Passes on what the Engine sends, until its end or as long as somebody reads.
+/// Forwards the Engine's archive to its end, or until the reader is gone.
 async fn send(
     archive: impl Stream<Item = std::result::Result<Bytes, EngineError>>,
     reader: mpsc::Sender<std::io::Result<Bytes>>,
@@ -145,7 +147,8 @@ async fn send(
 
 #[async_trait]
 impl ImageSource for EngineImages {
-    /// An Engine that does not answer, or lets us not in, has none.
+    /// Fetches an image from the Engine. An Engine that does not answer, or refuses the connection,
+    /// counts as having none.
     async fn bring(
         &self,
         store: &ImageStore,

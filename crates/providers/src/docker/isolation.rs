@@ -1,5 +1,6 @@
-//! What holds around a container: what the Engine was asked for and says that it can do, and then what the guest reads
-//! of the kernel before anybody else runs.
+//! The protections of a container. First they are computed from the request and the Engine's
+//! abilities; then the guest reads from the kernel what is really in force, before anything else
+//! runs.
 
 use eyot::linux_capability::{self, CHOWN, DAC_OVERRIDE, DOCKER_DEFAULT, FOWNER, KILL, SETUID};
 use eyot::{
@@ -11,22 +12,24 @@ use eyot_guest::protocol::container::{CONTAINER_GUEST_CAPABILITIES, GUEST_DIR};
 
 use super::engine::Facts;
 
-/// The capabilities by which root inside gets at the guest: any user's files (`FOWNER`: the directory of its sockets can be
-/// opened to all, and a false guest put there), any user's processes, becoming any user.
+/// The capabilities by which root inside could attack the guest: access to any user's files (with
+/// `FOWNER` it could open the directory of the guest's sockets to all and put a false guest there),
+/// to any user's processes, or becoming any user.
 const REACH_THE_GUEST: u64 = CHOWN | DAC_OVERRIDE | FOWNER | KILL | SETUID;
 
-/// The capabilities that root inside holds, as a mask: the Engine's default less what is dropped.
+/// Returns the mask of the capabilities that root inside holds: the Engine's default without those
+/// that the spec drops.
 pub(crate) fn root_capabilities(security: &Security) -> u64 {
     DOCKER_DEFAULT & !security.dropped_capabilities()
 }
 
-/// What the container is given: what root inside holds, and what the guest needs for itself.
+/// Lists the capabilities of the container: those of root inside, and those that the guest needs.
 pub(crate) fn container_capabilities(security: &Security) -> Vec<String> {
     let mask = root_capabilities(security) | CONTAINER_GUEST_CAPABILITIES;
     linux_capability::names(mask).map(str::to_owned).collect()
 }
 
-/// What will hold around a container of this spec, as far as the Engine tells.
+/// Predicts the protections of a container of this spec, as far as the Engine tells.
 pub(crate) fn declared(spec: &SandboxSpec, facts: &Facts) -> Isolation {
     let by_group =
         |asked: bool, can: bool| if asked && can { Enforcement::Cgroup } else { Enforcement::None };
@@ -64,8 +67,9 @@ pub(crate) fn declared(spec: &SandboxSpec, facts: &Facts) -> Isolation {
     }
 }
 
-/// The guest's program is one volume for all containers of an Engine; a persistent workspace is a volume that others may
-/// have too. In a user namespace no device node can be made, so runtimes bind the host's.
+/// Lists the paths that a container shares with others. The guest's program is one volume for all
+/// containers of an Engine, and a persistent workspace is a volume that others may use. In a user
+/// namespace no device node can be made, so runtimes bind the host's.
 fn shared_files(spec: &SandboxSpec, in_user_namespace: bool) -> Vec<String> {
     let workdir = spec.workdir.as_ref().map(ToString::to_string);
     let workspace = workdir.filter(|_| spec.workspace != WorkspaceSpec::Ephemeral);
@@ -76,7 +80,7 @@ fn shared_files(spec: &SandboxSpec, in_user_namespace: bool) -> Vec<String> {
 /// The device nodes of every container.
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// The network that a container gets: there is no proxy of Eyot's in front of the Engine's.
+/// Returns the network that a container gets. Eyot has no proxy in front of the Engine's network.
 fn network(asked: NetworkMode) -> NetworkMode {
     match asked {
         NetworkMode::Egress => NetworkMode::Bridge,
@@ -97,7 +101,8 @@ fn namespaces(spec: &SandboxSpec, facts: &Facts) -> Vec<String> {
     namespaces
 }
 
-/// What holds around a container, by what its guest found there. What was asked for and what is required must be among it.
+/// Reports the protections that the guest found in force. Fails unless all that the spec asks for
+/// and requires are among them.
 pub(crate) fn found(
     spec: &SandboxSpec,
     facts: &Facts,
@@ -134,7 +139,7 @@ pub(crate) fn found(
     Ok(isolation)
 }
 
-/// Refuses a spec whose requirements would not hold.
+/// Refuses a spec whose requirements would not be met.
 pub(crate) fn check_required(spec: &SandboxSpec, isolation: &Isolation) -> Result<()> {
     match spec.require.iter().find(|requirement| !isolation.holds(**requirement)) {
         None => Ok(()),

@@ -1,5 +1,6 @@
-//! What is kept of a sandbox: labels of its container. They never change, and whoever may use the Engine can read them;
-//! that is somebody who could enter the container anyway. They are believed only with a MAC: see [`super::seal`].
+//! The record of a sandbox, kept in labels of its container. Labels never change. Every user of the
+//! Engine can read them, but could enter the container anyway. They are trusted only with a MAC:
+//! see [`super::seal`].
 
 use std::collections::HashMap;
 
@@ -10,15 +11,15 @@ use super::condition::Condition;
 use super::life::Life;
 use super::seal::{Kind, Seal};
 
-/// Labels that begin so are Eyot's own.
+/// The prefix of Eyot's own labels.
 pub(crate) const PREFIX: &str = "dev.eyot.";
-/// On everything that Eyot makes: the version of what the other labels mean.
+/// The label on everything that Eyot makes. Its value is the version of the labels' format.
 pub(crate) const SCHEMA: &str = "dev.eyot.schema";
-/// What [`SCHEMA`] says. In version 1 there was no MAC.
+/// The current value of [`SCHEMA`]. Version 1 had no MAC.
 pub(crate) const SCHEMA_VERSION: &str = "2";
-/// The versions whose records can be read; one of version 1 is used only after somebody has adopted it.
+/// The versions whose records can be read. A record of version 1 is used only after an adoption.
 const READABLE: [&str; 2] = ["1", SCHEMA_VERSION];
-/// The id of the state folder that made it.
+/// The id of the state folder that made the container or volume.
 pub(crate) const STATE: &str = "dev.eyot.state";
 /// The MAC of the record: see [`super::seal`].
 pub(crate) const MAC: &str = "dev.eyot.mac";
@@ -28,32 +29,34 @@ pub(crate) const ID: &str = "dev.eyot.id";
 pub(crate) const NAME: &str = "dev.eyot.name";
 /// The id of a persistent workspace.
 pub(crate) const WORKSPACE: &str = "dev.eyot.workspace";
-/// Which volume of its name it is: one that was removed, and made again, is another.
+/// The mark that tells a volume from an earlier one of the same name.
 pub(crate) const MAKING: &str = "dev.eyot.making";
-/// Before the key of each of a spec's metadata.
+/// The prefix of the labels for a spec's metadata.
 const METADATA: &str = "dev.eyot.metadata.";
 pub(crate) const RECORD: &str = "dev.eyot.record";
 
-/// What a later process needs to use or to remove a sandbox.
+/// The data that a later process needs to use or to remove a sandbox. The files of the manifest are
+/// left out: they may be large, and are in the sandbox.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// The contents of the manifest's files are not among it: they may be large, and are in the sandbox.
     pub id: SandboxId,
     pub name: SandboxName,
     pub created_ms: i64,
     pub spec: SandboxSpec,
-    /// Both sides' nonces are derived from it. It is in no label: [`Record::read`] derives it.
+    /// The secret that both sides' nonces are derived from. It is in no label: [`Record::read`]
+    /// derives it.
     #[serde(skip)]
     pub guest_secret: [u8; 32],
-    /// Who runs commands, as images have it.
+    /// The user that runs commands, written as in an image.
     pub user: String,
     /// The image's variables, in order.
     pub env: Vec<(String, String)>,
-    /// The persistent workspace was made for it; one that was there before outlives a create that fails.
+    /// The persistent workspace was made for this sandbox. A workspace that existed before outlives
+    /// a failed create.
     pub made_workspace: bool,
 }
 
-/// The secret that a record of version 1 holds, for everybody who reads labels.
+/// The secret in a record of version 1, which everybody who reads labels knows.
 #[derive(Deserialize)]
 struct OwnSecret {
     #[serde(default)]
@@ -61,7 +64,7 @@ struct OwnSecret {
 }
 
 impl Record {
-    /// A spec as it is recorded.
+    /// Reduces a spec to the part that is recorded.
     pub(crate) fn recorded(spec: &SandboxSpec) -> SandboxSpec {
         SandboxSpec {
             manifest: Manifest { env: spec.manifest.env.clone(), ..Manifest::default() },
@@ -69,8 +72,8 @@ impl Record {
         }
     }
 
-    /// The labels of the sandbox's container. `inherited`: the image's labels. The Engine gives them to the container as
-    /// well, so those that would look like ours are emptied.
+    /// Returns the labels of the sandbox's container. `inherited` are the image's labels. The
+    /// Engine copies them to the container, so those that look like Eyot's own are emptied.
     pub(crate) fn labels(
         &self,
         seal: &Seal,
@@ -96,7 +99,7 @@ impl Record {
         Ok(labels)
     }
 
-    /// The record in a container's labels, if its MAC holds for a container of this name.
+    /// Reads the record in a container's labels, if its MAC is valid for a container of this name.
     pub(crate) fn verified(seal: &Seal, name: &str, labels: &HashMap<String, String>) -> Option<Self> {
         let (text, mac) = (labels.get(RECORD)?, labels.get(MAC)?);
         if !seal.verifies(Kind::Container, name, text, mac) {
@@ -106,7 +109,7 @@ impl Record {
         (record.container_name() == name).then_some(record)
     }
 
-    /// A record of a version that can be read. Nothing says yet that it may be believed.
+    /// Reads a record of any known version. It is not verified.
     pub(crate) fn read(seal: &Seal, schema: &str, text: &str) -> Option<Self> {
         if !READABLE.contains(&schema) {
             return None;
@@ -117,12 +120,13 @@ impl Record {
         Some(Self { guest_secret: own.secret.unwrap_or_else(derived), ..record })
     }
 
-    /// The name of the sandbox's container. It is what makes names unique.
+    /// Returns the name of the sandbox's container, by which the Engine keeps names of sandboxes
+    /// unique.
     pub(crate) fn container_name(&self) -> String {
         container_name(&self.name)
     }
 
-    /// What is known of the sandbox without asking it.
+    /// Describes the sandbox without asking it.
     pub(crate) fn info(&self, condition: &Condition, isolation: eyot::Isolation) -> SandboxInfo {
         SandboxInfo {
             id: self.id.clone(),
@@ -137,13 +141,13 @@ impl Record {
         }
     }
 
-    /// The working directory.
+    /// Returns the working directory.
     pub(crate) fn workdir(&self) -> eyot::SandboxPath {
         // A record is made from a checked spec, in which it is filled in.
         self.spec.workdir.clone().unwrap_or_else(eyot::SandboxPath::root)
     }
 
-    /// What is left of its time to live, in milliseconds; `None` without one.
+    /// Returns the rest of the time to live, in milliseconds; `None` without a time to live.
     pub(crate) fn ttl_left_ms(&self, now_ms: i64) -> Option<u64> {
         let lifecycle = &self.spec.lifecycle;
         let ttl = lifecycle.ttl_ms.filter(|_| lifecycle.auto_destroy)?;
@@ -152,12 +156,12 @@ impl Record {
     }
 }
 
-/// The name of the container of a sandbox of this name.
+/// Returns the name of the container for a sandbox of this name.
 pub(crate) fn container_name(name: &SandboxName) -> String {
     format!("eyot-{name}")
 }
 
-/// Refuses labels that would be taken for Eyot's own.
+/// Refuses labels that look like Eyot's own.
 pub(crate) fn check(spec: &SandboxSpec) -> Result<()> {
     match spec.labels.keys().find(|key| key.starts_with(PREFIX)) {
         Some(key) => Err(Error::invalid("labels", format!("must not begin with `{PREFIX}`: `{key}`"))),
@@ -165,7 +169,7 @@ pub(crate) fn check(spec: &SandboxSpec) -> Result<()> {
     }
 }
 
-/// Milliseconds since 1970 (UTC).
+/// Returns the milliseconds since 1970 (UTC).
 pub(crate) fn now_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
@@ -177,7 +181,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A record of a sandbox from this spec.
+    /// Makes the record of a sandbox with this spec.
     pub(crate) fn record(spec: SandboxSpec) -> Record {
         let spec = spec.validate().unwrap();
         Record {

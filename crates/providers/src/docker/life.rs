@@ -1,5 +1,5 @@
-//! One life of a sandbox: from a start of its container to the end of its guest. Whoever knew an earlier guest is not
-//! known to the next one: nonces are derived from when the container was started.
+//! One life of a sandbox, from a start of its container to the end of its guest. The nonces are
+//! derived from the time of the start, so a client of an earlier guest can't reach the next one.
 
 use eyot::{Limits, SandboxSpec, WorkspaceSpec};
 use eyot_guest::environment;
@@ -10,19 +10,20 @@ use sha2::{Digest, Sha256};
 use super::isolation::root_capabilities;
 use super::labels::Record;
 
-/// How many started processes a sandbox may have per second of its time, on the average, before numbers of an earlier
-/// life could be used again: the host does not know how many an earlier guest had given out.
+/// The number of processes that a sandbox may start per second on average, before the numbers of an
+/// earlier life could be used again: the host does not know how many numbers an earlier guest gave
+/// out.
 const PROCESSES_PER_SECOND: i64 = 64;
 
 /// The home directory where the root file system is read-only.
 pub(crate) const WRITABLE_HOME: &str = "/home/user";
 
-/// A life, by the moment at which the Engine says that the container was started.
+/// A life, identified by the Engine's start time of the container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Life(pub String);
 
 impl Life {
-    /// What a client presents, and what the guest answers with.
+    /// Returns the client's nonce and the guest's answer.
     pub(crate) fn nonces(&self, record: &Record) -> ([u8; 16], [u8; 16]) {
         (self.derived(record, "client"), self.derived(record, "guest"))
     }
@@ -38,7 +39,7 @@ impl Life {
         nonce
     }
 
-    /// What the guest of this life is told. `is_first`: by whoever makes the sandbox.
+    /// Returns the configuration for the guest of this life. `is_first` is set during the create.
     pub(crate) fn config(&self, record: &Record, is_first: bool, now_ms: i64) -> ContainerConfig {
         let (client_nonce, guest_nonce) = self.nonces(record);
         let lifecycle = &record.spec.lifecycle;
@@ -81,7 +82,7 @@ fn used_numbers(record: &Record, now_ms: i64) -> u32 {
     u32::try_from(lived_ms * PROCESSES_PER_SECOND / 1000).unwrap_or(u32::MAX / 2)
 }
 
-/// The mount points that belong to whoever runs commands, and `/tmp` where it is one.
+/// Lists the mount points that belong to the user who runs commands, and `/tmp` if it is one.
 pub(crate) fn directories(record: &Record) -> Vec<PreparedDirectory> {
     let of_user = |path: String| PreparedDirectory { path, of_user: true, mode: None };
     let workdir = record.workdir().to_string();
@@ -97,8 +98,9 @@ pub(crate) fn directories(record: &Record) -> Vec<PreparedDirectory> {
     directories
 }
 
-/// Whether set-id programs that it made could be used outside of it: on a volume that outlives it. The filter against them
-/// needs `no_new_privileges`; without that a sandbox was asked for in which such programs work.
+/// Tells whether set-id programs that the sandbox makes could be used outside, on a volume that
+/// outlives it. The filter against them needs `no_new_privileges`; a spec without that asks for a
+/// sandbox in which such programs work.
 fn leaves_programs(spec: &SandboxSpec) -> bool {
     spec.security.no_new_privileges && matches!(spec.workspace, WorkspaceSpec::Persistent { .. })
 }

@@ -1,12 +1,14 @@
 //! Sandboxes as containers of a Docker Engine (or of another that speaks its API), here or on another host.
 //!
-//! A container's PID 1 is Eyot's guest, from a read-only volume that is filled once per Engine. Commands and files go
-//! through it, over one stream that is held open: the Engine runs the guest's relay in the container, and a lost stream
-//! is opened again. The Engine's own exec and copy are for nothing else.
+//! A container's PID 1 is Eyot's guest, from a read-only volume that is filled once per Engine.
+//! Commands and files go through the guest, over one stream that stays open: the Engine runs the
+//! guest's relay in the container, and a lost stream is opened again. The Engine's own exec and
+//! copy are used for nothing else.
 //!
-//! A sandbox is described by its container's labels, and runs or sleeps as its container does. Labels can be forged and
-//! copied, so they count only with a MAC by a secret of the state folder (`seal`). Every process with the same state
-//! folder and the same Engine has the same sandboxes; everything else on the Engine is foreign, and left alone (`adopt`).
+//! The labels of a container describe the sandbox, and the sandbox runs or sleeps as its container
+//! does. Labels can be forged and copied, so they count only with a MAC by a secret of the state
+//! folder (`seal`). All processes with the same state folder and the same Engine have the same
+//! sandboxes. Everything else on the Engine is foreign, and left alone (`adopt`).
 
 mod accounts;
 mod adopt;

@@ -1,4 +1,4 @@
-//! What comes in asynchronously, for whoever reads on a thread of its own.
+//! A blocking reader of bytes that arrive asynchronously.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use bytes::{Buf, Bytes};
 use eyot_image::{Digest, Progress};
 use tokio::sync::mpsc;
 
-/// A reader of pieces. The end is an empty piece; a sender that is dropped before has given up.
+/// A reader of pieces. An empty piece is the end; a sender that is dropped before that is an error.
 pub(crate) struct Pieces {
     receiver: mpsc::Receiver<io::Result<Bytes>>,
     now: Bytes,
@@ -17,7 +17,7 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// `progress` is told of every byte, as of this blob's.
+    /// Makes a reader. It reports every byte to `progress`, as part of the blob `id`.
     pub(crate) fn new(
         receiver: mpsc::Receiver<io::Result<Bytes>>,
         id: Digest,

@@ -1,4 +1,4 @@
-//! The provider.
+//! The Docker provider.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -18,35 +18,35 @@ use super::image::{DENO_IMAGE, Fetchable, NODE_IMAGE, PYTHON_IMAGE};
 use super::state::State;
 use super::{create, destroy, find, image, isolation, sleep, sweep, wake};
 
-/// How a provider is made. Making one touches nothing.
+/// The options of a provider. Making one touches nothing.
 #[derive(Debug, Clone)]
 #[doc(alias = "DockerSandboxOptions")]
 pub struct DockerOptions {
-    /// Where the Engine listens, such as `unix:///var/run/docker.sock` or `tcp://host:2375`. By default what `DOCKER_HOST`
-    /// says, else that socket. Podman's socket works too.
+    /// The Engine's address, such as `unix:///var/run/docker.sock` or `tcp://host:2375`. By default
+    /// that in `DOCKER_HOST`, else the usual socket. Podman's socket works too.
     pub address: Option<String>,
     /// The image of specs that name none.
     pub image: String,
-    /// The state folder. In it is the secret by which the labels of its sandboxes are known: providers with the same
-    /// folder have the same sandboxes, and no others are used or removed.
+    /// The state folder. It holds the secret by which labels are trusted. Providers with the same
+    /// folder have the same sandboxes; no others are used or removed.
     pub state: PathBuf,
-    /// The only images that are fetched, beside `image`; `None`: all. For programs whose clients or models name images:
-    /// they choose from these and from what the Engine has.
+    /// The only images that are fetched, beside `image`; `None`: all. Set this for programs whose
+    /// clients or models name images: they can then choose from these and from what the Engine has.
     pub fetched: Option<BTreeSet<ImageName>>,
 }
 
 impl DockerOptions {
-    /// The sandboxes of this state folder, with an image for Node.js.
+    /// Makes options for this state folder, with an image for Node.js.
     pub fn node(state: impl Into<PathBuf>) -> Self {
         Self { address: None, image: NODE_IMAGE.to_owned(), state: state.into(), fetched: None }
     }
 
-    /// The same with an image for Python.
+    /// Makes options for this state folder, with an image for Python.
     pub fn python(state: impl Into<PathBuf>) -> Self {
         Self { image: PYTHON_IMAGE.to_owned(), ..Self::node(state) }
     }
 
-    /// The same with an image for Deno.
+    /// Makes options for this state folder, with an image for Deno.
     pub fn deno(state: impl Into<PathBuf>) -> Self {
         Self { image: DENO_IMAGE.to_owned(), ..Self::node(state) }
     }
@@ -60,7 +60,7 @@ pub struct DockerProvider {
 }
 
 impl DockerProvider {
-    /// A provider over an Engine, which is connected to with the first call.
+    /// Makes a provider over an Engine. The first call connects.
     pub fn new(options: DockerOptions) -> Arc<Self> {
         let state = State::new(&options.state);
         let fetchable = Fetchable::new(options.fetched, &options.image);
@@ -68,10 +68,11 @@ impl DockerProvider {
         Arc::new(Self { host, capabilities: capabilities() })
     }
 
-    /// Asks whether the Engine is there, and says its version.
+    /// Asks for the Engine's version, and so whether it answers.
     ///
     /// # Errors
-    /// `unavailable`, with [`super::SandboxDockerUnavailable`] as the source and a hint what to start.
+    /// `unavailable`, with [`super::SandboxDockerUnavailable`] as the source and a hint how to
+    /// start an Engine.
     pub async fn version(&self) -> Result<String> {
         let engine = &self.host.engine;
         let version = engine.client().await?.version().await;
@@ -79,28 +80,30 @@ impl DockerProvider {
         Ok(version.version.unwrap_or_default())
     }
 
-    /// Lists what has Eyot's labels and is not known to be of this state folder, by name. None of it is ever used or removed.
+    /// Lists the containers and volumes with Eyot's labels that do not belong to this state folder,
+    /// with their names. None of them is ever used or removed.
     ///
     /// # Errors
-    /// As of [`DockerProvider::version`].
+    /// Those of [`DockerProvider::version`].
     pub async fn foreign(&self) -> Result<Vec<Foreign>> {
         adopt::foreign(&self.host).await
     }
 
-    /// Makes a [`Foreign`] container a sandbox of this state folder: `named` is the name or id of the sandbox or of the
-    /// container. Or a foreign volume the workspace that it is called after. What its labels say is believed from now on.
+    /// Adopts a [`Foreign`] container as a sandbox of this state folder, or a foreign volume as the
+    /// workspace that it is named after. `named` is the name or id of the sandbox or of the
+    /// container, or the name of the volume. From now on its labels are trusted.
     ///
     /// # Errors
-    /// `not_found`; `invalid` for a record that can't be read; `conflict` for what is ours already, and for a container that
-    /// runs and that another state folder has started.
+    /// `not_found`; `invalid` for a record that can't be read; `conflict` for something that is
+    /// ours already, and for a container that another state folder has started and that runs.
     pub async fn adopt(&self, named: &str) -> Result<Adopted> {
         adopt::adopt(&self.host, named).await
     }
 
-    /// Whether the Engine has an image of this name, without fetching it.
+    /// Tells whether the Engine has an image of this name, without fetching it.
     ///
     /// # Errors
-    /// As of [`DockerProvider::version`].
+    /// Those of [`DockerProvider::version`].
     pub async fn has_image(&self, name: &str) -> Result<bool> {
         match image::resolve(&self.host.engine, name, eyot::PullPolicy::Never, &self.host.fetchable).await {
             Ok(_) => Ok(true),
@@ -162,7 +165,7 @@ impl SandboxProvider for DockerProvider {
     }
 }
 
-/// What its sandboxes can do.
+/// Returns the capabilities of this provider's sandboxes.
 pub fn capabilities() -> Capabilities {
     use Capability::{
         Append, Argv, AtomicWrite, Beneath, Deadlines, Dial, Glob, Grep, KillTree, LiveProcesses,

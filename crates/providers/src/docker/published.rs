@@ -1,4 +1,5 @@
-//! Where the Engine has published a sandbox's ports: always on the loopback of its host, on ports of its choosing.
+//! The ports that the Engine has published for a sandbox: always on the loopback of its host, with
+//! numbers of its choice.
 
 use bollard::models::PortMap;
 use bollard::query_parameters::InspectContainerOptions;
@@ -9,7 +10,7 @@ use super::engine::Engine;
 /// The address that ports are published on.
 pub(crate) const LOOPBACK: &str = "127.0.0.1";
 
-/// These ports of a container, in this order.
+/// Looks up where these ports of a container are published, in this order.
 pub(crate) async fn published(engine: &Engine, container: &str, ports: &[u16]) -> Result<Vec<PublishedPort>> {
     let inspected =
         engine.client().await?.inspect_container(container, None::<InspectContainerOptions>).await;

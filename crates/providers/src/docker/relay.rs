@@ -1,4 +1,5 @@
-//! A stream to a sandbox's guest: the Engine runs the guest's relay in the container, and its standard streams are ours.
+//! A stream to a sandbox's guest. The Engine runs the guest's relay in the container, and its
+//! standard streams are the stream.
 
 use std::io;
 use std::pin::Pin;
@@ -19,19 +20,19 @@ use tokio_util::io::StreamReader;
 
 use super::engine::Engine;
 
-/// How long the relay may take until it is connected.
+/// The longest wait for the relay to be connected.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How much of the Engine's stream is read at once.
+/// The size of one read from the Engine's stream, in bytes.
 const READ_BYTES: usize = 64 * 1024;
-/// The most that is told of a runtime's reason, in bytes.
+/// The longest excerpt of a runtime's message in an error, in bytes.
 const MOST_REASON_BYTES: u64 = 512;
 
-/// Whom a relay found.
+/// The state of the guest that a relay has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// A guest that waits for its configuration.
+    /// The guest waits for its configuration.
     Maker,
-    /// A guest that has it.
+    /// The guest has its configuration.
     Client,
 }
 
@@ -64,7 +65,8 @@ async fn connect(engine: &Engine, container: &str) -> Result<(RelayStream, Role)
     }
 }
 
-/// Returns the error for a relay that was not run: the runtime wrote its reason where the relay's bytes belong.
+/// Makes the error for a relay that did not run. The runtime has written its reason where the
+/// relay's bytes belong.
 async fn not_run(first: u8, stream: RelayStream) -> Error {
     let mut words = vec![first];
     // The reason is cut off where the stream breaks; what came of it is told.
@@ -97,7 +99,7 @@ async fn run(docker: &Docker, container: &str) -> Result<Streams, EngineError> {
     }
 }
 
-/// What the relay writes on its standard output. What it says on the other one is for the operator.
+/// Returns what the relay writes to its standard output. Its standard error goes to the log.
 fn standard_output(
     output: impl Stream<Item = Result<LogOutput, EngineError>> + Send + 'static,
 ) -> BoxStream<'static, io::Result<Bytes>> {

@@ -1,8 +1,8 @@
-//! Proof that a label is ours: a MAC by the secret of the state folder.
+//! Proof that a label is ours: a MAC with the secret of the state folder.
 //!
-//! Anybody can write labels: an image brings some along, `docker commit` copies all of them. So a record in a label
-//! counts only with a MAC over the record, the id of the state folder, and the name of the container or volume, which no
-//! image can choose.
+//! Anybody can write labels: an image brings some along, and `docker commit` copies all of them. So
+//! a record in a label counts only with a MAC over the record, the id of the state folder, and the
+//! name of the container or volume, which no image can choose.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -11,16 +11,16 @@ use sha2::Sha256;
 const DOMAIN: &str = "eyot docker label 1";
 const STATE_DOMAIN: &str = "eyot docker state id 1";
 const GUEST_DOMAIN: &str = "eyot docker guest secret 1";
-/// Bytes of the MAC that make the id of a state folder.
+/// The number of bytes of a MAC that make up the id of a state folder.
 const STATE_ID_BYTES: usize = 8;
 
-/// The bytes of a block of SHA-256.
+/// The block size of SHA-256, in bytes.
 const BLOCK_BYTES: usize = 64;
 
-/// The bytes of a secret.
+/// The size of a secret, in bytes.
 pub(crate) const SECRET_BYTES: usize = 32;
 
-/// The kind of a thing with labels: a MAC for one kind is none for another.
+/// The kind of a labelled thing. A MAC for one kind is not valid for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A sandbox's container.
@@ -55,18 +55,18 @@ impl std::fmt::Debug for Seal {
 }
 
 impl Seal {
-    /// A seal with this secret.
+    /// Makes a seal with this secret.
     pub(crate) fn new(secret: [u8; SECRET_BYTES]) -> Self {
         let id = over(&secret, &[STATE_DOMAIN]).finalize().into_bytes();
         Self { secret, state_id: hex::encode(&id[..STATE_ID_BYTES]) }
     }
 
-    /// The id of the state folder. It is derived from the secret, and is no secret.
+    /// Returns the id of the state folder. It is derived from the secret, but is public.
     pub(crate) fn state_id(&self) -> &str {
         &self.state_id
     }
 
-    /// The MAC of a record for the thing of this kind and name.
+    /// Computes the MAC of a record, for the thing of this kind and name.
     pub(crate) fn mac(&self, kind: Kind, name: &str, record: &str) -> String {
         hex::encode(self.label(kind, name, record).finalize().into_bytes())
     }
@@ -76,7 +76,8 @@ impl Seal {
         hex::decode(mac).is_ok_and(|mac| self.label(kind, name, record).verify_slice(&mac).is_ok())
     }
 
-    /// The secret that a sandbox's nonces are derived from. It is in no label, so a copy of the labels reaches no guest.
+    /// Derives the secret that a sandbox's nonces come from. It is in no label, so a copy of the
+    /// labels gives no access to the guest.
     pub(crate) fn guest_secret(&self, id: &str, created_ms: i64) -> [u8; SECRET_BYTES] {
         over(&self.secret, &[GUEST_DOMAIN, id, &created_ms.to_string()]).finalize().into_bytes().into()
     }
@@ -86,7 +87,8 @@ impl Seal {
     }
 }
 
-/// The MAC over some parts, each with its length before it: no two lists of parts give the same bytes.
+/// Computes the MAC over some parts. The length of each is included, so no two lists of parts give
+/// the same bytes.
 fn over(secret: &[u8; SECRET_BYTES], parts: &[&str]) -> Hmac<Sha256> {
     // HMAC itself pads a key with zeros up to a block.
     let mut key = [0; BLOCK_BYTES];

@@ -1,5 +1,5 @@
-//! Putting a sandbox to sleep: its container is asked to end, and its guest ends everything. The container keeps its
-//! files; the guest's exit code says that it sleeps.
+//! Putting a sandbox to sleep. Its container is stopped, and its guest ends everything. The
+//! container keeps its files; the guest's exit code says that the sandbox sleeps.
 
 use bollard::query_parameters::StopContainerOptionsBuilder;
 use eyot::Result;
@@ -9,10 +9,10 @@ use super::engine::is_absent;
 use super::find::find;
 use super::host::Host;
 
-/// How long the guest may take to end everything, in seconds, before the Engine kills it.
+/// The time that the guest has to end everything before the Engine kills it, in seconds.
 const PATIENCE_S: i32 = 10;
 
-/// Puts a sandbox to sleep. One that sleeps is fine.
+/// Puts a sandbox to sleep. A sandbox that sleeps is no error.
 pub(crate) async fn sleep(host: &Host, id_or_name: &str) -> Result<()> {
     let engine = &host.engine;
     let found = find(host, id_or_name).await?;

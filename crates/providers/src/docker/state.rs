@@ -1,5 +1,5 @@
-//! The part of the state folder that belongs to Docker's sandboxes: the secret by which labels are believed, and notes of
-//! what somebody has adopted. It is opened with the first use.
+//! Docker's part of the state folder: the secret by which labels are trusted, and notes about
+//! adopted and verified things. It is opened with the first use.
 //!
 //! ```text
 //! docker/secret              32 random bytes, for the owner alone
@@ -22,7 +22,7 @@ use super::seal::{SECRET_BYTES, Seal};
 
 const FOLDER: &str = "docker";
 const SECRET: &str = "secret";
-/// The permissions of others.
+/// The permission bits of users other than the owner.
 const OTHERS_MAY: u32 = 0o077;
 const OTHERS_MAY_WRITE: u32 = 0o022;
 
@@ -33,14 +33,14 @@ pub(crate) struct State {
     opened: OnceCell<Opened>,
 }
 
-/// The same, opened.
+/// Docker's part of a state folder, opened.
 #[derive(Debug)]
 pub(crate) struct Opened {
     folder: PathBuf,
     seal: Seal,
 }
 
-/// What is noted of things on the Engine, each under a name of its own.
+/// The kinds of notes about things on the Engine. Each note has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Notes {
     /// Adopted containers, by the Engine's id.
@@ -62,12 +62,12 @@ impl Notes {
 }
 
 impl State {
-    /// The state folder at this path. Touches nothing.
+    /// Takes the state folder at this path. Touches nothing.
     pub(crate) fn new(state: &Path) -> Self {
         Self { folder: state.join(FOLDER), opened: OnceCell::new() }
     }
 
-    /// Opens it; the first time, it is made.
+    /// Opens the folder, which is made the first time.
     pub(crate) async fn open(&self) -> Result<&Opened> {
         let open = || async {
             let folder = self.folder.clone();
@@ -90,12 +90,13 @@ impl Opened {
         Ok(Self { folder, seal: Seal::new(secret) })
     }
 
-    /// What labels are verified with.
+    /// Returns the seal that verifies labels.
     pub(crate) fn seal(&self) -> &Seal {
         &self.seal
     }
 
-    /// What is noted under this name. The notes are a few small files, and are read only for what has no MAC.
+    /// Reads the note of this name. Notes are a few small files, and are read only for things
+    /// without a MAC.
     pub(crate) fn noted(&self, notes: Notes, name: &str) -> Option<String> {
         let text = fs::read_to_string(self.folder.join(notes.folder()).join(checked(name)?));
         text.inspect_err(|error| {
@@ -106,7 +107,7 @@ impl Opened {
         .ok()
     }
 
-    /// Notes something under this name; it replaces what was noted before.
+    /// Writes a note, in place of an earlier one of the same name.
     pub(crate) fn note(&self, notes: Notes, name: &str, text: &str) -> Result<()> {
         let refused = |error: io::Error| failed("write a note about the Engine", error);
         let name = checked(name).ok_or_else(|| refused(io::ErrorKind::InvalidInput.into()))?;
@@ -117,7 +118,7 @@ impl Opened {
         file.persist(folder.join(name)).map(drop).map_err(|error| refused(error.error))
     }
 
-    /// Forgets what is noted under this name; nothing happens if nothing is.
+    /// Removes the note of this name, if there is one.
     pub(crate) fn forget(&self, notes: Notes, name: &str) {
         let Some(name) = checked(name) else { return };
         match fs::remove_file(self.folder.join(notes.folder()).join(name)) {
@@ -128,14 +129,14 @@ impl Opened {
         }
     }
 
-    /// The names under which something is noted.
+    /// Lists the names of the notes.
     pub(crate) fn names(&self, notes: Notes) -> Vec<String> {
         let entries = fs::read_dir(self.folder.join(notes.folder())).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
 }
 
-/// What the host refused, as an error about `what`: verb and object.
+/// Makes an error of a failure on this host. `what` is verb and object.
 fn failed(what: &str, error: io::Error) -> Error {
     let kind = match error.kind() {
         io::ErrorKind::PermissionDenied => ErrorKind::Permission,
@@ -145,14 +146,15 @@ fn failed(what: &str, error: io::Error) -> Error {
     Error::new(kind, format!("{what}: {error}")).with_source(error)
 }
 
-/// A name that the Engine gives to containers and volumes; no other becomes the name of a file.
+/// Accepts only names that the Engine gives to containers and volumes, so that no other text
+/// becomes the name of a file.
 fn checked(name: &str) -> Option<&str> {
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     let begins_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
     (begins_well && name.len() <= 255 && name.bytes().all(is_fit)).then_some(name)
 }
 
-/// Makes a folder that is this user's alone to change. One that others may change is refused.
+/// Makes a folder that only this user can change. Refuses one that others may change.
 fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let found = fs::symlink_metadata(folder)?;
@@ -164,7 +166,8 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The secret, which is made once: of several processes at a time all get the one that came first.
+/// Reads the secret, which is made once. If several processes make it at the same time, all get the
+/// first.
 fn secret(folder: &Path) -> io::Result<[u8; SECRET_BYTES]> {
     let path = folder.join(SECRET);
     match read(&path) {

@@ -1,5 +1,5 @@
-//! What nobody owns: sandboxes whose deadline fired while nobody looked, and containers whose maker was killed before it
-//! started them.
+//! The list of sandboxes, and the removal of those without an owner: sandboxes whose deadline fired
+//! while no process watched, and containers whose maker was killed before it started them.
 
 use bollard::models::{ContainerSummary, ContainerSummaryStateEnum as State};
 use eyot::{Error, ErrorKind, Result, SandboxInfo};
@@ -12,10 +12,10 @@ use super::isolation;
 use super::labels::now_ms;
 use super::state::{Notes, Opened};
 
-/// How old a container may become without ever being started, in milliseconds: its maker is gone then.
+/// The age, in milliseconds, at which a container that was never started counts as abandoned.
 const MAKING_PATIENCE_MS: i64 = 10 * 60 * 1000;
 
-/// Every sandbox there is, oldest first, after what is over was removed.
+/// Lists every sandbox, oldest first. Removes those whose time is over first.
 pub(crate) async fn list(host: &Host) -> Result<Vec<SandboxInfo>> {
     let facts = host.engine.facts().await?;
     let mut infos = Vec::new();
@@ -33,7 +33,8 @@ pub(crate) async fn list(host: &Host) -> Result<Vec<SandboxInfo>> {
     Ok(infos)
 }
 
-/// One of them, by id or name; what is over is removed, and gone.
+/// Describes one sandbox, by id or name. A sandbox whose time is over is removed and counts as
+/// destroyed.
 pub(crate) async fn info(host: &Host, id_or_name: &str) -> Result<SandboxInfo> {
     let found = find(host, id_or_name).await?;
     if removed(host, &found).await {
@@ -43,7 +44,7 @@ pub(crate) async fn info(host: &Host, id_or_name: &str) -> Result<SandboxInfo> {
     Ok(found.record.info(&found.condition, isolation))
 }
 
-/// Forgets adopted containers that are gone.
+/// Removes the notes of adopted containers that no longer exist.
 fn forget_removed(state: &Opened, containers: &[ContainerSummary]) {
     let is_there = |id: &str| containers.iter().any(|container| container.id.as_deref() == Some(id));
     for id in state.names(Notes::Containers).iter().filter(|id| !is_there(id)) {
@@ -51,7 +52,8 @@ fn forget_removed(state: &Opened, containers: &[ContainerSummary]) {
     }
 }
 
-/// One that runs is known well enough by the list; of any other, the container says more.
+/// Reads a sandbox from the list if it runs. The list does not say enough of any other, so its
+/// container is inspected.
 async fn looked_at(host: &Host, container: ContainerSummary) -> Result<Option<Found>> {
     let id = container.id.clone().unwrap_or_default();
     if container.state == Some(State::RUNNING)
@@ -67,7 +69,8 @@ async fn looked_at(host: &Host, container: ContainerSummary) -> Result<Option<Fo
     inspect(host, &id).await
 }
 
-/// Removes it if it is over. What can't be removed now is tried again with the next look.
+/// Removes a sandbox whose time is over. Returns whether it is over; if the removal fails, the next
+/// look tries again.
 async fn removed(host: &Host, found: &Found) -> bool {
     let is_abandoned = found.condition == Condition::Making
         && now_ms().saturating_sub(found.record.created_ms) > MAKING_PATIENCE_MS;

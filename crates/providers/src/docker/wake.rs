@@ -1,5 +1,5 @@
-//! Opening a sandbox that runs, and waking one that sleeps. Whoever finds a guest that was not told yet what it is tells it:
-//! several may wake a sandbox at once, and all get the same.
+//! Opening a running sandbox, and waking one that sleeps. A process that reaches a guest without a
+//! configuration sends it: several processes may wake a sandbox at once, and all send the same.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::engine::Engine;
 use super::find::{Found, find, inspect};
 use super::host::Host;
 
-/// How often it is tried while others put it to sleep and wake it.
+/// The number of tries while other processes put the sandbox to sleep and wake it.
 const ATTEMPTS: usize = 8;
 
 /// Opens a sandbox that runs.
@@ -26,7 +26,7 @@ pub(crate) async fn open(host: &Arc<Host>, id_or_name: &str) -> Result<Ready> {
     }
 }
 
-/// Connects to a sandbox that was seen running; if it does not any more, says what became of it.
+/// Connects to a sandbox that was seen running. If it no longer runs, the error says why.
 async fn reach(host: &Arc<Host>, id_or_name: &str, found: Found) -> Result<Ready> {
     let Condition::Running(life) = found.condition else {
         return Err(found.condition.refusal(id_or_name));
@@ -47,7 +47,7 @@ async fn connect(host: &Arc<Host>, running: &Running) -> Result<Ready> {
     Ready::new(host, running.clone(), connection).await
 }
 
-/// Starts a container in which others have been.
+/// Starts a container that has run before.
 async fn start_again(engine: &Engine, found: &Found) -> Result<()> {
     if !found.record.spec.security.readonly_rootfs {
         accounts::make_harmless(engine, &found.container).await?;
@@ -55,7 +55,7 @@ async fn start_again(engine: &Engine, found: &Found) -> Result<()> {
     start(engine, &found.container).await
 }
 
-/// Wakes a sandbox; one that runs is opened.
+/// Wakes a sandbox. A sandbox that runs is opened.
 pub(crate) async fn wake(host: &Arc<Host>, id_or_name: &str) -> Result<Ready> {
     let _turn = host.turns.acquire().await;
     let mut last = None;

@@ -1,4 +1,5 @@
-//! Where the working directory's files live: a volume that goes with its container, or one of its own that stays.
+//! The files of the working directory. They are in a volume that is removed with the container, or
+//! in a named volume that stays.
 
 use bollard::models::{Mount, MountType, MountVolumeOptions, Volume, VolumeCreateRequest};
 use bollard::query_parameters::RemoveVolumeOptions;
@@ -11,12 +12,12 @@ use super::labels::{MAC, MAKING, SCHEMA, SCHEMA_VERSION, STATE, WORKSPACE};
 use super::seal::Kind;
 use super::state::{Notes, Opened};
 
-/// The volume of a persistent workspace.
+/// Returns the name of the volume of a persistent workspace.
 pub(crate) fn volume_name(id: &str) -> String {
     format!("eyot-workspace-{id}")
 }
 
-/// The mount at the working directory.
+/// Returns the mount at the working directory.
 pub(crate) fn mount(spec: &SandboxSpec, workdir: &str) -> Mount {
     let source = match &spec.workspace {
         WorkspaceSpec::Ephemeral => None,
@@ -25,7 +26,8 @@ pub(crate) fn mount(spec: &SandboxSpec, workdir: &str) -> Mount {
     Mount { source, ..volume_at(workdir) }
 }
 
-/// A volume without a name at this path, which is removed with its container. It begins with what the image has there.
+/// Returns the mount of a nameless volume at this path, which is removed with its container. It
+/// starts with the image's files at that path.
 pub(crate) fn volume_at(path: &str) -> Mount {
     let labels = [(SCHEMA.to_owned(), SCHEMA_VERSION.to_owned())].into();
     Mount {
@@ -37,8 +39,8 @@ pub(crate) fn volume_at(path: &str) -> Mount {
     }
 }
 
-/// Makes the volume of a persistent workspace that is not there. Whether it was made. One that is there and is not of
-/// this state folder is refused: its files are somebody else's.
+/// Makes the volume of a persistent workspace unless it exists. Returns whether it was made.
+/// Refuses a volume that does not belong to this state folder: its files are somebody else's.
 pub(crate) async fn claim(host: &Host, spec: &SandboxSpec) -> Result<bool> {
     let WorkspaceSpec::Persistent { id, .. } = &spec.workspace else { return Ok(false) };
     let (state, docker) = (host.state.open().await?, host.engine.client().await?);
@@ -80,7 +82,8 @@ pub(crate) fn is_ours(state: &Opened, volume: &Volume) -> bool {
     }
 }
 
-/// Removes the volume of a persistent workspace. It stays if another container has it, or if it is not ours.
+/// Removes the volume of a persistent workspace, unless another container uses it or it is not
+/// ours.
 pub(crate) async fn remove(host: &Host, id: &str) -> Result<()> {
     let (docker, name) = (host.engine.client().await?, volume_name(id));
     let failed = |error| host.engine.failed(&format!("remove the workspace `{id}`"), error);

@@ -1,5 +1,6 @@
-//! A create over HTTP that its caller may give up at any moment. The request runs to its end in a task of its own, because
-//! only the answer says whether there is a sandbox; what nobody takes is abandoned.
+//! A create over HTTP that its caller may give up at any moment. The request runs to its end in a
+//! task of its own, because only the answer says whether there is a sandbox. If no caller takes the
+//! sandbox, it is abandoned.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use tokio::sync::oneshot;
 use super::driver::RemoteDriver;
 use super::http::Server;
 
-/// A sandbox that was made and not yet taken. Dropped, it is abandoned.
+/// A sandbox that no caller has taken yet. Dropping it abandons the sandbox.
 struct Untaken(Option<Created>);
 
 impl Untaken {
@@ -52,7 +53,7 @@ pub(super) async fn create(
     receiver.await.map_err(|_| lost())??.take().ok_or_else(lost)
 }
 
-/// Makes a handle's parts of an answer.
+/// Builds the parts of a handle from an answer.
 pub(super) fn created(server: Server, capabilities: Capabilities, answer: SandboxAnswer) -> Created {
     let info = answer.info();
     let driver: Arc<dyn SandboxDriver> = Arc::new(RemoteDriver::new(server, &info, capabilities));

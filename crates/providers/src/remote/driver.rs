@@ -1,4 +1,4 @@
-//! One sandbox of a server.
+//! The driver of a sandbox on another server.
 
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -35,14 +35,14 @@ pub(super) struct RemoteDriver {
     capabilities: Capabilities,
     isolation: Isolation,
     workdir: SandboxPath,
-    /// How much of a file the server gives at once.
+    /// The largest part of a file that the server sends at once, in bytes.
     max_file_bytes: Option<u64>,
 }
 
 type Query<'a> = Vec<(&'a str, String)>;
 
 impl RemoteDriver {
-    /// Ends the sandbox. One that is gone is fine.
+    /// Ends the sandbox. A sandbox that is gone is no error.
     async fn end(&self, query: Vec<(&'static str, String)>) -> Result<()> {
         let request = self.request(Method::DELETE, &[], query)?;
         match self.server.ask(request).await {
@@ -97,7 +97,7 @@ impl RemoteDriver {
         Ok(values(move |problem| meant(&target, problem), self.stream(what, query).await?))
     }
 
-    /// Reads a range of a file by one request.
+    /// Reads a range of a file with one request.
     pub async fn read_part(&self, file: &ConfinedPath, range: ByteRange) -> Result<ByteStream> {
         let mut query = at("path", file);
         query.push(("offset", range.offset.to_string()));
@@ -382,7 +382,7 @@ fn word(value: &impl serde::Serialize) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// An event as a driver tells it: relative to the place that is watched.
+/// Makes the paths of an event relative to the watched path, as drivers report them.
 fn relative(event: WatchEvent, itself: &str) -> WatchEvent {
     let below = format!("{}/", itself.trim_end_matches('/'));
     let text = |path: String| {

@@ -1,4 +1,4 @@
-//! A command over a WebSocket; see the server's `exec_socket` for what goes over it.
+//! A command over a WebSocket. The server's `exec_socket` describes the messages.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::http::{Server, Socket, Target, meant};
 
-/// How much of standard input goes in one message, in bytes.
+/// The size of one message with standard input, in bytes.
 const PIECE_BYTES: usize = 64 * 1024;
-/// What ended a tree that was killed.
+/// The signal that ends a killed process tree.
 const SIGKILL: i32 = 9;
 
 /// Runs a command.
@@ -84,7 +84,7 @@ fn silent(target: &Target) -> Error {
     Error::new(ErrorKind::Unavailable, message)
 }
 
-/// Waits until the command runs, or can't.
+/// Waits until the command runs, or fails to start.
 async fn started(target: &Target, source: &mut SplitStream<Socket>) -> Result<()> {
     loop {
         match source.next().await {
@@ -110,7 +110,7 @@ fn unexpected(event: &SocketEvent) -> Error {
     Error::new(ErrorKind::Unavailable, format!("the server says {event:?} where that can't be"))
 }
 
-/// Sends what is queued until whoever reads the events is gone.
+/// Sends queued messages until the reader of events is gone.
 async fn send_all(
     mut sink: SplitSink<Socket, Message>,
     mut queue: mpsc::UnboundedReceiver<Message>,
@@ -183,7 +183,7 @@ fn output(mut bytes: Bytes) -> Option<ExecutionEvent> {
     }
 }
 
-/// The end that the server tells of. One whose kill it could not confirm is no end.
+/// Reads the end of a command. If the server could not confirm the kill, that is an error.
 fn ended(answer: &ExecAnswer) -> Result<ExecutionEvent> {
     if answer.may_still_be_running {
         let message = "the server could not confirm the kill: the command may still be running";
@@ -241,7 +241,7 @@ impl Drop for Input {
 struct Control {
     messages: mpsc::UnboundedSender<Message>,
     over: CancellationToken,
-    /// The server has read what was sent before the last ping.
+    /// Notified when the server has read everything that was sent before the last ping.
     heard: Arc<Notify>,
 }
 

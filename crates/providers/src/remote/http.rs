@@ -1,4 +1,4 @@
-//! Requests to a server, and what its refusals mean.
+//! Requests to a server, and the meaning of its refusals.
 
 use std::sync::Arc;
 
@@ -21,28 +21,28 @@ use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue, header};
 use super::options::{RemoteAddress, RemoteOptions};
 use super::tls;
 
-/// What is asked of a server about one sandbox: which, and in which life.
+/// The sandbox that a request is about, and its life.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
-    /// Its id.
+    /// The sandbox's id.
     pub id: String,
-    /// Its name, for sentences.
+    /// The sandbox's name, for errors.
     pub name: String,
-    /// The life of the handle.
+    /// The life that the handle belongs to.
     pub life: String,
 }
 
-/// A server.
+/// A connection point to a server.
 #[derive(Clone)]
 pub(super) struct Server {
     options: RemoteOptions,
     client: reqwest::Client,
     base: Url,
-    /// What WebSockets to `https` are opened with.
+    /// The TLS configuration of WebSockets to `https`.
     tls: Option<Arc<ClientConfig>>,
 }
 
-/// Any stream that a WebSocket can be spoken over.
+/// Any stream that can carry a WebSocket.
 pub(super) trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
 
@@ -70,12 +70,12 @@ impl Server {
         Ok(Self { options, client, base, tls })
     }
 
-    /// The pool that requests name.
+    /// Returns the pool that requests name.
     pub fn pool(&self) -> Option<&str> {
         self.options.pool.as_deref()
     }
 
-    /// A path below the address, its segments escaped.
+    /// Makes a URL below the server's address. Escapes the segments.
     pub fn url(&self, segments: &[&str], query: &[(&str, &str)]) -> Result<Url> {
         let mut url = self.base.clone();
         url.path_segments_mut()
@@ -88,7 +88,7 @@ impl Server {
         Ok(url)
     }
 
-    /// A request with the key.
+    /// Makes a request with the key.
     pub fn request(&self, method: Method, url: Url) -> RequestBuilder {
         let request = self.client.request(method, url);
         match &self.options.key {
@@ -97,13 +97,13 @@ impl Server {
         }
     }
 
-    /// Sends a request about the server, or about a sandbox that is not at hand.
+    /// Sends a request that is not about a sandbox with a handle.
     pub async fn ask(&self, request: RequestBuilder) -> Result<Response> {
         let response = request.send().await.map_err(|error| self.unreachable(error))?;
         if response.status().is_success() { Ok(response) } else { Err(whole(refusal(response).await)) }
     }
 
-    /// Sends a request about a sandbox.
+    /// Sends a request about the sandbox of a handle.
     pub async fn ask_about(&self, target: &Target, request: RequestBuilder) -> Result<Response> {
         let request = request.header(LIFE, &target.life);
         let response = request.send().await.map_err(|error| self.unreachable(error))?;
@@ -114,7 +114,7 @@ impl Server {
         }
     }
 
-    /// The JSON of an answer.
+    /// Reads the JSON of an answer.
     pub async fn json<T: DeserializeOwned>(&self, response: Response) -> Result<T> {
         let bytes = response.bytes().await.map_err(|error| self.unreachable(error))?;
         serde_json::from_slice(&bytes).map_err(|error| {
@@ -122,7 +122,7 @@ impl Server {
         })
     }
 
-    /// The bytes of an answer, as they come.
+    /// Streams the bytes of an answer.
     pub fn bytes(&self, response: Response) -> impl Stream<Item = Result<Bytes>> + Send + 'static {
         response.bytes_stream().map(|bytes| {
             bytes.map_err(|error| {
@@ -202,7 +202,7 @@ async fn refusal(response: Response) -> Problem {
     problem(status.as_u16(), &body)
 }
 
-/// The problem in a body; what is none came from something in between.
+/// Reads the problem in a body. A body that is none came from a proxy in between.
 fn problem(status: u16, body: &[u8]) -> Problem {
     serde_json::from_slice(body).unwrap_or_else(|_| {
         let kind = match status {
@@ -230,7 +230,7 @@ fn problem(status: u16, body: &[u8]) -> Problem {
     })
 }
 
-/// A problem whose sentence nobody adds to.
+/// Makes an error with the problem's full sentence.
 pub(super) fn whole(problem: Problem) -> Error {
     if problem.sleeping {
         let sandbox = problem.sandbox.clone().unwrap_or_default();
@@ -240,7 +240,7 @@ pub(super) fn whole(problem: Problem) -> Error {
     of_kind(problem, detail)
 }
 
-/// A problem of a call on a sandbox, whose handle says what was to be done.
+/// Makes the error of a call on a sandbox. Its handle adds the operation to the sentence.
 pub(super) fn meant(target: &Target, problem: Problem) -> Error {
     match () {
         () if problem.no_sandbox => Error::destroyed(&target.name),

@@ -1,7 +1,8 @@
 //! Sandboxes of another Eyot server, over its HTTP API: the same contract from another machine.
 //!
-//! The rules of the handle hold on this side; the server's own hold as well. Commands and connections to ports go over
-//! WebSockets, what is watched or followed over server-sent events, everything else over plain requests.
+//! The handle on this side applies its rules, and the server applies its own as well. Commands and
+//! connections to ports use WebSockets. Watches and followed logs use server-sent events.
+//! Everything else is a plain request.
 
 mod create;
 mod driver;
@@ -20,5 +21,5 @@ pub use options::{RemoteAddress, RemoteOptions};
 pub use provider::RemoteProvider;
 pub use server::RemoteServer;
 
-/// The name that errors of this provider have where the server's own provider is not known.
+/// The provider's name in errors, where the name of the server's own provider is not known.
 pub const NAME: &str = "remote";

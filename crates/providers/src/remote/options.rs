@@ -1,4 +1,4 @@
-//! Where a server is, and what it is shown.
+//! The address of a server, and the key for it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use eyot::Error;
 use reqwest::Url;
 
-/// Where a server listens.
+/// The address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RemoteAddress {
     /// `http://host:port`, `https://host:port`.
@@ -38,14 +38,15 @@ impl FromStr for RemoteAddress {
     }
 }
 
-/// How a server is reached.
+/// The options of a connection to a server.
 #[derive(Clone)]
 pub struct RemoteOptions {
-    /// Where it listens.
+    /// The address.
     pub address: RemoteAddress,
-    /// A PEM file with the certificates that an `https` server's may come from, instead of those that the system trusts.
+    /// A PEM file with the certificate authorities to trust for an `https` server, in place of the
+    /// system's.
     pub ca_certificate: Option<PathBuf>,
-    /// The API key; `None`: the server lets anybody in.
+    /// The API key; `None` for a server that needs none.
     pub key: Option<String>,
     /// The pool; `None`: the key's own.
     pub pool: Option<String>,

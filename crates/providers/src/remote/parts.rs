@@ -1,5 +1,5 @@
-//! A file beyond `limits.max_file_bytes`, read in parts that the server gives: its limit is one of each answer. Whether the
-//! whole may be read is for the handle on this side to say.
+//! Reading a file beyond `limits.max_file_bytes` in parts. The server limits each answer; the limit
+//! for the whole file is checked by the handle on this side.
 
 use eyot::{ByteRange, ByteStream, ConfinedPath, Result};
 use futures_util::StreamExt;
@@ -7,18 +7,19 @@ use futures_util::stream::try_unfold;
 
 use super::driver::RemoteDriver;
 
-/// How far a read has come.
+/// The progress of a read.
 struct Parts {
     driver: RemoteDriver,
     file: ConfinedPath,
-    /// What is yet to be asked for.
+    /// The range that is not requested yet.
     rest: ByteRange,
     part: ByteStream,
-    /// How much of the part is yet to come, in bytes; if the part ends before, so does the file.
+    /// The bytes of the current part that have not arrived. If the part ends before, the file has
+    /// ended.
     left: u64,
 }
 
-/// Reads a range of a file, at most `most` bytes of it with each request.
+/// Reads a range of a file. Each request asks for at most `most` bytes.
 pub(super) async fn read(
     driver: RemoteDriver,
     file: ConfinedPath,
@@ -34,12 +35,12 @@ pub(super) async fn read(
     Ok(try_unfold(parts, move |parts| parts.next(most)).boxed())
 }
 
-/// How much of a range is asked for at once.
+/// Returns the size of the next part, in bytes.
 fn size(range: ByteRange, most: u64) -> u64 {
     range.limit.unwrap_or(most).min(most)
 }
 
-/// What follows the first bytes of a range.
+/// Returns the rest of a range, after its first `bytes`.
 fn behind(range: ByteRange, bytes: u64) -> ByteRange {
     ByteRange { offset: range.offset.saturating_add(bytes), limit: range.limit.map(|limit| limit - bytes) }
 }

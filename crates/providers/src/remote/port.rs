@@ -8,7 +8,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::http::{Server, Socket, Target};
 
-/// How much is carried at once, and held on the way.
+/// The size of the buffer in each direction, in bytes.
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// Connects to a port.
@@ -20,7 +20,7 @@ pub(super) async fn dial(server: &Server, target: &Target, port: u16) -> Result<
     Ok(Box::new(ours))
 }
 
-/// Carries both ways until one end is gone. An empty message ends a direction.
+/// Copies both ways until one end is gone. An empty message ends a direction.
 async fn carry(socket: Socket, stream: DuplexStream) {
     let (mut sink, mut source) = socket.split();
     let (mut reader, mut writer) = tokio::io::split(stream);

@@ -1,4 +1,4 @@
-//! A pool of a server as a provider.
+//! A pool of another server as a provider.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::create;
 use super::http::Server;
 use super::options::RemoteOptions;
 
-/// How many sandboxes are asked for at once.
+/// The number of sandboxes in one page of a list.
 const PAGE: &str = "1000";
 
 /// A pool of another Eyot server.
@@ -25,7 +25,8 @@ pub struct RemoteProvider {
 }
 
 impl RemoteProvider {
-    /// Asks the server what it can do. `unavailable` if none answers there, `permission` if the key is wrong.
+    /// Connects to the server and asks for its capabilities. `unavailable` if no server answers,
+    /// `permission` if the key is wrong.
     pub async fn open(options: RemoteOptions) -> Result<Arc<Self>> {
         let server = Server::new(options)?;
         let told = capabilities(&server).await?;
@@ -33,8 +34,9 @@ impl RemoteProvider {
         Ok(Arc::new(Self { server, name: told.provider, capabilities }))
     }
 
-    /// Lets somebody see a port of a sandbox as a web page of the server's; the sandbox is not woken for that. `not_found`: there
-    /// is no such sandbox; `invalid`: the port is 0, or the time is none that may be asked for.
+    /// Makes a link to a port of a sandbox as a web page of the server. Does not wake the sandbox.
+    /// `not_found` if there is no such sandbox; `invalid` if the port is 0 or the duration is not
+    /// allowed.
     pub async fn preview(&self, id_or_name: &str, port: u16, who: &PreviewBody) -> Result<PreviewAnswer> {
         let query: Vec<(&str, &str)> = self.server.pool().map(|pool| ("pool", pool)).into_iter().collect();
         let port = port.to_string();
@@ -50,7 +52,7 @@ impl RemoteProvider {
         create::created(self.server.clone(), self.capabilities.clone(), answer)
     }
 
-    /// Asks something of one sandbox, by id or name.
+    /// Sends a request about one sandbox, by id or name.
     async fn of_one(&self, method: Method, id_or_name: &str, what: &[&str]) -> Result<reqwest::Response> {
         let mut query = vec![("show_env", "true")];
         query.extend(self.server.pool().map(|pool| ("pool", pool)));

@@ -1,4 +1,4 @@
-//! A server itself: its pools, the tools that act in them, and what happened to their sandboxes.
+//! A server as a whole: its pools, the tools that act in them, and the events of their sandboxes.
 
 mod events;
 mod pools;
@@ -15,7 +15,7 @@ use super::http::Server;
 use super::options::RemoteOptions;
 use super::provider::RemoteProvider;
 
-/// An Eyot server. Clones are the same.
+/// An Eyot server. Clones share the connection.
 #[derive(Clone)]
 pub struct RemoteServer {
     inner: Arc<Inner>,
@@ -27,16 +27,16 @@ struct Inner {
 }
 
 impl RemoteServer {
-    /// The server at this address. It is not asked anything yet.
+    /// Makes a client of the server at this address. Sends nothing yet.
     pub fn new(options: RemoteOptions) -> Result<Self> {
         let server = Server::new(options.clone())?;
         Ok(Self { inner: Arc::new(Inner { options, server }) })
     }
 
-    /// The sandboxes of one of its pools; `None`: of the key's own, or of the one that the options name.
+    /// Opens one of its pools as a provider; `None`: the pool in the options, else the key's own.
     ///
     /// # Errors
-    /// As [`RemoteProvider::open`].
+    /// Those of [`RemoteProvider::open`].
     pub async fn provider(&self, pool: Option<&SandboxName>) -> Result<Arc<RemoteProvider>> {
         let named = pool.map(ToString::to_string).or_else(|| self.inner.options.pool.clone());
         RemoteProvider::open(RemoteOptions { pool: named, ..self.inner.options.clone() }).await

@@ -1,4 +1,4 @@
-//! Server-sent events, each a JSON value; an event `problem` is a failure, and the last.
+//! Server-sent events. Each is a JSON value; the event `problem` is a failure, and the last event.
 
 use eyot::wire::Problem;
 use eyot::{Error, ErrorKind, Result};
@@ -7,7 +7,7 @@ use futures_util::{Stream, StreamExt};
 use serde::de::DeserializeOwned;
 use sse_stream::SseStream;
 
-/// The values of a stream of events. `failed`: what a problem means.
+/// Streams the values of the events. `failed` turns a problem into an error.
 pub(super) fn values<T: DeserializeOwned + Send + 'static>(
     failed: impl Fn(Problem) -> Error + Send + 'static,
     bytes: impl Stream<Item = Result<bytes::Bytes>> + Send + 'static,

@@ -1,4 +1,4 @@
-//! TLS to a server: whose certificates are trusted, for plain requests and WebSockets alike.
+//! TLS to a server: the certificates to trust, for plain requests and WebSockets alike.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +12,8 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{self, ClientConfig, ConfigBuilder, RootCertStore};
 
-/// How a server's certificate is checked: against those of this file, else against those that the system trusts.
+/// Makes the TLS configuration. It trusts the certificates in this file, or else those that the
+/// system trusts.
 pub(super) fn config(ca_certificate: Option<&Path>) -> Result<Arc<ClientConfig>> {
     let builder = match ca_certificate {
         Some(file) => builder()?.with_root_certificates(roots(file)?),
@@ -23,7 +24,7 @@ pub(super) fn config(ca_certificate: Option<&Path>) -> Result<Arc<ClientConfig>>
     Ok(Arc::new(config))
 }
 
-/// What TLS failed with, if it is that.
+/// Finds the TLS failure behind an error, if there is one.
 pub(super) fn failure<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a rustls::Error> {
     let mut next = Some(error);
     while let Some(error) = next {

@@ -1,4 +1,4 @@
-//! What is sent as a request's body: bytes that may fail on this side.
+//! The body of a request: bytes whose source may fail on this side.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,12 +7,12 @@ use bytes::Bytes;
 use eyot::{ByteStream, Error};
 use futures_util::{Stream, StreamExt};
 
-/// Remembers what the bytes of a request failed with.
+/// Remembers the failure of a body's source.
 #[derive(Default, Clone)]
 pub(super) struct Upload(Arc<Mutex<Option<Error>>>);
 
 impl Upload {
-    /// The same bytes, ending the request where they fail.
+    /// Passes the bytes on, and ends the request if they fail.
     pub fn watch(&self, content: ByteStream) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
         let failure = Arc::clone(&self.0);
         content.map(move |bytes| {
@@ -24,7 +24,7 @@ impl Upload {
         })
     }
 
-    /// What they failed with.
+    /// Returns the failure, if there was one.
     pub fn failure(&self) -> Option<Error> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -1,4 +1,4 @@
-//! What the Engine is asked for: Anvia's create options, looked at from the Engine's side.
+//! The requests to the Engine: Anvia's create options, inspected on the Engine's side.
 
 use eyot::{Enforcement, Limits, NetworkMode, PullPolicy, Sandbox, SandboxSpec, WorkspaceSpec};
 use eyot_image::ImageName;
@@ -25,7 +25,8 @@ tests! {
     a6_an_image_that_is_not_allowed_is_not_fetched_and_one_that_is_there_is_used(BUSYBOX);
 }
 
-/// An Engine asks no registry for what a client names, unless the operator has named it as well.
+/// Checks that an Engine fetches only images that the operator has allowed, whatever a client
+/// names.
 async fn a6_an_image_that_is_not_allowed_is_not_fetched_and_one_that_is_there_is_used(
     engine: TestEngine,
 ) -> Check {

@@ -1,4 +1,5 @@
-//! What the tests are written with: sandboxes that are gone afterwards, shell lines, the Engine's own words.
+//! Helpers for tests: sandboxes that are removed afterwards, shell lines, and the Engine's own
+//! client.
 
 use std::process::Command as Process;
 use std::time::Duration;
@@ -8,10 +9,10 @@ use libtest_mimic::Failed;
 
 use crate::engine::TestEngine;
 
-/// What a test comes to.
+/// The result of a test.
 pub type Check<T = ()> = Result<T, Failed>;
 
-/// Fails unless the condition holds; what follows says what was found.
+/// Fails unless the condition holds, with a message.
 macro_rules! ensure {
     ($holds:expr, $($said:tt)+) => {
         if !$holds {
@@ -31,7 +32,7 @@ macro_rules! ensure_eq {
     };
 }
 
-/// Fails unless the result is an error of the kind; gives the error.
+/// Fails unless the result is an error of this kind. Returns the error.
 macro_rules! refused {
     ($result:expr, $kind:ident) => {
         match $result {
@@ -54,7 +55,7 @@ macro_rules! refused {
 
 pub(crate) use {ensure, ensure_eq, refused};
 
-/// A sandbox that goes with the test, whatever comes of it.
+/// Runs a test with a sandbox, and removes the sandbox whatever the outcome.
 pub async fn with_sandbox<T>(
     engine: &TestEngine,
     spec: SandboxSpec,
@@ -70,12 +71,12 @@ pub async fn with_sandbox<T>(
     came_to
 }
 
-/// Runs a shell line that must succeed, and returns what it printed, without the last line end.
+/// Runs a shell line that must succeed. Returns its output without the last line end.
 pub async fn output(sandbox: &Sandbox, line: &str) -> Check<String> {
     output_as(sandbox, None, line).await
 }
 
-/// The same as somebody.
+/// Runs a shell line as a user. It must succeed. Returns its output without the last line end.
 pub async fn output_as(sandbox: &Sandbox, user: Option<&str>, line: &str) -> Check<String> {
     let options = ExecOptions { user: user.map(str::to_owned), ..ExecOptions::default() };
     let result = sandbox.exec(line, options).await?;
@@ -83,7 +84,7 @@ pub async fn output_as(sandbox: &Sandbox, user: Option<&str>, line: &str) -> Che
     Ok(result.stdout_text().trim_end_matches('\n').to_owned())
 }
 
-/// The Engine's own client, which must succeed; what it printed.
+/// Runs the Engine's own client, which must succeed. Returns its output.
 pub fn docker(arguments: &[&str]) -> Check<String> {
     let output = Process::new("docker").args(arguments).output()?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -91,12 +92,12 @@ pub fn docker(arguments: &[&str]) -> Check<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
 }
 
-/// A part of what the Engine says of a sandbox's container, by a Go template.
+/// Returns a part of the Engine's description of a sandbox's container, by a Go template.
 pub fn inspected(sandbox: &Sandbox, template: &str) -> Check<String> {
     docker(&["inspect", "--format", template, &format!("eyot-{}", sandbox.name())])
 }
 
-/// Waits until something holds, asking again and again.
+/// Waits until a condition holds, by checking it repeatedly.
 pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> Check<bool>) -> Check {
     let given_up = tokio::time::Instant::now() + Duration::from_secs(60);
     while !holds().await? {

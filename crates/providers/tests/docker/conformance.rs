@@ -1,4 +1,4 @@
-//! The conformance suite, over images and users that differ.
+//! The conformance suite over several images and users.
 
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ impl Fixture for Variant {
     }
 }
 
-/// Every rule over one variant, and over all of them for `cargo xtask soak docker`. A container
-/// costs a third of a second, so each variant takes minutes.
+/// Runs every rule over one variant, and over all of them for `cargo xtask soak docker`. A
+/// container takes a third of a second, so each variant takes minutes.
 pub fn trials(engine: &TestEngine) -> Vec<Trial> {
     let user = || SandboxSpec { user: Some("1000:1000".to_owned()), ..spec(DEBIAN) };
     let readonly = || {
@@ -49,7 +49,8 @@ pub fn trials(engine: &TestEngine) -> Vec<Trial> {
     over(engine, "debian_as_a_user", DEBIAN, user(), ROUNDS).into_iter().chain(whole).collect()
 }
 
-/// The rounds of each client of a case with many: each round puts containers to sleep, which takes seconds.
+/// The number of rounds of each client in a case with many. Each round puts containers to sleep,
+/// which takes seconds.
 const ROUNDS: usize = 2;
 const ROUNDS_OF_SOAK: usize = 6;
 

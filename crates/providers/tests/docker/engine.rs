@@ -1,4 +1,4 @@
-//! The Engine that the tests use, and the images that `cargo xtask engine` makes for them.
+//! The Engine of the tests, and the images that `cargo xtask engine` makes for them.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -12,24 +12,25 @@ use crate::check::Check;
 
 /// Debian with bash and Python.
 pub const DEBIAN: &str = "eyot-test-debian:1";
-/// Busybox alone: static, without users, without GNU tools.
+/// Busybox alone: static, with no users and no GNU tools.
 pub const BUSYBOX: &str = "eyot-test-busybox:1";
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime for the tests")
 });
 
-/// Runs something to its end.
+/// Runs a future to its end.
 pub fn block_on<T>(work: impl Future<Output = T>) -> T {
     RUNTIME.block_on(work)
 }
 
-/// The state folder of these tests. It is kept between runs, so that what a killed one has left is found again.
+/// Returns the state folder of these tests. It is kept between runs, so that a run finds what a
+/// killed one has left.
 pub fn state() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("docker-state")
 }
 
-/// An Engine, or why there is none.
+/// An Engine, or the reason why there is none.
 #[derive(Clone)]
 pub struct TestEngine {
     missing: Option<String>,
@@ -37,7 +38,7 @@ pub struct TestEngine {
 }
 
 impl TestEngine {
-    /// Whatever answers.
+    /// Finds an Engine that answers.
     pub fn find() -> Self {
         let provider = DockerProvider::new(DockerOptions::node(state()));
         let missing = block_on(provider.version()).err().map(|error| {
@@ -46,7 +47,7 @@ impl TestEngine {
         Self { missing, provider }
     }
 
-    /// A test that needs the Engine, and an image.
+    /// Makes a trial of a test that needs the Engine and an image.
     pub fn trial(
         &self,
         name: impl Into<String>,
@@ -68,7 +69,7 @@ impl TestEngine {
         })
     }
 
-    /// A test in words of its own.
+    /// Makes a trial of a test with a name of its own.
     pub fn test<F: Future<Output = Check>>(
         &self,
         name: &str,
@@ -80,7 +81,7 @@ impl TestEngine {
     }
 }
 
-/// Lists the tests of a file: each a function of the Engine, with the image that it needs.
+/// Lists the tests of a file. Each is a function of the Engine, with the image that it needs.
 macro_rules! tests {
     ($($name:ident($image:ident);)*) => {
         pub fn trials(engine: &crate::engine::TestEngine) -> Vec<libtest_mimic::Trial> {
@@ -91,7 +92,7 @@ macro_rules! tests {
 
 pub(crate) use tests;
 
-/// What a sandbox of the tests is made from: an image that is there, and is never fetched.
+/// Returns the spec of a test's sandbox. The image exists and is never fetched.
 pub fn spec(image: &str) -> SandboxSpec {
     let mut spec = SandboxSpec { image: Some(image.to_owned()), ..SandboxSpec::default() };
     spec.container.pull = eyot::PullPolicy::Never;

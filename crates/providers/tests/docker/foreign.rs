@@ -1,5 +1,6 @@
-//! A4: labels that were forged, copied, or written by another state folder make no sandbox. What has them is shown as
-//! foreign, is neither used nor removed, and is adopted by an explicit call alone.
+//! A4: labels that were forged, copied, or written by another state folder make no sandbox. A
+//! container or volume with such labels is shown as foreign. It is neither used nor removed, and is
+//! adopted only by an explicit call.
 
 use std::sync::Arc;
 
@@ -40,7 +41,7 @@ fn named(what: &str) -> Check<SandboxName> {
     Ok(SandboxName::parse(&format!("eyot-test-{what}-{}", std::process::id()))?)
 }
 
-/// A workspace that goes with its sandbox.
+/// A persistent workspace that is removed with its sandbox.
 fn workspace(id: &str) -> WorkspaceSpec {
     WorkspaceSpec::Persistent { id: id.to_owned(), destroy_on_session_destroy: true }
 }
@@ -50,7 +51,8 @@ async fn is_foreign(provider: &DockerProvider, kind: ForeignKind, name: &str) ->
     Ok(foreign.iter().any(|foreign| foreign.kind == kind && foreign.name == name))
 }
 
-/// Nobody's sandbox: it is not listed, found or removed, and the container is there afterwards.
+/// Checks that a container is no sandbox: it is not listed, found or removed, and still exists
+/// afterwards.
 async fn ensure_foreign(provider: &DockerProvider, name: &SandboxName, id: &str) -> Check {
     let container = format!("eyot-{name}");
     let listed = provider.list().await?;
@@ -68,7 +70,8 @@ async fn ensure_foreign(provider: &DockerProvider, name: &SandboxName, id: &str)
     docker(&["inspect", &container]).map(drop)
 }
 
-/// A record as version 1 had it, of a sandbox whose time is over, and which takes this workspace along.
+/// Returns a record of version 1, of a sandbox whose time is over and that takes this workspace
+/// along.
 fn forged_record(name: &SandboxName, id: &str, workspace: &str) -> String {
     format!(
         r#"{{"id":"{id}","name":"{name}","created_ms":1000,"spec":{{"lifecycle":{{"ttl_ms":1}},"workspace":{{"mode":"persistent","id":"{workspace}","destroy_on_session_destroy":true}}}},"secret":{secret:?},"user":"0","env":[],"made_workspace":true}}"#,
@@ -76,14 +79,14 @@ fn forged_record(name: &SandboxName, id: &str, workspace: &str) -> String {
     )
 }
 
-/// The labels with this record, signed by nobody.
+/// Returns labels with this record and without a signature.
 fn forged_labels(schema: &str, name: &SandboxName, id: &str, workspace: &str) -> Vec<(String, String)> {
     let record = forged_record(name, id, workspace);
     let labels = [("schema", schema), ("id", id), ("name", name.as_str()), ("record", &record)];
     labels.map(|(key, value)| (format!("dev.eyot.{key}"), value.to_owned())).into()
 }
 
-/// An image with these labels, removed with the guard.
+/// An image with these labels. It is removed when this is dropped.
 struct Image(String);
 
 impl Image {
@@ -133,7 +136,7 @@ async fn a4_an_image_that_forges_a_record_is_no_sandbox_and_has_no_workspace_rem
     .await
 }
 
-/// The container is in all else as Eyot makes one, with the guest's mount.
+/// Forges a container that is like Eyot's in everything but the MAC, the guest's mount included.
 async fn a4_a_forged_record_with_everything_but_the_mac_is_no_sandbox(engine: TestEngine) -> Check {
     let (name, id) = (named("unsigned")?, eyot::SandboxId::generate());
     with_sandbox(&engine, spec(BUSYBOX), async |model| {
@@ -176,7 +179,7 @@ async fn a4_labels_that_docker_commit_has_copied_are_no_sandbox_under_any_name(e
     tried
 }
 
-/// The same as [`ensure_foreign`], of a container whose id in the labels is another sandbox's.
+/// Checks the same as [`ensure_foreign`], for a container whose labels have another sandbox's id.
 async fn ensure_no_sandbox(provider: &DockerProvider, name: &SandboxName) -> Check {
     refused!(provider.open(name.as_str()).await, NotFound);
     refused!(provider.remove(name.as_str()).await, NotFound);

@@ -1,6 +1,6 @@
-//! The guest in a container, attacked from inside: by root, who has no capabilities, and by another user. Each attempt leaves
-//! a guest that still answers. (K7 of the threats; where root keeps capabilities by request, `isolation()` says that this
-//! does not hold.)
+//! Attacks on the guest from inside a container, by root (without capabilities) and by another
+//! user. After each attempt the guest must still answer. (K7 of the threats. Where a spec leaves
+//! root its capabilities, `isolation()` says that the guest can be reached.)
 
 use eyot::{ExecOptions, Sandbox, SandboxSpec};
 
@@ -23,7 +23,8 @@ tests! {
 
 const USERS: [&str; 2] = ["0", "1000:1000"];
 
-/// Tries something as root and as another user; the sandbox must still answer on a new stream and on the old one.
+/// Runs an attack as root and as another user. The sandbox must still answer, on a new stream and
+/// on the old one.
 async fn attacked(engine: &TestEngine, test: impl AsyncFn(&Sandbox) -> Check) -> Check {
     for user in USERS {
         let wanted = SandboxSpec { user: Some(user.to_owned()), ..spec(DEBIAN) };
@@ -43,7 +44,7 @@ async fn is_root(sandbox: &Sandbox) -> Check<bool> {
     Ok(output(sandbox, "id -u").await? == "0")
 }
 
-/// Runs a program in Python, and gives what it printed.
+/// Runs a Python program and returns its output.
 async fn python(sandbox: &Sandbox, program: &str) -> Check<String> {
     let result =
         sandbox.exec(eyot::Command::argv(["python3", "-c", program]), ExecOptions::default()).await?;
@@ -210,7 +211,7 @@ async fn k12_what_root_keeps_by_request_is_told_and_so_is_what_that_means_for_th
     .await
 }
 
-/// What the Engine leaves root where nothing is dropped.
+/// The capabilities that the Engine leaves to root if nothing is dropped.
 const CAPABILITIES: [&str; 14] = [
     "CHOWN",
     "DAC_OVERRIDE",
@@ -228,7 +229,8 @@ const CAPABILITIES: [&str; 14] = [
     "SETFCAP",
 ];
 
-/// Everything that gets at the guest or at the directory of its sockets, each in a process of its own; prints what worked.
+/// Tries every way to reach the guest or the directory of its sockets, each in a process of its
+/// own. Prints those that worked.
 const REACHES: &str = r"
 import ctypes, os, resource, socket
 libc = ctypes.CDLL(None, use_errno=True)
@@ -288,7 +290,7 @@ async fn k07_of_each_capability_that_root_keeps_it_is_told_whether_it_reaches_th
     Ok(())
 }
 
-/// A new stream begins as a process of root's, and root may end those of its own.
+/// Ends streams: a new one begins as a process of root's, and root may end its own processes.
 const ENDS_STREAMS: &str = r"
 import os
 print('begun', flush=True)

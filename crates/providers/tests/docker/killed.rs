@@ -1,4 +1,4 @@
-//! What befalls an Engine itself: it is killed, or its disk is full.
+//! Failures of the Engine itself: it is killed, or its disk is full.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ async fn full(engine: OwnEngine) -> Check {
     nothing_left(&engine).await
 }
 
-/// No container, and no volume but the guest's own.
+/// Checks that no container is left, and no volume but the guest's.
 async fn nothing_left(engine: &OwnEngine) -> Check {
     let listed = |arguments: &[&str]| -> Check<String> {
         Ok(String::from_utf8_lossy(&engine.docker().args(arguments).output()?.stdout).into_owned())

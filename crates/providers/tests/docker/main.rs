@@ -1,5 +1,5 @@
-//! The Docker provider over a real Engine. Where none answers, and none can be started, every test shows as ignored with
-//! that reason.
+//! The Docker provider over a real Engine. If none answers and none can be started, every test
+//! shows as ignored with that reason.
 
 mod asked;
 mod check;

@@ -1,4 +1,5 @@
-//! What Anvia's Docker sandbox gets wrong (F1 to F12 of the list of its rules), each as it should be.
+//! Bugs of Anvia's Docker sandbox (F1 to F12 in the list of its rules), each with the correct
+//! behaviour.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
-//! An Engine of a test's own, that may be killed: in namespaces of its own for processes, mounts and the network, so that it
-//! shares nothing with the Engine of the other tests, and everything of it ends with this. Only root can make one.
+//! An Engine that a test may kill. It has process, mount and network namespaces of its own, so it
+//! shares nothing with the Engine of the other tests, and everything of it ends with the test. Only
+//! root can make one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,8 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::check::{Check, ensure, until};
 
-/// How an Engine is started in there, every time that a line comes in. It has no bridge, leaves the firewall
-/// alone, and keeps everything on a small disk.
+/// Starts an Engine inside, each time a line comes in. It has no bridge, leaves the firewall alone,
+/// and keeps everything on a small disk.
 const SCRIPT: &str = r#"
 ip link set lo up
 mount -t tmpfs -o size=96m none "$0/data"
@@ -24,16 +25,16 @@ while read -r _; do
 done
 "#;
 
-/// Started; ended when it is dropped.
+/// A started Engine. Dropping it ends the Engine.
 pub struct OwnEngine {
     folder: tempfile::TempDir,
-    /// Its first process, outside of its namespaces; everything ends with it.
+    /// The first process of its namespaces, as seen from outside. Everything else ends with it.
     ground: Child,
     group: String,
 }
 
 impl OwnEngine {
-    /// Why there can't be one here.
+    /// Returns the reason why this host can't run one.
     pub fn missing() -> Option<String> {
         if !rustix::process::geteuid().is_root() {
             return Some("only root can start an Engine to kill".to_owned());
@@ -44,7 +45,7 @@ impl OwnEngine {
         absent.map(|program| format!("there is no {program} for an Engine to kill"))
     }
 
-    /// One that answers, with an image of the other Engine.
+    /// Starts an Engine that answers, with an image of the other Engine.
     pub async fn start(image: &str) -> Check<Self> {
         let folder = tempfile::Builder::new().prefix("eyot-engine-").tempdir()?;
         fs::create_dir(folder.path().join("data"))?;
@@ -62,7 +63,7 @@ impl OwnEngine {
         Ok(engine)
     }
 
-    /// Starts it, once more after a kill.
+    /// Starts the Engine again after a kill.
     pub async fn begin(&mut self) -> Check {
         use std::io::Write;
         let ground = self.ground.stdin.as_mut().ok_or("it has no input")?;
@@ -75,14 +76,14 @@ impl OwnEngine {
         Ok(())
     }
 
-    /// Kills the Engine itself, and nothing that it has started.
+    /// Kills the Engine itself, but nothing that it has started.
     pub fn kill(&self) -> Check {
         let inside = fs::read_to_string(self.folder.path().join("docker.pid"))?;
         let pid = self.pid_outside(inside.trim())?.ok_or("its process is not there")?;
         Ok(kill_process(Pid::from_raw(pid).ok_or("a process id")?, Signal::KILL)?)
     }
 
-    /// Of the processes below ours, the one with that number in the namespace.
+    /// Finds the process below ours that has this number in its namespace.
     fn pid_outside(&self, inside: &str) -> Check<Option<i32>> {
         let mut below = vec![i32::try_from(self.ground.id())?];
         while let Some(pid) = below.pop() {
@@ -100,7 +101,7 @@ impl OwnEngine {
         Ok(None)
     }
 
-    /// Fills its disk; whatever lies at this path is what to remove.
+    /// Fills the Engine's disk. Removing the file at the returned path frees it.
     pub fn fill_disk(&self) -> Check<PathBuf> {
         let inside = fs::read_to_string(self.folder.path().join("docker.pid"))?;
         let pid = self.pid_outside(inside.trim())?.ok_or("its process is not there")?;
@@ -114,7 +115,7 @@ impl OwnEngine {
         Ok(file)
     }
 
-    /// A provider over it.
+    /// Opens a provider over it.
     pub fn provider(&self) -> Arc<DockerProvider> {
         DockerProvider::new(DockerOptions {
             address: Some(self.address()),
@@ -122,7 +123,7 @@ impl OwnEngine {
         })
     }
 
-    /// The program `docker` for this Engine.
+    /// Returns the command `docker` for this Engine.
     pub fn docker(&self) -> Command {
         let mut docker = Command::new("docker");
         docker.env("DOCKER_HOST", self.address()).stderr(Stdio::piped());
@@ -148,7 +149,7 @@ impl Drop for OwnEngine {
     }
 }
 
-/// Removes a control group and those below it. The last processes may still be on their way out.
+/// Removes a control group and those below it. Its last processes may still be ending.
 fn remove_groups(group: &PathBuf) {
     for entry in fs::read_dir(group).into_iter().flatten().flatten() {
         if entry.path().is_dir() {

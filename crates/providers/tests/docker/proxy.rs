@@ -1,29 +1,30 @@
-//! A way to the Engine that can be cut: a socket of the test's own that carries to the Engine's.
+//! A proxy before the Engine that can be cut: a socket of the test's own that forwards to the
+//! Engine's.
 
 use std::path::{Path, PathBuf};
 
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::{JoinHandle, JoinSet};
 
-/// Where the Engine of the tests listens; `None`: not on a socket of this host.
+/// Returns the socket of the tests' Engine; `None` if it is not on this host.
 pub fn engine_socket() -> Option<PathBuf> {
     let named = std::env::var("DOCKER_HOST").unwrap_or_else(|_| "unix:///var/run/docker.sock".to_owned());
     named.strip_prefix("unix://").map(PathBuf::from)
 }
 
-/// Carries while it lives.
+/// Forwards while it lives.
 pub struct Proxy {
     folder: tempfile::TempDir,
     carrying: Option<JoinHandle<()>>,
 }
 
 impl Proxy {
-    /// A socket that nobody listens on yet.
+    /// Makes a socket that no process listens on yet.
     pub fn new() -> std::io::Result<Self> {
         Ok(Self { folder: tempfile::tempdir()?, carrying: None })
     }
 
-    /// Its address, for a provider.
+    /// Returns the proxy's address, for a provider.
     pub fn address(&self) -> String {
         format!("unix://{}", self.socket().display())
     }
@@ -32,7 +33,7 @@ impl Proxy {
         self.folder.path().join("engine.sock")
     }
 
-    /// Carries from now on.
+    /// Starts to forward.
     pub fn open(&mut self, engine: &Path) -> std::io::Result<()> {
         self.cut();
         let (listener, engine) = (UnixListener::bind(self.socket())?, engine.to_owned());
@@ -49,7 +50,7 @@ impl Proxy {
         Ok(())
     }
 
-    /// Cuts every stream, and takes no more. The socket stays, as that of an Engine that was killed.
+    /// Cuts every stream and takes no more. The socket file stays, as after an Engine was killed.
     pub fn cut(&mut self) {
         if let Some(carrying) = self.carrying.take() {
             carrying.abort();

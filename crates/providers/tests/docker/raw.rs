@@ -1,4 +1,4 @@
-//! Containers as somebody else makes them, by the Engine's own API.
+//! Containers that are made by the Engine's own API, as somebody else would make them.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::check::{Check, docker, ensure};
 use crate::proxy::engine_socket;
 
-/// Makes a container of this name that is like the model but for these labels; without any, it has the model's.
+/// Makes a container of this name that is like the model, but with these labels. Without labels it
+/// has the model's.
 pub fn create_container(name: &str, model: &str, labels: &[(String, String)]) -> Check {
     let inspected: Value =
         serde_json::from_str(&docker(&["inspect", model])?).map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
-//! What sandboxes survive: their maker, lost streams, an Engine that is gone for a while; and what is left when something
-//! ends in the middle.
+//! Survival of sandboxes: of their maker's death, lost streams, and an Engine that is gone for a
+//! while. Also the cleanup after an interrupted operation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ tests! {
     other_containers_are_none_of_ours(BUSYBOX);
 }
 
-/// A provider as another process has it.
+/// Opens a provider, as another process would.
 fn another() -> Arc<DockerProvider> {
     DockerProvider::new(DockerOptions::node(state()))
 }
@@ -145,7 +145,8 @@ async fn a_container_that_somebody_stops_sleeps_and_can_be_woken(engine: TestEng
     .await
 }
 
-/// The Engine reads these files itself when it starts a container, and would wait for a FIFO's writer for ever.
+/// Puts a FIFO in place of files that the Engine reads when it starts a container: it would wait
+/// for a writer forever.
 async fn a_trap_for_the_engine_in_a_sleeping_sandbox_is_taken_away_before_it_is_woken(
     engine: TestEngine,
 ) -> Check {

@@ -1,6 +1,7 @@
-//! The threats (`eyot-probes`) tried in containers, as a user and as root, who has no capabilities. The attacker is this very
-//! program: it is put into an image of its own for the time of the tests. What an Engine does not hold off is ignored with
-//! that reason. The long ones stay the native provider's: nothing in them is a container's.
+//! The threats (`eyot-probes`), tried in containers as a user and as root, who has no capabilities.
+//! The attacker is this very program, put into an image of its own for the time of the tests. A
+//! threat that an Engine does not hold off is ignored with that reason. The long probes are left to
+//! the native provider, because they test nothing of a container.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,11 +14,11 @@ use libtest_mimic::{Completion, Failed, Trial};
 use crate::check::{Check, docker};
 use crate::engine::{DEBIAN, TestEngine, block_on, spec};
 
-/// By its user it is told from a host's.
+/// Users that differ from a host's, by which the image is recognized.
 const PASSWD: &str = "root:x:0:0:root:/root:/bin/bash\nuser:x:1000:1000::/home/user:/bin/bash\n\
                       nobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n";
 
-/// The threats over an Engine, and what they leave.
+/// The threats over an Engine, and the things that they leave.
 pub struct Threats {
     world: OnceLock<Result<Arc<World>, String>>,
 }
@@ -27,7 +28,7 @@ impl Threats {
         Arc::new(Self { world: OnceLock::new() })
     }
 
-    /// One trial a threat.
+    /// Makes one trial for each threat.
     pub fn trials(self: &Arc<Self>, engine: &TestEngine) -> Vec<Trial> {
         eyot_probes::cases().into_iter().map(|case| self.trial(engine, case)).collect()
     }
@@ -46,7 +47,7 @@ impl Threats {
         })
     }
 
-    /// Removes what was made, if anything was.
+    /// Removes everything that was made, if anything was.
     pub fn clear(&self) -> Check {
         let Some(Ok(world)) = self.world.get() else { return Ok(()) };
         let cleared = block_on(world.clear());

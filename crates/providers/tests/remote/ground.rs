@@ -1,4 +1,4 @@
-//! A server on loopback over native sandboxes, and a client of it.
+//! A server on loopback over native sandboxes, and a client for it.
 
 use std::sync::Arc;
 

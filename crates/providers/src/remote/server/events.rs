@@ -1,4 +1,4 @@
-//! What happened to the sandboxes of a server's pools.
+//! The events of the sandboxes in a server's pools.
 
 use eyot::Result;
 use eyot::events::Event;
@@ -10,8 +10,8 @@ use crate::remote::http::whole;
 use crate::remote::server_events::values;
 
 impl RemoteServer {
-    /// What happened in the pools that the key opens, from the event of this number on; `follow`: and what happens then, until
-    /// the stream is dropped.
+    /// Streams the events of the pools that the key opens, from event number `from_seq` on. With
+    /// `follow` it also streams later events, until the stream is dropped.
     pub async fn events(&self, from_seq: u64, follow: bool) -> Result<BoxStream<'static, Result<Event>>> {
         let (from_seq, follow) = (from_seq.to_string(), follow.to_string());
         let query = [("from_seq", from_seq.as_str()), ("follow", follow.as_str())];

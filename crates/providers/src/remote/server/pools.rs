@@ -7,20 +7,21 @@ use reqwest::Method;
 use super::{RemoteServer, with_json};
 
 impl RemoteServer {
-    /// The pools that the key opens.
+    /// Lists the pools that the key opens.
     pub async fn pools(&self) -> Result<Vec<SandboxName>> {
         let list: PoolList = self.answer(self.request(Method::GET, &["v1", "pools"], &[])?).await?;
         Ok(list.pools)
     }
 
-    /// The sandboxes of a pool, by name. Asking wakes none; of a pool that there is not there are none.
+    /// Lists the sandboxes of a pool, by name. Wakes none. A pool that does not exist has none.
     pub async fn members(&self, pool: &SandboxName) -> Result<Vec<PoolEntry>> {
         let request = self.request(Method::GET, &["v1", "pools", pool.as_str()], &[])?;
         Ok(self.answer::<PoolAnswer>(request).await?.sandboxes)
     }
 
-    /// Makes a pool's sandbox of this name unless it is there already; then it stays as it is, awake, and the answer says in
-    /// what it differs. `invalid` with a spec: the pool's template is the server's.
+    /// Makes a pool's sandbox of this name unless it exists. An existing sandbox is woken and
+    /// otherwise left as it is, and the answer lists the differences. `invalid` with a spec: the
+    /// server decides a pool's template.
     pub async fn make(&self, pool: &SandboxName, name: &str, create: PoolCreate) -> Result<PoolCreated> {
         let PoolCreate { image, sleep_after_ms, spec, services } = create;
         if spec.is_some() {
@@ -45,7 +46,7 @@ impl RemoteServer {
         self.answer(with_json(self.request(Method::POST, &path, &[])?, &body)?).await
     }
 
-    /// Destroys every sandbox of a pool and forgets it.
+    /// Destroys every sandbox of a pool and forgets the pool.
     pub async fn close(&self, pool: &SandboxName) -> Result<()> {
         let request = self.request(Method::DELETE, &["v1", "pools", pool.as_str()], &[])?;
         self.server().ask(request).await.map(drop)

@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::{RemoteServer, with_json};
 
 impl RemoteServer {
-    /// Calls a tool of a set in a pool. What the tool fails with is in the answer; an error is the request's.
+    /// Calls a tool of a set in a pool. A failure of the tool is in the answer; an error means that
+    /// the request failed.
     pub async fn call(
         &self,
         pool: &SandboxName,
@@ -24,8 +25,8 @@ impl RemoteServer {
         Ok(ToolOutput { content: content.into_iter().map(ToolContent::Text).collect(), structured, is_error })
     }
 
-    /// The tools of a set, as they are declared here, answered by the server in this pool. A call that is dropped is
-    /// cancelled there.
+    /// Returns the tools of a set as they are declared here. The server answers their calls, in
+    /// this pool. A call that is dropped is cancelled there.
     pub fn tools(&self, pool: &SandboxName, set: &Toolset) -> Result<Toolset> {
         let tools = set.tools().iter().map(|tool| {
             let (server, pool) = (self.clone(), pool.clone());
