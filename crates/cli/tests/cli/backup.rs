@@ -1,4 +1,4 @@
-//! A state folder as one file, and back; and files that are no backup, or a hostile one.
+//! Backups and restores of a state folder; and files that are not backups, or hostile ones.
 
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -11,7 +11,7 @@ use tar::{Builder, EntryType, Header};
 use crate::machine::{Machine, Ran};
 use crate::server::{Connection, Server};
 
-/// Everything that a sandbox's files can be, made inside.
+/// Makes every kind of file that a sandbox can have. Runs inside.
 const FILL: &str = r#"
     cd /workspace && mkdir -p deep/er shut && echo hello > deep/er/file && ln deep/er/file other && ln -s deep/er/file link
     mkfifo pipe && printf 'x' > "odd $(printf '\001') name" && touch -d '2001-02-03 04:05:06.789' old
@@ -26,7 +26,7 @@ fn archive(machine: &Machine) -> String {
     machine.path_text("state.tar.zst")
 }
 
-/// The same machine with another state folder.
+/// Runs `eyot` on the same machine with another state folder.
 fn elsewhere(machine: &Machine, state: &str, arguments: &[&str]) -> Ran {
     machine.run(&[&["--state", &machine.path_text(state)], arguments].concat())
 }
@@ -131,7 +131,7 @@ fn by_pipes_and_into_an_empty_folder_and_never_over_one_that_is_used() {
 /// An entry: its path, what it is, and the target of a link.
 type Forged<'a> = (&'a str, EntryType, &'a str);
 
-/// A backup with these entries behind a good beginning.
+/// Makes a backup with these entries behind a good beginning.
 fn forged(machine: &Machine, manifest: &[u8], fill: impl FnOnce(&mut Builder<Vec<u8>>)) -> String {
     let mut builder = Builder::new(Vec::new());
     put(&mut builder, "eyot-backup.json", EntryType::Regular, "", manifest);
@@ -287,7 +287,8 @@ fn a_restore_that_is_interrupted_leaves_nothing_and_a_killed_ones_rest_is_remove
     elsewhere(&machine, "other", &["rm", "--all"]).success();
 }
 
-/// Makes folders in each other, from where it is called, with a file at the end, and goes there again.
+/// Makes folders in each other, from where it is called, with a file at the end. A second call goes
+/// there again.
 const DEEP: &str = "
 import os, sys
 os.chdir('/workspace')

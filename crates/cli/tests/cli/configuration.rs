@@ -1,4 +1,4 @@
-//! Flags over variables over the user's file.
+//! Flags win over variables, which win over the user's file.
 
 use super::machine::Machine;
 

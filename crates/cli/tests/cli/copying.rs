@@ -1,4 +1,4 @@
-//! `cp`: files and trees in, out and across, and what a hostile sandbox can't do with it.
+//! `cp`: files and trees in, out and across, and the attacks of a hostile sandbox.
 
 use std::fs;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use super::machine::Machine;
 
-/// A tree with everything that is copied.
+/// Makes a tree with every kind of file that is copied.
 fn plant(machine: &Machine, root: &str) -> String {
     machine.write(&format!("{root}/a/one.txt"), "one");
     machine.write(&format!("{root}/a/b/two.bin"), vec![7; 200_000]);

@@ -1,4 +1,4 @@
-//! `events`: what is in the log, from a number on, of one sandbox, as it happens, and whether it is whole.
+//! `events`: reading the log from a number on, of one sandbox, as it happens, and verifying it.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -11,7 +11,7 @@ use eyot::store::Store;
 
 use super::machine::Machine;
 
-/// The log that the program reads.
+/// Opens the log that the program reads.
 fn log(machine: &Machine) -> Arc<EventLog> {
     EventLog::open(machine.state().join("events"), EventLogOptions::default()).unwrap()
 }
@@ -20,7 +20,7 @@ fn of(sandbox: &str, kind: EventKind, reason: &str) -> NewEvent {
     NewEvent::new(kind, reason).in_pool("p").of_sandbox(sandbox, format!("sb_{sandbox}"))
 }
 
-/// A machine on which three things have happened, with a store that has no anchor of its log yet.
+/// Makes a machine with three events, and a store that has no anchor of its log yet.
 fn machine() -> Machine {
     let machine = Machine::new();
     drop(Store::open(machine.state().join("eyot.db")).unwrap());
@@ -39,7 +39,7 @@ fn machine() -> Machine {
     machine
 }
 
-/// The numbers at the beginnings of the lines.
+/// Returns the numbers at the beginnings of the lines.
 fn numbers(text: &str) -> Vec<u64> {
     text.lines().map(|line| line.split("  ").next().unwrap().parse().unwrap()).collect()
 }
@@ -158,8 +158,7 @@ fn a_log_that_cannot_be_read_is_another_failure_than_a_changed_one() {
     machine.run(&["events", "--verify"]).failure(125);
 }
 
-/// A machine on which things happened whose log is anchored, and a copy of its log from before the
-/// last of them.
+/// Makes a machine whose log is anchored, and a copy of the log from before its last event.
 fn anchored() -> (Machine, PathBuf) {
     let machine = Machine::new();
     machine.run(&["pool", "create", "p", "box"]).success();

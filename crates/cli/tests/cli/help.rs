@@ -1,4 +1,4 @@
-//! The help teaches: every command has an example, and completions and man pages come from the same table.
+//! Every command's help has an example, and completions and man pages come from the same table.
 
 use super::machine::Machine;
 
@@ -48,7 +48,7 @@ const COMMANDS: [&str; 43] = [
     "man",
 ];
 
-/// The names in the list of commands of `eyot --help`.
+/// Returns the names in the list of commands of `eyot --help`.
 fn listed(help: &str) -> Vec<&str> {
     let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     list.take_while(|line| !line.is_empty()).filter_map(|line| line.split_whitespace().next()).collect()

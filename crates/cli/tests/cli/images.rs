@@ -1,11 +1,11 @@
-//! `eyot image`, and sandboxes made over what it keeps.
+//! `eyot image`, and sandboxes of its images.
 
 use eyot_image::testing::{TestImage, TestLayer};
 use serde_json::json;
 
 use super::machine::Machine;
 
-/// Two layers, of which the upper one removes something. There is no program in it.
+/// Makes an image of two layers, the upper of which removes a file. It has no program.
 fn layout(machine: &Machine, name: Option<&str>) -> String {
     let below = TestLayer::default().file("bin/sh", "#!").file("gone", "x");
     let above = TestLayer::default().file(".wh.gone", "").file("etc/release", "above");

@@ -1,12 +1,12 @@
-//! `eyot init flue`: where the file goes, what is said, and what is left alone. The compiler is a stand-in here;
-//! `sdks/typescript/test/client/init.test.ts` has the real one.
+//! `eyot init flue`: the place of the file, the output, and the files that are left alone. The
+//! compiler is a stand-in here; `sdks/typescript/test/client/init.test.ts` has the real one.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use super::machine::Machine;
 
-/// A project of Flue's, with what it takes installed, and a `tsc` that is this script.
+/// Makes a Flue project with its packages installed, and a `tsc` that is this script.
 fn project(machine: &Machine, flue: &str, compiler: &str) -> String {
     machine.write("project/package.json", "{}");
     machine.write("project/tsconfig.json", "{}");

@@ -1,4 +1,5 @@
-//! Where `eyot serve` listens: it takes no place that is somebody else's, and lets in nobody by mistake.
+//! The addresses of `eyot serve`: it takes no address or socket that is in use, and lets no client
+//! in by mistake.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixListener;

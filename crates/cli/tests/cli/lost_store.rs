@@ -1,4 +1,5 @@
-//! A state folder whose `eyot.db` is gone, empty or damaged: nothing is forgotten without a word, and there are ways on.
+//! A state folder whose `eyot.db` is gone, empty or damaged: nothing is forgotten silently, and
+//! commands say how to go on.
 
 use std::fs;
 
@@ -6,7 +7,7 @@ use crate::machine::Machine;
 
 const FILES: [&str; 4] = ["eyot.db", "eyot.db-wal", "eyot.db-shm", "eyot.db.lock"];
 
-/// A machine with a sandbox of a pool, and a key.
+/// Makes a machine with a sandbox of a pool, and a key.
 fn machine() -> Machine {
     let machine = Machine::new();
     machine.run(&["pool", "create", "p", "box"]).success();
@@ -23,7 +24,7 @@ fn remove(machine: &Machine, files: &[&str]) {
     }
 }
 
-/// Commands that would begin a store.
+/// Commands that would create a store.
 const COMMANDS: [&[&str]; 5] = [
     &["serve", "--no-keys", "--listen", "127.0.0.1:0"],
     &["pool", "ls"],

@@ -1,5 +1,5 @@
-//! A machine for one test: an empty state folder, an empty home, nothing in the environment that the test did not put
-//! there. When it is dropped its sandboxes are removed.
+//! A machine for one test: an empty state folder, an empty home, and only the environment that the
+//! test sets. When it is dropped, its sandboxes are removed.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ impl Machine {
         Self { folder: tempfile::Builder::new().prefix("eyot-cli-").tempdir().unwrap() }
     }
 
-    /// A machine with a sandbox called `box`.
+    /// Makes a machine with a sandbox called `box`.
     pub fn with_sandbox() -> Self {
         let machine = Self::new();
         machine.create("box");
@@ -27,7 +27,7 @@ impl Machine {
         assert_eq!(self.run(&["create", "--name", name]).success(), format!("{name}\n"));
     }
 
-    /// A path on the host that only this test uses.
+    /// Returns a path on the host that only this test uses.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -47,7 +47,7 @@ impl Machine {
         self.path("state")
     }
 
-    /// `eyot` with these arguments and no standard input.
+    /// Returns the command `eyot` with these arguments and no standard input.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program());
         command.args(arguments).env_clear().stdin(Stdio::null());
@@ -55,7 +55,7 @@ impl Machine {
         command
     }
 
-    /// The same, run by another program: `program` and what stands before the command in its arguments.
+    /// Returns the same command, run by another program: `program` has that and its arguments.
     pub fn command_by(&self, program: &[&str], arguments: &[&str]) -> Command {
         let inner = self.command(arguments);
         let mut command = Command::new(program[0]);
@@ -80,12 +80,12 @@ impl Machine {
         Ran::from(output)
     }
 
-    /// Started, with pipes for its output.
+    /// Starts a command, with pipes for its output.
     pub fn spawn(&self, command: &mut Command) -> Child {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Nothing is left: no sandbox is listed.
+    /// Asserts that no sandbox is listed.
     pub fn assert_empty(&self) {
         assert_eq!(self.run(&["ls", "-q"]).success(), "");
     }
@@ -102,7 +102,7 @@ impl Drop for Machine {
     }
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -122,7 +122,7 @@ impl Ran {
         String::from_utf8(self.stdout.clone()).unwrap()
     }
 
-    /// Standard output of a call that exited with 0 and complained about nothing.
+    /// Returns standard output. The call must have exited with 0, without any complaint.
     #[track_caller]
     pub fn success(&self) -> String {
         assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""), "{self:?}");
@@ -134,7 +134,8 @@ impl Ran {
         serde_json::from_slice(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Standard error of a call that failed with this code: one sentence, at most one hint, no backtrace.
+    /// Returns standard error. The call must have failed with this code: one sentence, at most one
+    /// hint, no backtrace.
     #[track_caller]
     pub fn failure(&self, code: i32) -> &str {
         assert_eq!(self.code, Some(code), "{self:?}");
@@ -146,7 +147,7 @@ impl Ran {
     }
 }
 
-/// The `eyot` to try: that of the build, or a copy of it that another user can reach.
+/// Returns the `eyot` to test: that of the build, or a copy of it that another user can reach.
 fn program() -> std::ffi::OsString {
     std::env::var_os("EYOT_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_eyot").into())
 }

@@ -1,4 +1,4 @@
-//! The real program against the real provider, each test with a state folder and a home of its own.
+//! The real program against the real provider. Each test has a new state folder and a new home.
 #![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
 
 mod backup;

@@ -1,4 +1,4 @@
-//! `mcp` as a process: how it starts, what it says, and that nothing is left however it ends.
+//! `mcp` as a process: how it starts, what it prints, and that nothing is left however it ends.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
@@ -14,7 +14,7 @@ struct Server {
 }
 
 impl Server {
-    /// With a session, in which a sandbox was used.
+    /// Starts a server with a session in which a sandbox was used.
     fn in_use(machine: &Machine, arguments: &[&str]) -> Self {
         let mut command = machine.command(&[&["mcp"], arguments].concat());
         let mut child = machine.spawn(command.stdin(Stdio::piped()));
@@ -57,7 +57,7 @@ impl Server {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// What it exits with, once it has; it wrote nothing but protocol.
+    /// Waits for the end and returns the exit code. The output must have been protocol only.
     fn exit_code(mut self) -> Option<i32> {
         let mut line = String::new();
         while self.stdout.read_line(&mut line).unwrap() > 0 {

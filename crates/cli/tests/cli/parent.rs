@@ -1,4 +1,5 @@
-//! `serve --parent-pid`: a server that a program started for itself ends with that program, also when it is killed.
+//! `serve --parent-pid`: a server that a program started for itself ends with that program, even if
+//! that is killed.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command};
@@ -38,7 +39,7 @@ fn a_server_for_a_process_that_is_gone_does_not_start() {
     assert_eq!(machine.run(&["serve", "--parent-pid", "0"]).code, Some(2));
 }
 
-/// A folder as the clients make it for the socket of a server of their own.
+/// Makes a folder as clients make it for the socket of a server that they start.
 fn client_folder(machine: &Machine, name: &str) -> std::path::PathBuf {
     use std::os::unix::fs::DirBuilderExt;
     let folder = machine.path(name);
@@ -47,7 +48,7 @@ fn client_folder(machine: &Machine, name: &str) -> std::path::PathBuf {
     folder
 }
 
-/// A client's server, which is up, and the client.
+/// Starts a client and its server, and waits until the server is up.
 fn server_of_client(machine: &Machine, folder: &std::path::Path) -> (Child, Child) {
     let parent = Command::new("sleep").arg("86474").spawn().unwrap();
     let url = format!("unix:{}/server.sock", folder.display());

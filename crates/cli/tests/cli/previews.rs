@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::machine::Machine;
 
-/// `eyot serve` for anybody on a free port of loopback.
+/// `eyot serve` without keys on a free port of loopback.
 struct Server {
     child: Child,
     url: String,
-    /// Held open: whoever can't say more to it ends otherwise.
+    /// Held open, since the server ends if it cannot write to it.
     _stderr: BufReader<std::process::ChildStderr>,
 }
 
@@ -33,7 +33,7 @@ impl Server {
         self.url.strip_prefix("http://").unwrap()
     }
 
-    /// Asks for an address, whose host's name is this one's whatever a resolver says.
+    /// Requests an address on loopback, whatever a resolver says about its host name.
     fn get(&self, url: &str, line: &str) -> String {
         let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
         let mut stream = TcpStream::connect(self.authority()).unwrap();

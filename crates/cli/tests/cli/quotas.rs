@@ -1,4 +1,4 @@
-//! A5: the quotas that a server has without configuration, over HTTP.
+//! A5: the default quotas of a server, over HTTP.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 use super::machine::{Machine, Ran};
 use super::server::Server;
 
-/// The quota of memory on this host, in MiB: three quarters.
+/// Returns the memory quota on this host, in MiB: three quarters.
 fn memory_quota() -> u64 {
     let system = rustix::system::sysinfo();
     (((system.totalram as u64) * u64::from(system.mem_unit)) >> 20) / 4 * 3
 }
 
-/// The memory of a sandbox that names none, in MiB, where this is the quota.
+/// Returns the memory of a sandbox that sets no limit, in MiB, for this quota.
 fn part_of(memory: u64) -> u64 {
     (memory / 256).clamp(512, 4096)
 }
 
-/// The processes of a sandbox that names no limit.
+/// Returns the processes of a sandbox that sets no limit.
 fn processes_of_one() -> u64 {
     let number = |name: &str| -> u64 {
         std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap().trim().parse().unwrap()
@@ -34,7 +34,7 @@ fn make(server: &Server, limits: &Value) -> (u16, Value) {
     (status, serde_json::from_str(&answer).unwrap_or_default())
 }
 
-/// Refused for a quota, with the numbers and with what to do.
+/// Asserts that a create is refused for a quota, with the numbers and a hint.
 #[track_caller]
 fn refused(server: &Server, limits: &Value, numbers: &[u64]) {
     let (status, problem) = make(server, limits);
@@ -105,7 +105,7 @@ fn a5_a_server_without_configuration_has_room_for_256_small_sandboxes() {
     }
 }
 
-/// `eyot mcp --http` on a port of its own.
+/// `eyot mcp --http` on a free port.
 struct McpOverHttp {
     child: Child,
     address: String,
@@ -122,7 +122,7 @@ impl McpOverHttp {
         Self { child, address, token: token.rsplit(' ').next().unwrap().to_owned() }
     }
 
-    /// The whole answer to a message, with its headers.
+    /// Returns the whole answer to a message, with its headers.
     fn ask(&self, session: &str, message: &Value) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let body = message.to_string();
@@ -140,7 +140,7 @@ impl McpOverHttp {
         answer
     }
 
-    /// Runs a command in a sandbox that is made for it, and returns what the tool answers.
+    /// Runs a command in a sandbox that is made for it, and returns the tool's answer.
     fn shell(&self, command: &str) -> String {
         let params = json!({
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" }

@@ -1,4 +1,5 @@
-//! `eyot serve` where something that it needs is scarce: it does without, or says what is missing, and is never deaf.
+//! `eyot serve` where something that it needs is scarce: it does without, or reports what is
+//! missing, and always answers.
 
 use std::net::TcpStream;
 
@@ -8,7 +9,7 @@ use serde_json::json;
 use crate::machine::{Machine, Ran};
 use crate::server::{Connection, Server, figure};
 
-/// Runs what follows where the kernel gives nobody an inotify instance.
+/// Runs the following command where the kernel refuses every inotify instance.
 const WITHOUT_INOTIFY: [&str; 4] = ["unshare", "-Ur", "sh", "-c"];
 const NO_INSTANCES: &str = "echo 0 > /proc/sys/user/max_inotify_instances && exec \"$0\" \"$@\"";
 
@@ -91,7 +92,7 @@ fn a_server_with_few_files_answers_and_makes_sandboxes_whatever_clients_hold() {
     assert!(log.contains("the limit of open files leaves") && !log.contains("can't be taken"), "{log}");
 }
 
-/// Runs shell lines with the state folder on a disk of its own of 4 MiB. `$0` is eyot.
+/// Runs shell lines with the state folder on a separate disk of 4 MiB. `$0` is eyot.
 fn on_a_small_disk(machine: &Machine, lines: &str) -> Ran {
     std::fs::create_dir_all(machine.state()).unwrap();
     let script = format!("mount -t tmpfs -o size=4m,mode=0700 small \"$EYOT_STATE\" && {lines}");

@@ -1,4 +1,4 @@
-//! `--server`: what a command says of sandboxes over a server is what it says of them without one.
+//! `--server`: a command prints the same about sandboxes with and without a server.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::machine::{Machine, Ran};
 
-/// The sandbox by a name that is its own with and without a server.
+/// The name of the sandbox, with and without a server.
 const BOX: &str = "default/box";
 
-/// A machine that serves its sandboxes, with one called `box` in the server's own pool.
+/// A machine that serves its sandboxes, with one called `box` in the default pool.
 struct Served {
     machine: Machine,
     server: Child,
@@ -39,17 +39,17 @@ impl Served {
         [&["--server", self.url.as_str()], arguments].concat()
     }
 
-    /// Over the server.
+    /// Runs `eyot` over the server.
     fn there(&self, arguments: &[&str]) -> Ran {
         self.machine.run(&self.with_server(arguments))
     }
 
-    /// The same without it.
+    /// Runs `eyot` without the server.
     fn here(&self, arguments: &[&str]) -> Ran {
         self.machine.run(arguments)
     }
 
-    /// The answer of both ways to ask, which must be one.
+    /// Runs `eyot` both ways and returns the result, which must be the same.
     #[track_caller]
     fn both(&self, arguments: &[&str]) -> Ran {
         let (there, here) = (self.there(arguments), self.here(arguments));

@@ -1,4 +1,4 @@
-//! A real `eyot serve` with a key, and the least of an HTTP client.
+//! A real `eyot serve` with a key, and a minimal HTTP client.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -19,7 +19,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// On a port of its own. `more`: arguments before and after `serve`.
+    /// Starts a server on a free port. `before` and `after` are arguments before and after `serve`.
     pub fn start(machine: &Machine, before: &[&str], after: &[&str], env: &[(&str, &str)]) -> Self {
         let arguments = [
             before,
@@ -32,7 +32,7 @@ impl Server {
         Self::of(machine, command)
     }
 
-    /// The same, run by another program: see [`Machine::command_by`].
+    /// Starts a server by another program: see [`Machine::command_by`].
     pub fn start_by(machine: &Machine, program: &[&str]) -> Self {
         let serve = ["serve", "--metrics-key", "ours", "--metrics-key", "other", "--listen", "127.0.0.1:0"];
         let mut command = machine.command_by(program, &serve);
@@ -72,14 +72,14 @@ impl Server {
         Connection::open(&self.address, &self.key)
     }
 
-    /// An answer on a connection of its own.
+    /// Sends a request on a new connection and returns the answer.
     pub fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut connection = self.connect();
         connection.send(method, path, body);
         connection.answer()
     }
 
-    /// Makes a sandbox and gives its id.
+    /// Creates a sandbox and returns its id.
     pub fn sandbox(&self) -> String {
         let (status, body) = self.ask("POST", "/v1/sandboxes", r#"{"spec":{}}"#);
         assert_eq!(status, 201, "{body}");
@@ -90,14 +90,14 @@ impl Server {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Comes back when the server takes no more connections.
+    /// Waits until the server takes no more connections.
     pub fn wait_until_closed(&self) {
         while TcpStream::connect(&self.address).is_ok() {
             std::thread::yield_now();
         }
     }
 
-    /// Its exit code, and all that it has said.
+    /// Returns the server's exit code, and its whole output.
     pub fn ended(&mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
         (code, self.log.take().unwrap().join().unwrap())
@@ -131,13 +131,14 @@ impl Connection {
         self.reader.get_mut().write_all(request.as_bytes()).unwrap();
     }
 
-    /// The next line that comes; `None`: the connection has ended.
+    /// Returns the next line; `None`: the connection has ended.
     pub fn line(&mut self) -> Option<String> {
         let mut line = String::new();
         (self.reader.read_line(&mut line).unwrap_or(0) > 0).then_some(line)
     }
 
-    /// The status and the body of an answer that says how long it is; one that breaks off has the status 0.
+    /// Returns the status and the body of an answer with a length. An answer that breaks off has
+    /// the status 0.
     pub fn answer(&mut self) -> (u16, String) {
         let (mut status, mut length) = (0, 0);
         loop {
@@ -160,7 +161,7 @@ impl Connection {
     }
 }
 
-/// A figure of `/metrics`.
+/// Returns a figure of `/metrics`.
 pub fn figure(metrics: &str, name: &str) -> f64 {
     let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {name}: {metrics}")).parse().unwrap()

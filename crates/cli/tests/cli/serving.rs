@@ -1,4 +1,4 @@
-//! `eyot serve` as a process: how it ends, what it keeps to itself, and thousands who want nothing of it.
+//! `eyot serve` as a process: its end, its secrets, and thousands of connections without a request.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn exec(command: &str) -> String {
     json!({ "command": command }).to_string()
 }
 
-/// A command that says that it runs to whoever reads `here`, and ends when somebody has written to `go`.
+/// Starts a command and waits until it runs. It ends when a line is written to the FIFO `go`.
 fn under_way(server: &Server, id: &str) -> Connection {
     let path = format!("/v1/sandboxes/{id}/exec");
     assert_eq!(server.ask("POST", &path, &exec("mkfifo here go")).0, 200);
@@ -71,7 +71,7 @@ fn a_command_that_outlasts_the_drain_is_cut_and_event_streams_hold_nobody_up() {
     assert_eq!(server.ended().0, Some(0));
 }
 
-/// Whether the text is in any file below the folder.
+/// Tells whether the text is in any file below the folder.
 fn is_kept(folder: &Path, text: &str) -> bool {
     let Ok(entries) = std::fs::read_dir(folder) else { return false };
     entries.flatten().any(|entry| {
@@ -143,7 +143,7 @@ fn n7_a_key_is_in_no_log_error_event_environment_sandbox_or_file() {
     }
 }
 
-/// Whether a process is one of a sandbox's: it has another root.
+/// Tells whether a process belongs to a sandbox: it has another root.
 fn is_sandboxs(process: &Path) -> bool {
     let namespace = |path: &Path| std::fs::read_link(path.join("ns/pid")).ok();
     namespace(process).is_some_and(|theirs| Some(theirs) != namespace(Path::new("/proc/self")))

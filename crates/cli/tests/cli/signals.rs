@@ -1,5 +1,5 @@
-//! Signals to the program, and a reader that goes away: the command is told or killed, and a throw-away sandbox never
-//! stays.
+//! Signals to the program, and a reader that goes away: the command is told or killed, and a
+//! throw-away sandbox never remains.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout};
@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::machine::Machine;
 
-/// A `run` of a shell line that has said `ready`.
+/// Starts a `run` of a shell line and waits until it has printed `ready`.
 fn ready(machine: &Machine, line: &str) -> (Child, BufReader<ChildStdout>) {
     let mut child = machine.spawn(&mut machine.command(&["run", "--", "bash", "-c", line]));
     let mut stdout = BufReader::new(child.stdout.take().unwrap());

@@ -1,4 +1,4 @@
-//! Real terminals: `sh` and `exec -it` on a pseudo-terminal that the test holds the other end of.
+//! Real terminals: `sh` and `exec -it` on a pseudo-terminal whose other end the test holds.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -50,7 +50,7 @@ impl Terminal {
         self.seen.drain(..end);
     }
 
-    /// Whether something more appeared on the screen before patience ran out.
+    /// Reads more of the screen. Returns `false` if nothing appeared before the deadline.
     fn read_more(&mut self) -> bool {
         let patience = Timespec { tv_sec: 30, tv_nsec: 0 };
         let mut asked = [PollFd::new(&self.ours, PollFlags::IN)];
@@ -63,7 +63,7 @@ impl Terminal {
         count > 0
     }
 
-    /// What the program exited with.
+    /// Returns the program's exit code.
     fn code(&mut self) -> Option<i32> {
         let begin = Instant::now();
         while begin.elapsed() < Duration::from_secs(30) {

@@ -11,7 +11,7 @@ use crate::machine::{Machine, Ran};
 mod authority;
 use authority::{Authority, put};
 
-/// A server with a certificate of an authority that only `ca.pem` names.
+/// A server with a certificate of an authority that only `ca.pem` has.
 struct Secured {
     machine: Machine,
     server: Child,
@@ -39,7 +39,7 @@ impl Secured {
         secured
     }
 
-    /// The next line of the log that has this text.
+    /// Returns the next line of the log that has this text.
     fn says(&mut self, text: &str) -> String {
         self.log.by_ref().map(Result::unwrap).find(|line| line.contains(text)).expect("the server has ended")
     }

@@ -94,13 +94,13 @@ fn a_tree_goes_from_one_sandbox_to_another() {
     machine.run(&["transfer", "nobody:d", "other:x"]).failure(125);
 }
 
-/// The host, the port and the rest of an address of `eyot browse`.
+/// Splits an address of `eyot browse` into host, port and the rest.
 fn parts(url: &str) -> (String, u16, String) {
     let (host, rest) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     (host.to_owned(), host.rsplit_once(':').unwrap().1.parse().unwrap(), format!("/{rest}"))
 }
 
-/// Asks on loopback for a path, with these headers.
+/// Requests a path on loopback, with these headers.
 fn ask(port: u16, path: &str, headers: &[(&str, &str)]) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let lines: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
@@ -110,7 +110,7 @@ fn ask(port: u16, path: &str, headers: &[(&str, &str)]) -> String {
     answer
 }
 
-/// The page at `/page`, as a browser gets it that opens the address.
+/// Returns the page at `/page`, as a browser gets it that opens the address.
 pub fn get(url: &str) -> String {
     let (host, port, path) = parts(url);
     let opened = ask(port, &path, &[("Host", &host)]);
@@ -120,7 +120,7 @@ pub fn get(url: &str) -> String {
     ask(port, "/page", &[("Host", &host), ("Cookie", cookie)])
 }
 
-/// What `eyot --json browse` prints.
+/// Returns the JSON that `eyot --json browse` prints.
 fn address_of(child: &mut Child) -> Value {
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();

@@ -1,4 +1,4 @@
-//! `top`: one look at all sandboxes and at one, and one look after the other.
+//! `top`: one sample of all sandboxes, one of a single sandbox, and repeated ones.
 
 use std::io::{BufRead, BufReader};
 

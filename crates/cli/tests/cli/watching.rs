@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdout};
 
 use super::machine::Machine;
 
-/// A `watch` that has said that it watches.
+/// Starts a `watch` and waits until it has printed that it watches.
 fn watching(machine: &Machine, arguments: &[&str]) -> (Child, BufReader<ChildStdout>) {
     let arguments: Vec<&str> = ["watch"].into_iter().chain(arguments.iter().copied()).collect();
     let mut child = machine.spawn(&mut machine.command(&arguments));

@@ -1,6 +1,6 @@
-//! What keeps sandboxes from being made, each cause for real where this machine allows, else by facts that are put in
-//! the place of the real ones: `eyot doctor` says it, and so does every command that meets it, with the same sentence
-//! and the same fix.
+//! Reasons why a host cannot run sandboxes. Each is made real where this machine allows it, and
+//! otherwise simulated by facts. `eyot doctor` reports it, and so does every command that meets it,
+//! with the same sentence and the same fix.
 #![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
 
 mod doctor;

@@ -1,4 +1,4 @@
-//! Causes that are there for real: in a user namespace, under a filter, on a file system of the test's own.
+//! Real causes: in a user namespace, under a filter, on a file system that the test mounts.
 
 use crate::scene::{Scene, is_root, need};
 
@@ -23,12 +23,13 @@ crate::tests! {
     a_state_folder_whose_path_is_no_text;
 }
 
-/// An ordinary user of a new user namespace, who may still change its settings while the prelude runs.
+/// Runs as an ordinary user of a new user namespace, who may change its settings while the prelude
+/// runs.
 const AS_USER: [&str; 5] = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--keep-caps"];
-/// Gives up what may change settings, and goes on.
+/// Drops the right to change settings, and goes on.
 const WITHOUT_CAPS: &str = "exec setpriv --inh-caps=-all --ambient-caps=-all \"$@\"";
 
-/// In a mount namespace of its own, as root of it.
+/// Runs in a new mount namespace, as its root.
 const MOUNTING: [&str; 5] = ["unshare", "--user", "--map-root-user", "--mount", "--fork"];
 
 fn need_user_namespaces() -> Result<(), String> {
@@ -60,7 +61,7 @@ fn a_limit_of_user_namespaces_that_is_reached_outside() -> Result<(), String> {
     Ok(())
 }
 
-/// Docker's filter answers `clone3` so, to make a C library fall back to `clone`.
+/// Docker's filter answers `clone3` like this, so that a C library falls back to `clone`.
 fn a_filter_that_refuses_clone3_as_dockers_does() -> Result<(), String> {
     let scene = Scene::new().refusing(&[(libc::SYS_clone3, libc::ENOSYS)]);
     scene.ends_everywhere_with("seccomp-filter", "a seccomp filter on this process refuses namespaces", "");

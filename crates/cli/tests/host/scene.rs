@@ -6,19 +6,19 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder of the test's own, and how programs are started in it.
+/// A folder for one test, and the way in which programs are started in it.
 pub struct Scene {
     folder: TempDir,
-    /// Run by `sh -c` in front of `eyot`, as `… exec "$@"`.
+    /// Shell commands that `sh -c` runs before `eyot`; they end with `exec "$@"`.
     prelude: String,
-    /// What the process that runs the prelude is wrapped into.
+    /// The program that runs the prelude, with its arguments.
     wrapper: Vec<String>,
     refusals: Vec<crate::sys::Refusal>,
     simulated: Option<Value>,
     state: Option<PathBuf>,
 }
 
-/// What a program came to.
+/// The result of a program.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -40,25 +40,25 @@ impl Scene {
         }
     }
 
-    /// After these shell commands; they end with `exec "$@"`.
+    /// Runs these shell commands before; they end with `exec "$@"`.
     pub fn after(mut self, prelude: &str) -> Self {
         self.prelude = prelude.to_owned();
         self
     }
 
-    /// Inside this program, such as `unshare …`.
+    /// Runs inside this program, such as `unshare …`.
     pub fn within(mut self, wrapper: &[&str]) -> Self {
         self.wrapper = wrapper.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
-    /// Under a filter that refuses these calls.
+    /// Runs under a filter that refuses these calls.
     pub fn refusing(mut self, refusals: &[crate::sys::Refusal]) -> Self {
         self.refusals = refusals.to_vec();
         self
     }
 
-    /// With these facts, and a step that fails.
+    /// Simulates these facts, and a step that fails.
     pub fn simulating(mut self, mut facts: Value, fail_step: Option<&str>) -> Self {
         if facts.get("container").is_none() {
             facts["container"] = Value::Null;
@@ -67,13 +67,13 @@ impl Scene {
         self
     }
 
-    /// With another state folder.
+    /// Uses another state folder.
     pub fn with_state(mut self, state: PathBuf) -> Self {
         self.state = Some(state);
         self
     }
 
-    /// A path of the test's own.
+    /// Returns a path of this test.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -107,8 +107,8 @@ impl Scene {
         }
     }
 
-    /// The doctor says that no sandbox can be made, for this reason and with this fix; and every command that needs
-    /// one says the same.
+    /// Asserts that the doctor finds no sandbox possible, for this reason and with this fix, and
+    /// that every command that needs one says the same.
     #[track_caller]
     pub fn ends_everywhere_with(&self, cause: &str, sentence: &str, fix: &str) {
         let doctor = self.eyot(&["doctor", "--json"]);
@@ -139,7 +139,7 @@ impl Scene {
         );
     }
 
-    /// A command fails with this sentence in its own, and this hint.
+    /// Asserts that a command fails with this sentence in its own, and with this hint.
     #[track_caller]
     pub fn says(&self, arguments: &[&str], sentence: &str, fix: Option<&str>) {
         let ran = self.eyot(arguments);
@@ -162,13 +162,13 @@ fn why_and_fix(found: &Value) -> (&str, &str) {
     (found["why"].as_str().unwrap_or_default(), found["fix"].as_str().unwrap_or_default())
 }
 
-/// The `eyot` to try: that of the build, or a copy of it that another user can reach.
+/// Returns the `eyot` to test: that of the build, or a copy of it that another user can reach.
 fn program() -> String {
     let program = std::env::var_os("EYOT_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_eyot").into());
     program.into_string().unwrap()
 }
 
-/// Whether this program runs here, with success; the reason if not.
+/// Runs a program to see whether it succeeds here. The error has the reason why not.
 pub fn need(words: &[&str]) -> Result<(), String> {
     let ran = Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).output();
     match ran {

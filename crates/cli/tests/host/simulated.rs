@@ -1,5 +1,4 @@
-//! Causes that this machine can't be given: facts are put in the place of the real ones, and the step that would fail
-//! fails.
+//! Causes that this machine cannot have: facts are simulated, and the step that would fail fails.
 
 use serde_json::{Value, json};
 
@@ -74,7 +73,7 @@ fn an_unknown_refusal_of_user_namespaces() -> Result<(), String> {
     Ok(())
 }
 
-/// What the container is to be run with, by what runs it and who Eyot is inside.
+/// The advice for containers depends on the engine and on the user inside.
 fn each_container_is_run_with_something_else() -> Result<(), String> {
     for (container, uid, fix) in [
         ("docker", 1000, "docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined"),
@@ -168,7 +167,7 @@ fn programs_in_memory_that_can_not_be_run() -> Result<(), String> {
     Ok(())
 }
 
-/// The only failure that a test can make is EPERM, which is not SELinux's EACCES: a filter makes that.
+/// A test can only simulate EPERM, but SELinux answers EACCES, so a filter makes that.
 fn selinux_behind_a_mount_that_is_refused() -> Result<(), String> {
     let facts = json!({ "selinux_enforcing": true });
     let scene = Scene::new().simulating(facts, None).refusing(&[(libc::SYS_mount, libc::EACCES)]);
@@ -191,7 +190,7 @@ fn a_failure_without_a_known_cause_leads_to_the_doctor() -> Result<(), String> {
     Ok(())
 }
 
-/// Root is not held by what holds ordinary users: the doctor does not frighten anybody.
+/// Root is not limited by what limits ordinary users, and the doctor does not report it.
 fn what_does_not_apply_to_this_caller_is_not_said() -> Result<(), String> {
     let facts = json!({
         "sysctl": { "kernel.unprivileged_userns_clone": 0, "kernel.apparmor_restrict_unprivileged_userns": 1 },

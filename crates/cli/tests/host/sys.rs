@@ -1,10 +1,10 @@
-//! A seccomp filter for a child, as containers lay one on what runs in them.
+//! A seccomp filter for a child process, as container engines use one.
 
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// A call that is refused, and the errno that it is answered with.
+/// A system call that is refused, and its errno.
 pub type Refusal = (i64, i32);
 
 const LOAD_NUMBER: libc::sock_filter = libc::sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 };
@@ -13,7 +13,7 @@ const JUMP_IF_EQUAL: u16 = 0x15;
 const RETURN: u16 = 0x06;
 const ERRNO: u32 = 0x0005_0000;
 
-/// Has the command run under a filter that refuses these calls, and everything that it starts.
+/// Makes the command, and everything that it starts, run under a filter that refuses these calls.
 pub fn refuse_calls(command: &mut Command, refusals: &[Refusal]) {
     let mut filter = vec![LOAD_NUMBER];
     for (number, errno) in refusals {

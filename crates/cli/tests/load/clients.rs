@@ -1,4 +1,5 @@
-//! Those who ask: clients with a command after the other, and some who make sandboxes, use them and destroy them.
+//! The clients: most run one command after the other, and some create sandboxes, use them and
+//! destroy them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,10 +16,10 @@ pub struct Clients {
     threads: Vec<JoinHandle<Done>>,
 }
 
-/// What came of it.
+/// The results of a client.
 #[derive(Default)]
 pub struct Done {
-    /// How long each command took, in microseconds, from request to answer.
+    /// The duration of each command, in microseconds, from request to answer.
     times: Vec<f64>,
     pub came_and_went: usize,
     pub errors: Vec<String>,
@@ -44,7 +45,7 @@ impl Clients {
     }
 }
 
-/// One command after the other.
+/// Runs one command after the other.
 fn run(connection: &mut Connection, id: &str, stop: &AtomicBool) -> Result<Done, String> {
     let mut done = Done::default();
     let path = format!("/v1/sandboxes/{id}/exec");
@@ -56,7 +57,7 @@ fn run(connection: &mut Connection, id: &str, stop: &AtomicBool) -> Result<Done,
     Ok(done)
 }
 
-/// One sandbox after the other: made, used, destroyed, by its id or by its name in turn.
+/// Creates, uses and destroys one sandbox after the other, by its id or by its name in turn.
 fn come_and_go_by(connection: &mut Connection, name: &str, stop: &AtomicBool) -> Result<Done, String> {
     let mut done = Done::default();
     while !stop.load(Ordering::Relaxed) {

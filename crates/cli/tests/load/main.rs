@@ -1,5 +1,6 @@
-//! A minute of 64 clients, each with a command after the other, while sandboxes come and go: nobody is refused anything, and
-//! the server takes no more at the end than in the middle. `cargo xtask soak load` runs it.
+//! A minute of 64 clients that run one command after the other while sandboxes come and go: no
+//! request is refused, and the server uses no more resources at the end than in the middle. `cargo
+//! xtask soak load` runs it.
 #![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
 
 mod clients;

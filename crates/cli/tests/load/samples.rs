@@ -1,4 +1,4 @@
-//! What the server takes of its host at a moment.
+//! Samples of the resources that the server uses.
 
 use std::fmt;
 use std::fs;
@@ -21,7 +21,7 @@ impl Sample {
         Self { resident_kib: number("VmRSS:"), fds, threads: number("Threads:") }
     }
 
-    /// The most of each.
+    /// Returns the largest of each figure.
     pub fn most(samples: &[Self]) -> Self {
         let most = |of: fn(&Self) -> u64| samples.iter().map(of).max().unwrap();
         Self {
@@ -31,7 +31,8 @@ impl Sample {
         }
     }
 
-    /// Whether this is no more than that was, but for what a busy moment takes: a tenth, and 4 MiB, 16 descriptors, 8 threads.
+    /// Tells whether this sample is at most the other one, but for a busy moment: a tenth, and 4
+    /// MiB, 16 descriptors, 8 threads.
     pub fn is_like(&self, before: &Self) -> bool {
         let at_most = |now: u64, before: u64, slack: u64| now <= before + before / 10 + slack;
         at_most(self.resident_kib, before.resident_kib, 4096)

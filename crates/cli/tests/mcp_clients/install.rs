@@ -1,19 +1,19 @@
-//! The clients, installed by npm into the target folder, with a Node of their own: they need a newer one than many
-//! machines have.
+//! The clients, installed by npm into the target folder together with Node: they need a newer one
+//! than many machines have.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What npm is given: `package.json`, its lock file, and the programs.
+/// The files for npm: `package.json`, its lock file, and the programs.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../server/tests/clients");
 
-/// What npm says where its registry can't be reached.
+/// The errors of npm if its registry cannot be reached.
 const OFFLINE: [&str; 6] =
     ["ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH"];
 
-/// Why there are no clients.
+/// The reason why there are no clients.
 #[derive(Clone)]
 pub enum Missing {
     /// This machine has no npm, or no network.
@@ -83,7 +83,7 @@ impl Clients {
     }
 }
 
-/// Copies what npm is given; whether what is to be installed has changed.
+/// Copies the files for npm. Returns whether the list of packages has changed.
 fn copy(folder: &Path) -> io::Result<bool> {
     let mut has_changed = false;
     for name in ["package.json", "package-lock.json", "sdk.mjs"] {

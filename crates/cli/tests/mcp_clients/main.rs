@@ -1,5 +1,6 @@
-//! `eyot mcp` with real clients from npm: the official TypeScript SDK, and the MCP inspector's command line. Where npm or
-//! the network is missing they show as ignored, with the reason; any other failure to install them is a failure.
+//! `eyot mcp` with real clients from npm: the official TypeScript SDK, and the MCP inspector's
+//! command line. Without npm or the network the tests show as ignored, with the reason; any other
+//! failure to install them is a failure.
 
 mod install;
 mod server;
@@ -122,12 +123,12 @@ fn json(output: &Output) -> Result<serde_json::Value, Failed> {
     serde_json::from_str(&text).map_err(|error| format!("{error}: {text}").into())
 }
 
-/// `Err` with the message unless the condition holds.
+/// Returns an error with the message unless the condition holds.
 fn ensure(condition: bool, message: impl Into<String>) -> Result<(), Failed> {
     if condition { Ok(()) } else { Err(message.into().into()) }
 }
 
-/// Runs a program by its path, with nothing of our environment but what programs need.
+/// Returns the command of a program by its path, with only the environment that programs need.
 fn program(path: &std::path::Path) -> Command {
     let mut command = Command::new(path);
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());

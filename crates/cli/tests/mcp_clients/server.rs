@@ -1,4 +1,4 @@
-//! A home of the test's own, and `eyot mcp --http` in it.
+//! A home for the tests, and `eyot mcp --http` in it.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -15,7 +15,7 @@ pub const EYOT: &str = env!("CARGO_BIN_EXE_eyot");
 /// The token of the servers.
 pub const TOKEN: &str = "the-token-of-these-tests";
 
-/// No test may hang; nothing is timed otherwise.
+/// A bound for waits that must not hang.
 const HANG: Duration = Duration::from_secs(120);
 
 /// A state folder and a home.
@@ -28,7 +28,7 @@ impl Home {
         Ok(Self { folder: tempfile::Builder::new().prefix("eyot-mcp-").tempdir()? })
     }
 
-    /// The command in this home.
+    /// Runs a command in this home.
     pub fn around<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command.env("HOME", self.folder.path()).env("EYOT_STATE", self.folder.path().join("state"))
     }
@@ -51,7 +51,7 @@ impl Home {
 /// A server by HTTP.
 pub struct Http {
     child: Child,
-    /// Where it answers.
+    /// The server's address.
     pub url: String,
 }
 
@@ -68,7 +68,7 @@ impl Http {
         Ok(Self { child, url })
     }
 
-    /// Ends it as a service manager would.
+    /// Stops it as a service manager would.
     pub fn stop(mut self) -> Result<(), Failed> {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).ok_or("no process")?;
         kill_process(pid, Signal::TERM)?;

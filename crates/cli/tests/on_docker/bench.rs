@@ -12,7 +12,7 @@ pub fn trials() -> Vec<Case> {
     ]
 }
 
-/// Ours, the Engine's API, the program.
+/// Rows of Eyot, of the Engine's API, and of the program.
 const ROWS: [[&str; 3]; 5] = [
     ["exec /bin/true", "Engine's API: exec, attached", "docker exec"],
     ["write 1 KiB", "Engine's API: PUT archive of 1 KiB", "docker cp of 1 KiB in"],

@@ -1,4 +1,4 @@
-//! What a user does with a sandbox, on Docker as anywhere else.
+//! A user's commands about a sandbox, on Docker as on any provider.
 
 use crate::{Boxed, Case};
 

@@ -1,5 +1,5 @@
-//! The real program with `--provider docker`, against the Engine that answers. Where there is none, or not the images that
-//! `cargo xtask engine` makes, the tests show as ignored with that reason.
+//! The real program with `--provider docker`, against the Engine that answers. Without one, or
+//! without the images that `cargo xtask engine` makes, the tests show as ignored with that reason.
 #![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
 
 mod bench;
@@ -25,7 +25,7 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();
 }
 
-/// Why nothing can be tried here.
+/// Returns the reason why the tests cannot run here, if there is one.
 fn missing() -> Option<&'static str> {
     let says = |arguments: &[&str]| {
         let asked =
@@ -52,7 +52,7 @@ fn trial((name, case): Case, missing: Option<&str>) -> Trial {
 /// A case and its name.
 pub type Case = (&'static str, fn());
 
-/// `eyot` on Docker with these arguments, on a machine of the test's own.
+/// Runs `eyot` on Docker with these arguments, on a test's machine.
 pub fn on_docker(machine: &machine::Machine, arguments: &[&str]) -> machine::Ran {
     let mut command = machine.command(arguments);
     command.env("EYOT_PROVIDER", "docker").env("EYOT_IMAGE", IMAGE);
@@ -62,16 +62,16 @@ pub fn on_docker(machine: &machine::Machine, arguments: &[&str]) -> machine::Ran
     machine::Ran::from(command.output().unwrap())
 }
 
-/// A sandbox of the test's own, on the Engine that everybody shares; it goes with this.
+/// A sandbox for one test, on the shared Engine. Dropping it removes the sandbox.
 pub struct Boxed {
-    /// Its machine.
+    /// The test's machine.
     pub machine: machine::Machine,
-    /// What it is called.
+    /// The sandbox's name.
     pub name: String,
 }
 
 impl Boxed {
-    /// Made with these flags.
+    /// Creates a sandbox with these flags.
     pub fn new(flags: &[&str]) -> Self {
         let (machine, name) = (machine::Machine::new(), format!("cli-{}", uuid::Uuid::now_v7().simple()));
         let made = Self { machine, name };
@@ -82,7 +82,7 @@ impl Boxed {
         made
     }
 
-    /// `eyot` with these arguments.
+    /// Runs `eyot` with these arguments.
     pub fn run(&self, arguments: &[&str]) -> machine::Ran {
         on_docker(&self.machine, arguments)
     }

@@ -1,4 +1,4 @@
-//! What needs no Engine: there is none, or what is asked for can't be.
+//! Refusals without an Engine: there is none, or the request is impossible.
 
 use crate::Case;
 use crate::machine::{Machine, Ran};

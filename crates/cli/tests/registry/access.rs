@@ -1,4 +1,4 @@
-//! Who gets in, and by which way.
+//! Access to a registry: credentials, mirrors, and TLS.
 
 use crate::Case;
 use crate::machine::{Machine, Ran};

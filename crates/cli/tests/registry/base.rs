@@ -1,5 +1,5 @@
-//! `eyot image build-base`: a real Debian, made once and used by everybody here. It takes minutes, so it is for the
-//! soak.
+//! `eyot image build-base`: a real Debian, built once for all tests here. It takes minutes, so it
+//! is for the soak.
 
 use crate::Case;
 use crate::machine::Machine;
@@ -9,7 +9,7 @@ pub fn trials() -> Vec<Case> {
     vec![("soak::a_debian_is_built_with_the_packages_that_were_asked_for", built)]
 }
 
-/// Why it can't be tried here.
+/// Returns the reason why it cannot be tested here, if there is one.
 pub fn missing() -> Option<&'static str> {
     if !has("mmdebstrap") {
         return Some("there is no mmdebstrap");

@@ -1,4 +1,4 @@
-//! What goes wrong: a sentence that says what to do, and nothing left behind.
+//! Failures of pulls and imports: the error says what to do, and nothing is left behind.
 
 use std::fs;
 use std::net::TcpListener;
@@ -21,7 +21,7 @@ pub fn trials() -> Vec<Case> {
     ]
 }
 
-/// Those that need no registry.
+/// Returns the tests that need no registry.
 pub fn import_trials() -> Vec<Case> {
     vec![
         ("a_disk_that_is_full_in_an_import_is_said_and_leaves_nothing_that_prune_does_not_find", full_import),
@@ -91,8 +91,9 @@ fn absent() {
     assert_tidy(&machine);
 }
 
-/// A call on a disk of 600 KiB that is nobody else's, and what is left there then: the names of images, and after a prune all
-/// that lies in the store's folders. In a mount namespace of its own, as root; an ordinary user makes one with a user namespace.
+/// Runs `eyot` on a disk of 600 KiB that is only for this, and prints what is left there: the names
+/// of images, and after a prune all files in the store's folders. The disk is in a new mount
+/// namespace, as root; an ordinary user makes one with a user namespace.
 fn on_a_small_disk(machine: &Machine, arguments: &[&str]) -> Ran {
     fs::create_dir_all(machine.state()).unwrap();
     let script = r#"
@@ -127,7 +128,8 @@ fn full() {
     assert_full(&on_a_small_disk(&machine, &["create", "--image", &name]));
 }
 
-/// Each is refused while something else is being written: a file of a layout, of a tarball, what a tarball unpacks to.
+/// Imports for which the disk is too small, at different steps: a file of a layout, of a tarball, and
+/// the files that a tarball unpacks to.
 fn full_import() {
     let machine = Machine::new();
     let path = |name: &str| machine.path_text(name);
@@ -143,7 +145,7 @@ fn full_import() {
     assert_full(&on_a_small_disk(&machine, &["image", "import", &path("rootfs.tar"), "--name", "app:1"]));
 }
 
-/// What `docker save` wrote names no layer by a digest: what is in it is.
+/// `docker save` names no layer by a digest, but the layers' contents are checked by digests.
 fn damaged_archive() {
     let machine = Machine::new();
     let file = machine.path("saved.tar");

@@ -1,4 +1,4 @@
-//! Images of a Docker Engine: a real one where there is one, and one of the test's own that does what a real one does
+//! Images of a Docker Engine: a real one if there is one, and a fake one for what a real one does
 //! rarely.
 
 use std::fs;
@@ -17,7 +17,7 @@ use crate::machine::{Machine, Ran};
 use crate::pulling::assert_tidy;
 use crate::sources::released;
 
-/// Those that need a real Engine.
+/// Returns the tests that need a real Engine.
 pub fn real_trials() -> Vec<Case> {
     vec![
         ("an_image_of_an_engine_is_imported_with_its_layers_and_its_wishes", imported),
@@ -32,13 +32,14 @@ pub fn trials() -> Vec<Case> {
     ]
 }
 
-/// Whether an Engine answers.
+/// Tells whether an Engine answers.
 pub fn answers() -> bool {
     let asked = Command::new("docker").arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     asked.is_ok_and(|status| status.success())
 }
 
-/// An image in the Engine, as long as this lives. Its registry is nowhere: who looks for it there is told so at once.
+/// An image in the Engine, removed when this is dropped. Its registry does not exist, so a look-up
+/// there fails at once.
 struct Loaded {
     name: String,
 }
@@ -119,7 +120,7 @@ fn absent() {
     machine.assert_empty();
 }
 
-/// An Engine that has one image, and answers the export with this.
+/// A fake Engine with one image, which answers the export with these bytes.
 struct FakeEngine {
     address: String,
     _served: JoinHandle<()>,

@@ -1,5 +1,5 @@
-//! Images that a Docker Engine fetches for sandboxes of its own (`--provider docker`): what a registry has against it is as
-//! typed as where Eyot pulls by itself.
+//! Images that a Docker Engine fetches for its own sandboxes (`--provider docker`): a registry's
+//! errors have the same types as when Eyot pulls itself.
 
 use std::fs;
 use std::process::Command;
@@ -17,7 +17,8 @@ pub fn trials() -> Vec<Case> {
     ]
 }
 
-/// A create of an image that the Engine does not have; nothing of it is there afterwards.
+/// Creates a sandbox of an image that the Engine does not have. Asserts that nothing of it is there
+/// afterwards.
 fn create(machine: &Machine, name: &str) -> Ran {
     let ran = machine.run(&["--json", "--provider", "docker", "create", "--image", name]);
     let docker = |arguments: &[&str]| Command::new("docker").args(arguments).output().unwrap();

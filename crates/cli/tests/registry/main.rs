@@ -1,6 +1,6 @@
-//! `eyot image` and `--image` against where images come from: a real registry, Debian's `docker-registry` on this host's
-//! loopback, a Docker Engine, and `eyot image build-base`. Where something is missing its tests show as ignored, with the
-//! reason.
+//! `eyot image` and `--image` against sources of images: a real registry (Debian's
+//! `docker-registry` on this host's loopback), a Docker Engine, and `eyot image build-base`. The
+//! tests of a missing source show as ignored, with the reason.
 #![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
 
 mod access;
@@ -49,12 +49,12 @@ fn listed(cases: Vec<Case>, missing: Option<&str>) -> Vec<Trial> {
     cases.into_iter().map(trial).collect()
 }
 
-/// One that `cargo xtask soak images` runs.
+/// Marks a test that `cargo xtask soak images` runs.
 fn of_soak(trial: Trial) -> Trial {
     trial.with_ignored_flag(true)
 }
 
-/// One that runs only if it is asked for: `--ignored`.
+/// Marks a test that runs only if it is asked for: `--ignored`.
 fn by_name(trial: Trial) -> Trial {
     trial.with_kind("measurement: --ignored --nocapture").with_ignored_flag(true)
 }

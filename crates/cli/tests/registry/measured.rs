@@ -1,4 +1,4 @@
-//! What an image of 300 MB costs: a measurement, not a test, that asserts nothing about times. And that it measures at all.
+//! Measures the costs of an image of 300 MB. It asserts nothing about times, only that it measures.
 
 use eyot_image::testing::{TestImage, TestLayer};
 
@@ -11,7 +11,7 @@ pub fn trials() -> Vec<Case> {
     vec![("pull_of_300_mb_and_creates_from_it", measure)]
 }
 
-/// Run with every other test.
+/// Returns the tests that run with all others.
 pub fn small_trials() -> Vec<Case> {
     vec![("the_benchmark_measures_an_image_beside_the_host", small)]
 }
@@ -37,7 +37,7 @@ const LAYERS: u32 = 6;
 const FILES: u32 = 2_000;
 const FILE_BYTES: usize = 25_000;
 
-/// Six layers of 2,000 files of 25 kB each, which no packing makes smaller.
+/// Makes six layers of 2,000 files of 25 kB each, which no compression makes smaller.
 fn large() -> TestImage {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut noise = || -> Vec<u8> {

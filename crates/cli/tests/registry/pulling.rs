@@ -1,4 +1,4 @@
-//! What a pull brings, and what it does not fetch twice.
+//! Pulls: the images that they bring, and the layers that they do not fetch twice.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ pub fn trials() -> Vec<Case> {
     ]
 }
 
-/// Three layers of some size.
+/// Makes an image of three layers of some size.
 pub fn image() -> TestImage {
     let noise = |seed: u32| -> Vec<u8> {
         let mut state = seed;
@@ -39,12 +39,12 @@ pub fn image() -> TestImage {
     TestImage::new(&layers).with_config(json!({ "WorkingDir": "/app" }))
 }
 
-/// The digests of its layers as they are packed.
+/// Returns the digests of an image's compressed layers.
 pub fn blobs(image: &TestImage) -> Vec<Digest> {
     image.blobs().unwrap().iter().map(|blob| Digest::of(blob)).collect()
 }
 
-/// Nothing is half done.
+/// Asserts that nothing unfinished is left.
 pub fn assert_tidy(machine: &Machine) {
     let count = |folder: &str| fs::read_dir(machine.state().join("images").join(folder)).unwrap().count();
     assert_eq!((count("incoming"), count("layers")), (0, count("diffs")));

@@ -1,4 +1,4 @@
-//! A registry of a test's own: started on a free port, filled with images, ended with the test.
+//! A registry for one test: started on a free port, filled with images, and stopped with the test.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -10,7 +10,7 @@ use eyot_image::Digest;
 use eyot_image::testing::TestImage;
 use tempfile::TempDir;
 
-/// Who may get in where not everybody may: `eyot` with `secret`.
+/// The password file of a registry with members: `eyot` with `secret`.
 const PASSWORDS: &str = "eyot:$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a\n";
 pub const USER: &str = "eyot:secret";
 
@@ -22,7 +22,7 @@ pub fn has(program: &str) -> bool {
 pub struct Registry {
     folder: TempDir,
     server: Child,
-    /// Address and port.
+    /// The address and port.
     pub host: String,
     log: Arc<Mutex<Vec<String>>>,
     credentials: Option<&'static str>,
@@ -33,7 +33,7 @@ impl Registry {
         Self::start(None)
     }
 
-    /// One that lets in nobody else.
+    /// Starts a registry that only members may use.
     pub fn for_members() -> Self {
         Self::start(Some(USER))
     }
@@ -70,7 +70,7 @@ impl Registry {
         Self { folder, server, host, log, credentials }
     }
 
-    /// A reference to what is called so here.
+    /// Returns the reference of an image in this registry.
     pub fn name(&self, image: &str) -> String {
         format!("{}/{image}", self.host)
     }
@@ -139,14 +139,14 @@ impl Registry {
         String::from_utf8(done.stdout).unwrap()
     }
 
-    /// Where the registry keeps a blob.
+    /// Returns the path where the registry keeps a blob.
     pub fn blob(&self, digest: &Digest) -> PathBuf {
         let hex = digest.hex();
         self.folder.path().join("data/docker/registry/v2/blobs/sha256").join(&hex[..2]).join(hex).join("data")
     }
 
-    /// The statuses of the answers to requests for this blob, but for those of `curl`, once the registry has answered
-    /// everything that it was asked before.
+    /// Returns the statuses of the answers to requests for this blob, without those of `curl`, once
+    /// the registry has answered every earlier request.
     pub fn answers(&self, digest: &Digest) -> Vec<u16> {
         let mark = format!("/v2/marked/manifests/{}", eyot::SandboxId::generate());
         let url = format!("http://{}{mark}", self.host);

@@ -1,4 +1,4 @@
-//! Images that a create names and that are not there: where they come from, and for whom.
+//! Images that a create names and that the store lacks: their sources, and who may use them.
 
 use eyot_image::testing::{TestImage, TestLayer};
 
@@ -16,7 +16,7 @@ pub fn trials() -> Vec<Case> {
     ]
 }
 
-/// An image with this text in `/etc/release`.
+/// Makes an image with this text in `/etc/release`.
 pub fn released(text: &str) -> TestImage {
     TestImage::new(&[TestLayer::default().file("bin/sh", "#!").file("etc/release", text)])
 }

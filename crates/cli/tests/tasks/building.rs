@@ -1,4 +1,4 @@
-//! What agents build: C, Python, Node; and the repositories that it comes from.
+//! Builds that agents do: C, Python, Node; and work with repositories.
 
 use eyot::ExecOptions;
 
@@ -29,7 +29,7 @@ libgreet.so: greet.o
 \t$(CC) -shared -o $@ greet.o
 ";
 
-/// With a shared library of its own, by make; first with a mistake.
+/// With a shared library, by make; first with a mistake.
 pub async fn compile_a_c_program(agent: &mut Agent<'_>) -> Check {
     agent.write("app/greet.h", HEADER).await?;
     agent.write("app/greet.c", LIBRARY).await?;
@@ -79,7 +79,7 @@ def words(text):
 END
 git diff --no-index --stat /dev/null shop/slugs.py | tail -1";
 
-/// One test fails; the code is mended.
+/// One test fails, and the code is fixed.
 pub async fn run_pytest_mend_and_run_again(agent: &mut Agent<'_>) -> Check {
     agent.write("shop/__init__.py", "").await?;
     agent.write("shop/slugs.py", CODE).await?;
@@ -111,7 +111,7 @@ const { readFileSync } = require('node:fs');
 test('the page has the price', () => assert.match(readFileSync('dist/index.html', 'utf8'), /12\\.34 €/));
 ";
 
-/// Packages that lie beside each other; nothing comes from a registry.
+/// Packages beside each other; nothing comes from a registry.
 pub async fn build_an_npm_workspace(agent: &mut Agent<'_>) -> Check {
     agent.run("node --version | cut -d. -f1; npm --version | cut -d. -f1").await?;
     let files = [
@@ -140,7 +140,7 @@ pub async fn build_an_npm_workspace(agent: &mut Agent<'_>) -> Check {
     Ok(())
 }
 
-/// Names and times are set, so that commits have the same names everywhere.
+/// Fixed names and times, so that commits have the same ids everywhere.
 const IDENTITY: [(&str, &str); 6] = [
     ("GIT_AUTHOR_NAME", "A"),
     ("GIT_AUTHOR_EMAIL", "a@example.com"),
@@ -150,7 +150,8 @@ const IDENTITY: [(&str, &str); 6] = [
     ("GIT_COMMITTER_DATE", "2026-01-02T03:04:05Z"),
 ];
 
-/// Where each step is done, and what it is: two clones of one bare repository, whose changes meet in a conflict.
+/// The folder and the command of each step: two clones of one bare repository, whose changes
+/// conflict.
 const STEPS: [(&str, &str); 14] = [
     (".", "git init --quiet --bare --initial-branch=main origin.git && git clone origin.git one 2>&1"),
     ("one", "printf '1\\n2\\n3\\n' > list && chmod +x list && ln -s list link && git add ."),
@@ -168,7 +169,7 @@ const STEPS: [(&str, &str); 14] = [
     ("two", "git fsck --no-dangling && git gc --quiet && git rev-list --objects --all | wc -l"),
 ];
 
-/// With everything that a merge takes, a stash, and a second working tree.
+/// A whole merge, a stash, and a second working tree.
 pub async fn clone_change_and_push_a_repository(agent: &mut Agent<'_>) -> Check {
     for (place, line) in STEPS {
         let env = IDENTITY.map(|(name, value)| (name.to_owned(), value.to_owned())).into();

@@ -1,4 +1,4 @@
-//! What agents do with files: many bytes, names of all scripts, trees.
+//! Agents' work with files: large files, names in all scripts, trees.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ use crate::transcript::{Agent, Check, bytes_of};
 const PIECE_BYTES: usize = 1 << 20;
 const PIECES: usize = 200;
 
-/// The same bytes everywhere: scattered ones, and which piece it is.
+/// Returns bytes that are the same everywhere: scattered ones, and the number of the piece.
 fn piece(number: usize) -> Vec<u8> {
     static SCATTERED: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let byte = |n: u32| (n.wrapping_mul(2_654_435_761) >> 24) as u8;
@@ -24,7 +24,7 @@ fn piece(number: usize) -> Vec<u8> {
     piece
 }
 
-/// Through the handle in one stream, checked inside, and back.
+/// Writes through the handle in one stream, checks inside, and reads back.
 pub async fn write_and_read_200_mb(agent: &mut Agent<'_>) -> Check {
     let content: ByteStream = stream::iter(0..PIECES).map(|number| Ok(piece(number).into())).boxed();
     let written = agent.sandbox.write_stream("large/data", content, WriteOptions::default()).await?;
@@ -43,7 +43,8 @@ pub async fn write_and_read_200_mb(agent: &mut Agent<'_>) -> Check {
     agent.run("head -c 104857600 large/data > half && cmp half large/data; rm -r large half; ls").await
 }
 
-/// Composed and decomposed, right to left, beyond the first plane, with blanks and line ends.
+/// Names that are composed and decomposed, written right to left, beyond the first plane, with
+/// blanks and line ends.
 const NAMES: [&str; 8] =
     ["\u{e9}t\u{e9}", "e\u{301}te\u{301}", "日本語", "שלום", "🦀 crab", "line\nend", "-rf", "Ünïcödé.ẞ"];
 
@@ -87,7 +88,8 @@ ln -s ../a t/deep/link && ln -s /nowhere t/dangling && ln t/a t/hard
 chmod 750 t/deep && chmod 640 t/deep/er/many && chmod 755 t/a
 printf x > \"t/$(printf 'n%.0s' {1..200})\"";
 
-/// Out by the handle, in by the handle elsewhere, and read by the sandbox's own tar.
+/// Reads a tree out through the handle, writes it elsewhere, and reads it with the sandbox's own
+/// tar.
 pub async fn move_a_tree_as_tar(agent: &mut Agent<'_>) -> Check {
     agent.run(MAKE_TREE).await?;
     let tar = bytes_of(agent.sandbox.tar_out("t").await?).await?;
@@ -116,7 +118,7 @@ printf 'TODO\\0binary' > src/bin
 ln -s a src/loop
 seq 5000 > src/lines";
 
-/// By the handle as its tools do it, and by programs.
+/// Searches through the handle, as its tools do, and by programs.
 pub async fn search_a_tree(agent: &mut Agent<'_>) -> Check {
     agent.run(MAKE_SOURCES).await?;
     for pattern in ["**/*.rs", "src/*", "*", "**/{n,f1}.*", "src/**/[!f]*"] {
@@ -149,7 +151,7 @@ async fn grep(agent: &mut Agent<'_>, pattern: &str, ignore_case: bool, include: 
     Ok(())
 }
 
-/// By the handle, and seen by programs.
+/// Changes files through the handle, and looks at them by programs.
 pub async fn move_and_remove_files(agent: &mut Agent<'_>) -> Check {
     let sandbox = agent.sandbox;
     agent.write("a/b/c/one", "1").await?;
@@ -170,7 +172,7 @@ pub async fn move_and_remove_files(agent: &mut Agent<'_>) -> Check {
     agent.run("find . | sort").await
 }
 
-/// What is said of what can't be.
+/// Notes the errors of impossible operations.
 async fn refuse(agent: &mut Agent<'_>) {
     let sandbox = agent.sandbox;
     let new = WriteOptions { mode: WriteMode::CreateNew, ..WriteOptions::default() };
@@ -191,7 +193,7 @@ async fn refuse(agent: &mut Agent<'_>) {
     }
 }
 
-/// What an operation that must fail says.
+/// Returns the error of an operation that must fail.
 fn told<T>(result: eyot::Result<T>) -> String {
     match result {
         Ok(_) => "it succeeded".to_owned(),
@@ -199,7 +201,7 @@ fn told<T>(result: eyot::Result<T>) -> String {
     }
 }
 
-/// The user is nobody special: what is the system's is not theirs.
+/// The user is an ordinary one: the system's files belong to others.
 pub async fn meet_the_limits_of_a_user(agent: &mut Agent<'_>) -> Check {
     agent
         .run_all(&[

@@ -1,5 +1,5 @@
-//! Where the tasks are done: the native provider over a state folder of the tests' own, and a Docker Engine, both with the
-//! images that `cargo xtask engine` makes.
+//! The providers of the tasks: native over a state folder for these tests, and a Docker Engine,
+//! both with the images that `cargo xtask engine` makes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,28 +13,29 @@ use libtest_mimic::Failed;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// What stands for `node:22`: Node 22 and npm in a layer over [`PYTHON`].
+/// Stands for `node:22`: Node 22 and npm in a layer over [`PYTHON`].
 pub const NODE: &str = "eyot-test-node:22";
-/// What stands for `python:3.12`: Debian's Python 3 with pip and pytest, a C compiler, git.
+/// Stands for `python:3.12`: Debian's Python 3 with pip and pytest, a C compiler, git.
 pub const PYTHON: &str = "eyot-test-python:3";
-/// An archive of both, as `docker save` writes it, for those who may not ask an Engine.
+/// The variable with an archive of both images, as `docker save` writes it, for users who may not
+/// ask an Engine.
 const ARCHIVE: &str = "EYOT_TEST_IMAGES";
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime for the tests")
 });
 
-/// Runs something to its end.
+/// Runs a future to its end.
 pub fn block_on<T>(work: impl Future<Output = T>) -> T {
     RUNTIME.block_on(work)
 }
 
-/// What there is. Clones are the same.
+/// The providers that exist here. Clones are the same.
 #[derive(Clone)]
 pub struct Ground {
-    /// An Engine with the images, or why there is none.
+    /// An Engine with the images, or the reason why there is none.
     pub docker: Result<Arc<DockerProvider>, String>,
-    /// Where native's images come from, or why they can't be had.
+    /// The source of native's images, or the reason why there is none.
     images: Result<Source, String>,
     native: Arc<Mutex<Option<Native>>>,
 }
@@ -45,14 +46,14 @@ enum Source {
     Engine,
 }
 
-/// The native provider, and the folder that goes with the last of the tests.
+/// The native provider, and its folder, which is removed with the last test.
 struct Native {
     provider: Arc<NativeProvider>,
     _state: TempDir,
 }
 
 impl Ground {
-    /// Looks around; nothing is made yet.
+    /// Looks for providers; nothing is created yet.
     pub fn find() -> Self {
         let docker = block_on(engine());
         let images = match (std::env::var_os(ARCHIVE), &docker) {
@@ -63,12 +64,12 @@ impl Ground {
         Self { docker, images, native: Arc::default() }
     }
 
-    /// Why native has no images, if so.
+    /// Returns the reason why native has no images, if there is one.
     pub fn native_is_missing(&self) -> Option<String> {
         self.images.as_ref().err().cloned()
     }
 
-    /// The native provider with the images, which are brought in the first time.
+    /// Returns the native provider with the images, which are imported at the first call.
     pub fn native(&self) -> Result<Arc<dyn SandboxProvider>, Failed> {
         let mut native = self.native.lock().unwrap_or_else(PoisonError::into_inner);
         if native.is_none() {
@@ -79,7 +80,7 @@ impl Ground {
     }
 }
 
-/// Kept between runs, so that what a killed one has left is found again.
+/// Returns a folder that is kept between runs, so that sandboxes of a killed run are found again.
 fn docker_state() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("docker-state")
 }

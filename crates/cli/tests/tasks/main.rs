@@ -1,5 +1,6 @@
-//! What agents really do, on every provider and from one image: the same task must come to the same on each, and to what
-//! it should. Where there is no Engine, or no image, a test shows as ignored with that reason.
+//! The work that agents really do, on every provider and from one image: each task must have the
+//! same transcript on all of them, and the expected one. Without an Engine, or without an image, a
+//! test shows as ignored with that reason.
 
 mod building;
 mod files;

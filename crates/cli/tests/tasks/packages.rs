@@ -1,8 +1,8 @@
-//! What agents install, from what lies beside them: no registry is asked.
+//! Agents install packages from files beside them: no registry is asked.
 
 use crate::transcript::{Agent, Check};
 
-/// Makes a wheel without anything that builds wheels: an archive with three files of metadata.
+/// Makes a wheel without build tools: an archive with three files of metadata.
 const MAKE_WHEEL: &str = r#"
 import zipfile
 name, info = "greet_tool", "greet_tool-1.4.0.dist-info"
@@ -23,7 +23,7 @@ async fn make_wheel(agent: &mut Agent<'_>) -> Check {
     agent.run("python3 wheels/make.py && ls wheels").await
 }
 
-/// For the user, as the machine's own Python is Debian's.
+/// Installs for the user, since the machine's own Python is Debian's.
 pub async fn install_a_wheel_with_pip(agent: &mut Agent<'_>) -> Check {
     make_wheel(agent).await?;
     let pip = "pip install --no-index --find-links wheels --disable-pip-version-check --quiet";
@@ -34,7 +34,7 @@ pub async fn install_a_wheel_with_pip(agent: &mut Agent<'_>) -> Check {
     agent.run("pip uninstall --yes --quiet --break-system-packages greet-tool; greet").await
 }
 
-/// With the wheel in it, and nowhere else.
+/// Has the wheel in it, and nowhere else.
 pub async fn make_a_virtual_environment(agent: &mut Agent<'_>) -> Check {
     make_wheel(agent).await?;
     let pip = "pip install --no-index --find-links wheels --quiet --disable-pip-version-check";
@@ -44,7 +44,8 @@ pub async fn make_a_virtual_environment(agent: &mut Agent<'_>) -> Check {
     agent.run("python3 -c 'import greet_tool' 2>&1 | tail -1").await
 }
 
-/// A package with a script that adds a user, and another that it needs, in a repository of packages in a folder.
+/// Makes a repository in a folder: a package with a script that adds a user, and another package
+/// that it needs.
 const MAKE_REPOSITORY: &str = r#"set -e
 mkdir -p tree/DEBIAN tree/usr/bin lib/DEBIAN lib/usr/share/tea repository
 cat > lib/DEBIAN/control <<END
@@ -86,7 +87,7 @@ rm -f /etc/apt/sources.list /etc/apt/sources.list.d/*
 echo "deb [trusted=yes] file:/workspace/repository ./" > /etc/apt/sources.list
 "#;
 
-/// As root of an image, with a package that adds a user.
+/// As root of an image.
 pub async fn install_a_package_with_apt(agent: &mut Agent<'_>) -> Check {
     agent.write("make.sh", MAKE_REPOSITORY).await?;
     agent

@@ -1,4 +1,4 @@
-//! What agents run: programs that fail, hang, or run beside many others.
+//! Programs that agents run: some fail, some hang, and many run at once.
 
 use eyot::{CancellationToken, Command, ExecOptions};
 use futures_util::future::try_join_all;
@@ -6,7 +6,7 @@ use futures_util::future::try_join_all;
 use crate::streams::{end_of, next_text};
 use crate::transcript::{Agent, Check};
 
-/// As the shell sees them and as the handle does.
+/// Compares the results as the shell sees them and as the handle does.
 pub async fn end_by_codes_and_signals(agent: &mut Agent<'_>) -> Check {
     for line in [
         "exit 0",
@@ -37,7 +37,7 @@ pub async fn end_by_codes_and_signals(agent: &mut Agent<'_>) -> Check {
     Ok(())
 }
 
-/// Children in sessions of their own, that ignore what they are told, or were left by their parents.
+/// Children in new sessions, children that ignore signals, and orphans.
 const TREE: &str = "\
 trap '' TERM INT HUP
 setsid sleep 4321 &
@@ -47,7 +47,7 @@ echo begun
 sleep 4321
 echo not here";
 
-/// Nothing of it is left after a deadline, nor after a cancel; the sandbox is well.
+/// Nothing of the tree is left after a deadline, nor after a cancel, and the sandbox still works.
 pub async fn kill_a_tree_at_its_deadline(agent: &mut Agent<'_>) -> Check {
     let options = ExecOptions { timeout_ms: Some(3000), ..ExecOptions::default() };
     let result = agent.run_with(TREE, options).await?;
@@ -65,7 +65,7 @@ pub async fn kill_a_tree_at_its_deadline(agent: &mut Agent<'_>) -> Check {
     agent.run_with("sleep 0.2; echo in time", options).await.map(drop)
 }
 
-/// Each with files and output of its own.
+/// Each has its own files and output.
 pub async fn run_thirty_commands_at_once(agent: &mut Agent<'_>) -> Check {
     let one = async |n: usize| {
         let line =

@@ -1,4 +1,5 @@
-//! What agents leave running: servers that they talk to, workers that they look at and end.
+//! Programs that agents leave running: servers that they talk to, and workers that they watch and
+//! stop.
 
 use eyot::{ErrorKind, LogQuery, LogStream, ProcessId, Signal, StartOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -22,7 +23,7 @@ server.listen(3000, '127.0.0.1', () => console.log('listening'));
 const FILES: &str = "cd site && exec python3 -m http.server 8000 --bind 127.0.0.1";
 const STATUS: &str = "curl --silent --output /dev/null --write-out '%{http_code}\\n'";
 
-/// Two of them, reached through the handle, as previews are, and by programs beside them.
+/// Two servers, reached through the handle, as previews are, and by programs beside them.
 pub async fn serve_the_web_and_be_reached(agent: &mut Agent<'_>) -> Check {
     agent.write("site/index.html", "<h1>Grüße</h1>\n").await?;
     agent.write("server.mjs", SERVER).await?;
@@ -45,7 +46,7 @@ pub async fn serve_the_web_and_be_reached(agent: &mut Agent<'_>) -> Check {
     Ok(())
 }
 
-/// The first line and the body of an answer.
+/// Returns the first line and the body of an answer.
 async fn ask(agent: &mut Agent<'_>, port: u16, request: &str) -> Check {
     let mut connection = agent.sandbox.dial(port).await?;
     connection.write_all(request.as_bytes()).await?;
@@ -56,7 +57,7 @@ async fn ask(agent: &mut Agent<'_>, port: u16, request: &str) -> Check {
     Ok(())
 }
 
-/// What comes of a connection to a port.
+/// Notes the result of a connection to a port.
 async fn dial(agent: &mut Agent<'_>, port: u16) {
     let refused = agent.sandbox.dial(port).await.err().map(|error| error.kind());
     agent.note(format_args!("{port} is unavailable: {}", refused == Some(ErrorKind::Unavailable)));
@@ -71,7 +72,8 @@ echo ready
 while read -r line <&3; do echo \"did $line\"; done
 ";
 
-/// A worker that takes orders by a pipe, is looked at and told to end; and one that the shell has left behind.
+/// A worker that takes orders by a pipe, is watched and told to end; and one that outlives its
+/// shell.
 pub async fn run_in_the_background_with_logs(agent: &mut Agent<'_>) -> Check {
     let sandbox = agent.sandbox;
     agent.write("worker.sh", WORKER).await?;

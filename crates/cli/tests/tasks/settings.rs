@@ -1,4 +1,4 @@
-//! What commands find around them: variables, places, time, a database.
+//! The environment of commands: variables, users, time zones, a database.
 
 use eyot::{ExecOptions, LogQuery, StartOptions};
 
@@ -12,7 +12,7 @@ const SHOW_TEXT: &str = "\
 locale charmap
 python3 -c 'import sys; print(sys.getfilesystemencoding(), sys.stdout.encoding)'";
 
-/// The whole of it; and that nothing sticks.
+/// Notes the whole environment, and that changes do not last.
 pub async fn see_the_environment(agent: &mut Agent<'_>) -> Check {
     agent.run("env | grep -v '^_=' | grep -v ^SHLVL= | sort").await?;
     agent.run("cd /tmp && export STICKS=yes && umask 077; pwd").await?;
@@ -45,7 +45,7 @@ for hour in range(3):
 print(night.astimezone())
 ";
 
-/// UTC unless somebody says otherwise; and the tables of all places are there.
+/// The time is UTC by default, and all time zones are installed.
 pub async fn tell_the_time_of_a_place(agent: &mut Agent<'_>) -> Check {
     agent.run("date --date=@1767225600; TZ=Europe/Berlin date --date=@1751371200").await?;
     let env = [("TZ".to_owned(), "Asia/Kolkata".to_owned())].into();
@@ -97,7 +97,7 @@ print(sqlite3.connect('shop.db').execute('select name from tea order by id desc'
 sqlite3.connect('/proc/shop.db').execute('create table tea (id)')
 ";
 
-/// With eight writers at once, and read by other processes.
+/// Eight writers at once, and readers in other processes.
 pub async fn keep_data_in_sqlite(agent: &mut Agent<'_>) -> Check {
     agent.write("shop.py", DATABASE).await?;
     agent.run("python3 shop.py && ls shop.db*").await?;

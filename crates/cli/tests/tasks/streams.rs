@@ -1,4 +1,4 @@
-//! What commands read and print: much of it, piece by piece, on a terminal.
+//! Input and output of commands: large, piece by piece, and on a terminal.
 
 use eyot::{Bytes, ExecEvent, ExecOptions, ExecStream, PtySize, Stdin};
 use eyot_image::Digest;
@@ -26,7 +26,7 @@ fn terminal(stdin: Stdin) -> ExecOptions {
     ExecOptions { pty: Some(PtySize { rows: 30, cols: 100 }), stdin, ..ExecOptions::default() }
 }
 
-/// A size, a question that is answered, keys that interrupt and end.
+/// A size, a prompt that is answered, and keys that interrupt and end.
 pub async fn use_a_terminal(agent: &mut Agent<'_>) -> Check {
     for line in [
         "stty size; tput cols; echo $TERM; test -t 0 && test -t 1 && test -t 2 && echo a terminal",
@@ -45,7 +45,7 @@ pub async fn use_a_terminal(agent: &mut Agent<'_>) -> Check {
     agent.run("test -t 0 || echo no terminal; tty").await
 }
 
-/// Presses keys each time that something is on the screen.
+/// Presses keys each time that a text is on the screen.
 async fn converse(agent: &mut Agent<'_>, line: &str, script: &[(&str, &'static str)]) -> Check {
     let (keys, typed) = tokio::sync::mpsc::unbounded_channel();
     let input =
@@ -70,7 +70,7 @@ async fn converse(agent: &mut Agent<'_>, line: &str, script: &[(&str, &'static s
     Ok(())
 }
 
-/// What a command prints next; nothing once it has ended.
+/// Returns the next output of a command; nothing once it has ended.
 pub async fn next_text(running: &mut ExecStream) -> Check<Option<String>> {
     match running.try_next().await? {
         Some(ExecEvent::Stdout(bytes) | ExecEvent::Stderr(bytes)) => {
@@ -80,7 +80,7 @@ pub async fn next_text(running: &mut ExecStream) -> Check<Option<String>> {
     }
 }
 
-/// How a command ends, whatever it still prints.
+/// Returns the outcome of a command, and drops its remaining output.
 pub async fn end_of(mut running: ExecStream) -> Check<String> {
     while let Some(event) = running.try_next().await? {
         if let ExecEvent::End(result) = event {
@@ -90,7 +90,7 @@ pub async fn end_of(mut running: ExecStream) -> Check<String> {
     Err("a command has no end".into())
 }
 
-/// The beginning is kept, and what was left out is told.
+/// The beginning is kept, and the number of dropped bytes is reported.
 pub async fn print_more_than_is_kept(agent: &mut Agent<'_>) -> Check {
     for (line, cap) in [
         ("python3 -c \"print('日本語🦀' * 200000)\"", None),

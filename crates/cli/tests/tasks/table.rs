@@ -1,5 +1,5 @@
-//! The tasks, and how each becomes a test: it is done on every provider at once, in a sandbox of its own; what was seen
-//! must be the same everywhere, and what it should be.
+//! The tasks, and the test of each: it is done on every provider at once, in a new sandbox. The
+//! transcript must be the same everywhere, and the expected one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +11,20 @@ use libtest_mimic::{Completion, Failed, Trial};
 use crate::ground::{Ground, NODE, block_on};
 use crate::transcript::{Agent, Check};
 
-/// No test may hang; nothing is timed otherwise.
+/// A bound for waits that must not hang.
 const HANG: Duration = Duration::from_secs(300);
 
-/// Something that agents do.
+/// One task of an agent.
 #[derive(Clone, Copy)]
 struct Task {
     name: &'static str,
-    /// Who does it; by default the image's user, who is not root.
+    /// The user who does it; by default the image's user, who is not root.
     user: Option<&'static str>,
-    /// It takes files or processes of others. On native only who has a range of ids can give a sandbox more than one user.
+    /// Set if the task needs files or processes of other users. On native only a caller with a
+    /// range of ids can give a sandbox more than one user.
     takes_others: bool,
     run: for<'a, 'b> fn(&'a mut Agent<'b>) -> LocalBoxFuture<'a, Check>,
-    /// The transcript, in a file of the task's name.
+    /// The expected transcript, from a file with the task's name.
     expected: &'static str,
 }
 
@@ -68,8 +69,8 @@ fn tasks() -> [Task; 24] {
     }
 }
 
-/// A test for each task. Where only native is there, what it does is compared with what it should do; the comparison with
-/// Docker shows as ignored then.
+/// Makes a test for each task. If only native is there, its transcript is compared with the
+/// expected one, and the comparison with Docker shows as ignored.
 pub fn trials(ground: &Ground) -> Vec<Trial> {
     tasks().into_iter().flat_map(|task| of_task(ground, task)).collect()
 }
@@ -91,7 +92,7 @@ fn of_task(ground: &Ground, task: Task) -> Vec<Trial> {
     }
 }
 
-/// A test that is not tried here, and why.
+/// Makes a test that is ignored, with the reason.
 pub fn ignored(name: String, reason: String) -> Trial {
     Trial::ignorable_test(name, || Ok(Completion::ignored_with(reason)))
 }
@@ -126,7 +127,8 @@ fn alone(task: Task, native: &Arc<dyn SandboxProvider>) -> Result<Completion, Fa
     Ok(Completion::Completed)
 }
 
-/// An ordinary user's sandboxes have one user, whose is every file of the image: that is why the task is not done.
+/// Asserts the reason why the task is not done: an ordinary user's sandbox has only one user, who
+/// owns every file of the image.
 async fn has_no_others(task: Task, native: &Arc<dyn SandboxProvider>) -> Result<Completion, Failed> {
     let sandbox = match Sandbox::create(&**native, task.spec(native.name())).await {
         Err(error) if error.kind() == ErrorKind::Invalid && task.user.is_some() => {
@@ -152,7 +154,7 @@ fn of(provider: &'static str) -> impl Fn(Failed) -> Failed {
     move |failed| format!("on {provider}: {}", failed.message().unwrap_or_default()).into()
 }
 
-/// Fails with the first line that differs, and all that was seen.
+/// Fails with the first line that differs, and the whole transcript.
 fn same(name: &str, seen: &str, other_name: &str, other: &str) -> Check {
     if seen == other {
         return Ok(());
@@ -183,7 +185,7 @@ impl Task {
         spec
     }
 
-    /// Does it in a sandbox that goes with it, whatever comes of it.
+    /// Does the task in a new sandbox, which is destroyed whatever the result.
     async fn on(self, provider: &Arc<dyn SandboxProvider>) -> Check<String> {
         let sandbox = Sandbox::create(&**provider, self.spec(provider.name())).await?;
         let mut agent = Agent::new(&sandbox);

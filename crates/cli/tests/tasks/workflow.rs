@@ -1,6 +1,7 @@
-//! Seed 002's workflow: a front end is built in a sandbox of `node:22` and served by one of `python:3.12`, on native, on
-//! Docker, and with one sandbox on each. Without a registry the build tool and the web framework are the images' own:
-//! `npm run build` runs Node, and Python's standard library serves.
+//! Seed 002's workflow: a front end is built in a sandbox of `node:22` and served by one of
+//! `python:3.12`, on native, on Docker, and with one sandbox on each. Without a registry, the build
+//! tool and the web framework come from the images: `npm run build` runs Node, and Python's
+//! standard library serves.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::ground::{Ground, NODE, PYTHON, block_on};
 use crate::table::ignored;
 use crate::transcript::Check;
 
-/// One test for each way of placing the two.
+/// Makes a test for each placement of the two sandboxes.
 pub fn trials(ground: &Ground) -> Vec<Trial> {
     let on_native = "workflow::eight_calls_on_native";
     let on_docker = "workflow::eight_calls_on_docker";
@@ -66,7 +67,7 @@ fn run(
     Ok(Completion::Completed)
 }
 
-/// A model's session on one provider, with the names of images that models know.
+/// A model's session on one provider, with the image names that models know.
 struct Session {
     context: ToolContext,
     tools: Toolset,
@@ -86,7 +87,7 @@ impl Session {
         Ok(Self { context: ToolContext::new(pool), tools: toolset("pool")? })
     }
 
-    /// What a call answers that must succeed.
+    /// Returns the answer of a call that must succeed.
     async fn call(&self, tool: &str, input: Value) -> Check<Value> {
         let output = handle_tool_call(&self.context, &self.tools, tool, input).await;
         match (output.is_error, output.structured.clone()) {
@@ -95,7 +96,7 @@ impl Session {
         }
     }
 
-    /// What a command prints that must exit with 0.
+    /// Returns the output of a command that must exit with 0.
     async fn shell(&self, sandbox: &str, command: &str) -> Check<String> {
         let input = json!({ "sandbox": sandbox, "command": command, "timeout_ms": 120_000 });
         let answer = self.call("shell", input).await?;
@@ -140,7 +141,7 @@ http.server.ThreadingHTTPServer(('0.0.0.0', 8000), Site).serve_forever()
 const DIST: &str = "/home/user/app/dist";
 const STATIC: &str = "/home/user/app/static";
 
-/// The seed's eight steps. Without a second session both sandboxes are the first one's.
+/// Does the workflow's eight steps. Without a second session, the first one has both sandboxes.
 async fn eight_calls(frontend: &Session, other: Option<&Session>) -> Check {
     let backend = other.unwrap_or(frontend);
     for (session, name, image) in [(frontend, "frontend", "node:22"), (backend, "backend", "python:3.12")] {
@@ -164,7 +165,7 @@ async fn eight_calls(frontend: &Session, other: Option<&Session>) -> Check {
     equal(&json!(sums.0), &json!(sums.1))
 }
 
-/// Within a pool, as a model does it.
+/// Copies within a pool, as a model does it.
 async fn move_by_tool(session: &Session) -> Check {
     let input = json!({
         "from_sandbox": "frontend", "from_path": DIST,
@@ -174,7 +175,7 @@ async fn move_by_tool(session: &Session) -> Check {
     equal(&copied["files"], &json!(2))
 }
 
-/// From one pool to another, whose providers differ.
+/// Copies from one pool to another, on different providers.
 async fn move_by_handles(frontend: &Session, backend: &Session) -> Check {
     let from = frontend.context.sandbox(Some("frontend")).await?;
     let to = backend.context.sandbox(Some("backend")).await?;
@@ -185,7 +186,7 @@ async fn move_by_handles(frontend: &Session, backend: &Session) -> Check {
     equal(&json!(refused.is_err()), &json!(true))
 }
 
-/// The page, by its name and by the link to it, and what Python says.
+/// Checks the page, by its name and by the link to it, and the answer of Python's server.
 async fn check_site(url: &str) -> Check {
     for path in ["/", "/latest.html"] {
         equal(&json!(get(url, path).await?), &json!("<h1>Grüße</h1>\n"))?;
@@ -194,7 +195,7 @@ async fn check_site(url: &str) -> Check {
     equal(&serde_json::from_str(&get(url, "/api").await?)?, &files)
 }
 
-/// The body of an answer that says that all is well.
+/// Returns the body of an answer, whose status must be 200.
 async fn get(url: &str, path: &str) -> Check<String> {
     let address = url.strip_prefix("http://").ok_or("no URL")?.trim_end_matches('/');
     let mut stream = tokio::net::TcpStream::connect(address).await?;
