@@ -18,6 +18,7 @@ mod phases;
 mod process;
 mod programs;
 mod rules;
+mod scratch;
 mod sdks;
 mod soak;
 mod source;

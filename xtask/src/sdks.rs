@@ -10,11 +10,13 @@ mod web;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::engine::Engine;
 use crate::log::say;
 use crate::process::{all_of, run as run_program, target_directory};
+use crate::scratch::Scratch;
 use crate::{packages, programs};
 
 /// The parts, in the order in which they are tried: the longest first.
@@ -45,6 +47,8 @@ pub struct Ground {
     eyot: PathBuf,
     /// The folder in which installed packages stay for the next time.
     folder: PathBuf,
+    /// The folder for temporary files, if they have one of their own.
+    scratch: Option<Arc<Scratch>>,
 }
 
 /// The task: all parts, or those that are named.
@@ -55,7 +59,7 @@ pub fn run(names: &[String]) -> Result<(), String> {
     }
     packages::install_for_sdks()?;
     let folder = folder()?;
-    let ground = Ground::new(programs::eyot(&programs::built()?)?)?;
+    let ground = Ground::new(programs::eyot(&programs::built()?)?, Scratch::new().map(Arc::new))?;
     let is_chosen = |part: &&Part| names.is_empty() || names.iter().any(|name| name == part.name);
     let chosen: Vec<_> = PARTS.iter().filter(is_chosen).collect();
     // For the drop-in for Anvia; without one its tests on Docker show as skipped.
@@ -75,14 +79,15 @@ pub fn folder() -> Result<PathBuf, String> {
 
 impl Ground {
     /// The ground of this program.
-    pub fn new(eyot: PathBuf) -> Result<Self, String> {
-        Ok(Self { eyot, folder: folder()? })
+    pub fn new(eyot: PathBuf, scratch: Option<Arc<Scratch>>) -> Result<Self, String> {
+        Ok(Self { eyot, folder: folder()?, scratch })
     }
 
     /// A program that finds the server, and nothing of another one in its environment.
     fn program(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command.env("EYOT_BIN", &self.eyot);
+        self.scratch.iter().for_each(|scratch| scratch.set(&mut command));
         for name in ["EYOT_SERVER", "EYOT_API_KEY", "EYOT_STATE", "EYOT_CONFIG"] {
             command.env_remove(name);
         }
@@ -104,7 +109,9 @@ pub fn step(what: &str, command: &mut Command) -> Result<(), String> {
 
 /// A Python of our own in this folder, with exactly the packages that `requirements` names.
 fn virtual_environment(folder: &Path, requirements: &Path) -> Result<(), String> {
-    if !folder.join("bin/pip").is_file() {
+    // Its programs have its path in them: one that was moved is made anew.
+    let settings = fs::read_to_string(folder.join("pyvenv.cfg")).unwrap_or_default();
+    if !settings.contains(&folder.display().to_string()) {
         let mut make = Command::new("python3");
         step("python3 -m venv", make.args(["-m", "venv", "--clear"]).arg(folder))?;
     }

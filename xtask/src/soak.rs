@@ -78,7 +78,7 @@ impl Work {
                     // Every test of the soak is ignored otherwise, and has this in its name. A
                     // failure is looked at, not tried again.
                     let arguments = vec!["--ignored".to_owned(), OF_SOAK.to_owned()];
-                    run.try_all(Program { arguments, is_tried_again: false, ..as_root(built, 2) })
+                    run.try_all(Program { arguments, is_tried_again: false, ..as_root(built, 2, None) })
                 }));
                 run.print();
                 all_of([done, run.end()]).map_err(|error| format!("{name}: {error}"))

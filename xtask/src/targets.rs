@@ -43,6 +43,9 @@ pub struct Target {
     pub user: User,
     /// Tells whether it works on the Docker Engine. One such target runs at a time.
     pub on_engine: bool,
+    /// Tells whether root's pass writes to the disk and not to memory: what sandboxes live on is
+    /// tried there.
+    pub on_disk: bool,
     /// The number of its tests that run side by side.
     pub threads: usize,
 }
@@ -80,7 +83,7 @@ pub const TARGETS: &[Target] = &[
     ci("providers", "remote", ABOVE),
     ci("native", "conformance", User::All),
     ci("native", "pooled", ABOVE),
-    ci("native", "lifecycle", User::All),
+    Target { on_disk: true, ..ci("native", "lifecycle", User::All) },
     ci("native", "toolsets", ABOVE),
     ci("native", "egress", ROOT_ONLY),
     ci("native", "pool", User::All),
@@ -111,11 +114,11 @@ pub const TARGETS: &[Target] = &[
 ];
 
 const fn quick(package: &'static str, name: &'static str) -> Target {
-    Target { package, name, tier: Tier::Quick, user: ANYBODY, on_engine: false, threads: 2 }
+    Target { package, name, tier: Tier::Quick, user: ANYBODY, on_engine: false, on_disk: false, threads: 3 }
 }
 
 const fn ci(package: &'static str, name: &'static str, user: User) -> Target {
-    Target { package, name, tier: Tier::Ci, user, on_engine: false, threads: 2 }
+    Target { package, name, tier: Tier::Ci, user, on_engine: false, on_disk: false, threads: 3 }
 }
 
 const fn on_engine(package: &'static str, name: &'static str) -> Target {

@@ -14,6 +14,7 @@ use crate::jobs::{self, Ended, Job};
 use crate::log::say;
 use crate::process::{all_of, cargo, has, is_root, run as run_program, target_directory};
 use crate::programs::{self, ARGUMENTS, Built, Kind};
+use crate::scratch::Scratch;
 use crate::targets::{TARGETS, Target, Tier, User};
 use crate::tested::{Program, Run, without_soak};
 use crate::{images, packages, sdks};
@@ -37,6 +38,7 @@ struct Shared {
     built: OnceLock<Vec<Built>>,
     engine: Mutex<Option<Engine>>,
     copies: OnceLock<Copies>,
+    scratch: Option<Arc<Scratch>>,
     run: Mutex<Run>,
 }
 
@@ -47,6 +49,7 @@ pub fn run(names: &[String]) -> Result<(), String> {
         built: OnceLock::new(),
         engine: Mutex::default(),
         copies: OnceLock::new(),
+        scratch: Scratch::new().map(Arc::new),
         run: Mutex::default(),
     };
     let jobs = shared.jobs();
@@ -96,7 +99,7 @@ impl Shared {
             jobs.extend(of_ci().filter_map(|target| self.target_as_user(target)));
         }
         jobs.push(self.quick());
-        jobs.push(Job::new("examples", examples).needs(&["build"]));
+        jobs.push(Job::new("examples", || self.examples()).needs(&["build"]));
         jobs
     }
 
@@ -116,22 +119,27 @@ impl Shared {
                 built.kind == Kind::UnitTests || (built.kind == Kind::Tests && is_listed)
             };
             let programs = self.built()?.iter().filter(is_quick);
-            all_of(programs.map(|built| self.test(as_root(built, 2))))
+            all_of(programs.map(|built| self.test(as_root(built, 2, self.scratch.as_ref()))))
         })
         .needs(&["build"])
     }
 
     fn target(&self, target: &'static Target) -> Job<'_> {
-        let test = move || self.test(as_root(self.program(target)?, target.threads));
+        let scratch = if target.on_disk { None } else { self.scratch.as_ref() };
+        let test = move || self.test(as_root(self.program(target)?, target.threads, scratch));
         sharing(Job::new(target.id(), test).needs(&["build", "apt"]), target, target.on_engine)
     }
 
     fn client(&self, part: &'static sdks::Part) -> Job<'_> {
-        let test = || (part.run)(&sdks::Ground::new(programs::eyot(self.built()?)?)?);
+        let test = || (part.run)(&self.ground()?);
         let install = format!("install {}", part.name);
         let job = Job::new(format!("client {}", part.name), test).needs(&["build", &install]);
         // It is tried on Docker, too, but makes few containers.
         if part.name == "anvia" { job.needs(&[ENGINE]) } else { job }
+    }
+
+    fn ground(&self) -> Result<sdks::Ground, String> {
+        sdks::Ground::new(programs::eyot(self.built()?)?, self.scratch.clone())
     }
 
     fn has_ordinary_user(&self) -> bool {
@@ -161,17 +169,25 @@ impl Shared {
         let copies = self.copies.get().ok_or("there is no folder for the ordinary user")?;
         let program = copies.copy(&self.program(target)?.path, &target.id().replace('/', "-"))?;
         let images = if target.on_engine { copies.images()? } else { None };
-        let folder = copies.path.clone();
+        let (folder, scratch) = (copies.path.clone(), self.scratch.clone());
         let command = move || {
             let mut test = Command::new("runuser");
             test.args(["-u", USER, "--"]).arg(&program).current_dir(&folder);
             test.env("HOME", format!("/home/{USER}")).env_remove("XDG_STATE_HOME").env_remove("TMPDIR");
+            scratch.iter().for_each(|scratch| scratch.set(&mut test));
             test.env("EYOT_BIN", folder.join("eyot")).env("EYOT_SLOWNESS", SLOWNESS);
             test.envs(images.iter().map(|images| ("EYOT_TEST_IMAGES", images)));
             test
         };
         let is_tried_again = target.name != OF_PROTECTIONS;
         Ok(Program { name, command: Arc::new(command), arguments, threads: target.threads, is_tried_again })
+    }
+
+    /// Runs the examples in the documentation of the libraries.
+    fn examples(&self) -> Result<(), String> {
+        let mut examples = cargo();
+        self.scratch.iter().for_each(|scratch| scratch.set(&mut examples));
+        run_program(examples.args(ARGUMENTS).arg("--doc"))
     }
 
     fn start_engine(&self) -> Result<(), String> {
@@ -184,7 +200,7 @@ impl Shared {
     fn install_mcp_clients(&self) -> Result<(), String> {
         let target = TARGETS.iter().find(|target| target.name == MCP_CLIENTS);
         let built = self.program(target.ok_or("there is no such target")?)?;
-        let mut install = (as_root(built, 1).command)();
+        let mut install = (as_root(built, 1, None).command)();
         run_program(install.args(["--exact", "no test has this name"]))
     }
 
@@ -217,11 +233,12 @@ impl Shared {
     }
 }
 
-/// A test program as whoever this is.
-pub fn as_root(built: &Built, threads: usize) -> Program {
-    let (path, package) = (built.path.clone(), built.package.clone());
+/// A test program as the user who runs this. It writes to the disk where there is no scratch folder.
+pub fn as_root(built: &Built, threads: usize, scratch: Option<&Arc<Scratch>>) -> Program {
+    let (path, package, scratch) = (built.path.clone(), built.package.clone(), scratch.cloned());
     let command = move || {
         let mut test = Command::new(&path);
+        scratch.iter().for_each(|scratch| scratch.set(&mut test));
         test.current_dir(&package).env("EYOT_SLOWNESS", SLOWNESS);
         test
     };
@@ -252,11 +269,6 @@ fn apt<'a>() -> Job<'a> {
         Ok(())
     };
     Job::new("apt", install).waiting()
-}
-
-/// The examples in the documentation of the libraries.
-fn examples() -> Result<(), String> {
-    run_program(cargo().args(ARGUMENTS).arg("--doc"))
 }
 
 /// A place for copies of the programs that the ordinary user can reach, wherever the repository
