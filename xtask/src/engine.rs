@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::log::say;
 use crate::process::{has, is_root, target_directory};
+use crate::scratch::Scratch;
 use crate::{images, packages};
 
 /// The time that an Engine may take until it answers.
@@ -22,10 +23,10 @@ pub struct Engine {
 impl Engine {
     /// Finds or starts one, and makes the images that are missing. `None`, after it was said why:
     /// there is none, and the tests that need it show as ignored.
-    pub fn ready() -> Option<Self> {
+    pub fn ready(scratch: Option<&Scratch>) -> Option<Self> {
         let engine =
             Self::find_or_start().map_err(|reason| say(format_args!("no Docker Engine: {reason}"))).ok()?;
-        images::make_missing();
+        images::make_missing(scratch);
         Some(engine)
     }
 
@@ -80,7 +81,7 @@ impl Drop for Engine {
 
 /// The task.
 pub fn run() -> Result<(), String> {
-    match Engine::ready() {
+    match Engine::ready(Scratch::new().as_ref()) {
         Some(engine) => {
             engine.leave();
             Ok(())

@@ -8,11 +8,12 @@ use std::process::{Command, Stdio};
 
 use crate::log::{self, say};
 use crate::process::{has, run};
+use crate::scratch::{self, Scratch};
 
 /// An image, and how its files and its configuration come about.
 struct TestImage {
     name: &'static str,
-    make: fn(&TestImage) -> Result<(), String>,
+    make: fn(&TestImage, Option<&Scratch>) -> Result<(), String>,
 }
 
 /// In the order in which they are made: one may be made from those before it.
@@ -41,12 +42,13 @@ const DEBIAN_PATH: &str = "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/us
 /// Adds the default user of commands, with the id that sandboxes give to that user everywhere.
 const ADD_USER: &str = r#"chroot "$1" useradd --uid 1000 --create-home --shell /bin/bash user"#;
 
-/// Makes the images that are missing. What can't be made is said; the tests that need it show as
-/// ignored.
-pub fn make_missing() {
+/// Makes the images that are missing, in memory where there is a scratch folder for it. What can't
+/// be made is said; the tests that need it show as ignored.
+pub fn make_missing(scratch: Option<&Scratch>) {
+    let scratch = scratch.filter(|_| scratch::has_devices());
     for image in IMAGES.iter().filter(|image| !is_there(image.name)) {
         say(format_args!("     Making {}", image.name));
-        if let Err(reason) = (image.make)(image) {
+        if let Err(reason) = (image.make)(image, scratch) {
             say(format_args!("make {}: {reason}; the tests that need it show as ignored", image.name));
         }
     }
@@ -73,7 +75,7 @@ fn is_there(name: &str) -> bool {
     found.is_ok_and(|status| status.success())
 }
 
-fn busybox(image: &TestImage) -> Result<(), String> {
+fn busybox(image: &TestImage, _: Option<&Scratch>) -> Result<(), String> {
     let folder = Removed::new("busybox");
     lay_out_busybox(&folder.0).map_err(|error| format!("lay out busybox: {error}"))?;
     let mut writer = Command::new("tar");
@@ -96,23 +98,24 @@ fn lay_out_busybox(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn small_debian(image: &TestImage) -> Result<(), String> {
-    import(image.name, debian(SMALL_PACKAGES)?, &[DEBIAN_PATH])
+fn small_debian(image: &TestImage, scratch: Option<&Scratch>) -> Result<(), String> {
+    import(image.name, debian(SMALL_PACKAGES, scratch)?, &[DEBIAN_PATH])
 }
 
-fn python(image: &TestImage) -> Result<(), String> {
-    let mut writer = debian(PACKAGES)?;
+fn python(image: &TestImage, scratch: Option<&Scratch>) -> Result<(), String> {
+    let mut writer = debian(PACKAGES, scratch)?;
     writer.arg(format!("--customize-hook={ADD_USER}"));
     import(image.name, writer, &[DEBIAN_PATH, "USER user"])
 }
 
 /// Returns the command that writes a Debian of these packages to its standard output. It has the
 /// host's own release, whose packages apt can fetch.
-fn debian(packages: &str) -> Result<Command, String> {
+fn debian(packages: &str, scratch: Option<&Scratch>) -> Result<Command, String> {
     if !has("mmdebstrap") {
         return Err("there is no mmdebstrap here".to_owned());
     }
     let mut writer = Command::new("mmdebstrap");
+    scratch.into_iter().for_each(|scratch| scratch.set(&mut writer));
     writer.args(["--quiet", "--variant=minbase", "--dpkgopt=force-unsafe-io"]);
     writer.args(LEFT_OUT.map(|path| format!("--dpkgopt=path-exclude={path}")));
     writer.arg(format!("--include={packages}")).args([codename().as_str(), "-"]);
@@ -143,7 +146,7 @@ fn import(image: &str, mut writer: Command, changes: &[&str]) -> Result<(), Stri
     }
 }
 
-fn node(image: &TestImage) -> Result<(), String> {
+fn node(image: &TestImage, _: Option<&Scratch>) -> Result<(), String> {
     if !has("npm") {
         return Err("there is no npm here".to_owned());
     }

@@ -10,6 +10,7 @@ use crate::process::output;
 
 /// The file system in memory that nearly every Linux has.
 const MEMORY: &str = "/dev/shm";
+const MOUNTS: &str = "/proc/mounts";
 /// The beginning of the folder's name; the number of the process that made it follows.
 const PREFIX: &str = "eyot-xtask-";
 /// The memory that must be free, and the space in the file system. A whole run needs less than half.
@@ -47,6 +48,11 @@ impl Scratch {
         }
     }
 
+    /// Returns the folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Has a command keep its temporary files here.
     pub fn set(&self, command: &mut Command) {
         command.env("TMPDIR", &self.path);
@@ -64,7 +70,7 @@ impl Drop for Scratch {
 /// Says why memory is no place for the tests.
 fn unfit() -> Result<(), String> {
     let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("read {path}: {error}"));
-    is_mounted_for_programs(&read("/proc/mounts")?)?;
+    is_mounted_for_programs(&read(MOUNTS)?)?;
     let kernel = read("/proc/sys/kernel/osrelease")?;
     if version(&kernel) < Some(MIN_KERNEL) {
         return Err(format!("Linux {} keeps no extended attributes in memory", kernel.trim()));
@@ -77,13 +83,25 @@ fn unfit() -> Result<(), String> {
 }
 
 fn is_mounted_for_programs(mounts: &str) -> Result<(), String> {
+    let options = options(mounts).ok_or_else(|| format!("{MEMORY} is not in memory"))?;
+    match options.split(',').find(|option| *option == "noexec") {
+        Some(_) => Err(format!("no program may run in {MEMORY}")),
+        None => Ok(()),
+    }
+}
+
+/// Tells whether a scratch folder may hold device nodes, as the root of a Debian does.
+pub fn has_devices() -> bool {
+    let mounts = fs::read_to_string(MOUNTS).unwrap_or_default();
+    options(&mounts).is_some_and(|options| !options.split(',').any(|option| option == "nodev"))
+}
+
+/// Returns the options of the file system in memory.
+fn options(mounts: &str) -> Option<&str> {
     let mut lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-    match lines.rfind(|fields| fields.get(1) == Some(&MEMORY)).as_deref() {
-        Some([_, _, "tmpfs", options, ..]) if options.split(',').any(|option| option == "noexec") => {
-            Err(format!("no program may run in {MEMORY}"))
-        }
-        Some([_, _, "tmpfs", ..]) => Ok(()),
-        _ => Err(format!("{MEMORY} is not in memory")),
+    match lines.rfind(|fields| fields.get(1) == Some(&MEMORY))?.as_slice() {
+        [_, _, "tmpfs", options, ..] => Some(options),
+        _ => None,
     }
 }
 

@@ -59,15 +59,25 @@ pub fn run(names: &[String]) -> Result<(), String> {
     }
     packages::install_for_sdks()?;
     let folder = folder()?;
-    let ground = Ground::new(programs::eyot(&programs::built()?)?, Scratch::new().map(Arc::new))?;
+    let scratch = Scratch::new().map(Arc::new);
+    let ground = Ground::new(programs::eyot(&programs::built()?)?, scratch.clone())?;
     let is_chosen = |part: &&Part| names.is_empty() || names.iter().any(|name| name == part.name);
     let chosen: Vec<_> = PARTS.iter().filter(is_chosen).collect();
     // For the drop-in for Anvia; without one its tests on Docker show as skipped.
-    let engine = chosen.iter().any(|part| part.name == "anvia").then(Engine::ready).flatten();
+    let engine = chosen.iter().any(|part| part.name == "anvia");
+    let engine = engine.then(|| Engine::ready(scratch.as_deref())).flatten();
     // All that fails, not the first.
     let done = all_of(chosen.iter().map(|part| (part.prepare)(&folder).and_then(|()| (part.run)(&ground))));
     drop(engine);
     done
+}
+
+/// Asks a server everything in the API's document, many times.
+pub fn ask_at_length(_: &[String]) -> Result<(), String> {
+    packages::install_for_sdks()?;
+    document::prepare(&folder()?)?;
+    let scratch = Scratch::new().map(Arc::new);
+    document::run_at_length(&Ground::new(programs::eyot(&programs::built()?)?, scratch)?)
 }
 
 /// Returns the folder that what is installed stays in, and makes it if it is missing.
@@ -81,6 +91,11 @@ impl Ground {
     /// The ground of this program.
     pub fn new(eyot: PathBuf, scratch: Option<Arc<Scratch>>) -> Result<Self, String> {
         Ok(Self { eyot, folder: folder()?, scratch })
+    }
+
+    /// Returns the folder for temporary files.
+    fn temporary(&self) -> PathBuf {
+        self.scratch.as_ref().map_or_else(std::env::temp_dir, |scratch| scratch.path().to_owned())
     }
 
     /// A program that finds the server, and nothing of another one in its environment.

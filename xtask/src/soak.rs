@@ -6,9 +6,10 @@ use crate::engine::Engine;
 use crate::phases::Phases;
 use crate::process::{all_of, is_root};
 use crate::programs::{self, Built};
+use crate::scratch::Scratch;
 use crate::test::as_root;
 use crate::tested::{OF_SOAK, Program, Run};
-use crate::{fuzz, machine, packages};
+use crate::{fuzz, machine, packages, sdks};
 
 /// A part of the soak: a name for the command line, and what it runs.
 struct Part {
@@ -24,13 +25,14 @@ enum Work {
     Task(fn(&[String]) -> Result<(), String>, &'static [&'static str]),
 }
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 9] = [
     Part { name: "threats", work: Work::Tests(&["probes/threats"]) },
     Part { name: "floods", work: Work::Tests(&["guest/program_exec"]) },
     Part { name: "kills", work: Work::Tests(&["native/pool"]) },
     Part { name: "docker", work: Work::Tests(&["providers/docker"]) },
     Part { name: "images", work: Work::Tests(&["cli/registry"]) },
     Part { name: "load", work: Work::Tests(&["cli/load"]) },
+    Part { name: "document", work: Work::Task(sdks::ask_at_length, &[]) },
     Part { name: "fuzz", work: Work::Task(fuzz::run, &["--seconds", "60"]) },
     Part { name: "machine", work: Work::Task(machine::run, &machine::OF_SOAK) },
 ];
@@ -45,7 +47,7 @@ pub fn run(names: &[String]) -> Result<(), String> {
     let needs_engine = chosen.iter().any(|part| part.name == "docker");
     let has_tests = chosen.iter().any(|part| matches!(part.work, Work::Tests(_)));
     let built = if has_tests { programs::built()? } else { Vec::new() };
-    let engine = needs_engine.then(Engine::ready).flatten();
+    let engine = needs_engine.then(|| Engine::ready(Scratch::new().as_ref())).flatten();
     let mut phases = Phases::default();
     let results: Vec<_> =
         chosen.iter().map(|part| phases.time(part.name, || part.work.run(part.name, &built))).collect();

@@ -191,7 +191,7 @@ impl Shared {
     }
 
     fn start_engine(&self) -> Result<(), String> {
-        *self.engine.lock().unwrap_or_else(PoisonError::into_inner) = Engine::ready();
+        *self.engine.lock().unwrap_or_else(PoisonError::into_inner) = Engine::ready(self.scratch.as_deref());
         Ok(())
     }
 

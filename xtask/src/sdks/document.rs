@@ -22,14 +22,26 @@ fn configurations() -> PathBuf {
 }
 
 /// Runs schemathesis.
+/// The number of requests for each operation and kind, in the soak.
+const CASES_OF_SOAK: &str = "60";
+
 pub(super) fn run(ground: &Ground) -> Result<(), String> {
+    ask(ground, &[])
+}
+
+/// Asks several times as much as [`run`].
+pub(super) fn run_at_length(ground: &Ground) -> Result<(), String> {
+    ask(ground, &["--max-examples", CASES_OF_SOAK])
+}
+
+fn ask(ground: &Ground, arguments: &[&str]) -> Result<(), String> {
     let configurations = configurations();
     let folder = ground.folder.join("document");
     let mut server = Server::start(ground)?;
     for name in CONFIGURATIONS {
         let mut schemathesis = ground.program(folder.join("bin/schemathesis"));
         schemathesis.arg("--config-file").arg(configurations.join(name)).arg("run");
-        schemathesis.arg(root().join("crates/server/openapi.json"));
+        schemathesis.arg(root().join("crates/server/openapi.json")).args(arguments);
         // Where it finds the program for tar streams; what it notes for the next time goes
         // elsewhere.
         schemathesis.env("PYTHONPATH", &configurations).env("PYTHONDONTWRITEBYTECODE", "1");

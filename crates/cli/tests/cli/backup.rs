@@ -292,14 +292,14 @@ fn a_restore_that_is_interrupted_leaves_nothing_and_a_killed_ones_rest_is_remove
 const DEEP: &str = "
 import os, sys
 os.chdir('/workspace')
-for level in range(5000):
+for level in range(1500):
     if sys.argv[1] == 'make': os.mkdir('d')
     os.chdir('d')
 if sys.argv[1] == 'make': open('end', 'w').write('reached')
 print(open('end').read())";
 
 #[test]
-fn a_tree_of_thousands_of_folders_in_each_other_comes_back_with_few_descriptors() {
+fn a_tree_of_1500_folders_in_each_other_comes_back_with_few_descriptors() {
     let machine = Machine::with_sandbox();
     machine.run(&["exec", "box", "--", "python3", "-c", DEEP, "make"]).success();
     machine.run(&["sleep", "box"]).success();

@@ -24,7 +24,7 @@ pub(super) struct Server {
 impl Server {
     /// Starts one.
     pub(super) fn start(ground: &Ground) -> Result<Self, String> {
-        let folder = std::env::temp_dir().join(format!("eyot-document-{}", std::process::id()));
+        let folder = ground.temporary().join(format!("eyot-document-{}", std::process::id()));
         fs::create_dir(&folder).map_err(|error| format!("make {}: {error}", folder.display()))?;
         let eyot = |arguments: &[&str]| -> Command {
             let mut command = ground.program(&ground.eyot);
