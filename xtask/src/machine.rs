@@ -20,8 +20,10 @@ mod sys;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::log::say;
+use crate::packages;
 use crate::process::{has, is_root, target_directory};
-use crate::{packages, programs};
+use crate::programs::{self, Built};
 use report::Report;
 
 /// The settings of the machine's programs.
@@ -35,6 +37,8 @@ struct Wanted {
     users: Vec<String>,
     /// Everybody runs what has to do with control groups, and nothing else.
     groups_only: bool,
+    /// The programs, and parts of the tests' names, that have to do with control groups.
+    of_groups: &'static [(&'static str, &'static str)],
     /// The time at which the machine is stopped, done or not.
     deadline: Duration,
 }
@@ -86,6 +90,10 @@ pub const OF_SOAK: [&str; 13] = [
     "--program",
     "lifecycle",
 ];
+/// The part of these that `cargo xtask test` runs, as root.
+const OF_CI: [(&str, &str); 2] = [("threats", "k11_a_bomb"), ("threats", "k16_control_groups")];
+/// The time after which the short run is stopped. Beside other jobs it takes two or three.
+const DEADLINE_OF_CI: Duration = Duration::from_secs(6 * 60);
 /// The tests that are left out, with the reason: an emulated processor is some twenty times slower.
 const LEFT_OUT: [(&str, &str); 3] = [
     ("flood", "gigabytes through an emulated processor"),
@@ -102,24 +110,46 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     if !is_root() {
         return Err("the machine's disk is made by root, who can give files to others".to_owned());
     }
+    prepare()?;
+    try_in(&wanted, &programs::built()?)
+}
+
+/// Installs what the machine is made of, and downloads its kernel.
+pub fn prepare() -> Result<(), String> {
     packages::install_for_machine()?;
     if let Some(missing) = ["qemu-system-x86_64", "busybox", "mkfs.ext4"].iter().find(|name| !has(name)) {
         return Err(format!("there is no {missing} here, and apt can't install it"));
     }
-    let report = start(&wanted)?;
+    kernel::kernel(&folder()?).map(drop)
+}
+
+/// Boots the machine once, for the limits that only control groups of version 2 hold.
+pub fn try_limits(built: &[Built]) -> Result<(), String> {
+    let wanted = Wanted {
+        programs: vec!["threats".to_owned()],
+        users: vec!["root".to_owned()],
+        groups_only: true,
+        of_groups: &OF_CI,
+        deadline: DEADLINE_OF_CI,
+        ..Wanted::parse(&[])?
+    };
+    try_in(&wanted, built)
+}
+
+fn try_in(wanted: &Wanted, built: &[Built]) -> Result<(), String> {
+    let report = start(wanted, built)?;
     report.print();
     report.result()
 }
 
-fn start(wanted: &Wanted) -> Result<Report, String> {
+fn start(wanted: &Wanted, built: &[Built]) -> Result<Report, String> {
     let folder = folder()?;
     let kernel = kernel::kernel(&folder)?;
     let root = disk::root(&folder)?;
-    let built = programs::built()?;
-    let tests = disk::tests(&folder, &built, wanted)?;
+    let tests = disk::tests(&folder, built, wanted)?;
     let initramfs = initramfs::write(&folder, &kernel)?;
     for (name, why) in LEFT_OUT {
-        println!("     Left out: tests with `{name}` in their name ({why})");
+        say(format_args!("     Left out: tests with `{name}` in their name ({why})"));
     }
     qemu::run(&qemu::Machine { kernel: kernel.image, initramfs, root, tests, deadline: wanted.deadline })
 }
@@ -138,6 +168,7 @@ impl Wanted {
             programs: Vec::new(),
             users: Vec::new(),
             groups_only: false,
+            of_groups: &OF_GROUPS,
             deadline: DEADLINE,
         };
         let mut left = arguments.iter();
@@ -172,9 +203,12 @@ impl Wanted {
                     Some(filter) => vec![filter.as_str()],
                     None if program == "verify" => vec![""],
                     None if ALL_OF.contains(&user) && !self.groups_only => vec![""],
-                    None => {
-                        OF_GROUPS.iter().filter(|(of, _)| *of == program).map(|(_, name)| *name).collect()
-                    }
+                    None => self
+                        .of_groups
+                        .iter()
+                        .filter(|(of, _)| *of == program)
+                        .map(|(_, name)| *name)
+                        .collect(),
                 };
                 let run = |filter: &str| Run {
                     program: program.to_owned(),

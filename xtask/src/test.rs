@@ -17,7 +17,7 @@ use crate::programs::{self, ARGUMENTS, Built, Kind};
 use crate::scratch::Scratch;
 use crate::targets::{TARGETS, Target, Tier, User};
 use crate::tested::{Program, Run, without_soak};
-use crate::{images, packages, sdks};
+use crate::{images, machine, packages, sdks};
 
 /// The user that the tests are run as a second time.
 const USER: &str = "eyot-test";
@@ -97,6 +97,13 @@ impl Shared {
         if self.has_ordinary_user() {
             jobs.push(Job::new(USER, || self.make_user()).needs(&["build"]));
             jobs.extend(of_ci().filter_map(|target| self.target_as_user(target)));
+        }
+        if is_root() && has("apt-get") {
+            jobs.push(Job::new("install machine", machine::prepare).needs(&["apt"]).waiting());
+            let try_limits = || machine::try_limits(self.built()?);
+            jobs.push(Job::new("machine", try_limits).needs(&["build", "install machine"]));
+        } else {
+            println!("     Not made: the virtual machine, which needs root and apt; its tests are left out");
         }
         jobs.push(self.quick());
         jobs.push(Job::new("examples", || self.examples()).needs(&["build"]));

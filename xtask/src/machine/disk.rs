@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::{COMMANDS, LEFT_OUT, SLOWNESS, Wanted, closure};
+use crate::log::say;
 use crate::process::{output, run};
 use crate::programs::Built;
 
@@ -84,7 +85,7 @@ pub fn root(folder: &Path) -> Result<PathBuf, String> {
     if image.exists() {
         return Ok(image);
     }
-    println!("     Making the machine's disk of {} packages", packages.len());
+    say(format_args!("     Making the machine's disk of {} packages", packages.len()));
     remove_older(folder)?;
     let tree = Tree::new(folder.join("root"))?;
     copy(&files(&packages)?, &tree.0)?;

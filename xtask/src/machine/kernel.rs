@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::log::say;
 use crate::process::{output, run};
 
 /// The package that depends on the newest kernel of its kind.
@@ -30,7 +31,7 @@ pub fn kernel(folder: &Path) -> Result<Kernel, String> {
         download(folder, &name, &unpacked)?;
     }
     let version = name.trim_start_matches("linux-image-");
-    println!("     Kernel: {version}");
+    say(format_args!("     Kernel: {version}"));
     Ok(Kernel {
         image: unpacked.join(format!("boot/vmlinuz-{version}")),
         modules: unpacked.join(format!("lib/modules/{version}")),

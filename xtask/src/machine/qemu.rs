@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::disk::Tests;
 use super::report::{News, Report};
 use super::sys;
+use crate::log::say;
 
 /// The machine to run.
 #[derive(Debug)]
@@ -88,8 +89,8 @@ fn follow(
     loop {
         match lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(line) => match report.line(&line) {
-                News::Step(step) => println!("\n     {step}"),
-                News::Line(line) => println!("{line}"),
+                News::Step(step) => say(format_args!("\n     {step}")),
+                News::Line(line) => say(format_args!("{line}")),
             },
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use super::COMMANDS;
+use crate::log::say;
 
 /// The console's last lines that are shown when the machine did not come to its end.
 const LAST_LINES: usize = 60;
@@ -103,12 +104,12 @@ impl Report {
 
     /// Shows what came of every program.
     pub fn print(&self) {
-        println!("\nIn the machine:");
+        say(format_args!("\nIn the machine:"));
         for run in &self.runs {
             let sum = run.sum.as_deref().unwrap_or("did not come to its end");
-            println!("  {:42} {sum}", run.name);
+            say(format_args!("  {:42} {sum}", run.name));
             for failed in &run.failed {
-                println!("    FAILED {failed}");
+                say(format_args!("    FAILED {failed}"));
             }
         }
     }
