@@ -9,9 +9,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tells figures about the server, for Prometheus: requests by route, method and status, how long they took to be answered, how
-         *     many are under way; connections; commands; sandboxes by state; the memory, descriptors and threads of the server. Only for the
-         *     keys that the server was told.
+         * Returns metrics of the server for Prometheus: requests by route, method and status, their
+         *     durations, and those in flight; connections; commands; sandboxes by state; the memory, file
+         *     descriptors and threads of the server.
+         * @description Only keys that `eyot serve --metrics-key` names may read them.
          */
         get: operations["server_metrics"];
         put?: never;
@@ -32,8 +33,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Calls a tool of the toolset `pool`, in the key's own pool unless a header `Eyot-Pool` names another, and answers with the
-         *     tool's own result: what it declares, bare. What goes wrong is for the model to read: `{"error": sentence}`.
+         * Calls a tool of the toolset `pool` and answers with the tool's bare result.
+         * @description It acts in the key's first pool unless a header `Eyot-Pool` names another. A failure is for the
+         *     model to read: `{"error": sentence}`.
          */
         post: operations["tools_call_pool"];
         delete?: never;
@@ -49,7 +51,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Says what sandboxes can do here. */
+        /** Returns the capabilities of the server's provider. */
         get: operations["server_capabilities"];
         put?: never;
         post?: never;
@@ -66,7 +68,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tells what happened, oldest first: events `event`, each with its number as its id. */
+        /** Streams the event log, oldest first: events `event`, each with its number as its id. */
         get: operations["events_list"];
         put?: never;
         post?: never;
@@ -83,7 +85,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Says that the server answers. Needs no key. */
+        /**
+         * Returns `ok` when the server answers.
+         * @description Needs no key.
+         */
         get: operations["server_health"];
         put?: never;
         post?: never;
@@ -100,7 +105,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The document of the API. */
+        /**
+         * Returns this document (OpenAPI 3.1).
+         * @description Needs no key.
+         */
         get: operations["server_document"];
         put?: never;
         post?: never;
@@ -134,11 +142,14 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the sandboxes of a pool, by name. Asking wakes none and keeps none awake. */
+        /**
+         * Lists the sandboxes of a pool, by name.
+         * @description This wakes none and does not count as activity.
+         */
         get: operations["pools_get"];
         put?: never;
         post?: never;
-        /** Destroys every sandbox of a pool and forgets it. */
+        /** Destroys every sandbox of a pool, and the pool itself. */
         delete: operations["pools_close"];
         options?: never;
         head?: never;
@@ -154,8 +165,9 @@ export interface paths {
         };
         get?: never;
         /**
-         * Makes a sandbox of a pool from the pool's template, unless it is there: then it is woken, and the answer says in what it
-         *     differs.
+         * Creates a sandbox of a pool from the pool's template.
+         * @description If it exists, it is woken, and the answer lists the differences between its spec and the
+         *     template.
          */
         put: operations["pools_make"];
         post?: never;
@@ -174,7 +186,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Copies a file or a tree from one sandbox of a pool to another, which is made if need be. */
+        /**
+         * Copies a file or a tree from one sandbox of a pool to another, which is created if it does not
+         *     exist.
+         */
         post: operations["pools_transfer"];
         delete?: never;
         options?: never;
@@ -192,7 +207,7 @@ export interface paths {
         /** Lists the sandboxes of a pool. */
         get: operations["sandboxes_list"];
         put?: never;
-        /** Makes a sandbox. */
+        /** Creates a sandbox. */
         post: operations["sandboxes_create"];
         delete?: never;
         options?: never;
@@ -207,17 +222,21 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Says what is known of a sandbox. It is not woken, and being looked at is no use. */
+        /**
+         * Returns a sandbox's record.
+         * @description This does not wake it, and does not count as activity.
+         */
         get: operations["sandboxes_get"];
         put?: never;
         post?: never;
-        /** Destroys a sandbox: processes, mounts, files. */
+        /** Destroys a sandbox: its processes, mounts and files. */
         delete: operations["sandboxes_destroy"];
         options?: never;
         head?: never;
         /**
-         * Changes a sandbox: its labels, its deadlines, the rules of its network. What is absent stays; what is wrong changes nothing.
-         *     One whose deadlines or rules are to change is woken.
+         * Changes a sandbox's labels, deadlines or egress rules.
+         * @description Absent fields stay as they are; if one field is wrong, nothing is changed. A change of deadlines
+         *     or rules wakes the sandbox.
          */
         patch: operations["sandboxes_patch"];
         trace?: never;
@@ -229,9 +248,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Says which rules hold now. */
+        /** Returns the egress rules that apply now. */
         get: operations["network_rules"];
-        /** Replaces the rules. Connections that they do not allow are closed. */
+        /**
+         * Replaces the egress rules.
+         * @description Connections that the new rules do not allow are closed.
+         */
         put: operations["network_set_rules"];
         post?: never;
         delete?: never;
@@ -247,7 +269,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tells what was decided about attempts to leave, oldest first: events `decision`. */
+        /** Streams the decisions about outgoing connections, oldest first: events `decision`. */
         get: operations["network_decisions"];
         put?: never;
         post?: never;
@@ -266,7 +288,11 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Runs a command to its end. What it exits with is a result; a client that goes away ends it. */
+        /**
+         * Runs a command until it exits.
+         * @description A failing exit code is a result, not an error. The command is cancelled when the client
+         *     disconnects.
+         */
         post: operations["exec_exec"];
         delete?: never;
         options?: never;
@@ -324,7 +350,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Says whether something is there. Missing, dangling and beneath a file are all `false`. */
+        /**
+         * Tells whether a path exists.
+         * @description A dangling link counts as missing.
+         */
         get: operations["files_exists"];
         put?: never;
         post?: never;
@@ -341,12 +370,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Reads a file as it is. */
+        /** Returns the bytes of a file. */
         get: operations["files_read"];
-        /** Writes a file from the request's body, making missing parent directories. A body that breaks off changes nothing. */
+        /**
+         * Writes the request's body to a file and creates missing parent directories.
+         * @description If the body breaks off, nothing is changed.
+         */
         put: operations["files_write"];
         post?: never;
-        /** Removes a file, a symbolic link (not its target), or with `recursive` a directory. */
+        /** Removes a file, a symbolic link (not its target), or, with `recursive`, a directory. */
         delete: operations["files_remove"];
         options?: never;
         head?: never;
@@ -394,7 +426,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists a directory, dot files included. */
+        /** Lists a directory, including dot files. */
         get: operations["files_list"];
         put?: never;
         post?: never;
@@ -411,7 +443,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists everything that runs, whoever started it. */
+        /** Lists every process that runs in the sandbox, including those that Eyot did not start. */
         get: operations["processes_live"];
         put?: never;
         post?: never;
@@ -430,7 +462,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Makes a directory. */
+        /** Creates a directory. */
         post: operations["files_mkdir"];
         delete?: never;
         options?: never;
@@ -447,7 +479,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Opens a sandbox that runs: what is known of it, and what it can do. */
+        /** Opens a running sandbox: returns its record and its capabilities. */
         post: operations["sandboxes_open"];
         delete?: never;
         options?: never;
@@ -462,7 +494,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Says where the ports are that the spec asked to be published on the server's host. */
+        /** Returns the addresses at which published ports can be reached on the server's host. */
         get: operations["ports_published"];
         put?: never;
         post?: never;
@@ -480,8 +512,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Connects to a TCP port on the sandbox's own loopback. Binary messages are what is sent and received; an empty one ends a
-         *     direction.
+         * Connects to a TCP port on the sandbox's loopback.
+         * @description Binary messages carry the bytes; an empty message closes the sender's direction.
          */
         get: operations["ports_connect"];
         put?: never;
@@ -502,11 +534,15 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Lets somebody see a port of a sandbox in a browser. Each request gives new tokens; earlier ones stay good for their time. All
-         *     previews, public ones too, end with the server: after a restart ask again.
+         * Opens a preview: a port of a sandbox as a web page.
+         * @description Each call returns new tokens; earlier ones stay valid until they expire. All previews, public
+         *     ones too, end when the server restarts.
          */
         post: operations["ports_open"];
-        /** From now on nobody sees the port, whatever they were given. What is under way is cut. */
+        /**
+         * Closes the preview of a port.
+         * @description All its tokens become invalid, and connections under way are cut.
+         */
         delete: operations["ports_close"];
         options?: never;
         head?: never;
@@ -523,7 +559,10 @@ export interface paths {
         /** Lists the started processes that are still known. */
         get: operations["processes_list"];
         put?: never;
-        /** Starts a process that outlives the call. It reads end of file; its output is kept in a ring. */
+        /**
+         * Starts a process that outlives the call.
+         * @description It has no input; the latest part of its output is kept.
+         */
         post: operations["processes_start"];
         delete?: never;
         options?: never;
@@ -539,8 +578,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Reads a process's log: server-sent events `log`, the first of which is what the answer covers, then the pieces, each with
-         *     the offset behind it as its id.
+         * Reads a process's log as server-sent events `log`.
+         * @description The first event says which part of the log follows; the others have the output, each with the
+         *     offset behind it as its id.
          */
         get: operations["processes_logs"];
         put?: never;
@@ -560,7 +600,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Sends a signal to a started process's group, or kills its tree. */
+        /** Sends a signal to a started process's group, or kills the process with all its descendants. */
         post: operations["processes_signal"];
         delete?: never;
         options?: never;
@@ -575,7 +615,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Answers once a started process has ended. */
+        /** Waits until a started process has ended. */
         get: operations["processes_wait"];
         put?: never;
         post?: never;
@@ -594,7 +634,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Moves a file or a directory, replacing a file (or an empty directory) that is in the way. */
+        /** Moves a file or a directory, replacing a file (or an empty directory) at the new path. */
         post: operations["files_rename"];
         delete?: never;
         options?: never;
@@ -611,7 +651,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Puts a sandbox to sleep: its processes end, its files stay, and any use wakes it. One that sleeps already is fine. */
+        /**
+         * Puts a sandbox to sleep: its processes end, its files stay, and the next use wakes it.
+         * @description Succeeds if it sleeps already.
+         */
         post: operations["sandboxes_sleep"];
         delete?: never;
         options?: never;
@@ -626,7 +669,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Says what is known of a file. */
+        /** Returns the metadata of a file. */
         get: operations["files_stat"];
         put?: never;
         post?: never;
@@ -681,7 +724,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Packs a file or a tree as tar; names begin with the last segment of the path. */
+        /**
+         * Packs a file or a tree as tar.
+         * @description Names in it begin with the last segment of the path.
+         */
         get: operations["files_tree_out"];
         /** Unpacks a tar stream, the request's body, below a directory. */
         put: operations["files_tree_in"];
@@ -699,7 +745,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Says what a sandbox uses now. Asking is no use of it. */
+        /**
+         * Returns what a sandbox uses now: memory, disk, processors.
+         * @description This does not count as activity.
+         */
         get: operations["sandboxes_usage"];
         put?: never;
         post?: never;
@@ -718,7 +767,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Wakes a sandbox; one that runs is fine. */
+        /**
+         * Wakes a sandbox.
+         * @description Succeeds if it runs already.
+         */
         post: operations["sandboxes_wake"];
         delete?: never;
         options?: never;
@@ -733,7 +785,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tells what happens to a file, or to the names in a directory, from the moment that the answer begins: events `change`. */
+        /**
+         * Streams changes of a file, or of the names in a directory, from the moment that the answer
+         *     begins: events `change`.
+         */
         get: operations["files_watch"];
         put?: never;
         post?: never;
@@ -751,17 +806,22 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Says who asks: the holder of the key that comes with the request, or whoever a browser is signed in as. Needs no key; a wrong
-         *     one is refused.
+         * Returns the caller: the holder of the key that comes with the request, or the key that a browser
+         *     signed in with.
+         * @description Needs no key; a wrong one is refused.
          */
         get: operations["session_who"];
         put?: never;
         /**
-         * Signs a browser in by an API key, for 12 hours: the answer sets a cookie, and tells the proof that belongs to it. For the
-         *     page at `/`; programs send their key with each request.
+         * Signs a browser in with an API key, for 12 hours.
+         * @description The answer sets a cookie and has the proof that belongs to it. This is for the page at `/`;
+         *     programs send their key with each request.
          */
         post: operations["session_sign_in"];
-        /** Signs a browser out, and ends what is under way for it. One that is signed out is fine. */
+        /**
+         * Signs a browser out, and ends its requests under way.
+         * @description Succeeds if it is signed out already.
+         */
         delete: operations["session_sign_out"];
         options?: never;
         head?: never;
@@ -775,7 +835,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Declares the tools of a set, as the format has it. */
+        /** Declares the tools of a toolset in a model provider's format. */
         get: operations["tools_declare"];
         put?: never;
         post?: never;
@@ -794,7 +854,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Calls a tool with its arguments. What goes wrong is for the model to read: an answer with `is_error`. */
+        /**
+         * Calls a tool with its arguments.
+         * @description A failure is for the model to read: an answer with `is_error`.
+         */
         post: operations["tools_call"];
         delete?: never;
         options?: never;
@@ -809,7 +872,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Says which version this is. Needs no key. */
+        /**
+         * Returns the server's version.
+         * @description Needs no key.
+         */
         get: operations["server_version"];
         put?: never;
         post?: never;
@@ -2157,11 +2223,14 @@ export interface operations {
     events_list: {
         parameters: {
             query?: {
-                /** @description Only of this pool; by default of all that the key opens. */
+                /** @description Only events of this pool. By default those of every pool that the key opens. */
                 pool?: string;
-                /** @description From this number on; by default from the first that is kept. A `Last-Event-ID` header says the one before. */
+                /**
+                 * @description Number of the first event to send. By default the first that is kept. The header
+                 *     `Last-Event-ID` has the same use: the stream goes on behind the event of that number.
+                 */
                 from_seq?: number;
-                /** @description And what comes. */
+                /** @description Keeps the stream open and sends new events as they happen. */
                 follow?: boolean;
             };
             header?: never;
@@ -2433,13 +2502,16 @@ export interface operations {
     sandboxes_list: {
         parameters: {
             query?: {
-                /** @description The pool; by default the key's own. */
+                /** @description The pool. By default the key's first pool. */
                 pool?: string;
-                /** @description Only those with this label: `key=value`, several behind commas. */
+                /**
+                 * @description Only sandboxes with this label, `key=value`. Separate several labels by commas; all must
+                 *     match.
+                 */
                 label?: string;
-                /** @description Only those after this sandbox: the `next_cursor` of the answer before. */
+                /** @description Continues a list: the `next_cursor` of the previous answer. */
                 cursor?: string;
-                /** @description The most in one answer, 1 to 1,000; by default 100. */
+                /** @description Number of sandboxes to return at most, 1 to 1,000; by default 100. */
                 limit?: number;
             };
             header?: never;
@@ -2477,9 +2549,9 @@ export interface operations {
     sandboxes_create: {
         parameters: {
             query?: {
-                /** @description The pool; by default the key's own. The body may name it instead. */
+                /** @description The pool. By default the key's first pool. The body may name it instead. */
                 pool?: string;
-                /** @description The answer has the values of variables, which may be secret. */
+                /** @description Includes the values of environment variables, which may be secret. */
                 show_env?: boolean;
             };
             header?: never;
@@ -2530,14 +2602,14 @@ export interface operations {
     sandboxes_get: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description The answer has the values of variables, which may be secret. */
+                /** @description Includes the values of environment variables, which may be secret. */
                 show_env?: boolean;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -2573,17 +2645,17 @@ export interface operations {
     sandboxes_destroy: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
                 /**
-                 * @description Undo its create, because its maker could not finish it: a persistent workspace that was there before stays, whatever
-                 *     the spec says of the end. Only while it runs; by default `false`.
+                 * @description Undoes a create that its client could not finish: a persistent workspace that existed before
+                 *     is kept, whatever the spec says. Only for a sandbox that runs; by default `false`.
                  */
                 abandon?: boolean;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -2617,14 +2689,14 @@ export interface operations {
     sandboxes_patch: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description The answer has the values of variables, which may be secret. */
+                /** @description Includes the values of environment variables, which may be secret. */
                 show_env?: boolean;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -2664,14 +2736,17 @@ export interface operations {
     network_rules: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -2707,14 +2782,17 @@ export interface operations {
     network_set_rules: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -2752,18 +2830,21 @@ export interface operations {
     network_decisions: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
-                /** @description So many of those that are remembered, at most 1,000; by default all. */
+                /** @description Number of remembered decisions to send first, at most 1,000. By default all. */
                 last?: number;
-                /** @description And what comes. */
+                /** @description Keeps the stream open and sends new decisions as they are made. */
                 follow?: boolean;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -2800,12 +2881,12 @@ export interface operations {
     exec_exec: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -2845,9 +2926,12 @@ export interface operations {
     exec_exec_stream: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
                 /**
                  * @description How long the command goes on when nobody reads its stream, and how long its end is kept, in milliseconds: 0 to 600,000;
@@ -2857,7 +2941,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -2898,7 +2982,7 @@ export interface operations {
     exec_exec_again: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
             };
             header?: {
@@ -2906,7 +2990,7 @@ export interface operations {
                 "last-event-id"?: number | null;
             };
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
                 /** @description What its event `started` says. */
                 exec: string;
@@ -2945,12 +3029,12 @@ export interface operations {
     exec_exec_end: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
                 /** @description What its event `started` says. */
                 exec: string;
@@ -2986,16 +3070,19 @@ export interface operations {
     files_exists: {
         parameters: {
             query: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
                 /** @description Absolute, or relative to the sandbox's working directory. */
                 path: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -3031,20 +3118,23 @@ export interface operations {
     files_read: {
         parameters: {
             query: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
                 /** @description Absolute, or relative to the sandbox's working directory. */
                 path: string;
-                /** @description Where to begin, in bytes; by default 0. A `Range` header says the same. */
+                /** @description First byte to return; by default 0. A `Range` header has the same use. */
                 offset?: number;
-                /** @description How many bytes at the most; by default all. */
+                /** @description Number of bytes to return at most; by default all. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -3090,22 +3180,31 @@ export interface operations {
     files_write: {
         parameters: {
             query: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
                 /** @description Absolute, or relative to the sandbox's working directory. */
                 path: string;
-                /** @description What becomes of a file that is there: `replace` (the default), `append`, `create_new`. */
+                /**
+                 * @description Treatment of an existing file: `replace` (the default), `append`, or `create_new`, which
+                 *     refuses it.
+                 */
                 mode?: string;
                 /** @description Permission bits, as a decimal number; by default 420 (`0o644`). */
                 permissions?: number;
-                /** @description Refused, with nothing changed, when the file would grow past this many bytes. */
+                /**
+                 * @description Largest size in bytes that the file may reach. A larger write is refused, and nothing is
+                 *     changed.
+                 */
                 max_file_bytes?: number;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -3146,20 +3245,23 @@ export interface operations {
     files_remove: {
         parameters: {
             query: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
                 /** @description Absolute, or relative to the sandbox's working directory. */
                 path: string;
                 /** @description Removes a directory and everything below it. */
                 recursive?: boolean;
-                /** @description A path that is missing is fine. */
+                /** @description Succeeds if the path does not exist. */
                 force?: boolean;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -3193,22 +3295,25 @@ export interface operations {
     files_glob: {
         parameters: {
             query: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
                 /** @description A glob such as `**\/*.rs`, relative to `path`. */
                 pattern: string;
-                /** @description Where to look; by default the working directory. */
+                /** @description Directory to search; by default the working directory. */
                 path?: string;
-                /** @description Names that begin with a dot too. */
+                /** @description Includes names that begin with a dot. */
                 hidden?: boolean;
-                /** @description The most paths; by default 1,000. */
+                /** @description Number of paths to return at most; by default 1,000. */
                 max_results?: number;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -3244,28 +3349,31 @@ export interface operations {
     files_grep: {
         parameters: {
             query: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
                 /** @description A regular expression. */
                 pattern: string;
-                /** @description Where to look: a file, or a directory and everything below it; by default the working directory. */
+                /** @description File or directory to search, with everything below it; by default the working directory. */
                 path?: string;
-                /** @description The pattern is literal text. */
+                /** @description Takes the pattern as literal text. */
                 literal?: boolean;
-                /** @description Upper and lower case are alike. */
+                /** @description Ignores upper and lower case. */
                 ignore_case?: boolean;
-                /** @description Only files that match this glob. */
+                /** @description Searches only files that match this glob. */
                 include?: string;
-                /** @description The most lines; by default 1,000. */
+                /** @description Number of lines to return at most; by default 1,000. */
                 max_matches?: number;
-                /** @description The longest line that is shown whole, in bytes; by default 500. */
+                /** @description Length in bytes from which a line is cut; by default 500. */
                 max_line_bytes?: number;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -3301,18 +3409,24 @@ export interface operations {
     files_list: {
         parameters: {
             query: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
                 /** @description Absolute, or relative to the sandbox's working directory. */
                 path: string;
-                /** @description `name` (the default), or `directory`: its own order, which is no order that anybody promises. */
+                /**
+                 * @description `name` (the default), or `directory`: the order in which the file system returns the
+                 *     entries.
+                 */
                 order?: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -3348,14 +3462,17 @@ export interface operations {
     processes_live: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -3391,18 +3508,21 @@ export interface operations {
     files_mkdir: {
         parameters: {
             query: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
                 /** @description Absolute, or relative to the sandbox's working directory. */
                 path: string;
-                /** @description Makes parents too, and accepts a directory that is there. */
+                /** @description Creates missing parents, and succeeds if the directory exists. */
                 recursive?: boolean;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -3436,14 +3556,14 @@ export interface operations {
     sandboxes_open: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description The answer has the values of variables, which may be secret. */
+                /** @description Includes the values of environment variables, which may be secret. */
                 show_env?: boolean;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -3479,14 +3599,17 @@ export interface operations {
     ports_published: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -3522,14 +3645,17 @@ export interface operations {
     ports_connect: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
                 /** @description 1 to 65535. */
                 port: number;
@@ -3566,12 +3692,12 @@ export interface operations {
     ports_open: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
                 /** @description 1 to 65535. */
                 port: number;
@@ -3613,12 +3739,12 @@ export interface operations {
     ports_close: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
                 /** @description 1 to 65535. */
                 port: number;
@@ -3654,14 +3780,17 @@ export interface operations {
     processes_list: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -3697,14 +3826,17 @@ export interface operations {
     processes_start: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -3744,28 +3876,34 @@ export interface operations {
     processes_logs: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
                 /** @description `stdout` or `stderr`; by default both. */
                 stream?: string;
-                /** @description Where to begin, in bytes ever written; by default 0. A `Last-Event-ID` header says the same. */
+                /**
+                 * @description First byte to return, counted from the start of the output; by default 0. A `Last-Event-ID`
+                 *     header has the same use.
+                 */
                 offset?: number;
-                /** @description So many bytes before the end instead. */
+                /** @description Begins this many bytes before the end instead. */
                 tail_bytes?: number;
-                /** @description So many lines before the end instead. */
+                /** @description Begins this many lines before the end instead. */
                 tail_lines?: number;
-                /** @description The most bytes; by default 1 MiB unless `follow`. */
+                /** @description Number of bytes to return at most; by default 1 MiB, with `follow` no limit. */
                 limit_bytes?: number;
-                /** @description Goes on until the process ends. */
+                /** @description Keeps the stream open until the process ends. */
                 follow?: boolean;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
-                /** @description Its id, such as `p1`. */
+                /** @description The process's id, such as `p1`. */
                 process: string;
             };
             cookie?: never;
@@ -3802,16 +3940,19 @@ export interface operations {
     processes_signal: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
-                /** @description Its id, such as `p1`. */
+                /** @description The process's id, such as `p1`. */
                 process: string;
             };
             cookie?: never;
@@ -3849,18 +3990,21 @@ export interface operations {
     processes_wait: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
-                /** @description Only looks on: the sandbox may fall asleep meanwhile. */
+                /** @description Does not count as activity: the sandbox may fall asleep meanwhile. */
                 observe?: boolean;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
-                /** @description Its id, such as `p1`. */
+                /** @description The process's id, such as `p1`. */
                 process: string;
             };
             cookie?: never;
@@ -3896,18 +4040,21 @@ export interface operations {
     files_rename: {
         parameters: {
             query: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
-                /** @description What to move. */
+                /** @description The path to move. */
                 from: string;
-                /** @description Its new path. */
+                /** @description The new path. */
                 to: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -3941,12 +4088,12 @@ export interface operations {
     sandboxes_sleep: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -3980,16 +4127,19 @@ export interface operations {
     files_stat: {
         parameters: {
             query: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
                 /** @description Absolute, or relative to the sandbox's working directory. */
                 path: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -4025,12 +4175,12 @@ export interface operations {
     terminals_list: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -4066,12 +4216,12 @@ export interface operations {
     terminals_open: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -4111,12 +4261,12 @@ export interface operations {
     terminals_end: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
                 /** @description Its id. */
                 terminal: string;
@@ -4152,16 +4302,19 @@ export interface operations {
     files_tree_out: {
         parameters: {
             query: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
                 /** @description Absolute, or relative to the sandbox's working directory. */
                 path: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -4198,20 +4351,23 @@ export interface operations {
     files_tree_in: {
         parameters: {
             query: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
-                /** @description A directory that is there. */
+                /** @description An existing directory. */
                 path: string;
-                /** @description The most bytes of all files together; by default 4 GiB. */
+                /** @description Largest size in bytes of all files together; by default 4 GiB. */
                 max_total_bytes?: number;
-                /** @description The most entries; by default 1,000,000. */
+                /** @description Largest number of entries; by default 1,000,000. */
                 max_entries?: number;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -4252,12 +4408,12 @@ export interface operations {
     sandboxes_usage: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -4293,14 +4449,14 @@ export interface operations {
     sandboxes_wake: {
         parameters: {
             query?: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description The answer has the values of variables, which may be secret. */
+                /** @description Includes the values of environment variables, which may be secret. */
                 show_env?: boolean;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -4336,20 +4492,23 @@ export interface operations {
     files_watch: {
         parameters: {
             query: {
-                /** @description The pool of a name; by default the key's own. */
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
-                /** @description A directory that no path of the request leads out of, by its text or by a symbolic link. */
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
                 beneath?: string;
                 /** @description Absolute, or relative to the sandbox's working directory. */
                 path: string;
-                /** @description What is below its directories too; by default yes. */
+                /** @description Watches everything below a directory too; by default `true`. */
                 recursive?: boolean;
-                /** @description The most directories, 1 to 100,000; by default 10,000. */
+                /** @description Number of directories to watch at most, 1 to 100,000; by default 10,000. */
                 max_directories?: number;
             };
             header?: never;
             path: {
-                /** @description Its id, or its name in the pool. */
+                /** @description The sandbox's id, or its name in the pool. */
                 sandbox: string;
             };
             cookie?: never;
@@ -4534,7 +4693,7 @@ export interface operations {
     tools_call: {
         parameters: {
             query?: {
-                /** @description The pool; by default the key's own. */
+                /** @description The pool. By default the key's first pool. */
                 pool?: string;
             };
             header?: never;

@@ -15,7 +15,7 @@ Run it on a machine that does nothing else, and compare ratios: absolute times d
 between machines and hours. The sandboxes live beside the state folder (--state), on the
 same disk, and are gone afterwards.";
 
-/// What `eyot bench` takes.
+/// The arguments of `eyot bench`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct BenchArgs {

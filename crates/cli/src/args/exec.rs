@@ -24,7 +24,7 @@ Exit codes: the command's own; 128+n when signal n ended it; 124 when its deadli
 
 Ctrl-C is sent to the command; a second one kills it. The sandbox is destroyed in any case.";
 
-/// How a command is attached to our terminal.
+/// The way in which a command is attached to our terminal.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct TerminalArgs {
     /// Pass stdin to the command even if it is a terminal (a pipe or a file is always passed)

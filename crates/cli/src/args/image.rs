@@ -29,7 +29,7 @@ pub struct ImageArgs {
     pub command: ImageCommand,
 }
 
-/// What to do with images.
+/// A command about images.
 #[derive(Debug, Subcommand)]
 pub enum ImageCommand {
     /// Import images from a file, a folder or a Docker Engine: an OCI layout, a `docker save`
@@ -61,8 +61,8 @@ pub enum ImageCommand {
 /// `eyot image import`
 #[derive(Debug, Args)]
 pub struct ImportArgs {
-    /// A tarball (plain, gzip or zstd), a folder, an image of the Docker Engine such as docker://node:22, or - for what
-    /// `docker save` writes to our standard input
+    /// A tarball (plain, gzip or zstd), a folder, an image of the Docker Engine such as
+    /// docker://node:22, or `-` for a `docker save` archive on standard input
     #[arg(value_name = "FILE|DIR|docker://IMAGE|-", value_parser = parse_source)]
     pub source: ImportSource,
     /// The name of the image; required for a rootfs tarball, which has none

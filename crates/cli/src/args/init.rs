@@ -20,7 +20,7 @@ pub struct InitArgs {
     pub framework: InitFramework,
 }
 
-/// For which framework.
+/// An agent framework.
 #[derive(Debug, Subcommand)]
 pub enum InitFramework {
     /// Write sandboxes/eyot.ts for the agents of a Flue project, and check it with the project's own tsc

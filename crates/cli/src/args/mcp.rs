@@ -50,7 +50,7 @@ pub struct McpArgs {
     pub spec: SpecArgs,
 }
 
-/// How clients get in by HTTP.
+/// The options of HTTP: who may connect, and how sessions end.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "HTTP options")]
 pub struct McpAccessArgs {

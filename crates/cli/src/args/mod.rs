@@ -72,7 +72,7 @@ pub struct Cli {
     pub command: CliCommand,
 }
 
-/// What holds for every command.
+/// The options of every command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalArgs {

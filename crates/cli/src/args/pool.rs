@@ -26,7 +26,7 @@ pub struct PoolArgs {
     pub command: PoolCommand,
 }
 
-/// What to do with pools.
+/// A command about pools.
 #[derive(Debug, Subcommand)]
 pub enum PoolCommand {
     /// List the pools, or the sandboxes of one
@@ -58,7 +58,7 @@ pub enum PoolCommand {
     },
 }
 
-/// Sandboxes of a pool.
+/// The arguments of commands about several sandboxes of a pool.
 #[derive(Debug, Args)]
 pub struct MembersArgs {
     /// The pool
@@ -69,13 +69,13 @@ pub struct MembersArgs {
     pub names: Vec<String>,
 }
 
-/// A sandbox of a pool that is to be there.
+/// `eyot pool create`
 #[derive(Debug, Args)]
 pub struct PoolCreateArgs {
     /// The pool
     #[arg(value_name = "POOL", value_parser = parse_name)]
     pub pool: SandboxName,
-    /// Its name in the pool
+    /// The sandbox's name in the pool
     #[arg(value_name = "NAME")]
     pub name: String,
     /// The image it is made from

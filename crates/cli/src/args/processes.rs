@@ -79,7 +79,7 @@ pub struct LogsArgs {
     /// Begin this many bytes before the end
     #[arg(long, value_name = "BYTES", conflicts_with = "since_offset")]
     pub tail_bytes: Option<u64>,
-    /// Begin at this byte of all its output
+    /// Begin at this byte, counted from the start of the output
     #[arg(long, alias = "offset", value_name = "N", default_value_t = 0)]
     pub since_offset: u64,
     /// Stop after this many bytes
@@ -90,7 +90,7 @@ pub struct LogsArgs {
     pub stream: Option<LogStreamArg>,
 }
 
-/// A stream of a process.
+/// An output stream of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogStreamArg {
     /// Standard output

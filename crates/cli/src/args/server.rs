@@ -92,7 +92,7 @@ pub struct ServeArgs {
     pub limits: LimitArgs,
 }
 
-/// What clients may take of `eyot serve`.
+/// The limits of `eyot serve`.
 #[derive(Debug, Args)]
 pub struct LimitArgs {
     /// The most connections of each listener at once; idle ones are closed for new ones [default: 4096, or fewer where the limit
@@ -105,7 +105,8 @@ pub struct LimitArgs {
     /// The most requests that one key may begin per second, on average; more are answered 429 [default: 5000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_requests_per_second: Option<u32>,
-    /// The most requests at once of a key that was quiet before [default: twice --max-requests-per-second]
+    /// The most requests that a key may send at once after a pause [default: twice
+    /// --max-requests-per-second]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_request_burst: Option<u32>,
     /// The largest JSON body, in bytes; files and trees have no such limit [default: 16 MiB]
@@ -167,7 +168,7 @@ pub struct KeysArgs {
     pub command: KeysCommand,
 }
 
-/// What to do with keys.
+/// A command about keys.
 #[derive(Debug, Subcommand)]
 pub enum KeysCommand {
     /// Create a key and print it; it cannot be printed again

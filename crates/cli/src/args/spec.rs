@@ -20,7 +20,7 @@ use crate::config::{Defaults, Named};
 use crate::durations;
 use crate::errors::Failure;
 
-/// What to create.
+/// The spec of a new sandbox, as flags.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Sandbox options")]
 pub struct SpecArgs {

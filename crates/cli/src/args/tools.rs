@@ -52,7 +52,7 @@ impl FromStr for WorkspaceOptionsArg {
     }
 }
 
-/// In whose form tools are shown.
+/// A format in which tools are declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FormatArg {
     /// Anthropic's messages
@@ -139,7 +139,7 @@ pub struct TransferArgs {
     /// Copy a directory with everything below it
     #[arg(long, short)]
     pub recursive: bool,
-    /// Use sandboxes of this pool; the target is created if necessary
+    /// Use sandboxes of this pool; the target is created if it does not exist
     #[arg(long, value_name = "POOL", value_parser = parse_name)]
     pub pool: Option<SandboxName>,
 }

@@ -33,7 +33,7 @@ pub struct TopArgs {
     pub sort: TopSort,
 }
 
-/// What rows are sorted by; all but names the largest first.
+/// The column that rows are sorted by: the largest first, and names in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TopSort {
     /// Processor use

@@ -9,7 +9,7 @@ use eyot::{IdleAction, Mount, NetworkMode, PullPolicy, Requirement, SandboxPath}
 
 use crate::errors::Failure;
 
-/// What a sandbox may reach.
+/// A network that a sandbox may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkArg {
@@ -23,7 +23,7 @@ pub enum NetworkArg {
     Host,
 }
 
-/// Where sandboxes come from.
+/// A provider of sandboxes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProviderArg {

@@ -6,19 +6,25 @@ use axum::Json;
 use eyot::wire::{Health, Version};
 use utoipa::openapi::OpenApi as Document;
 
-/// Says that the server answers. Needs no key.
+/// Returns `ok` when the server answers.
+///
+/// Needs no key.
 #[utoipa::path(get, path = "/v1/health", tag = "server", security(()), responses((status = 200, body = Health)))]
 pub(super) async fn health() -> Json<Health> {
     Json(Health { status: "ok".to_owned() })
 }
 
-/// Says which version this is. Needs no key.
+/// Returns the server's version.
+///
+/// Needs no key.
 #[utoipa::path(get, path = "/v1/version", tag = "server", security(()), responses((status = 200, body = Version)))]
 pub(super) async fn version() -> Json<Version> {
     Json(Version { version: env!("CARGO_PKG_VERSION").to_owned(), api: "1".to_owned() })
 }
 
-/// The document of the API.
+/// Returns this document (OpenAPI 3.1).
+///
+/// Needs no key.
 #[utoipa::path(get, path = "/v1/openapi.json", tag = "server", security(()), responses((status = 200, body = Object)))]
 pub(super) async fn document() -> Json<&'static Document> {
     static MADE: OnceLock<Document> = OnceLock::new();

@@ -15,14 +15,16 @@ use super::state::Api;
 use super::stopping::Stopping;
 use crate::problem::{Problems, Refusal};
 
-/// Says which rules hold now.
+/// Returns the egress rules that apply now.
 #[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/egress", tag = "network", params(TheSandbox, Where),
     responses((status = 200, body = Object), Problems))]
 pub(super) async fn rules(Chosen(sandbox): Chosen) -> Result<Json<EgressRules>, Refusal> {
     Ok(Json(sandbox.egress_rules().await?))
 }
 
-/// Replaces the rules. Connections that they do not allow are closed.
+/// Replaces the egress rules.
+///
+/// Connections that the new rules do not allow are closed.
 #[utoipa::path(put, path = "/v1/sandboxes/{sandbox}/egress", tag = "network", params(TheSandbox, Where), request_body = Object,
     responses((status = 204), Problems))]
 pub(super) async fn set_rules(
@@ -39,14 +41,14 @@ pub(super) async fn set_rules(
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Decisions {
-    /// So many of those that are remembered, at most 1,000; by default all.
+    /// Number of remembered decisions to send first, at most 1,000. By default all.
     last: Option<usize>,
-    /// And what comes.
+    /// Keeps the stream open and sends new decisions as they are made.
     #[serde(default)]
     follow: bool,
 }
 
-/// Tells what was decided about attempts to leave, oldest first: events `decision`.
+/// Streams the decisions about outgoing connections, oldest first: events `decision`.
 #[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/egress/decisions", tag = "network", params(TheSandbox, Where, Decisions),
     responses((status = 200, description = "What was decided", content_type = "text/event-stream"),
         Problems))]

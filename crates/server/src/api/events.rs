@@ -25,16 +25,17 @@ const BATCH: usize = 1000;
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Which {
-    /// Only of this pool; by default of all that the key opens.
+    /// Only events of this pool. By default those of every pool that the key opens.
     pool: Option<String>,
-    /// From this number on; by default from the first that is kept. A `Last-Event-ID` header says the one before.
+    /// Number of the first event to send. By default the first that is kept. The header
+    /// `Last-Event-ID` has the same use: the stream goes on behind the event of that number.
     from_seq: Option<u64>,
-    /// And what comes.
+    /// Keeps the stream open and sends new events as they happen.
     #[serde(default)]
     follow: bool,
 }
 
-/// Tells what happened, oldest first: events `event`, each with its number as its id.
+/// Streams the event log, oldest first: events `event`, each with its number as its id.
 #[utoipa::path(get, path = "/v1/events", tag = "events", params(Which),
     responses((status = 200, description = "What happened", content_type = "text/event-stream"),
         Problems))]

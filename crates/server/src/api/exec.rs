@@ -81,7 +81,10 @@ pub(super) fn answer(result: ExecResult) -> ExecAnswer {
     }
 }
 
-/// Runs a command to its end. What it exits with is a result; a client that goes away ends it.
+/// Runs a command until it exits.
+///
+/// A failing exit code is a result, not an error. The command is cancelled when the client
+/// disconnects.
 #[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/exec", tag = "exec", request_body = ExecBody,
     params(TheSandbox, InPool),
     responses((status = 200, body = ExecAnswer), Problems))]

@@ -81,7 +81,7 @@ impl FromRequestParts<Api> for Caller {
 #[derive(IntoParams)]
 #[into_params(names("sandbox"), parameter_in = Path)]
 pub(super) struct TheSandbox(
-    /// Its id, or its name in the pool.
+    /// The sandbox's id, or its name in the pool.
     #[allow(dead_code, reason = "it is read by its name, and stands here for the document")]
     String,
 );
@@ -90,7 +90,7 @@ pub(super) struct TheSandbox(
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct InPool {
-    /// The pool of a name; by default the key's own.
+    /// The pool in which a name is looked up. By default the key's first pool.
     #[allow(dead_code, reason = "`Asked` reads it; it stands here for the document")]
     pool: Option<String>,
 }
@@ -99,9 +99,9 @@ pub(super) struct InPool {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Asked {
-    /// The pool of a name; by default the key's own.
+    /// The pool in which a name is looked up. By default the key's first pool.
     pool: Option<String>,
-    /// The answer has the values of variables, which may be secret.
+    /// Includes the values of environment variables, which may be secret.
     show_env: Option<bool>,
 }
 
@@ -109,9 +109,9 @@ pub(super) struct Asked {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ShowEnv {
-    /// The pool; by default the key's own. The body may name it instead.
+    /// The pool. By default the key's first pool. The body may name it instead.
     pub pool: Option<String>,
-    /// The answer has the values of variables, which may be secret.
+    /// Includes the values of environment variables, which may be secret.
     pub show_env: Option<bool>,
 }
 
@@ -119,10 +119,11 @@ pub(super) struct ShowEnv {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Where {
-    /// The pool of a name; by default the key's own.
+    /// The pool in which a name is looked up. By default the key's first pool.
     #[allow(dead_code, reason = "`Asked` reads it; it stands here for the document")]
     pool: Option<String>,
-    /// A directory that no path of the request leads out of, by its text or by a symbolic link.
+    /// Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+    /// out of it.
     beneath: Option<String>,
 }
 

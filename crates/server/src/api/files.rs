@@ -30,13 +30,13 @@ pub(super) struct OfPath {
 pub(super) struct ReadFile {
     /// Absolute, or relative to the sandbox's working directory.
     path: String,
-    /// Where to begin, in bytes; by default 0. A `Range` header says the same.
+    /// First byte to return; by default 0. A `Range` header has the same use.
     offset: Option<u64>,
-    /// How many bytes at the most; by default all.
+    /// Number of bytes to return at most; by default all.
     limit: Option<u64>,
 }
 
-/// Reads a file as it is.
+/// Returns the bytes of a file.
 #[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/files", tag = "files", params(TheSandbox, Where, ReadFile),
     responses((status = 200, description = "The bytes", content_type = "application/octet-stream"),
         (status = 206, description = "The bytes of the range", content_type = "application/octet-stream"),
@@ -100,17 +100,21 @@ fn octets(stream: ByteStream) -> impl IntoResponse {
 pub(super) struct WriteFile {
     /// Absolute, or relative to the sandbox's working directory.
     path: String,
-    /// What becomes of a file that is there: `replace` (the default), `append`, `create_new`.
+    /// Treatment of an existing file: `replace` (the default), `append`, or `create_new`, which
+    /// refuses it.
     #[serde(default)]
     #[param(value_type = Option<String>)]
     mode: WriteMode,
     /// Permission bits, as a decimal number; by default 420 (`0o644`).
     permissions: Option<u32>,
-    /// Refused, with nothing changed, when the file would grow past this many bytes.
+    /// Largest size in bytes that the file may reach. A larger write is refused, and nothing is
+    /// changed.
     max_file_bytes: Option<u64>,
 }
 
-/// Writes a file from the request's body, making missing parent directories. A body that breaks off changes nothing.
+/// Writes the request's body to a file and creates missing parent directories.
+///
+/// If the body breaks off, nothing is changed.
 #[utoipa::path(put, path = "/v1/sandboxes/{sandbox}/files", tag = "files", params(TheSandbox, Where, WriteFile),
     request_body(content_type = "application/octet-stream", description = "The bytes"),
     responses((status = 200, body = Written), Problems))]
@@ -142,12 +146,12 @@ pub(super) struct RemoveFile {
     /// Removes a directory and everything below it.
     #[serde(default)]
     recursive: bool,
-    /// A path that is missing is fine.
+    /// Succeeds if the path does not exist.
     #[serde(default)]
     force: bool,
 }
 
-/// Removes a file, a symbolic link (not its target), or with `recursive` a directory.
+/// Removes a file, a symbolic link (not its target), or, with `recursive`, a directory.
 #[utoipa::path(delete, path = "/v1/sandboxes/{sandbox}/files", tag = "files", params(TheSandbox, Where, RemoveFile),
     responses((status = 204), Problems))]
 pub(super) async fn remove(
@@ -159,7 +163,7 @@ pub(super) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Says what is known of a file.
+/// Returns the metadata of a file.
 #[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/stat", tag = "files", params(TheSandbox, Where, OfPath),
     responses((status = 200, body = FileStat), Problems))]
 pub(super) async fn stat(
@@ -169,7 +173,9 @@ pub(super) async fn stat(
     Ok(Json(sandbox.stat(&path).await?))
 }
 
-/// Says whether something is there. Missing, dangling and beneath a file are all `false`.
+/// Tells whether a path exists.
+///
+/// A dangling link counts as missing.
 #[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/exists", tag = "files", params(TheSandbox, Where, OfPath),
     responses((status = 200, body = Exists), Problems))]
 pub(super) async fn exists(
@@ -194,13 +200,14 @@ enum Order {
 pub(super) struct ListDirectory {
     /// Absolute, or relative to the sandbox's working directory.
     path: String,
-    /// `name` (the default), or `directory`: its own order, which is no order that anybody promises.
+    /// `name` (the default), or `directory`: the order in which the file system returns the
+    /// entries.
     #[serde(default)]
     #[param(value_type = Option<String>)]
     order: Order,
 }
 
-/// Lists a directory, dot files included.
+/// Lists a directory, including dot files.
 #[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/list", tag = "files", params(TheSandbox, Where, ListDirectory),
     responses((status = 200, body = Listing), Problems))]
 pub(super) async fn list(
@@ -220,12 +227,12 @@ pub(super) async fn list(
 pub(super) struct MakeDirectory {
     /// Absolute, or relative to the sandbox's working directory.
     path: String,
-    /// Makes parents too, and accepts a directory that is there.
+    /// Creates missing parents, and succeeds if the directory exists.
     #[serde(default)]
     recursive: bool,
 }
 
-/// Makes a directory.
+/// Creates a directory.
 #[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/mkdir", tag = "files", params(TheSandbox, Where, MakeDirectory),
     responses((status = 204), Problems))]
 pub(super) async fn mkdir(
@@ -240,13 +247,13 @@ pub(super) async fn mkdir(
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Rename {
-    /// What to move.
+    /// The path to move.
     from: String,
-    /// Its new path.
+    /// The new path.
     to: String,
 }
 
-/// Moves a file or a directory, replacing a file (or an empty directory) that is in the way.
+/// Moves a file or a directory, replacing a file (or an empty directory) at the new path.
 #[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/rename", tag = "files", params(TheSandbox, Where, Rename),
     responses((status = 204), Problems))]
 pub(super) async fn rename(
@@ -257,7 +264,9 @@ pub(super) async fn rename(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Packs a file or a tree as tar; names begin with the last segment of the path.
+/// Packs a file or a tree as tar.
+///
+/// Names in it begin with the last segment of the path.
 #[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/tree", tag = "files", params(TheSandbox, Where, OfPath),
     responses((status = 200, description = "The tar stream", content_type = "application/x-tar"),
         Problems))]
@@ -274,11 +283,11 @@ pub(super) async fn tree_out(
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Unpack {
-    /// A directory that is there.
+    /// An existing directory.
     path: String,
-    /// The most bytes of all files together; by default 4 GiB.
+    /// Largest size in bytes of all files together; by default 4 GiB.
     max_total_bytes: Option<u64>,
-    /// The most entries; by default 1,000,000.
+    /// Largest number of entries; by default 1,000,000.
     max_entries: Option<u64>,
 }
 

@@ -185,9 +185,11 @@ fn known(method: &Method) -> &'static str {
     known.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
 }
 
-/// Tells figures about the server, for Prometheus: requests by route, method and status, how long they took to be answered, how
-/// many are under way; connections; commands; sandboxes by state; the memory, descriptors and threads of the server. Only for the
-/// keys that the server was told.
+/// Returns metrics of the server for Prometheus: requests by route, method and status, their
+/// durations, and those in flight; connections; commands; sandboxes by state; the memory, file
+/// descriptors and threads of the server.
+///
+/// Only keys that `eyot serve --metrics-key` names may read them.
 #[utoipa::path(get, path = "/metrics", tag = "server",
     responses((status = 200, description = "The figures, as OpenMetrics 1.0 has them", body = String, content_type = "application/openmetrics-text"),
         Problems))]

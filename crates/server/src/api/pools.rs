@@ -27,7 +27,9 @@ fn named(caller: &Caller, pool: &str) -> Result<SandboxName, Refusal> {
     caller.pool(Some(pool))
 }
 
-/// Lists the sandboxes of a pool, by name. Asking wakes none and keeps none awake.
+/// Lists the sandboxes of a pool, by name.
+///
+/// This wakes none and does not count as activity.
 #[utoipa::path(get, path = "/v1/pools/{pool}", tag = "pools", params(("pool" = String, Path, description = "The pool")),
     responses((status = 200, body = PoolAnswer), Problems))]
 pub(super) async fn get(
@@ -40,7 +42,7 @@ pub(super) async fn get(
     Ok(Json(PoolAnswer { name, sandboxes }))
 }
 
-/// Destroys every sandbox of a pool and forgets it.
+/// Destroys every sandbox of a pool, and the pool itself.
 #[utoipa::path(delete, path = "/v1/pools/{pool}", tag = "pools", params(("pool" = String, Path, description = "The pool")),
     responses((status = 204), Problems))]
 pub(super) async fn close(
@@ -56,8 +58,10 @@ pub(super) async fn close(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Makes a sandbox of a pool from the pool's template, unless it is there: then it is woken, and the answer says in what it
-/// differs.
+/// Creates a sandbox of a pool from the pool's template.
+///
+/// If it exists, it is woken, and the answer lists the differences between its spec and the
+/// template.
 #[utoipa::path(put, path = "/v1/pools/{pool}/sandboxes/{name}", tag = "pools", request_body = MemberBody,
     params(("pool" = String, Path, description = "The pool"), ("name" = String, Path, description = "Its name in the pool")),
     responses((status = 200, body = PoolCreated), Problems))]
@@ -75,7 +79,8 @@ pub(super) async fn make(
     Ok(Json(provider.pool().create(&name, create).await?))
 }
 
-/// Copies a file or a tree from one sandbox of a pool to another, which is made if need be.
+/// Copies a file or a tree from one sandbox of a pool to another, which is created if it does not
+/// exist.
 #[utoipa::path(post, path = "/v1/pools/{pool}/transfer", tag = "pools", request_body = TransferBody,
     params(("pool" = String, Path, description = "The pool")),
     responses((status = 200, body = Transferred), Problems))]

@@ -25,7 +25,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 /// The largest message from a client, in bytes.
 const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
-/// Says where the ports are that the spec asked to be published on the server's host.
+/// Returns the addresses at which published ports can be reached on the server's host.
 #[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/ports", tag = "ports", params(TheSandbox, Where),
     responses((status = 200, body = PublishedPorts), Problems))]
 pub(super) async fn published(Chosen(sandbox): Chosen) -> Result<Json<PublishedPorts>, Refusal> {
@@ -41,8 +41,9 @@ pub(super) struct ThePort(
     u16,
 );
 
-/// Connects to a TCP port on the sandbox's own loopback. Binary messages are what is sent and received; an empty one ends a
-/// direction.
+/// Connects to a TCP port on the sandbox's loopback.
+///
+/// Binary messages carry the bytes; an empty message closes the sender's direction.
 #[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/ports/{port}/connect", tag = "ports", params(TheSandbox, ThePort, Where),
     responses((status = 101, description = "A WebSocket"), Problems))]
 pub(super) async fn connect(

@@ -20,8 +20,10 @@ use super::turns::Turn;
 use crate::preview::{Base, Domains, Place, TTL_MS, TTL_MS_RANGE, Wanted, answer, scheme};
 use crate::problem::{Problems, Refusal};
 
-/// Lets somebody see a port of a sandbox in a browser. Each request gives new tokens; earlier ones stay good for their time. All
-/// previews, public ones too, end with the server: after a restart ask again.
+/// Opens a preview: a port of a sandbox as a web page.
+///
+/// Each call returns new tokens; earlier ones stay valid until they expire. All previews, public
+/// ones too, end when the server restarts.
 #[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/ports/{port}/preview", tag = "ports", params(TheSandbox, ThePort, InPool),
     request_body = PreviewBody,
     responses((status = 201, body = PreviewAnswer), Problems))]
@@ -58,7 +60,9 @@ pub(super) async fn open(
     Ok((StatusCode::CREATED, no_store, Json(answer)).into_response())
 }
 
-/// From now on nobody sees the port, whatever they were given. What is under way is cut.
+/// Closes the preview of a port.
+///
+/// All its tokens become invalid, and connections under way are cut.
 #[utoipa::path(delete, path = "/v1/sandboxes/{sandbox}/ports/{port}/preview", tag = "ports", params(TheSandbox, ThePort, InPool),
     responses((status = 204), Problems))]
 pub(super) async fn close(

@@ -26,7 +26,7 @@ use crate::problem::{Problems, Refusal};
 #[derive(IntoParams)]
 #[into_params(names("process"), parameter_in = Path)]
 pub(super) struct TheProcess(
-    /// Its id, such as `p1`.
+    /// The process's id, such as `p1`.
     #[allow(dead_code, reason = "it is read by its name, and stands here for the document")]
     String,
 );
@@ -36,7 +36,9 @@ fn process(path: &HashMap<String, String>) -> Result<ProcessId, Refusal> {
     Ok(text.parse::<ProcessId>()?)
 }
 
-/// Starts a process that outlives the call. It reads end of file; its output is kept in a ring.
+/// Starts a process that outlives the call.
+///
+/// It has no input; the latest part of its output is kept.
 #[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/processes", tag = "processes", params(TheSandbox, Where),
     request_body = StartBody,
     responses((status = 201, body = ProcessInfo), Problems))]
@@ -61,7 +63,7 @@ pub(super) async fn list(Chosen(sandbox): Chosen) -> Result<Json<ProcessList>, R
     Ok(Json(ProcessList { processes: sandbox.processes().await? }))
 }
 
-/// Lists everything that runs, whoever started it.
+/// Lists every process that runs in the sandbox, including those that Eyot did not start.
 #[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/live", tag = "processes", params(TheSandbox, Where),
     responses((status = 200, body = LiveProcesses), Problems))]
 pub(super) async fn live(Chosen(sandbox): Chosen) -> Result<Json<LiveProcesses>, Refusal> {
@@ -72,12 +74,12 @@ pub(super) async fn live(Chosen(sandbox): Chosen) -> Result<Json<LiveProcesses>,
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Wait {
-    /// Only looks on: the sandbox may fall asleep meanwhile.
+    /// Does not count as activity: the sandbox may fall asleep meanwhile.
     #[serde(default)]
     observe: bool,
 }
 
-/// Answers once a started process has ended.
+/// Waits until a started process has ended.
 #[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/processes/{process}/wait", tag = "processes",
     params(TheSandbox, TheProcess, Where, Wait),
     responses((status = 200, body = ProcessInfo), Problems))]
@@ -101,15 +103,16 @@ pub(super) struct Logs {
     /// `stdout` or `stderr`; by default both.
     #[param(value_type = Option<String>)]
     stream: Option<LogStream>,
-    /// Where to begin, in bytes ever written; by default 0. A `Last-Event-ID` header says the same.
+    /// First byte to return, counted from the start of the output; by default 0. A `Last-Event-ID`
+    /// header has the same use.
     offset: Option<u64>,
-    /// So many bytes before the end instead.
+    /// Begins this many bytes before the end instead.
     tail_bytes: Option<u64>,
-    /// So many lines before the end instead.
+    /// Begins this many lines before the end instead.
     tail_lines: Option<u64>,
-    /// The most bytes; by default 1 MiB unless `follow`.
+    /// Number of bytes to return at most; by default 1 MiB, with `follow` no limit.
     limit_bytes: Option<u64>,
-    /// Goes on until the process ends.
+    /// Keeps the stream open until the process ends.
     #[serde(default)]
     follow: bool,
 }
@@ -127,8 +130,10 @@ enum LogEvent {
     Piece(LogPiece),
 }
 
-/// Reads a process's log: server-sent events `log`, the first of which is what the answer covers, then the pieces, each with
-/// the offset behind it as its id.
+/// Reads a process's log as server-sent events `log`.
+///
+/// The first event says which part of the log follows; the others have the output, each with the
+/// offset behind it as its id.
 #[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/processes/{process}/logs", tag = "processes",
     params(TheSandbox, TheProcess, Where, Logs),
     responses((status = 200, description = "The log", content_type = "text/event-stream"),
@@ -166,7 +171,7 @@ struct Numbered {
     behind: Option<u64>,
 }
 
-/// Sends a signal to a started process's group, or kills its tree.
+/// Sends a signal to a started process's group, or kills the process with all its descendants.
 #[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/processes/{process}/signal", tag = "processes",
     params(TheSandbox, TheProcess, Where), request_body = SignalBody,
     responses((status = 204), Problems))]

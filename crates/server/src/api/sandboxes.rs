@@ -74,17 +74,18 @@ fn rfc3339(created_ms: i64, ttl_ms: u64) -> String {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ListSandboxes {
-    /// The pool; by default the key's own.
+    /// The pool. By default the key's first pool.
     pool: Option<String>,
-    /// Only those with this label: `key=value`, several behind commas.
+    /// Only sandboxes with this label, `key=value`. Separate several labels by commas; all must
+    /// match.
     label: Option<String>,
-    /// Only those after this sandbox: the `next_cursor` of the answer before.
+    /// Continues a list: the `next_cursor` of the previous answer.
     cursor: Option<String>,
-    /// The most in one answer, 1 to 1,000; by default 100.
+    /// Number of sandboxes to return at most, 1 to 1,000; by default 100.
     limit: Option<usize>,
 }
 
-/// Makes a sandbox.
+/// Creates a sandbox.
 #[utoipa::path(post, path = "/v1/sandboxes", tag = "sandboxes", params(ShowEnv), request_body = CreateSandbox,
     responses((status = 201, body = SandboxAnswer), (status = 200, description = "It was there already", body = SandboxAnswer),
         Problems))]
@@ -148,7 +149,9 @@ fn labels(text: Option<&str>) -> Result<BTreeMap<String, String>, Refusal> {
         .collect()
 }
 
-/// Says what is known of a sandbox. It is not woken, and being looked at is no use.
+/// Returns a sandbox's record.
+///
+/// This does not wake it, and does not count as activity.
 #[utoipa::path(get, path = "/v1/sandboxes/{sandbox}", tag = "sandboxes",
     params(TheSandbox, Asked),
     responses((status = 200, body = SandboxAnswer), Problems))]
@@ -157,8 +160,10 @@ pub(super) async fn get(State(api): State<Api>, named: Named) -> Result<Json<San
     Ok(Json(told(named.info(&api, &pool).await?, &pool, named.show_env)))
 }
 
-/// Changes a sandbox: its labels, its deadlines, the rules of its network. What is absent stays; what is wrong changes nothing.
-/// One whose deadlines or rules are to change is woken.
+/// Changes a sandbox's labels, deadlines or egress rules.
+///
+/// Absent fields stay as they are; if one field is wrong, nothing is changed. A change of deadlines
+/// or rules wakes the sandbox.
 #[utoipa::path(patch, path = "/v1/sandboxes/{sandbox}", tag = "sandboxes", params(TheSandbox, Asked), request_body = PatchSandbox,
     responses((status = 200, body = SandboxAnswer), Problems))]
 pub(super) async fn patch(
@@ -186,7 +191,7 @@ pub(super) async fn patch(
     Ok(Json(told(named.info(&api, &pool).await?, &pool, named.show_env)))
 }
 
-/// Opens a sandbox that runs: what is known of it, and what it can do.
+/// Opens a running sandbox: returns its record and its capabilities.
 #[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/open", tag = "sandboxes",
     params(TheSandbox, Asked),
     responses((status = 200, body = SandboxAnswer), Problems))]
@@ -196,7 +201,9 @@ pub(super) async fn open(State(api): State<Api>, named: Named) -> Result<Json<Sa
     answered(&api, pool, &named, found)
 }
 
-/// Wakes a sandbox; one that runs is fine.
+/// Wakes a sandbox.
+///
+/// Succeeds if it runs already.
 #[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/wake", tag = "sandboxes",
     params(TheSandbox, Asked),
     responses((status = 200, body = SandboxAnswer), Problems))]
@@ -218,7 +225,9 @@ fn answered(
     Ok(Json(answer))
 }
 
-/// Puts a sandbox to sleep: its processes end, its files stay, and any use wakes it. One that sleeps already is fine.
+/// Puts a sandbox to sleep: its processes end, its files stay, and the next use wakes it.
+///
+/// Succeeds if it sleeps already.
 #[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/sleep", tag = "sandboxes",
     params(TheSandbox, InPool),
     responses((status = 204), Problems))]
@@ -236,13 +245,13 @@ pub(super) async fn sleep(State(api): State<Api>, named: Named) -> Result<Status
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Ending {
-    /// Undo its create, because its maker could not finish it: a persistent workspace that was there before stays, whatever
-    /// the spec says of the end. Only while it runs; by default `false`.
+    /// Undoes a create that its client could not finish: a persistent workspace that existed before
+    /// is kept, whatever the spec says. Only for a sandbox that runs; by default `false`.
     #[serde(default)]
     abandon: bool,
 }
 
-/// Destroys a sandbox: processes, mounts, files.
+/// Destroys a sandbox: its processes, mounts and files.
 #[utoipa::path(delete, path = "/v1/sandboxes/{sandbox}", tag = "sandboxes",
     params(TheSandbox, InPool, Ending),
     responses((status = 204), Problems))]
@@ -264,7 +273,9 @@ pub(super) async fn destroy(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Says what a sandbox uses now. Asking is no use of it.
+/// Returns what a sandbox uses now: memory, disk, processors.
+///
+/// This does not count as activity.
 #[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/usage", tag = "sandboxes",
     params(TheSandbox, InPool),
     responses((status = 200, body = UsageAnswer), Problems))]
@@ -272,7 +283,7 @@ pub(super) async fn usage(Chosen(sandbox): Chosen) -> Result<Json<UsageAnswer>, 
     Ok(Json(UsageAnswer { usage: sandbox.usage().await? }))
 }
 
-/// Says what sandboxes can do here.
+/// Returns the capabilities of the server's provider.
 #[utoipa::path(get, path = "/v1/capabilities", tag = "server",
     responses((status = 200, body = CapabilitiesAnswer), Problems))]
 pub(super) async fn capabilities(

@@ -19,12 +19,12 @@ const LINE_BYTES: u32 = 500;
 pub(super) struct Glob {
     /// A glob such as `**/*.rs`, relative to `path`.
     pattern: String,
-    /// Where to look; by default the working directory.
+    /// Directory to search; by default the working directory.
     path: Option<String>,
-    /// Names that begin with a dot too.
+    /// Includes names that begin with a dot.
     #[serde(default)]
     hidden: bool,
-    /// The most paths; by default 1,000.
+    /// Number of paths to return at most; by default 1,000.
     max_results: Option<u32>,
 }
 
@@ -47,19 +47,19 @@ pub(super) async fn glob(
 pub(super) struct Grep {
     /// A regular expression.
     pattern: String,
-    /// Where to look: a file, or a directory and everything below it; by default the working directory.
+    /// File or directory to search, with everything below it; by default the working directory.
     path: Option<String>,
-    /// The pattern is literal text.
+    /// Takes the pattern as literal text.
     #[serde(default)]
     literal: bool,
-    /// Upper and lower case are alike.
+    /// Ignores upper and lower case.
     #[serde(default)]
     ignore_case: bool,
-    /// Only files that match this glob.
+    /// Searches only files that match this glob.
     include: Option<String>,
-    /// The most lines; by default 1,000.
+    /// Number of lines to return at most; by default 1,000.
     max_matches: Option<u32>,
-    /// The longest line that is shown whole, in bytes; by default 500.
+    /// Length in bytes from which a line is cut; by default 500.
     max_line_bytes: Option<u32>,
 }
 

@@ -73,8 +73,10 @@ fn signed_in(key: KeyRow, proof: Option<String>) -> SessionAnswer {
     SessionAnswer { needs_key: true, signed_in: true, name: Some(key.name), pools: key.pools, proof }
 }
 
-/// Says who asks: the holder of the key that comes with the request, or whoever a browser is signed in as. Needs no key; a wrong
-/// one is refused.
+/// Returns the caller: the holder of the key that comes with the request, or the key that a browser
+/// signed in with.
+///
+/// Needs no key; a wrong one is refused.
 #[utoipa::path(get, path = "/v1/session", tag = "session", security(()),
     responses((status = 200, body = SessionAnswer), Problems))]
 pub(super) async fn who(
@@ -106,8 +108,10 @@ pub(super) async fn who(
     Ok(([(header::CACHE_CONTROL, "no-store")], Json(answer)).into_response())
 }
 
-/// Signs a browser in by an API key, for 12 hours: the answer sets a cookie, and tells the proof that belongs to it. For the
-/// page at `/`; programs send their key with each request.
+/// Signs a browser in with an API key, for 12 hours.
+///
+/// The answer sets a cookie and has the proof that belongs to it. This is for the page at `/`;
+/// programs send their key with each request.
 #[utoipa::path(post, path = "/v1/session", tag = "session", security(()), request_body = SessionBody,
     responses((status = 200, body = SessionAnswer), Problems))]
 pub(super) async fn sign_in(
@@ -131,7 +135,9 @@ pub(super) async fn sign_in(
     Ok((head, Json(answer)).into_response())
 }
 
-/// Signs a browser out, and ends what is under way for it. One that is signed out is fine.
+/// Signs a browser out, and ends its requests under way.
+///
+/// Succeeds if it is signed out already.
 #[utoipa::path(delete, path = "/v1/session", tag = "session", security(()), responses((status = 204), Problems))]
 pub(super) async fn sign_out(
     State(api): State<Api>,

@@ -29,7 +29,7 @@ pub(super) struct Declared {
     format: Option<String>,
 }
 
-/// Declares the tools of a set, as the format has it.
+/// Declares the tools of a toolset in a model provider's format.
 #[utoipa::path(get, path = "/v1/toolsets/{toolset}", tag = "tools",
     params(("toolset" = String, Path, description = "`pool`, `workspace`, `coding`, …"), Declared),
     responses((status = 200, body = Object), Problems))]
@@ -58,11 +58,13 @@ fn named(name: &str) -> Result<eyot::tools::Toolset, Refusal> {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ActsIn {
-    /// The pool; by default the key's own.
+    /// The pool. By default the key's first pool.
     pool: Option<String>,
 }
 
-/// Calls a tool with its arguments. What goes wrong is for the model to read: an answer with `is_error`.
+/// Calls a tool with its arguments.
+///
+/// A failure is for the model to read: an answer with `is_error`.
 #[utoipa::path(post, path = "/v1/toolsets/{toolset}/{tool}", tag = "tools", request_body = Object,
     params(("toolset" = String, Path, description = "`pool`, `workspace`, `coding`, …"),
         ("tool" = String, Path, description = "The tool's name"), ActsIn),
@@ -78,8 +80,10 @@ pub(super) async fn call(
     answer(&api, pool, &set, &tool, arguments).await
 }
 
-/// Calls a tool of the toolset `pool`, in the key's own pool unless a header `Eyot-Pool` names another, and answers with the
-/// tool's own result: what it declares, bare. What goes wrong is for the model to read: `{"error": sentence}`.
+/// Calls a tool of the toolset `pool` and answers with the tool's bare result.
+///
+/// It acts in the key's first pool unless a header `Eyot-Pool` names another. A failure is for the
+/// model to read: `{"error": sentence}`.
 #[utoipa::path(post, path = "/tool/{tool}", tag = "tools", request_body = Object,
     params(("tool" = String, Path, description = "The tool's name"),
         ("eyot-pool" = Option<String>, Header, description = "The pool; by default the key's own")),

@@ -17,13 +17,14 @@ use crate::problem::{Problems, Refusal};
 pub(super) struct Watch {
     /// Absolute, or relative to the sandbox's working directory.
     path: String,
-    /// What is below its directories too; by default yes.
+    /// Watches everything below a directory too; by default `true`.
     recursive: Option<bool>,
-    /// The most directories, 1 to 100,000; by default 10,000.
+    /// Number of directories to watch at most, 1 to 100,000; by default 10,000.
     max_directories: Option<u32>,
 }
 
-/// Tells what happens to a file, or to the names in a directory, from the moment that the answer begins: events `change`.
+/// Streams changes of a file, or of the names in a directory, from the moment that the answer
+/// begins: events `change`.
 #[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/watch", tag = "files", params(TheSandbox, Where, Watch),
     responses((status = 200, description = "What happens", content_type = "text/event-stream"),
         Problems))]
