@@ -5,6 +5,7 @@ use std::path::Path;
 
 use eyot::{ErrorKind, Limits, NetworkMode, Sandbox, SandboxSpec, Security};
 use eyot_native::{NativeOptions, NativeProvider};
+use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::check::{Check, cases, ensure, not_here, promptly};
@@ -32,13 +33,13 @@ fn steps_taken() -> impl Iterator<Item = &'static str> {
     eyot_native::step_names().into_iter().filter(move |step| ![LANDLOCK, PID_MAX, other_map].contains(step))
 }
 
-/// Tries to create a sandbox with a step that fails (or none) in a new folder inside the one that
-/// is given, and says what came of it and what is left.
+/// Tries to create a sandbox with a step that fails (or none) in the folder that is given, and says
+/// what came of it and what is left. Every step has the same folder: what one leaves is seen there.
 pub fn probe(arguments: &[String]) {
-    let [parent, fail_step] = arguments else { return };
-    let Ok(folder) = tempfile::tempdir_in(parent) else { return };
+    let [folder, fail_step] = arguments else { return };
+    let state = Path::new(folder).join("state");
     let fail_step = Some(fail_step.clone()).filter(|step| !step.is_empty());
-    let options = NativeOptions { state: folder.path().join("state"), fail_step, ..NativeOptions::default() };
+    let options = NativeOptions { state: state.clone(), fail_step, ..NativeOptions::default() };
     let security = Security { readonly_rootfs: true, ..Security::default() };
     // With every step that a create can have; without `cpus` the processors are not chosen.
     let limits = Limits { cpus: Some(1.0), disk_mib: Some(16), ..Limits::default() };
@@ -62,7 +63,7 @@ pub fn probe(arguments: &[String]) {
         }
     }
     for name in ["sandboxes", "names", "blocks", "trash"] {
-        note(format_args!("left_{name}"), count(&folder.path().join("state").join(name)));
+        note(format_args!("left_{name}"), count(&state.join(name)));
     }
     note("left_processes", wait_for_no_descendants());
 }
@@ -107,14 +108,19 @@ fn wait_for_no_descendants() -> usize {
     descendants()
 }
 
+/// Makes the folder that a test's attempts share.
+fn own_folder(world: &World) -> Check<TempDir> {
+    Ok(tempfile::tempdir_in(world.scratch())?)
+}
+
 /// Why containers are left out.
 const STEPS: &str =
     "the steps of a container's set-up are its engine's; what the guest does itself must succeed or it ends";
 
-async fn try_with(world: &World, step: &str) -> Check<Facts> {
+async fn try_with(folder: &TempDir, step: &str) -> Check<Facts> {
     let attempt = Command::new(std::env::current_exe()?)
         .args(["probe", "fail-closed"])
-        .args([world.scratch(), step.as_ref()])
+        .args([folder.path(), step.as_ref()])
         .kill_on_drop(true)
         .output();
     let output = promptly(step, attempt).await??;
@@ -123,8 +129,8 @@ async fn try_with(world: &World, step: &str) -> Check<Facts> {
     Ok(facts)
 }
 
-async fn ensure_fails_closed(world: &World, step: &str) -> Check {
-    let facts = try_with(world, step).await?;
+async fn ensure_fails_closed(folder: &TempDir, step: &str) -> Check {
+    let facts = try_with(folder, step).await?;
     let message = facts.get("message")?;
     ensure!(facts.get("is_setup")? == "true", "{step}: {} {message}", facts.get("kind")?);
     ensure!(message.contains(step), "`{message}` does not name the step `{step}`");
@@ -137,8 +143,9 @@ async fn k16_every_step_that_fails_ends_the_create_and_leaves_nothing(world: std
     for step in ["install the seccomp filter", MAPPED_BY_ROOT, MAPPED_BY_OTHERS, LANDLOCK, PID_MAX] {
         ensure!(known.len() >= 19 && known.contains(&step), "the steps are no longer found: {known:?}");
     }
+    let folder = own_folder(&world)?;
     for step in steps_taken() {
-        ensure_fails_closed(&world, step).await?;
+        ensure_fails_closed(&folder, step).await?;
     }
     Ok(())
 }
@@ -149,7 +156,7 @@ async fn k16_landlock_that_fails_ends_the_create_and_leaves_nothing(world: std::
     let abi = stage.sandbox.isolation().landlock_abi;
     stage.end().await?;
     match abi {
-        Some(_) => ensure_fails_closed(&world, LANDLOCK).await,
+        Some(_) => ensure_fails_closed(&own_folder(&world)?, LANDLOCK).await,
         None => not_here("this kernel has no Landlock"),
     }
 }
@@ -164,8 +171,9 @@ async fn k16_control_groups_that_fail_end_the_create_and_leave_nothing(
     if controllers.is_empty() {
         return not_here("no control group here can be written to");
     }
+    let folder = own_folder(&world)?;
     for step in ["make its control groups", "set the limits of its control groups"] {
-        ensure_fails_closed(&world, step).await?;
+        ensure_fails_closed(&folder, step).await?;
     }
     Ok(())
 }
@@ -181,7 +189,7 @@ async fn k16_a_limit_of_the_process_namespace_that_fails_ends_the_create_and_lea
     if inside == std::fs::read_to_string(NUMBER)?.trim() {
         not_here("this kernel has no `pid_max` per process namespace")
     } else {
-        ensure_fails_closed(&world, PID_MAX).await
+        ensure_fails_closed(&own_folder(&world)?, PID_MAX).await
     }
 }
 
@@ -189,7 +197,7 @@ async fn k16_a_create_without_a_failing_step_succeeds_in_the_same_process(
     world: std::sync::Arc<World>,
 ) -> Check {
     world.need_native(STEPS)?;
-    let facts = try_with(&world, "").await?;
+    let facts = try_with(&own_folder(&world)?, "").await?;
     facts.is("created", "true")?;
     facts.is("destroyed", "true")?;
     // The counting counts: there was a guest.

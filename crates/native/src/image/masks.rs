@@ -9,13 +9,16 @@
 //! covered.
 
 use std::collections::BTreeSet;
-use std::fs::{self, Metadata};
+use std::ffi::OsStr;
+use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, statat};
 use rustix::io::Errno;
 
 use super::nameable;
@@ -55,15 +58,16 @@ impl Caller {
         Ok(Self { uid: rustix::process::geteuid().as_raw(), groups })
     }
 
-    /// Tells whether the caller may be able to read a file that not everybody can read.
-    fn alone_reads(&self, path: &Path, found: &Metadata) -> bool {
-        if found.is_symlink() {
-            return false;
-        }
-        let needed = if found.is_dir() { 0o005 } else { 0o004 };
-        let by_others = found.mode() & needed == needed;
-        !by_others && (found.uid() == self.uid || self.groups.contains(&found.gid()) || has_acl(path))
+    /// Tells whether the caller may be able to read a file or folder that not everybody can read.
+    fn alone_reads(&self, path: impl Fn() -> PathBuf, found: &Stat) -> bool {
+        let needed = if is_directory(found) { 0o005 } else { 0o004 };
+        let by_others = found.st_mode & needed == needed;
+        !by_others && (found.st_uid == self.uid || self.groups.contains(&found.st_gid) || has_acl(&path()))
     }
+}
+
+fn is_directory(found: &Stat) -> bool {
+    FileType::from_raw_mode(found.st_mode) == FileType::Directory
 }
 
 /// Tells whether a file has an access control list, which may name further readers. Assumes so if
@@ -105,18 +109,31 @@ struct Found {
     directories: Vec<PathBuf>,
 }
 
+/// Looks at each entry by its name in the opened folder: there are some 100,000, and each whole path
+/// would be looked up from the root.
 fn look_into(directory: &Path, caller: &Caller) -> io::Result<Found> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(directory, flags, Mode::empty())?;
     let mut all = Found::default();
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        let found = match fs::symlink_metadata(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+    for entry in Dir::read_from(&opened)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        // Everybody may read where a link leads.
+        if [c".", c".."].contains(&name) || entry.file_type() == FileType::Symlink {
+            continue;
+        }
+        let found = match statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => continue,
             found => found?,
         };
-        if caller.alone_reads(&path, &found) {
-            all.covered.push(path);
-        } else if found.is_dir() {
-            all.directories.push(path);
+        let path = || directory.join(OsStr::from_bytes(name.to_bytes()));
+        if FileType::from_raw_mode(found.st_mode) == FileType::Symlink {
+            continue;
+        }
+        if caller.alone_reads(path, &found) {
+            all.covered.push(path());
+        } else if is_directory(&found) {
+            all.directories.push(path());
         }
     }
     Ok(all)
@@ -140,8 +157,6 @@ fn fingerprint(roots: &[String]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
