@@ -24,6 +24,7 @@ mod now;
 mod observer;
 mod path;
 mod pool;
+mod pool_options;
 mod process;
 mod provider;
 mod published;
@@ -63,10 +64,10 @@ pub use observer::{
     OrphanSettlement, SandboxEvent,
 };
 pub use path::{ConfinedPath, MAX_NAME_BYTES, MAX_PATH_BYTES, SandboxPath, WorkspacePath};
-pub use pool::{
-    Changes, DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, DefaultLimits, MAX_OPEN_PORTS, POOL_WORKDIR,
-    PoolCreate, PoolCreated, PoolEntry, PoolOptions, PoolProvider, PoolQuotas, PoolStatus, Preview,
-    SandboxPool, Service,
+pub use pool::{Changes, MAX_OPEN_PORTS, PoolProvider, Preview, SandboxPool};
+pub use pool_options::{
+    DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, DefaultLimits, POOL_WORKDIR, PoolCreate, PoolCreated, PoolEntry,
+    PoolOptions, PoolQuotas, PoolStatus, Service,
 };
 pub use process::{
     LiveProcess, LiveProcesses, Log, LogChunk, LogQuery, LogRange, LogStream, ProcessId, ProcessInfo,

@@ -11,7 +11,6 @@ mod change;
 mod keeper;
 mod make;
 mod member;
-mod options;
 mod resolve;
 mod wake;
 
@@ -23,6 +22,7 @@ use tokio::sync::Notify;
 use crate::engine::{PoolRecords, require_own_provider};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::EventKind;
+use crate::pool_options::{PoolCreate, PoolCreated, PoolEntry, PoolOptions, PoolStatus};
 use crate::provider::{SandboxProvider, SandboxStatus};
 use crate::sandbox::Sandbox;
 use crate::spec::{SandboxId, SandboxName};
@@ -36,10 +36,6 @@ pub use as_provider::PoolProvider;
 pub use browse::{MAX_OPEN_PORTS, Preview};
 pub use change::Changes;
 pub(crate) use make::PoolMetadata;
-pub use options::{
-    DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, DefaultLimits, POOL_WORKDIR, PoolCreate, PoolCreated, PoolEntry,
-    PoolOptions, PoolQuotas, PoolStatus, Service,
-};
 pub(crate) use wake::wake_in_turn;
 
 /// The number of times that a use tries again when the sandbox goes to sleep, or is destroyed,

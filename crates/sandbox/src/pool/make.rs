@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use super::member::LiveSandbox;
 use super::wake::start_services;
-use super::{PoolCreate, PoolOptions, SandboxPool, TRIES};
+use super::{SandboxPool, TRIES};
 use crate::blocking::blocking;
 use crate::engine::require_own_provider;
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::EventKind;
+use crate::pool_options::{PoolCreate, PoolOptions};
 use crate::sandbox::Sandbox;
 use crate::spec::{Lifecycle, SandboxId, SandboxName, SandboxSpec};
 use crate::store::{Claim, NameReservation, NewSandbox, Owner, RowState, SandboxRow};

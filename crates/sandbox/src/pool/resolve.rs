@@ -1,11 +1,12 @@
 //! The spec of a sandbox of a pool: the pool's template, the image that was named, how long it
 //! stays awake.
 
+use super::SandboxPool;
 use super::make::without_file_contents;
-use super::{POOL_WORKDIR, PoolCreate, SandboxPool};
 use crate::capabilities::Capability;
 use crate::error::Result;
 use crate::path::SandboxPath;
+use crate::pool_options::{POOL_WORKDIR, PoolCreate};
 use crate::spec::{IdleAction, SandboxId, SandboxName, SandboxSpec};
 use crate::store::SandboxRow;
 

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use super::SandboxPool;
 use super::make::{LOOK_AGAIN, PATIENCE};
-use super::{SandboxPool, Service};
 use crate::blocking::blocking;
 use crate::engine::PoolRecords;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Command;
+use crate::pool_options::Service;
 use crate::provider::SandboxProvider;
 use crate::sandbox::{Sandbox, StartOptions};
 use crate::store::{SandboxRow, WakingTurn};

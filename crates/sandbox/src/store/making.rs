@@ -8,7 +8,7 @@ use super::row::{RowState, SandboxRow, by_id, by_name};
 use super::{Store, failed, pools, quota};
 use crate::error::{Error, ErrorKind, Result};
 use crate::now::now_ms;
-use crate::pool::{PoolQuotas, Service};
+use crate::pool_options::{PoolQuotas, Service};
 use crate::spec::{SandboxId, SandboxName, SandboxSpec};
 
 /// A sandbox that is to be made.

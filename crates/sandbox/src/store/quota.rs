@@ -5,7 +5,7 @@ use rusqlite::Transaction;
 use super::making::NewSandbox;
 use super::{Store, failed};
 use crate::error::{Error, ErrorKind, Result};
-use crate::pool::PoolQuotas;
+use crate::pool_options::PoolQuotas;
 use crate::spec::{Limits, SandboxName};
 
 /// The amount that the sandboxes of a pool may use together by their limits, those that are being

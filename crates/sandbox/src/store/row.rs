@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::owner::Owner;
 use super::{Store, failed};
 use crate::error::Result;
-use crate::pool::Service;
+use crate::pool_options::Service;
 use crate::spec::{SandboxId, SandboxName, SandboxSpec};
 
 /// The work that is being done on a sandbox.

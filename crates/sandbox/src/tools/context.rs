@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Result;
-use crate::pool::{DEFAULT_SANDBOX, SandboxPool};
+use crate::pool::SandboxPool;
+use crate::pool_options::DEFAULT_SANDBOX;
 use crate::sandbox::Sandbox;
 use crate::spec::SandboxName;
 

@@ -4,7 +4,8 @@
 //! may not: it would read the host through its sandbox.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::pool::{PoolCreate, PoolCreated, SandboxPool};
+use crate::pool::SandboxPool;
+use crate::pool_options::{PoolCreate, PoolCreated};
 use crate::tools::set::quoted;
 
 /// The image of a sandbox that is made without naming one, where there is such an image.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::image;
 use crate::error::Result;
-use crate::pool::PoolCreate;
+use crate::pool_options::PoolCreate;
 use crate::tools::{ToolContext, ToolDef, ToolOutput};
 
 #[derive(Deserialize, JsonSchema)]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::pool::{PoolEntry, PoolStatus};
+use crate::pool_options::{PoolEntry, PoolStatus};
 use crate::tools::{ToolContext, ToolDef, ToolOutput};
 
 #[derive(Deserialize, JsonSchema)]

@@ -1,4 +1,4 @@
-//! Options of a pool, and of a sandbox that is made in it.
+//! A pool as data: its options, those of a sandbox that is made in it, and an entry of its list.
 
 use std::collections::BTreeMap;
 
@@ -83,7 +83,7 @@ pub struct DefaultLimits {
 
 impl DefaultLimits {
     /// Fills in what these limits leave open.
-    pub(super) fn fill(&self, limits: &mut Limits) {
+    pub(crate) fn fill(&self, limits: &mut Limits) {
         limits.memory_mib = limits.memory_mib.or(self.memory_mib);
         limits.disk_mib = limits.disk_mib.or(self.disk_mib);
         limits.pids = limits.pids.or(self.pids);
