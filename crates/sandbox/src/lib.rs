@@ -28,6 +28,7 @@ mod pool_options;
 mod process;
 mod provider;
 mod published;
+mod records;
 mod sandbox;
 mod search;
 mod spec;
@@ -45,7 +46,7 @@ pub use driver::{
     ByteStream, ExecRequest, Execution, ExecutionControl, ExecutionEvent, ExecutionInput, SandboxDriver,
     TcpStream,
 };
-pub use engine::{Engine, FindProvider, Reconciled};
+pub use engine::{Engine, Reconciled};
 pub use error::{Error, ErrorKind, Result, SandboxOperationUnsupported, SandboxSleeping};
 pub use exec::{
     Command, ExecEvent, ExecOptions, ExecResult, ExecStream, ExitStatus, FlatResult, Outcome, PtySize,
@@ -75,6 +76,7 @@ pub use process::{
 };
 pub use provider::{Created, SandboxInfo, SandboxKeeper, SandboxProvider, SandboxStatus};
 pub use published::PublishedPort;
+pub use records::FindProvider;
 pub use sandbox::{ANSWER_MS, ExecControl, KILL_CONFIRM_MS, MAX_BUFFERED_READ_BYTES, Sandbox, StartOptions};
 pub use search::{GlobOptions, GlobResult, GrepMatch, GrepOptions, GrepResult};
 pub use spec::{

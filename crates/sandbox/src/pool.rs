@@ -16,14 +16,15 @@ mod wake;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::engine::{PoolRecords, require_own_provider};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::EventKind;
 use crate::pool_options::{PoolCreate, PoolCreated, PoolEntry, PoolOptions, PoolStatus};
 use crate::provider::{SandboxProvider, SandboxStatus};
+use crate::records::{PoolRecords, require_own_provider};
 use crate::sandbox::Sandbox;
 use crate::spec::{SandboxId, SandboxName};
 use crate::store::{RowState, SandboxRow};
@@ -41,6 +42,10 @@ pub(crate) use wake::wake_in_turn;
 /// The number of times that a use tries again when the sandbox goes to sleep, or is destroyed,
 /// right under it.
 const TRIES: usize = 4;
+/// The time to wait for another task or process to finish creating or removing a sandbox, and the
+/// time between two checks that its process is alive.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The named sandboxes of one agent session. Clones share one pool.
 #[derive(Clone)]

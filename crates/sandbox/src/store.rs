@@ -21,6 +21,7 @@ mod removing;
 mod row;
 mod schema;
 mod sleep_state;
+mod statement;
 mod waking;
 
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -37,12 +38,12 @@ use rustix::fs::statvfs;
 pub use anchors::Anchor;
 pub use claim::Claim;
 pub use keys::KeyRow;
-pub use making::{NameReservation, NewSandbox};
+pub use making::NameReservation;
 pub(crate) use mark::lost_store_error;
 pub use owner::Owner;
 pub use pools::PoolRow;
 pub use quota::QuotaUse;
-pub use row::{RowState, SandboxRow};
+pub use row::{NewSandbox, RowState, SandboxRow};
 pub use waking::WakingTurn;
 
 use claim::StoreIdentity;

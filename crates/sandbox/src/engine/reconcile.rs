@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Engine, UNREQUESTED_SLEEP, is_gone};
+use super::Engine;
 use crate::blocking::blocking;
 use crate::error::{ErrorKind, Result};
 use crate::events::EventKind;
 use crate::pool::{PoolMetadata, wake_in_turn};
 use crate::provider::SandboxStatus;
+use crate::records::{UNREQUESTED_SLEEP, is_gone};
 use crate::spec::SandboxId;
 use crate::store::{RowState, SandboxRow, Store};
 

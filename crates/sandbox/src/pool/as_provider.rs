@@ -6,15 +6,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::time::Instant;
 
-use super::SandboxPool;
 use super::keeper::PoolKeeper;
-use super::make::{ClaimedReservation, PATIENCE, without_file_contents};
+use super::make::{ClaimedReservation, without_file_contents};
+use super::{PATIENCE, SandboxPool};
 use crate::capabilities::Capabilities;
-use crate::engine::{UNREQUESTED_SLEEP, require_own_provider};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::EventKind;
 use crate::isolation::Isolation;
 use crate::provider::{Created, SandboxInfo, SandboxKeeper, SandboxProvider, SandboxStatus};
+use crate::records::{UNREQUESTED_SLEEP, require_own_provider};
 use crate::sandbox::{Sandbox, refuse_another_id};
 use crate::spec::{SandboxId, SandboxName, SandboxSpec, ValidSpec, WorkspaceSpec};
 use crate::store::{Claim, NewSandbox, RowState, SandboxRow};

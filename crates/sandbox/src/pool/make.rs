@@ -4,28 +4,22 @@
 //! caller that stops waiting cannot interrupt halfway.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
 use super::member::LiveSandbox;
 use super::wake::start_services;
-use super::{SandboxPool, TRIES};
+use super::{LOOK_AGAIN, PATIENCE, SandboxPool, TRIES};
 use crate::blocking::blocking;
-use crate::engine::require_own_provider;
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::EventKind;
 use crate::pool_options::{PoolCreate, PoolOptions};
+use crate::records::require_own_provider;
 use crate::sandbox::Sandbox;
 use crate::spec::{Lifecycle, SandboxId, SandboxName, SandboxSpec};
 use crate::store::{Claim, NameReservation, NewSandbox, Owner, RowState, SandboxRow};
 use crate::tasks::run_detached;
-
-/// The time to wait for another task or process to finish creating or removing a sandbox, and the
-/// time between two checks that its process is alive.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
-pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The part of a pool that the store keeps as JSON.
 #[derive(Serialize, Deserialize)]

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::SandboxPool;
-use super::make::{LOOK_AGAIN, PATIENCE};
+use super::{LOOK_AGAIN, PATIENCE, SandboxPool};
 use crate::blocking::blocking;
-use crate::engine::PoolRecords;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Command;
 use crate::pool_options::Service;
 use crate::provider::SandboxProvider;
+use crate::records::PoolRecords;
 use crate::sandbox::{Sandbox, StartOptions};
 use crate::store::{SandboxRow, WakingTurn};
 use crate::tasks::run_detached;

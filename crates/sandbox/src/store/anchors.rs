@@ -3,7 +3,7 @@
 
 use rusqlite::{OptionalExtension, ToSql, params};
 
-use super::making::execute;
+use super::statement::execute;
 use super::{Store, failed};
 use crate::error::Result;
 

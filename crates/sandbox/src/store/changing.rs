@@ -3,8 +3,9 @@
 use rusqlite::params;
 
 use super::Store;
-use super::making::{execute, json, sandbox_not_found};
+use super::making::sandbox_not_found;
 use super::row::{SandboxRow, by_id};
+use super::statement::{execute, json};
 use crate::error::Result;
 use crate::now::now_ms;
 use crate::spec::{SandboxId, SandboxSpec};

@@ -9,9 +9,9 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use rusqlite::params;
 
 use super::Store;
-use super::making::execute;
 use super::owner::Owner;
 use super::row::SandboxRow;
+use super::statement::execute;
 use crate::error::Result;
 use crate::spec::SandboxId;
 

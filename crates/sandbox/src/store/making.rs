@@ -1,39 +1,15 @@
 //! Making: a name is taken, within the pool's quotas, before the provider is asked for anything.
 
 use rusqlite::{Transaction, params};
-use serde::Serialize;
 
 use super::owner::Owner;
-use super::row::{RowState, SandboxRow, by_id, by_name};
+use super::row::{NewSandbox, RowState, SandboxRow, by_id, by_name};
+use super::statement::{execute, json};
 use super::{Store, failed, pools, quota};
 use crate::error::{Error, ErrorKind, Result};
 use crate::now::now_ms;
-use crate::pool_options::{PoolQuotas, Service};
-use crate::spec::{SandboxId, SandboxName, SandboxSpec};
-
-/// A sandbox that is to be made.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NewSandbox {
-    /// The pool, which must be there ([`Store::put_pool`]).
-    pub pool: SandboxName,
-    /// The name in the pool.
-    pub name: SandboxName,
-    /// The id, never used before.
-    pub id: SandboxId,
-    /// The provider's name.
-    pub provider: String,
-    /// The image, as it was named; `None`: none was.
-    pub image: Option<String>,
-    /// The spec it is made from; quotas count its limits. Kept as JSON, contents of the manifest's
-    /// files included, so leave those out unless they are wanted again.
-    pub spec: SandboxSpec,
-    /// The programs that run in it whenever it is awake.
-    pub services: Vec<Service>,
-    /// It sleeps after this many idle milliseconds; `None`: never.
-    pub sleep_after_ms: Option<u64>,
-    /// The time at which its ttl ends, in milliseconds since 1970 (UTC); `None`: never.
-    pub deadline_ms: Option<i64>,
-}
+use crate::pool_options::PoolQuotas;
+use crate::spec::SandboxId;
 
 /// The result of asking for a name.
 #[derive(Debug, Clone, PartialEq)]
@@ -131,17 +107,6 @@ fn insert(transaction: &Transaction<'_>, new: &NewSandbox, generation: u64, owne
         new.spec.limits.disk_mib,
     ];
     execute(transaction, sql, values)
-}
-
-pub(super) fn execute(transaction: &Transaction<'_>, sql: &str, values: impl rusqlite::Params) -> Result<()> {
-    let mut statement = transaction.prepare_cached(sql).map_err(failed("change the store"))?;
-    statement.execute(values).map(drop).map_err(failed("change the store"))
-}
-
-pub(super) fn json(value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| {
-        Error::new(ErrorKind::Internal, "change the store: a value is no JSON").with_source(error)
-    })
 }
 
 pub(super) fn sandbox_not_found(id: &SandboxId) -> Error {

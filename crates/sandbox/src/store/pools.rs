@@ -3,8 +3,8 @@
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde_json::Value;
 
-use super::making::{execute, json};
 use super::row;
+use super::statement::{execute, json};
 use super::{Store, failed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::now::now_ms;

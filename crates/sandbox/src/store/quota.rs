@@ -2,7 +2,7 @@
 
 use rusqlite::Transaction;
 
-use super::making::NewSandbox;
+use super::row::NewSandbox;
 use super::{Store, failed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::pool_options::PoolQuotas;

@@ -3,9 +3,10 @@
 use rusqlite::{Transaction, params};
 
 use super::Store;
-use super::making::{execute, owned_by_other, sandbox_not_found};
+use super::making::{owned_by_other, sandbox_not_found};
 use super::owner::Owner;
 use super::row::{RowState, SandboxRow, by_id};
+use super::statement::execute;
 use crate::error::Result;
 use crate::now::now_ms;
 use crate::spec::SandboxId;

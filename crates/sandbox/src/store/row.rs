@@ -37,6 +37,30 @@ impl RowState {
     }
 }
 
+/// A sandbox that is to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewSandbox {
+    /// The pool, which must be there ([`Store::put_pool`]).
+    pub pool: SandboxName,
+    /// The name in the pool.
+    pub name: SandboxName,
+    /// The id, never used before.
+    pub id: SandboxId,
+    /// The provider's name.
+    pub provider: String,
+    /// The image, as it was named; `None`: none was.
+    pub image: Option<String>,
+    /// The spec it is made from; quotas count its limits. Kept as JSON, contents of the manifest's
+    /// files included, so leave those out unless they are wanted again.
+    pub spec: SandboxSpec,
+    /// The programs that run in it whenever it is awake.
+    pub services: Vec<Service>,
+    /// It sleeps after this many idle milliseconds; `None`: never.
+    pub sleep_after_ms: Option<u64>,
+    /// The time at which its ttl ends, in milliseconds since 1970 (UTC); `None`: never.
+    pub deadline_ms: Option<i64>,
+}
+
 /// A sandbox as the store knows it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SandboxRow {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
 use super::claim::Claim;
-use super::making::{execute, sandbox_not_found};
+use super::making::sandbox_not_found;
 use super::owner::Owner;
 use super::row::{SandboxRow, by_id, select};
+use super::statement::execute;
 use super::{Store, failed};
 use crate::error::Result;
 use crate::spec::SandboxId;
