@@ -217,7 +217,7 @@ impl Error {
     }
 
     /// The host's own files refused: `what` is verb and object, such as `append to the event log`.
-    pub(crate) fn host(what: impl fmt::Display, error: std::io::Error) -> Self {
+    pub fn host(what: impl fmt::Display, error: std::io::Error) -> Self {
         use std::io::ErrorKind as Host;
         let kind = match error.kind() {
             Host::NotFound => ErrorKind::NotFound,

@@ -37,6 +37,7 @@ pub use verify::{BrokenChain, VerifiedLog};
 use crate::blocking::blocking;
 use crate::error::{Error, ErrorKind, Result};
 use crate::folder_changes::FolderChanges;
+use crate::internal::now_ms;
 use crate::store::Store;
 use anchor::Anchorage;
 use append::Writer;
@@ -164,7 +165,7 @@ impl EventLog {
     pub fn begin_anew(&self) -> Result<PathBuf> {
         let host = |error| Error::host("begin a new event log", error);
         let mut name = self.folder.as_os_str().to_owned();
-        name.push(format!(".until-{}", crate::now::now_ms()));
+        name.push(format!(".until-{}", now_ms()));
         let aside = PathBuf::from(name);
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         std::fs::rename(&self.folder, &aside).map_err(host)?;

@@ -17,6 +17,8 @@ mod exec;
 mod files;
 mod folder_changes;
 mod forward;
+#[doc(hidden)]
+pub mod internal;
 mod isolation;
 pub mod linux_capability;
 mod network;

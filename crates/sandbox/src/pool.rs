@@ -22,13 +22,13 @@ use tokio::sync::Notify;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::EventKind;
+use crate::internal::{SandboxInternals, run_detached};
 use crate::pool_options::{PoolCreate, PoolCreated, PoolEntry, PoolOptions, PoolStatus};
 use crate::provider::{SandboxProvider, SandboxStatus};
 use crate::records::{PoolRecords, require_own_provider};
 use crate::sandbox::Sandbox;
 use crate::spec::{SandboxId, SandboxName};
 use crate::store::{RowState, SandboxRow};
-use crate::tasks::run_detached;
 use crate::transfer::{Transfer, Transferred, transfer};
 use browse::OpenPorts;
 use member::{LiveSandbox, Member};

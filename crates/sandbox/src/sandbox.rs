@@ -4,22 +4,20 @@
 //! what holds after a destroy are in the modules below. Anvia's narrower view is [`crate::Workspace`].
 
 mod capture;
-mod change;
 mod collect;
 mod create;
 mod destroy;
 mod egress;
 mod exec;
 mod files;
+mod internal;
 mod lifecycle;
-mod lock;
 mod processes;
 mod replay;
 mod run;
 mod search;
 mod started;
 mod stdin;
-mod unobserved;
 mod waits;
 mod watch;
 mod write;
@@ -41,8 +39,9 @@ use crate::workspace::Workspace;
 use destroy::Lifetime;
 use egress::DecisionFollower;
 
-pub(crate) use create::refuse_another_id;
+pub use create::refuse_another_id;
 pub use files::MAX_BUFFERED_READ_BYTES;
+pub use internal::SandboxInternals;
 pub use run::{ANSWER_MS, KILL_CONFIRM_MS};
 pub(crate) use write::Content;
 
@@ -121,21 +120,10 @@ impl Sandbox {
         Self { inner: Arc::new(inner), alias: None, beneath: None }
     }
 
-    /// Makes a handle on a sandbox that a provider made or found, with an optional observer.
-    pub(crate) fn from_created(created: Created, observer: Option<Arc<dyn Observer>>) -> Self {
-        Self::new(created, observer, 0)
-    }
-
     /// Returns whether its backend is connected: a handle that is not is best made anew, since what
     /// it stands for sleeps, is gone, or is reached in another way. Nothing is asked.
     pub fn is_connected(&self) -> bool {
         self.check_alive().is_ok() && self.inner.driver.is_connected()
-    }
-
-    /// Returns its parts, for another handle.
-    pub(crate) fn into_created(self) -> Created {
-        let SandboxInner { info, driver, keeper, .. } = &*self.inner;
-        Created { info: info.clone(), driver: Arc::clone(driver), keeper: keeper.clone() }
     }
 
     /// The id, never used twice.
@@ -147,11 +135,6 @@ impl Sandbox {
     /// that the provider knows.
     pub fn name(&self) -> &SandboxName {
         self.alias.as_ref().unwrap_or(&self.inner.info.name)
-    }
-
-    /// Returns a handle that reports this name as the sandbox's own.
-    pub(crate) fn with_alias(self, name: SandboxName) -> Self {
-        Self { alias: Some(name), ..self }
     }
 
     /// The facts about it that are known without asking it, as of the time at which this handle was

@@ -18,7 +18,8 @@ use crate::error::{Error, Result};
 use crate::linux_capability;
 use crate::path::SandboxPath;
 
-pub(crate) use checks::{check_env, check_labels, check_lifecycle, check_rules};
+pub(crate) use checks::check_env;
+pub use checks::{check_labels, check_lifecycle, check_rules};
 pub use container::{ContainerSpec, PullPolicy};
 pub use image_defaults::ImageDefaults;
 

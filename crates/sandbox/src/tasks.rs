@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Runs work in a task of its own, and waits for it. A caller that stops waiting leaves nothing
 /// half done.
-pub(crate) async fn run_detached<T: Send + 'static>(
+pub async fn run_detached<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
     let done = tokio::spawn(work).await;

@@ -8,11 +8,13 @@
 mod anthropic;
 mod arguments;
 mod call;
+mod change;
 mod clip;
 mod coding;
 mod context;
 mod definition;
 mod format;
+mod locks;
 mod names;
 mod output;
 mod pool;

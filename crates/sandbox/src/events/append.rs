@@ -9,7 +9,7 @@ use super::event::{Event, EventHash, EventKind, NewEvent};
 use super::head::{Head, lock_to_append, try_lock};
 use super::segment::{self, SegmentLines};
 use super::{EventLogOptions, line};
-use crate::now::now_ms;
+use crate::internal::now_ms;
 
 /// The beginning of a note that the head was lost. The number of the last event that was found
 /// follows.

@@ -7,18 +7,18 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use super::keeper::PoolKeeper;
-use super::make::{ClaimedReservation, without_file_contents};
+use super::make::{ClaimedReservation, create, without_file_contents};
 use super::{PATIENCE, SandboxPool};
 use crate::capabilities::Capabilities;
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::EventKind;
+use crate::internal::{SandboxInternals, refuse_another_id, renamed_sleeping, run_detached};
 use crate::isolation::Isolation;
 use crate::provider::{Created, SandboxInfo, SandboxKeeper, SandboxProvider, SandboxStatus};
 use crate::records::{UNREQUESTED_SLEEP, require_own_provider};
-use crate::sandbox::{Sandbox, refuse_another_id};
+use crate::sandbox::Sandbox;
 use crate::spec::{SandboxId, SandboxName, SandboxSpec, ValidSpec, WorkspaceSpec};
 use crate::store::{Claim, NewSandbox, RowState, SandboxRow};
-use crate::tasks::run_detached;
 
 /// A pool as a provider. Made by [`SandboxPool::as_provider`].
 ///
@@ -291,7 +291,7 @@ impl SandboxPool {
         match error.kind() {
             _ if error.is_sleeping() => {
                 self.inner.records.record_sleep(row, UNREQUESTED_SLEEP).await?;
-                Err(error.renamed_sleeping(asked))
+                Err(renamed_sleeping(&error, asked))
             }
             ErrorKind::NotFound | ErrorKind::Destroyed => {
                 self.free_name(row).await?;
@@ -345,8 +345,7 @@ impl PoolProvider {
     pub async fn make(&self, spec: SandboxSpec) -> Result<Sandbox> {
         let valid = spec.clone().validate()?;
         let spec = SandboxSpec { id: Some(valid.id().clone()), name: Some(valid.name().clone()), ..spec };
-        Sandbox::create_with(self, spec, self.pool.inner.records.recorder_of(self.pool.name(), valid.name()))
-            .await
+        create(self, spec, self.pool.inner.records.recorder_of(self.pool.name(), valid.name())).await
     }
 
     /// Makes a sandbox, or returns the one that has the name already, woken if it sleeps; `true` if

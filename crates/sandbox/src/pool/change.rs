@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::as_provider::PoolProvider;
 use crate::error::Result;
-use crate::spec::{Lifecycle, SandboxSpec, check_labels, check_lifecycle, check_rules};
-use crate::tasks::run_detached;
+use crate::internal::{check_labels, check_lifecycle, check_rules, run_detached};
+use crate::spec::{Lifecycle, SandboxSpec};
 use eyot_egress::EgressRules;
 
 /// Changes of a sandbox. A field that is `None` stays as it is.

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use super::SandboxPool;
 use crate::driver::SandboxDriver;
 use crate::error::{ErrorKind, Result};
+use crate::internal::run_detached;
 use crate::provider::SandboxKeeper;
 use crate::store::SandboxRow;
-use crate::tasks::run_detached;
 
 /// Destroys a sandbox of a pool for its handle, and frees its name.
 pub(super) struct PoolKeeper {

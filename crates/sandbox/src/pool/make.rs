@@ -14,12 +14,14 @@ use super::{LOOK_AGAIN, PATIENCE, SandboxPool, TRIES};
 use crate::blocking::blocking;
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::EventKind;
+use crate::internal::{SandboxInternals, now_ms, run_detached};
+use crate::observer::Observer;
 use crate::pool_options::{PoolCreate, PoolOptions};
+use crate::provider::SandboxProvider;
 use crate::records::require_own_provider;
 use crate::sandbox::Sandbox;
 use crate::spec::{Lifecycle, SandboxId, SandboxName, SandboxSpec};
 use crate::store::{Claim, NameReservation, NewSandbox, Owner, RowState, SandboxRow};
-use crate::tasks::run_detached;
 
 /// The part of a pool that the store keeps as JSON.
 #[derive(Serialize, Deserialize)]
@@ -142,7 +144,7 @@ impl SandboxPool {
 
     async fn make_and_start(&self, row: &SandboxRow, spec: SandboxSpec) -> Result<LiveSandbox> {
         let recorder = self.inner.records.recorder(row);
-        let sandbox = Sandbox::create_with(self.provider().as_ref(), spec, recorder).await?;
+        let sandbox = create(self.provider().as_ref(), spec, recorder).await?;
         start_services(&sandbox, &row.services).await?;
         self.inner.records.record(row, EventKind::Created, "its name was used for the first time").await?;
         let id = row.id.clone();
@@ -153,8 +155,8 @@ impl SandboxPool {
     /// The sandbox of a row, woken if it sleeps; `None` if it is gone.
     async fn find(&self, row: &SandboxRow) -> Result<Option<Sandbox>> {
         let recorder = self.inner.records.recorder(row);
-        match Sandbox::open_with(self.provider().as_ref(), row.id.as_str(), recorder).await {
-            Ok(sandbox) => Ok(Some(sandbox)),
+        match self.provider().open(row.id.as_str()).await {
+            Ok(created) => Ok(Some(Sandbox::from_created(created, recorder))),
             Err(error) if error.is_sleeping() => self.wake(row).await.map(Some),
             Err(error) if matches!(error.kind(), ErrorKind::Destroyed | ErrorKind::NotFound) => Ok(None),
             Err(error) => Err(error),
@@ -219,6 +221,18 @@ impl SandboxPool {
     }
 }
 
+/// Makes a sandbox, with the observer that records what it does if there is one.
+pub(super) async fn create(
+    provider: &dyn SandboxProvider,
+    spec: SandboxSpec,
+    recorder: Option<Arc<dyn Observer>>,
+) -> Result<Sandbox> {
+    match recorder {
+        Some(recorder) => Sandbox::create_observed(provider, spec, recorder).await,
+        None => Sandbox::create(provider, spec).await,
+    }
+}
+
 /// The result of asking for a name, with the claim on it; see [`NameReservation`].
 pub(super) enum ClaimedReservation {
     /// It is this task's to make.
@@ -230,7 +244,7 @@ pub(super) enum ClaimedReservation {
 /// Returns the time at which a sandbox that is made now ends, in milliseconds since 1970 (UTC).
 pub(super) fn deadline_ms(lifecycle: &Lifecycle) -> Option<i64> {
     let ttl_ms = lifecycle.ttl_ms.filter(|_| lifecycle.auto_destroy)?;
-    Some(crate::now::now_ms().saturating_add(i64::try_from(ttl_ms).unwrap_or(i64::MAX)))
+    Some(now_ms().saturating_add(i64::try_from(ttl_ms).unwrap_or(i64::MAX)))
 }
 
 /// Returns a spec without the contents of files, as the store keeps it: the files are in the

@@ -9,12 +9,12 @@ use super::{LOOK_AGAIN, PATIENCE, SandboxPool};
 use crate::blocking::blocking;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Command;
+use crate::internal::{SandboxInternals, run_detached};
 use crate::pool_options::Service;
 use crate::provider::SandboxProvider;
 use crate::records::PoolRecords;
 use crate::sandbox::{Sandbox, StartOptions};
 use crate::store::{SandboxRow, WakingTurn};
-use crate::tasks::run_detached;
 
 impl SandboxPool {
     /// Wakes the sandbox of a row, or waits for the process that does.
@@ -87,10 +87,10 @@ async fn wake_unless_awake(
     reason: &str,
 ) -> Result<Sandbox> {
     let id = row.id.as_str();
-    if let Ok(awake) = Sandbox::open_with(provider, id, records.recorder(row)).await {
-        return Ok(awake);
+    if let Ok(awake) = provider.open(id).await {
+        return Ok(Sandbox::from_created(awake, records.recorder(row)));
     }
-    let sandbox = Sandbox::wake_with(provider, id, records.recorder(row)).await?;
+    let sandbox = Sandbox::from_created(provider.wake(id).await?, records.recorder(row));
     // One whose services can't be started sleeps on, and the next use tries again: nobody is handed half of it.
     if let Err(error) = start_services(&sandbox, &row.services).await {
         if let Err(error) = provider.sleep(id).await {

@@ -8,7 +8,7 @@ use crate::process::LogStream;
 
 impl ExecStream {
     /// Gives each piece of output to `take` as it comes, and returns the result.
-    pub(crate) async fn collect(self, mut take: impl FnMut(LogStream, &Bytes) + Send) -> Result<ExecResult> {
+    pub async fn collect(self, mut take: impl FnMut(LogStream, &Bytes) + Send) -> Result<ExecResult> {
         let take = |stream, piece: &Bytes| {
             take(stream, piece);
             true
@@ -18,7 +18,7 @@ impl ExecStream {
 
     /// Gives each piece of output to `take` until that returns `false`: then the command's process tree is killed, and there
     /// is no result.
-    pub(crate) async fn collect_while(
+    pub async fn collect_while(
         mut self,
         mut take: impl FnMut(LogStream, &Bytes) -> bool + Send,
     ) -> Result<Option<ExecResult>> {

@@ -43,7 +43,7 @@ impl Sandbox {
     /// Finds a running sandbox by id or name: `not_found`, or `destroyed` if it is known to have been; `unavailable` if
     /// it sleeps ([`Error::is_sleeping`]).
     pub async fn open(provider: &dyn SandboxProvider, id_or_name: &str) -> Result<Self> {
-        Self::open_with(provider, id_or_name, None).await
+        Ok(Self::new(provider.open(id_or_name).await?, None, 0))
     }
 
     /// Opens a sandbox with an observer; opening itself is not an event.
@@ -52,21 +52,12 @@ impl Sandbox {
         id_or_name: &str,
         observer: Arc<dyn Observer>,
     ) -> Result<Self> {
-        Self::open_with(provider, id_or_name, Some(observer)).await
-    }
-
-    /// Does the same with an optional observer.
-    pub(crate) async fn open_with(
-        provider: &dyn SandboxProvider,
-        id_or_name: &str,
-        observer: Option<Arc<dyn Observer>>,
-    ) -> Result<Self> {
-        Ok(Self::new(provider.open(id_or_name).await?, observer, 0))
+        Ok(Self::new(provider.open(id_or_name).await?, Some(observer), 0))
     }
 
     /// Wakes a sandbox that sleeps, by id or name; one that runs is opened. See [`SandboxProvider::wake`].
     pub async fn wake(provider: &dyn SandboxProvider, id_or_name: &str) -> Result<Self> {
-        Self::wake_with(provider, id_or_name, None).await
+        Ok(Self::new(provider.wake(id_or_name).await?, None, 0))
     }
 
     /// Wakes a sandbox with an observer; waking itself is not an event.
@@ -75,16 +66,7 @@ impl Sandbox {
         id_or_name: &str,
         observer: Arc<dyn Observer>,
     ) -> Result<Self> {
-        Self::wake_with(provider, id_or_name, Some(observer)).await
-    }
-
-    /// Does the same with an optional observer.
-    pub(crate) async fn wake_with(
-        provider: &dyn SandboxProvider,
-        id_or_name: &str,
-        observer: Option<Arc<dyn Observer>>,
-    ) -> Result<Self> {
-        Ok(Self::new(provider.wake(id_or_name).await?, observer, 0))
+        Ok(Self::new(provider.wake(id_or_name).await?, Some(observer), 0))
     }
 
     /// The sandbox of the spec's name (or id, if it has no name), and whether it was made now. A sandbox that exists is
@@ -117,7 +99,7 @@ impl Sandbox {
     }
 
     /// Does the same with an optional observer.
-    pub(crate) async fn create_with(
+    async fn create_with(
         provider: &dyn SandboxProvider,
         spec: SandboxSpec,
         observer: Option<Arc<dyn Observer>>,
@@ -227,7 +209,7 @@ async fn find(provider: &dyn SandboxProvider, key: &str, spec: &SandboxSpec) -> 
 }
 
 /// Refuses a sandbox with another id than the one that the spec names.
-pub(crate) fn refuse_another_id(found: Sandbox, spec: &SandboxSpec) -> Result<Sandbox> {
+pub fn refuse_another_id(found: Sandbox, spec: &SandboxSpec) -> Result<Sandbox> {
     match spec.id.as_ref().filter(|id| *id != found.id()) {
         Some(_) => {
             let message = format!("create sandbox: the name `{}` is in use by another id", found.name());

@@ -148,7 +148,7 @@ pub(crate) fn check_env(field: &str, env: &BTreeMap<String, String>) -> Result<(
 }
 
 /// Refuses labels that no sandbox can have.
-pub(crate) fn check_labels(labels: &BTreeMap<String, String>) -> Result<()> {
+pub fn check_labels(labels: &BTreeMap<String, String>) -> Result<()> {
     check_texts("labels", labels)
 }
 
@@ -175,7 +175,7 @@ fn check_egress(network: NetworkMode, rules: &EgressRules) -> Result<()> {
 }
 
 /// Refuses more rules than a sandbox may have.
-pub(crate) fn check_rules(rules: &EgressRules) -> Result<()> {
+pub fn check_rules(rules: &EgressRules) -> Result<()> {
     let most = EgressRules::MAX_RULES;
     match rules.allow.len().max(rules.deny.len()) {
         count if count > most => {
@@ -214,7 +214,7 @@ fn check_limits(limits: &Limits) -> Result<()> {
 }
 
 /// Refuses deadlines that no sandbox can have.
-pub(crate) fn check_lifecycle(lifecycle: &Lifecycle) -> Result<()> {
+pub fn check_lifecycle(lifecycle: &Lifecycle) -> Result<()> {
     let fields =
         [("lifecycle.ttl_ms", lifecycle.ttl_ms), ("lifecycle.idle_timeout_ms", lifecycle.idle_timeout_ms)];
     for (field, value) in fields {

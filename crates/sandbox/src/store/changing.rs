@@ -7,7 +7,7 @@ use super::making::sandbox_not_found;
 use super::row::{SandboxRow, by_id};
 use super::statement::{execute, json};
 use crate::error::Result;
-use crate::now::now_ms;
+use crate::internal::now_ms;
 use crate::spec::{SandboxId, SandboxSpec};
 
 impl Store {

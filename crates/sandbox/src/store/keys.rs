@@ -7,7 +7,7 @@ use super::row;
 use super::statement::{execute, json};
 use super::{Store, failed};
 use crate::error::{Error, ErrorKind, Result};
-use crate::now::now_ms;
+use crate::internal::now_ms;
 use crate::spec::SandboxName;
 
 /// The facts about an API key.

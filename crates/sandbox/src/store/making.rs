@@ -7,7 +7,7 @@ use super::row::{NewSandbox, RowState, SandboxRow, by_id, by_name};
 use super::statement::{execute, json};
 use super::{Store, failed, pools, quota};
 use crate::error::{Error, ErrorKind, Result};
-use crate::now::now_ms;
+use crate::internal::now_ms;
 use crate::pool_options::PoolQuotas;
 use crate::spec::SandboxId;
 

@@ -8,7 +8,7 @@ use super::owner::Owner;
 use super::row::{RowState, SandboxRow, by_id};
 use super::statement::execute;
 use crate::error::Result;
-use crate::now::now_ms;
+use crate::internal::now_ms;
 use crate::spec::SandboxId;
 
 impl Store {

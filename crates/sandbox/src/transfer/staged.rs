@@ -13,6 +13,7 @@ use super::staging_name;
 use crate::driver::ByteStream;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{CreateDirOptions, FileStat, RemoveOptions, WriteOptions};
+use crate::internal::SandboxInternals;
 use crate::path::{ConfinedPath, MAX_PATH_BYTES, SandboxPath};
 use crate::sandbox::Sandbox;
 

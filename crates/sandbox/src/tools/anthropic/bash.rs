@@ -13,6 +13,7 @@ use crate::sandbox::Sandbox;
 use crate::tools::clip::ClippedText;
 use crate::tools::context::ToolContext;
 use crate::tools::definition::ToolDef;
+use crate::tools::locks::lock_shell;
 use crate::tools::output::ToolOutput;
 use crate::tools::running::{run, sandbox};
 
@@ -46,7 +47,7 @@ async fn bash(context: ToolContext, asked: Args, timeout_ms: u64) -> Result<Tool
 }
 
 async fn restart(sandbox: &Sandbox) -> Result<ToolOutput> {
-    let _turn = sandbox.lock_shell().await;
+    let _turn = lock_shell(sandbox).await;
     let result = sandbox.exec(session::restart(), ExecOptions::default()).await?;
     if result.success() {
         Ok(ToolOutput::text("tool has been restarted."))
@@ -63,7 +64,7 @@ async fn run_in_session(
 ) -> Result<ToolOutput> {
     let _turn = tokio::select! {
         biased;
-        turn = sandbox.lock_shell() => turn,
+        turn = lock_shell(sandbox) => turn,
         () = context.cancel.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "Operation aborted")),
     };
     let mut output = BashOutput::default();

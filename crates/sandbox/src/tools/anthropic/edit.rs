@@ -7,6 +7,7 @@ use super::refusal::refusal;
 use super::{MAX_FILE_BYTES, view};
 use crate::error::{ErrorKind, Result};
 use crate::sandbox::Sandbox;
+use crate::tools::change::change_file;
 
 /// So many lines are shown around a change.
 const SNIPPET_LINES: usize = 4;
@@ -41,7 +42,7 @@ async fn change(
     edit: impl FnOnce(&[u8]) -> Result<EditResult> + Send,
 ) -> Result<String> {
     let mut answer = String::new();
-    let changed = sandbox.change(path, MAX_FILE_BYTES, |file| {
+    let changed = change_file(sandbox, path, MAX_FILE_BYTES, |file| {
         let edited = edit(&file)?;
         answer = edited.answer;
         Ok(Bytes::from(edited.file))

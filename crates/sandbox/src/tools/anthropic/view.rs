@@ -7,6 +7,7 @@ use super::refusal::refusal;
 use crate::error::{ErrorKind, Result};
 use crate::files::{DirEntry, FileType};
 use crate::sandbox::Sandbox;
+use crate::tools::change::read_at_most;
 use crate::tools::clip::{ClippedText, MAX_TEXT_BYTES};
 use crate::tools::names;
 
@@ -26,7 +27,7 @@ pub(super) async fn view(
             None => directory(sandbox, path).await,
         };
     }
-    let file = sandbox.read_at_most(path, MAX_FILE_BYTES).await?;
+    let file = read_at_most(sandbox, path, MAX_FILE_BYTES).await?;
     let text = std::str::from_utf8(&file).map_err(|_| {
         let message = format!("The file {path} is not UTF-8 text; it has {} bytes.", file.len());
         refusal(ErrorKind::Invalid, message).with_hint("look at it with bash, for example with file or xxd")

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::MAX_FILE_BYTES;
 use crate::error::{Error, ErrorKind, Result};
+use crate::tools::change::change_file;
 use crate::tools::context::ToolContext;
 use crate::tools::definition::ToolDef;
 use crate::tools::output::ToolOutput;
@@ -34,7 +35,7 @@ pub(super) fn tool() -> Result<ToolDef> {
         }
         let sandbox = context.sandbox(None).await?;
         let mut answer = String::new();
-        let edited = sandbox.change(&asked.path, MAX_FILE_BYTES, |file| {
+        let edited = change_file(&sandbox, &asked.path, MAX_FILE_BYTES, |file| {
             let edited = asked.apply(&file)?;
             answer = edited.answer;
             Ok(edited.file)

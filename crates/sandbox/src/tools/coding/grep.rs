@@ -6,6 +6,7 @@ use serde::Deserialize;
 use super::units;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::ExecOptions;
+use crate::internal::SandboxInternals;
 use crate::process::LogStream;
 use crate::sandbox::Sandbox;
 use crate::tools::context::ToolContext;

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::{MAX_LINES, MAX_UNITS, units};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::ByteRange;
+use crate::internal::SandboxInternals;
 use crate::sandbox::{MAX_BUFFERED_READ_BYTES, Sandbox};
 use crate::tools::context::ToolContext;
 use crate::tools::definition::ToolDef;

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::files::WriteOptions;
 use crate::tools::context::ToolContext;
 use crate::tools::definition::ToolDef;
+use crate::tools::locks::lock_changes;
 use crate::tools::output::ToolOutput;
 
 const DESCRIPTION: &str =
@@ -28,7 +29,7 @@ pub(super) fn tool() -> Result<ToolDef> {
         let answer = format!("Successfully wrote {} bytes to {path}", units::length(&content));
         let options = WriteOptions { max_file_bytes: Some(MAX_FILE_BYTES), ..WriteOptions::default() };
         // An edit that has read the file must not write what this replaces.
-        let _guard = sandbox.lock_changes().await;
+        let _guard = lock_changes(&sandbox).await;
         sandbox.write_with(&path, content, options).await?;
         Ok(ToolOutput::text(answer))
     })

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::MAX_FILE_BYTES;
 use crate::error::Result;
 use crate::files::{WriteMode, WriteOptions};
+use crate::tools::locks::lock_changes;
 use crate::tools::{ToolContext, ToolDef, ToolOutput};
 
 #[derive(Deserialize, JsonSchema)]
@@ -38,7 +39,7 @@ async fn run(context: ToolContext, args: Args) -> Result<ToolOutput> {
     let mode = if args.append { WriteMode::Append } else { WriteMode::Replace };
     let options = WriteOptions { mode, max_file_bytes: Some(MAX_FILE_BYTES), ..WriteOptions::default() };
     // An edit by another toolset reads, changes and writes: nothing comes in between.
-    let _guard = sandbox.lock_changes().await;
+    let _guard = lock_changes(&sandbox).await;
     let size = sandbox.write_with(&args.path, args.content, options).await?;
     Ok(ToolOutput::json(&Answer { ok: true, size }))
 }

@@ -14,6 +14,7 @@ use crate::process::ProcessStatus;
 use crate::sandbox::Sandbox;
 use crate::tools::context::ToolContext;
 use crate::tools::definition::ToolDef;
+use crate::tools::locks::lock_starts;
 use crate::tools::output::ToolOutput;
 use crate::workspace::WorkspaceStart;
 
@@ -47,7 +48,7 @@ async fn start(context: ToolContext, asked: Args, options: Arc<WorkspaceToolsOpt
     let (args, env) = (args.unwrap_or_default(), env.unwrap_or_default());
     let program = ProgramRequest { command: &command, cwd: cwd.as_deref(), env: &env };
     options.exec.check_program(sandbox.cwd(), program)?;
-    let _guard = sandbox.lock_starts().await;
+    let _guard = lock_starts(&sandbox).await;
     check_room(&sandbox, options.process.max_processes).await?;
     let started = sandbox.workspace().start_process(WorkspaceStart { command, args, cwd, env }).await?;
     Ok(ToolOutput::text(answer::process(&started, false)))

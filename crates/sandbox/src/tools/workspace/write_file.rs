@@ -10,6 +10,7 @@ use super::policy_error;
 use crate::error::Result;
 use crate::tools::context::ToolContext;
 use crate::tools::definition::ToolDef;
+use crate::tools::locks::lock_changes;
 use crate::tools::output::ToolOutput;
 
 const DESCRIPTION: &str = "Write a text file inside the sandbox workspace. Creates parent directories.";
@@ -34,7 +35,7 @@ pub(super) fn tool(options: Arc<WorkspaceToolsOptions>) -> Result<ToolDef> {
             }
             let sandbox = context.sandbox(None).await?;
             // Beside a tool that edits, the edit must not write what this replaces.
-            let _guard = sandbox.lock_changes().await;
+            let _guard = lock_changes(&sandbox).await;
             sandbox.workspace().write_file(&path, content).await?;
             Ok(ToolOutput::text(format!("Wrote {path}")))
         }

@@ -1,12 +1,12 @@
-//! LockTable that a sandbox's handles share within this process, whichever way each was come by. Nothing here holds up other
-//! processes that have the sandbox open, or commands inside.
+//! Locks that the tools share within this process, for each sandbox, whichever handles they have on it. Nothing here holds up
+//! other processes that have the sandbox open, or commands inside.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 use tokio::sync::OwnedMutexGuard;
 
-use super::Sandbox;
+use crate::sandbox::Sandbox;
 use crate::spec::SandboxId;
 
 /// A purpose for which work is done one after the other.
@@ -26,23 +26,21 @@ type LockTable = HashMap<(SandboxId, LockPurpose), Weak<AsyncLock>>;
 /// The locks that a task holds or waits for.
 static LOCKS: LazyLock<Mutex<LockTable>> = LazyLock::new(Mutex::default);
 
-impl Sandbox {
-    /// Waits until no task of this process changes a file of this sandbox; other tasks wait until
-    /// the guard is dropped. Held per sandbox, not per path: two paths can be one file (links,
-    /// spellings), and only the sandbox knows.
-    pub(crate) async fn lock_changes(&self) -> OwnedMutexGuard<()> {
-        lock_of(self.id(), LockPurpose::Change).lock_owned().await
-    }
+/// Waits until no task of this process changes a file of this sandbox; other tasks wait until
+/// the guard is dropped. Held per sandbox, not per path: two paths can be one file (links,
+/// spellings), and only the sandbox knows.
+pub(super) async fn lock_changes(sandbox: &Sandbox) -> OwnedMutexGuard<()> {
+    lock_of(sandbox.id(), LockPurpose::Change).lock_owned().await
+}
 
-    /// Locks the shell of a sandbox: each command begins where the last one ended.
-    pub(crate) async fn lock_shell(&self) -> OwnedMutexGuard<()> {
-        lock_of(self.id(), LockPurpose::Shell).lock_owned().await
-    }
+/// Locks the shell of a sandbox: each command begins where the last one ended.
+pub(super) async fn lock_shell(sandbox: &Sandbox) -> OwnedMutexGuard<()> {
+    lock_of(sandbox.id(), LockPurpose::Shell).lock_owned().await
+}
 
-    /// Locks the starting of processes, so that no more are started than may run.
-    pub(crate) async fn lock_starts(&self) -> OwnedMutexGuard<()> {
-        lock_of(self.id(), LockPurpose::Start).lock_owned().await
-    }
+/// Locks the starting of processes, so that no more are started than may run.
+pub(super) async fn lock_starts(sandbox: &Sandbox) -> OwnedMutexGuard<()> {
+    lock_of(sandbox.id(), LockPurpose::Start).lock_owned().await
 }
 
 fn lock_of(sandbox: &SandboxId, turn: LockPurpose) -> Arc<AsyncLock> {

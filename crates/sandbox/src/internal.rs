@@ -1,0 +1,19 @@
+//! The seam between this crate and those of the same workspace that are built on it: the engine and the tools.
+//!
+//! It is no part of the contract. It is left out of the documentation and changes without notice: providers and programs
+//! use [`Sandbox`](crate::Sandbox) and the rest of this crate.
+
+use std::fmt;
+
+use crate::error::Error;
+
+pub use crate::now::now_ms;
+pub use crate::sandbox::{SandboxInternals, refuse_another_id};
+pub use crate::spec::{check_labels, check_lifecycle, check_rules};
+pub use crate::tasks::run_detached;
+
+/// Returns the same error about a sandbox that the caller knows by this name.
+/// [`Error::is_sleeping`] must hold.
+pub fn renamed_sleeping(error: &Error, sandbox: impl fmt::Display) -> Error {
+    error.renamed_sleeping(sandbox)
+}
