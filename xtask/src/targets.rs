@@ -98,7 +98,7 @@ pub const TARGETS: &[Target] = &[
     quick("sandbox", "handle"),
     quick("sandbox", "processes"),
     quick("sandbox", "store"),
-    quick("sandbox", "tools"),
+    quick("tools", "tools"),
     quick("guest", "client_connection"),
     quick("guest", "client_malice"),
     quick("guest", "client_program"),

@@ -1,8 +1,8 @@
 //! The toolsets that a command names, with their policies.
 
-use eyot::tools::{Toolset, WorkspaceToolsOptions, toolset, workspace_tools};
 use eyot::{Capabilities, PoolOptions, SandboxName, SandboxPool};
 use eyot_providers::remote::RemoteServer;
+use eyot_tools::{Toolset, WorkspaceToolsOptions, toolset, workspace_tools};
 
 use crate::args::WorkspaceOptionsArg;
 use crate::errors::{Failure, USAGE};
@@ -73,7 +73,7 @@ mod tests {
     fn names(names: &[&str], options: Option<&str>) -> Result<Vec<String>, Failure> {
         let options = options.map(|options| options.parse().unwrap());
         let tools = toolsets(names, options.as_ref(), &Capabilities::default())?;
-        let schemas = tools.schemas(eyot::tools::ToolFormat::Mcp);
+        let schemas = tools.schemas(eyot_tools::ToolFormat::Mcp);
         let listed = schemas.as_array().unwrap().iter();
         Ok(listed.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect())
     }

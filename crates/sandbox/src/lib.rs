@@ -36,7 +36,6 @@ mod search;
 mod spec;
 pub mod store;
 mod tasks;
-pub mod tools;
 mod transfer;
 mod watch;
 pub mod wire;

@@ -1,7 +1,7 @@
 //! Eyot for programs that speak a protocol rather than Rust: the library's pools and tools over
 //! HTTP and MCP.
 //!
-//! A client's calls are calls of the tool table ([`eyot::tools`]) on a pool
+//! A client's calls are calls of the tool table ([`eyot_tools`]) on a pool
 //! ([`eyot::SandboxPool`]); this crate carries them and decides who may make them. It knows no
 //! provider: the program that starts it passes one in with the pool.
 

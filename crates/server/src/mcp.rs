@@ -14,8 +14,8 @@ mod stdio;
 
 use std::sync::Arc;
 
-use eyot::tools::Toolset;
 use eyot::{Error, ErrorKind, Result};
+use eyot_tools::Toolset;
 use rmcp::model::Tool;
 use tokio_util::task::TaskTracker;
 

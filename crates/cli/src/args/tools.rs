@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use eyot::SandboxName;
-use eyot::tools::{ToolFormat, WorkspaceToolsOptions};
+use eyot_tools::{ToolFormat, WorkspaceToolsOptions};
 
 use super::side::Side;
 

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use eyot::CancellationToken;
-use eyot::tools::{ToolContext, ToolOutput, Toolset, handle_tool_call};
+use eyot_tools::{ToolContext, ToolOutput, Toolset, handle_tool_call};
 use serde_json::Value;
 
 use crate::args::CallArgs;

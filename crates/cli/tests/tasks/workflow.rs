@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use eyot::tools::{ToolContext, Toolset, handle_tool_call, toolset};
 use eyot::{PoolOptions, SandboxPool, SandboxProvider, SandboxSpec, Transfer, transfer};
+use eyot_tools::{ToolContext, Toolset, handle_tool_call, toolset};
 use libtest_mimic::{Completion, Trial};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::PathBuf;
 
-use eyot::tools::{ToolContext, handle_tool_call, toolset};
 use eyot::{
     ErrorKind, ExecOptions, Mount, PoolOptions, PullPolicy, Sandbox, SandboxPath, SandboxPool,
     SandboxProvider, SandboxSpec,
@@ -12,6 +11,7 @@ use eyot::{
 use eyot_image::testing::{TestImage, TestLayer};
 use eyot_image::{ImageName, ImageStore, ImportOptions, NoProgress};
 use eyot_native::{image_store, image_uses};
+use eyot_tools::{ToolContext, handle_tool_call, toolset};
 use libtest_mimic::{Failed, Trial};
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! `sandbox_list` and `transfer`, and the choice of a call's sandbox.
 
 use eyot::SandboxName;
-use eyot::tools::handle_tool_call;
+use eyot_tools::handle_tool_call;
 use libtest_mimic::{Failed, Trial};
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use eyot::CancellationToken;
-use eyot::tools::{ToolContext, handle_tool_call};
+use eyot_tools::{ToolContext, handle_tool_call};
 use libtest_mimic::{Failed, Trial};
 use serde_json::json;
 

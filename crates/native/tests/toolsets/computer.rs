@@ -1,10 +1,10 @@
 //! A pool over a state folder of the test's own, and a toolset that a model would have.
 
-use eyot::tools::{
-    ToolContext, ToolOutput, Toolset, WorkspaceToolsOptions, handle_tool_call, toolset, workspace_tools,
-};
 use eyot::{Capabilities, PoolOptions, Sandbox, SandboxPool, SandboxProvider};
 use eyot_native::{NativeOptions, NativeProvider};
+use eyot_tools::{
+    ToolContext, ToolOutput, Toolset, WorkspaceToolsOptions, handle_tool_call, toolset, workspace_tools,
+};
 use libtest_mimic::Failed;
 use serde_json::Value;
 use tokio::runtime::Handle;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use eyot::tools::{AnthropicToolsOptions, anthropic_tools};
+use eyot_tools::{AnthropicToolsOptions, anthropic_tools};
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
 

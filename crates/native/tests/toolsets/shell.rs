@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use eyot::tools::{AnthropicToolsOptions, anthropic_tools};
+use eyot_tools::{AnthropicToolsOptions, anthropic_tools};
 use libtest_mimic::{Failed, Trial};
 use serde_json::json;
 
@@ -124,6 +124,6 @@ async fn flood() -> Result<(), Failed> {
 async fn shared() -> Result<(), Failed> {
     let mut computer = Computer::new("anthropic")?;
     say(&computer, "x=1").await?;
-    computer.tools = eyot::tools::toolset("anthropic")?;
+    computer.tools = eyot_tools::toolset("anthropic")?;
     same(say(&computer, "echo $x").await?, "1")
 }

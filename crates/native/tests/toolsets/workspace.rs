@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use eyot::tools::{WorkspaceTool, WorkspaceToolsOptions};
+use eyot_tools::{WorkspaceTool, WorkspaceToolsOptions};
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use eyot::Result;
-use eyot::tools::toolset;
+use eyot_tools::toolset;
 use tokio_util::sync::CancellationToken;
 
 use super::access::{self, Caller};

@@ -2,11 +2,11 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
-use eyot::tools::{
-    ToolContent, ToolContext, ToolFormat, ToolOutput, handle_tool_call, toolset, toolset_names,
-};
 use eyot::wire::ToolAnswer;
 use eyot::{CancellationToken, Error, ErrorKind, SandboxName};
+use eyot_tools::{
+    ToolContent, ToolContext, ToolFormat, ToolOutput, handle_tool_call, toolset, toolset_names,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::IntoParams;
@@ -46,7 +46,7 @@ pub(super) async fn declare(
     Ok(Json(named(&name)?.schemas(format)))
 }
 
-fn named(name: &str) -> Result<eyot::tools::Toolset, Refusal> {
+fn named(name: &str) -> Result<eyot_tools::Toolset, Refusal> {
     if !toolset_names().contains(&name) {
         let message = format!("there is no toolset `{name}`; there are: {}", toolset_names().join(", "));
         return Err(Error::new(ErrorKind::NotFound, message).into());

@@ -2,7 +2,7 @@
 //! session, reports progress if the client asked for that, and is answered in MCP's form.
 
 use eyot::SandboxPool;
-use eyot::tools::{ToolContent, ToolContext, ToolOutput, Toolset, handle_tool_call};
+use eyot_tools::{ToolContent, ToolContext, ToolOutput, Toolset, handle_tool_call};
 use rmcp::RoleServer;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock};
 use rmcp::service::RequestContext;

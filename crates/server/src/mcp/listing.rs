@@ -1,6 +1,6 @@
 //! The tools in the form in which MCP clients list them.
 
-use eyot::tools::{ToolFormat, Toolset};
+use eyot_tools::{ToolFormat, Toolset};
 use rmcp::model::Tool;
 use serde_json::Error;
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use eyot::tools::ToolProgress;
+use eyot_tools::ToolProgress;
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};

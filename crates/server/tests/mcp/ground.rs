@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use eyot::tools::{ToolDef, ToolOutput, ToolProgress, toolset};
 use eyot::{PoolOptions, SandboxName, SandboxPool};
 use eyot_native::{NativeOptions, NativeProvider};
 use eyot_server::mcp::{McpServer, Pools};
+use eyot_tools::{ToolDef, ToolOutput, ToolProgress, toolset};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::state_folder::StateFolder;

@@ -1,8 +1,8 @@
 //! The tools of a server, called as a model calls them.
 
-use eyot::tools::{ToolContent, ToolOutput, Toolset};
 use eyot::wire::ToolAnswer;
 use eyot::{Result, SandboxName};
+use eyot_tools::{ToolContent, ToolOutput, Toolset};
 use reqwest::Method;
 use serde_json::Value;
 
