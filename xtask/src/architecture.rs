@@ -34,7 +34,8 @@ struct Forbidden {
     packages: &'static [&'static str],
 }
 
-/// The contract knows no provider and no HTTP; the server knows no provider.
+/// The contract knows no provider, no HTTP and no database, the engine and the tools know no provider and no HTTP; the server
+/// knows no provider.
 const FORBIDDEN: &[Forbidden] = &[
     Forbidden {
         package: "eyot",
@@ -42,16 +43,30 @@ const FORBIDDEN: &[Forbidden] = &[
         packages: &[
             "axum",
             "bollard",
+            "eyot-engine",
             "eyot-guest",
             "eyot-image",
             "eyot-native",
             "eyot-providers",
             "eyot-server",
+            "eyot-tools",
             "http",
             "hyper",
+            "notify",
             "reqwest",
             "rmcp",
+            "rusqlite",
         ],
+    },
+    Forbidden {
+        package: "eyot-engine",
+        folder: "engine",
+        packages: &["axum", "eyot-guest", "eyot-image", "eyot-tools", "http", "hyper"],
+    },
+    Forbidden {
+        package: "eyot-tools",
+        folder: "tools",
+        packages: &["axum", "eyot-guest", "eyot-image", "eyot-providers", "eyot-server", "http", "hyper"],
     },
     Forbidden {
         package: "eyot-server",

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use eyot::{DefaultLimits, PoolOptions, PoolQuotas, PullPolicy, SandboxName, SandboxSpec};
+use eyot::{PullPolicy, SandboxName, SandboxSpec};
+use eyot_engine::{DefaultLimits, PoolOptions, PoolQuotas};
 use eyot_image::pull::PullOptions;
 use serde::Deserialize;
 

@@ -5,10 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use eyot::store::Store;
-use eyot::{
-    Engine, Error, ErrorKind, Sandbox, SandboxId, SandboxName, SandboxPool, SandboxProvider, SandboxSpec,
-};
+use eyot::{Error, ErrorKind, Sandbox, SandboxId, SandboxName, SandboxProvider, SandboxSpec};
+use eyot_engine::store::Store;
+use eyot_engine::{Engine, SandboxPool};
 use eyot_image::ImageName;
 use eyot_providers::remote::{RemoteOptions, RemoteServer};
 

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use eyot::{
-    Engine, Error, ErrorKind, PoolCreate, PoolCreated, PoolEntry, SandboxName, SandboxPool, SandboxProvider,
-    Transfer, Transferred,
-};
+use eyot::{Error, ErrorKind, PoolEntry, SandboxName, SandboxProvider};
+use eyot_engine::{Engine, PoolCreate, PoolCreated, SandboxPool, Transfer, Transferred};
 use eyot_providers::remote::RemoteServer;
 
 use crate::context::Context;

@@ -1,6 +1,7 @@
 //! The toolsets that a command names, with their policies.
 
-use eyot::{Capabilities, PoolOptions, SandboxName, SandboxPool};
+use eyot::{Capabilities, SandboxName};
+use eyot_engine::{PoolOptions, SandboxPool};
 use eyot_providers::remote::RemoteServer;
 use eyot_tools::{Toolset, WorkspaceToolsOptions, toolset, workspace_tools};
 

@@ -4,7 +4,8 @@
 use std::io;
 use std::path::Path;
 
-use eyot::{DefaultLimits, Limits, PoolQuotas};
+use eyot::Limits;
+use eyot_engine::{DefaultLimits, PoolQuotas};
 
 use crate::args::ProviderArg;
 use crate::context::Context;

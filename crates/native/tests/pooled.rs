@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use eyot::SandboxProvider;
 use eyot::conformance::Fixture;
-use eyot::{PoolOptions, SandboxPool, SandboxProvider};
+use eyot_engine::{PoolOptions, SandboxPool};
 use eyot_native::{NativeOptions, NativeProvider};
 
 struct Pooled {

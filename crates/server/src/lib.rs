@@ -2,7 +2,7 @@
 //! HTTP and MCP.
 //!
 //! A client's calls are calls of the tool table ([`eyot_tools`]) on a pool
-//! ([`eyot::SandboxPool`]); this crate carries them and decides who may make them. It knows no
+//! ([`eyot_engine::SandboxPool`]); this crate carries them and decides who may make them. It knows no
 //! provider: the program that starts it passes one in with the pool.
 
 pub mod api;

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use eyot::{DEFAULT_SANDBOX, Result, Sandbox, SandboxName, SandboxPool};
+use eyot::{Result, Sandbox, SandboxName};
+use eyot_engine::{DEFAULT_SANDBOX, SandboxPool};
 use tokio_util::sync::CancellationToken;
 
 /// The surroundings of a tool's run, beside its arguments. Clones mean the same pool and the same

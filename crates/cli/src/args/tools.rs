@@ -108,7 +108,7 @@ pub struct CallArgs {
     #[arg(value_name = "JSON", default_value = "{}")]
     pub input: String,
     /// Use the sandboxes of this pool
-    #[arg(long, value_name = "NAME", default_value = eyot::DEFAULT_SANDBOX, value_parser = parse_name)]
+    #[arg(long, value_name = "NAME", default_value = eyot_engine::DEFAULT_SANDBOX, value_parser = parse_name)]
     pub pool: SandboxName,
 }
 

@@ -6,8 +6,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use eyot::store::Store;
 use eyot::{Error, ErrorKind};
+use eyot_engine::store::Store;
 use rustix::fs::{FlockOperation, flock};
 use tar::{Archive, EntryType};
 

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command as HostCommand;
 use std::time::Instant;
 
-use eyot::{ExecOptions, Sandbox, SandboxProvider, SandboxSpec, Transfer, transfer};
+use eyot::{ExecOptions, Sandbox, SandboxProvider, SandboxSpec};
+use eyot_engine::{Transfer, transfer};
 use serde::Serialize;
 
 use super::rounds::quietly;

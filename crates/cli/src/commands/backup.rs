@@ -4,8 +4,8 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use eyot::store::Store;
 use eyot::{Error, ErrorKind, SandboxStatus};
+use eyot_engine::store::Store;
 use eyot_native::{HeldSandboxes, hold_still};
 use serde_json::json;
 use tempfile::NamedTempFile;

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use eyot::{Error, ErrorKind, PoolCreate, Sandbox, SandboxPool, SandboxProvider};
+use eyot::{Error, ErrorKind, Sandbox, SandboxProvider};
+use eyot_engine::{PoolCreate, SandboxPool};
 use eyot_server::Browse;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;

@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use eyot::Outcome;
-use eyot::events::{BrokenChain, Event, EventKind, EventLog, EventLogOptions};
-use eyot::store::Store;
+use eyot_engine::events::{BrokenChain, Event, EventKind, EventLog, EventLogOptions};
+use eyot_engine::store::Store;
 use eyot_providers::remote::RemoteServer;
 use futures_util::{Stream, StreamExt};
 

@@ -1,6 +1,6 @@
 //! `eyot keys`: manages the keys of a server.
 
-use eyot::store::KeyRow;
+use eyot_engine::store::KeyRow;
 use eyot_server::api::Keys;
 use serde_json::json;
 

@@ -1,7 +1,8 @@
 //! `eyot pool`: manages the pools of the state folder, or of a server, and their sandboxes.
 
-use eyot::store::Store;
-use eyot::{PoolCreate, PoolStatus, SandboxName, Service};
+use eyot::{PoolStatus, SandboxName, Service};
+use eyot_engine::PoolCreate;
+use eyot_engine::store::Store;
 use serde_json::json;
 
 use super::rm::settle;
@@ -123,7 +124,7 @@ async fn reconcile(new_store: bool, context: &Context) -> Result<u8, Failure> {
         context.output.value(&done)?;
         return Ok(0);
     }
-    let line = |done: &eyot::Reconciled| format!("{}/{}: {}\n", done.pool, done.sandbox, done.what);
+    let line = |done: &eyot_engine::Reconciled| format!("{}/{}: {}\n", done.pool, done.sandbox, done.what);
     context.output.text(&done.iter().map(line).collect::<String>())?;
     Ok(0)
 }

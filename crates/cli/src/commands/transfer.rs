@@ -1,6 +1,6 @@
 //! `eyot transfer`: copies a file or a tree from one sandbox to another, completely or not at all.
 
-use eyot::{Transfer, Transferred, transfer};
+use eyot_engine::{Transfer, Transferred, transfer};
 
 use crate::args::TransferArgs;
 use crate::context::Context;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use eyot::Outcome;
-use eyot::events::{EventKind, EventLog, EventLogOptions, NewEvent};
-use eyot::store::Store;
+use eyot_engine::events::{EventKind, EventLog, EventLogOptions, NewEvent};
+use eyot_engine::store::Store;
 
 use super::machine::Machine;
 

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use eyot::{PoolOptions, SandboxPool, SandboxProvider, SandboxSpec, Transfer, transfer};
+use eyot::{SandboxProvider, SandboxSpec};
+use eyot_engine::{PoolOptions, SandboxPool, Transfer, transfer};
 use eyot_tools::{ToolContext, Toolset, handle_tool_call, toolset};
 use libtest_mimic::{Completion, Trial};
 use serde_json::{Value, json};

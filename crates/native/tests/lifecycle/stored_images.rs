@@ -4,10 +4,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use eyot::{
-    ErrorKind, ExecOptions, Mount, PoolOptions, PullPolicy, Sandbox, SandboxPath, SandboxPool,
-    SandboxProvider, SandboxSpec,
-};
+use eyot::{ErrorKind, ExecOptions, Mount, PullPolicy, Sandbox, SandboxPath, SandboxProvider, SandboxSpec};
+use eyot_engine::{PoolOptions, SandboxPool};
 use eyot_image::testing::{TestImage, TestLayer};
 use eyot_image::{ImageName, ImageStore, ImportOptions, NoProgress};
 use eyot_native::{image_store, image_uses};

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use eyot::{
-    Capabilities, Created, Engine, ErrorKind, ExecOptions, Isolation, PoolCreate, PoolOptions, PoolQuotas,
-    PoolStatus, SandboxInfo, SandboxName, SandboxPool, SandboxProvider, SandboxSpec, Service, ValidSpec,
+    Capabilities, Created, ErrorKind, ExecOptions, Isolation, PoolStatus, SandboxInfo, SandboxName,
+    SandboxProvider, SandboxSpec, Service, ValidSpec,
 };
+use eyot_engine::{Engine, PoolCreate, PoolOptions, PoolQuotas, SandboxPool};
 use libtest_mimic::{Failed, Trial};
 
 use crate::session::{Session, output};
@@ -245,7 +246,7 @@ async fn events() -> Result<(), Failed> {
     let sandbox = pool.get("a").await?;
     sandbox.exec("exit 3", ExecOptions::default()).await?;
     sandbox.write("f", "12345").await?;
-    let what = eyot::Transfer { from_path: "f".into(), to_path: "g".into(), recursive: false };
+    let what = eyot_engine::Transfer { from_path: "f".into(), to_path: "g".into(), recursive: false };
     pool.transfer("a", "b", &what).await?;
     pool.browse("a", 80).await?;
     pool.sleep("a").await?;

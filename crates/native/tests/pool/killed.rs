@@ -10,7 +10,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use eyot::{Engine, ErrorKind, ExecOptions, PoolOptions, SandboxPool, Transfer};
+use eyot::{ErrorKind, ExecOptions};
+use eyot_engine::{Engine, PoolOptions, SandboxPool, Transfer};
 use eyot_native::{NativeOptions, NativeProvider};
 use libtest_mimic::{Failed, Trial};
 

@@ -1,6 +1,7 @@
 //! Names and the sandboxes behind them.
 
-use eyot::{ErrorKind, PoolCreate, PoolStatus, SandboxSpec, Service};
+use eyot::{ErrorKind, PoolStatus, SandboxSpec, Service};
+use eyot_engine::PoolCreate;
 use libtest_mimic::{Failed, Trial};
 
 use crate::session::{Session, output};

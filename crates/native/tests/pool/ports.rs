@@ -1,6 +1,7 @@
 //! Ports of sandboxes, seen from the host.
 
-use eyot::{ErrorKind, MAX_OPEN_PORTS};
+use eyot::ErrorKind;
+use eyot_engine::MAX_OPEN_PORTS;
 use libtest_mimic::{Failed, Trial};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use eyot::{ExecOptions, PoolOptions, Sandbox, SandboxName, SandboxPool};
+use eyot::{ExecOptions, Sandbox, SandboxName};
+use eyot_engine::{PoolOptions, SandboxPool};
 use eyot_native::{NativeOptions, NativeProvider};
 use libtest_mimic::Failed;
 

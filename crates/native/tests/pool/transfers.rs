@@ -1,6 +1,7 @@
 //! Files and trees between sandboxes.
 
-use eyot::{ErrorKind, SandboxPool, Transfer, Transferred};
+use eyot::ErrorKind;
+use eyot_engine::{SandboxPool, Transfer, Transferred};
 use libtest_mimic::{Failed, Trial};
 
 use crate::session::{Session, output};
@@ -111,19 +112,21 @@ async fn tree_onto_what_is_there() -> Result<(), Failed> {
 
 async fn too_large() -> Result<(), Failed> {
     let session = Session::new()?;
-    let mut options = eyot::PoolOptions::default();
+    let mut options = eyot_engine::PoolOptions::default();
     options.template.limits.max_file_bytes = Some(1000);
     let small = session.pool_with(options)?;
     let large = session.pool("large")?;
     let (from, to) = (large.get("a").await?, small.get("b").await?);
     from.write("big", vec![0; 5000]).await?;
     to.write("f", "old").await?;
-    let error = eyot::transfer(&from, &to, &what("big", "f", false)).await.err().map(|error| error.kind());
+    let error =
+        eyot_engine::transfer(&from, &to, &what("big", "f", false)).await.err().map(|error| error.kind());
     ensure(error == Some(ErrorKind::TooLarge), format!("{error:?}"))?;
     ensure(to.read_text("f").await? == "old" && output(&to, "ls -A").await? == "f", "changed")?;
     output(&from, "mkdir -p t && echo x > t/f").await?;
     output(&to, "mkdir shut && chmod 500 shut").await?;
-    let error = eyot::transfer(&from, &to, &what("t", "shut/t", true)).await.err().map(|error| error.kind());
+    let error =
+        eyot_engine::transfer(&from, &to, &what("t", "shut/t", true)).await.err().map(|error| error.kind());
     ensure(error == Some(ErrorKind::Permission), format!("{error:?}"))?;
     ensure(output(&to, "ls -A . shut").await? == ".:\nf\nshut\n\nshut:", "left over")?;
     small.close().await?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use eyot::PoolOptions;
+use eyot_engine::PoolOptions;
 use libtest_mimic::{Failed, Trial};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! A model's session: a pool over a state folder of the test's own, and calls of tools.
 
-use eyot::{PoolOptions, SandboxPool};
+use eyot_engine::{PoolOptions, SandboxPool};
 use eyot_native::{NativeOptions, NativeProvider};
 use eyot_tools::{ToolContext, ToolOutput, Toolset, handle_tool_call, toolset};
 use libtest_mimic::Failed;

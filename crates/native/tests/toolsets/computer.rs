@@ -1,6 +1,7 @@
 //! A pool over a state folder of the test's own, and a toolset that a model would have.
 
-use eyot::{Capabilities, PoolOptions, Sandbox, SandboxPool, SandboxProvider};
+use eyot::{Capabilities, Sandbox, SandboxProvider};
+use eyot_engine::{PoolOptions, SandboxPool};
 use eyot_native::{NativeOptions, NativeProvider};
 use eyot_tools::{
     ToolContext, ToolOutput, Toolset, WorkspaceToolsOptions, handle_tool_call, toolset, workspace_tools,

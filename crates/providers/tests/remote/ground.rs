@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use eyot::{Engine, PoolOptions, SandboxName, SandboxProvider};
+use eyot::{SandboxName, SandboxProvider};
+use eyot_engine::{Engine, PoolOptions};
 use eyot_native::{NativeOptions, NativeProvider};
 use eyot_providers::remote::{RemoteOptions, RemoteProvider};
 use eyot_server::api::{Access, Api, Listener, ServeOptions, serve};

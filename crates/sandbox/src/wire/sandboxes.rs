@@ -8,7 +8,7 @@ use crate::capabilities::Capability;
 use crate::files::DirEntry;
 use crate::isolation::Isolation;
 use crate::path::SandboxPath;
-use crate::pool_options::{PoolEntry, Service};
+use crate::pool_entry::{PoolEntry, Service};
 use crate::process::{ProcessInfo, Usage};
 use crate::provider::{SandboxInfo, SandboxStatus};
 use crate::published::PublishedPort;

@@ -7,8 +7,8 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use eyot::store::KeyRow;
 use eyot::{Error, ErrorKind, SandboxName};
+use eyot_engine::store::KeyRow;
 
 use super::session;
 use super::state::Api;
@@ -66,7 +66,7 @@ impl Caller {
         let pool = match (named, &self.0) {
             (Some(named), _) => SandboxName::parse(named).map_err(|error| error.context("choose a pool"))?,
             (None, Some(key)) => key.pools.first().cloned().ok_or_else(|| no_pool("default"))?,
-            (None, None) => SandboxName::parse(eyot::DEFAULT_SANDBOX)?,
+            (None, None) => SandboxName::parse(eyot_engine::DEFAULT_SANDBOX)?,
         };
         if self.opens(&pool) { Ok(pool) } else { Err(no_pool(pool.as_str())) }
     }

@@ -3,8 +3,8 @@
 use axum::Extension;
 use axum::extract::State;
 use axum::response::IntoResponse;
-use eyot::events::{Event, EventLog};
 use eyot::{Error, ErrorKind, SandboxName};
+use eyot_engine::events::{Event, EventLog};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use serde::Deserialize;

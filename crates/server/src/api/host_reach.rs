@@ -1,6 +1,7 @@
 //! Refuses requests by HTTP that would reach the server's host or the host's network.
 
-use eyot::{EgressRules, Error, ErrorKind, NetworkMode, SandboxPool, SandboxSpec};
+use eyot::{EgressRules, Error, ErrorKind, NetworkMode, SandboxSpec};
+use eyot_engine::SandboxPool;
 
 use super::state::Api;
 use crate::problem::Refusal;

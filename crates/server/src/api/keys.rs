@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use eyot::store::{KeyRow, Store};
-use eyot::{Error, ErrorKind, FolderChanges, Result, SandboxName};
+use eyot::{Error, ErrorKind, Result, SandboxName};
+use eyot_engine::FolderChanges;
+use eyot_engine::store::{KeyRow, Store};
 use sha2::{Digest, Sha256};
 
 use super::random::random;

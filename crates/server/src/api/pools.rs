@@ -4,7 +4,8 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use eyot::wire::{MemberBody, PoolAnswer, PoolList, TransferBody};
-use eyot::{PoolCreate, PoolCreated, SandboxName, SandboxProvider, Transfer, Transferred};
+use eyot::{SandboxName, SandboxProvider};
+use eyot_engine::{PoolCreate, PoolCreated, Transfer, Transferred};
 
 use super::access::Caller;
 use super::extract::JsonBody;

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use eyot::{Error, FolderChanges, Result};
+use eyot::{Error, Result};
+use eyot_engine::FolderChanges;
 
 use super::state::Api;
 

@@ -10,7 +10,8 @@ use axum::response::{IntoResponse, Response};
 use eyot::wire::{
     CapabilitiesAnswer, CreateSandbox, LIFE, PatchSandbox, SandboxAnswer, SandboxList, UsageAnswer,
 };
-use eyot::{Capability, Changes, Error, Sandbox, SandboxInfo, SandboxName, SandboxProvider};
+use eyot::{Capability, Error, Sandbox, SandboxInfo, SandboxName, SandboxProvider};
+use eyot_engine::Changes;
 use serde::Deserialize;
 use utoipa::IntoParams;
 

@@ -7,9 +7,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use eyot::store::KeyRow;
 use eyot::wire::{SessionAnswer, SessionBody};
 use eyot::{Error, ErrorKind};
+use eyot_engine::store::KeyRow;
 
 use super::access::{Access, is_a_pages, or_later};
 use super::extract::JsonBody;

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use eyot::{Engine, Error, ErrorKind, PoolOptions, PoolProvider, Result, Sandbox, SandboxId, SandboxName};
+use eyot::{Error, ErrorKind, Result, Sandbox, SandboxId, SandboxName};
+use eyot_engine::{Engine, PoolOptions, PoolProvider};
 
 use super::access::{Access, Caller};
 use super::keys::Keys;

@@ -1,7 +1,7 @@
 //! One call of a tool: it runs with the session's pool, is cancelled with its request or its
 //! session, reports progress if the client asked for that, and is answered in MCP's form.
 
-use eyot::SandboxPool;
+use eyot_engine::SandboxPool;
 use eyot_tools::{ToolContent, ToolContext, ToolOutput, Toolset, handle_tool_call};
 use rmcp::RoleServer;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock};

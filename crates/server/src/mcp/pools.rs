@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use eyot::{Error, ErrorKind, Result, SandboxPool};
+use eyot::{Error, ErrorKind, Result};
+use eyot_engine::SandboxPool;
 use tokio::sync::OnceCell;
 
 /// The pool that a session acts on.

@@ -1,6 +1,6 @@
 //! N3 and N4: a request needs a key, and reaches only the pools of that key.
 
-use eyot::store::Store;
+use eyot_engine::store::Store;
 use reqwest::{Method, Response};
 use serde_json::json;
 

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use eyot::{CancellationToken, Engine, PoolOptions, SandboxName};
+use eyot::{CancellationToken, SandboxName};
+use eyot_engine::{Engine, PoolOptions};
 use eyot_native::{NativeOptions, NativeProvider};
 use eyot_server::api::{Access, Api, Listener, ServeLimits, ServeOptions, serve};
 use reqwest::{Method, RequestBuilder, Response};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use eyot::{PoolOptions, SandboxName, SandboxPool};
+use eyot::SandboxName;
+use eyot_engine::{PoolOptions, SandboxPool};
 use eyot_native::{NativeOptions, NativeProvider};
 use eyot_server::mcp::{McpServer, Pools};
 use eyot_tools::{ToolDef, ToolOutput, ToolProgress, toolset};

@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use eyot::{CancellationToken, Engine, PoolOptions, SandboxName};
+use eyot::{CancellationToken, SandboxName};
+use eyot_engine::{Engine, PoolOptions};
 use eyot_native::{NativeOptions, NativeProvider};
 use eyot_server::api::{Access, Api, Listener, ServeOptions, serve};
 use reqwest::{Method, Response};

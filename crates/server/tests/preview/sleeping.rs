@@ -1,6 +1,7 @@
 //! Sandboxes that sleep.
 
-use eyot::{PoolCreate, Service};
+use eyot::Service;
+use eyot_engine::PoolCreate;
 use serde_json::json;
 
 use crate::ground::{Ground, PORT, name, options, value};

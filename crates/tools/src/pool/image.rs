@@ -3,7 +3,8 @@
 //! A provider may take paths of the host for images. The opener of a pool may name them; a model
 //! may not: it would read the host through its sandbox.
 
-use eyot::{Error, ErrorKind, PoolCreate, PoolCreated, Result, SandboxPool};
+use eyot::{Error, ErrorKind, Result};
+use eyot_engine::{PoolCreate, PoolCreated, SandboxPool};
 
 use crate::set::quoted;
 

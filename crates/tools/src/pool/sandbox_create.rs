@@ -1,6 +1,7 @@
 //! `sandbox_create`: a sandbox of a name, unless it is there.
 
-use eyot::{PoolCreate, Result};
+use eyot::Result;
+use eyot_engine::PoolCreate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,7 @@
 //! `transfer`: a file or a tree from one sandbox to another.
 
-use eyot::{Result, Transfer};
+use eyot::Result;
+use eyot_engine::Transfer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

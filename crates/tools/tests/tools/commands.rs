@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use eyot::{Capabilities, Command, Limits, PoolOptions, SandboxPool, SandboxSpec};
+use eyot::{Capabilities, Command, Limits, SandboxSpec};
+use eyot_engine::{PoolOptions, SandboxPool};
 use eyot_tools::{
     ExecPolicy, ToolOutput, Toolset, WorkspaceToolsOptions, handle_tool_call, toolset, workspace_tools,
 };

@@ -14,7 +14,7 @@ mod upstream;
 
 use std::sync::Arc;
 
-use eyot::{PoolOptions, SandboxPool};
+use eyot_engine::{PoolOptions, SandboxPool};
 use eyot_tools::{ToolContext, ToolOutput, Toolset, handle_tool_call, toolset};
 use serde_json::Value;
 

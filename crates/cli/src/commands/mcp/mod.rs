@@ -2,7 +2,8 @@
 
 mod access;
 
-use eyot::{CancellationToken, Engine, PoolOptions, SandboxName, SandboxSpec};
+use eyot::{CancellationToken, SandboxName, SandboxSpec};
+use eyot_engine::{Engine, PoolOptions};
 use eyot_providers::remote::RemoteServer;
 use eyot_server::api::ServeLimits;
 use eyot_server::mcp::{McpServer, Pools, serve_http, serve_stdio};

@@ -1,7 +1,7 @@
 //! The events of the sandboxes in a server's pools.
 
 use eyot::Result;
-use eyot::events::Event;
+use eyot_engine::events::Event;
 use futures_util::stream::BoxStream;
 use reqwest::Method;
 

@@ -1,7 +1,8 @@
 //! The pools of a server.
 
 use eyot::wire::{MemberBody, PoolAnswer, PoolList, TransferBody};
-use eyot::{Error, PoolCreate, PoolCreated, PoolEntry, Result, SandboxName, Transfer, Transferred};
+use eyot::{Error, PoolEntry, Result, SandboxName};
+use eyot_engine::{PoolCreate, PoolCreated, Transfer, Transferred};
 use reqwest::Method;
 
 use super::{RemoteServer, with_json};

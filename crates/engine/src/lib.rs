@@ -1,0 +1,26 @@
+//! Eyot's engine: pools of named sandboxes over any provider, and what has to be remembered of them.
+//!
+//! A [`SandboxPool`] makes a sandbox when its name is first used, wakes it when it is used again, and keeps quotas. An
+//! [`Engine`] has the pools of a state folder: the [`store`] of their sandboxes, which several processes share, and the
+//! log of [`events`]. [`transfer()`] copies between two sandboxes, whatever their providers.
+#![forbid(unsafe_code)]
+
+mod blocking;
+mod engine;
+pub mod events;
+mod folder_changes;
+mod pool;
+mod pool_options;
+mod records;
+pub mod store;
+mod transfer;
+
+pub use engine::{Engine, Reconciled};
+pub use folder_changes::FolderChanges;
+pub use pool::{Changes, MAX_OPEN_PORTS, PoolProvider, Preview, SandboxPool};
+pub use pool_options::{
+    DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, DefaultLimits, POOL_WORKDIR, PoolCreate, PoolCreated,
+    PoolOptions, PoolQuotas,
+};
+pub use records::FindProvider;
+pub use transfer::{Transfer, Transferred, transfer};

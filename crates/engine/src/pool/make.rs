@@ -1,0 +1,254 @@
+//! Bringing a sandbox up: it is made if its name is free, found if it runs, woken if it sleeps.
+//!
+//! The store decides which process may make it. That one does so in a task of its own, which a
+//! caller that stops waiting cannot interrupt halfway.
+
+use std::sync::Arc;
+
+use eyot::internal::{SandboxInternals, now_ms, run_detached};
+use eyot::{
+    Error, ErrorKind, Lifecycle, Observer, Result, Sandbox, SandboxId, SandboxName, SandboxProvider,
+    SandboxSpec,
+};
+use futures_util::StreamExt;
+use serde::{Deserialize, Serialize};
+
+use super::member::LiveSandbox;
+use super::wake::start_services;
+use super::{LOOK_AGAIN, PATIENCE, SandboxPool, TRIES};
+use crate::blocking::blocking;
+use crate::events::EventKind;
+use crate::pool_options::{PoolCreate, PoolOptions};
+use crate::records::require_own_provider;
+use crate::store::{Claim, NameReservation, NewSandbox, Owner, RowState, SandboxRow};
+
+/// The part of a pool that the store keeps as JSON.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct PoolMetadata {
+    options: PoolOptions,
+    /// The process whose session it is.
+    pub owner: Option<Owner>,
+}
+
+impl SandboxPool {
+    /// Finds, wakes or makes the sandbox of this name, and returns whether it was made now.
+    pub(super) async fn bring_up(
+        &self,
+        name: &SandboxName,
+        create: &PoolCreate,
+    ) -> Result<(LiveSandbox, bool)> {
+        let (pool, name, create) = (self.clone(), name.clone(), create.clone());
+        run_detached(async move { pool.bring_up_inline(&name, &create).await }).await
+    }
+
+    async fn bring_up_inline(&self, name: &SandboxName, create: &PoolCreate) -> Result<(LiveSandbox, bool)> {
+        for _ in 0..TRIES {
+            let id = SandboxId::generate();
+            let spec = self.spec(id.clone(), name, create)?;
+            let row = match self.begin(name, id, &spec, create).await? {
+                ClaimedReservation::New(row, claim) => {
+                    return Ok((self.make(*row, claim, spec).await?, true));
+                }
+                ClaimedReservation::InUse(row) => *row,
+            };
+            if let Err(refused) = require_own_provider(self.provider().as_ref(), &row) {
+                if self.inner.records.free_if_gone(&row).await? { continue } else { return Err(refused) }
+            }
+            if row.state != RowState::Live {
+                self.wait_for_owner(&row).await?;
+            } else if let Some(sandbox) = self.find(&row).await? {
+                return Ok((LiveSandbox { sandbox, row }, false));
+            } else {
+                let reason = "it was found to be gone: its ttl had passed, or it was removed by other means";
+                self.inner.records.remove(self.provider().as_ref(), &row, reason).await?;
+            }
+        }
+        let message = format!("use sandbox `{name}`: it appears and vanishes again and again");
+        Err(Error::new(ErrorKind::Conflict, message))
+    }
+
+    /// Takes the name, if it is free.
+    async fn begin(
+        &self,
+        name: &SandboxName,
+        id: SandboxId,
+        spec: &SandboxSpec,
+        create: &PoolCreate,
+    ) -> Result<ClaimedReservation> {
+        spec.clone().validate()?;
+        let new = NewSandbox {
+            pool: self.name().clone(),
+            name: name.clone(),
+            id,
+            provider: self.provider().name().to_owned(),
+            image: self.image(create),
+            spec: without_file_contents(spec.clone()),
+            services: create.services.clone(),
+            sleep_after_ms: self.sleep_after_ms(create),
+            deadline_ms: deadline_ms(&spec.lifecycle),
+        };
+        self.begin_row(new).await
+    }
+
+    /// Takes a name, if it is free; the pool is noted with its first sandbox.
+    pub(super) async fn begin_row(&self, new: NewSandbox) -> Result<ClaimedReservation> {
+        let (quotas, pool) = (self.options().quotas, self.name().clone());
+        let (store, options) = (Arc::clone(&self.inner.records.store), self.pool_metadata()?);
+        blocking(move || {
+            let claim = store.claim(&new.id);
+            let begun = match store.begin_making(&new, &quotas) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    store.put_pool(&pool, &options)?;
+                    store.begin_making(&new, &quotas)
+                }
+                begun => begun,
+            };
+            match begun? {
+                NameReservation::New(row) => Ok(ClaimedReservation::New(row, claim)),
+                NameReservation::InUse(row) => {
+                    // Nothing was begun.
+                    claim.finish();
+                    Ok(ClaimedReservation::InUse(row))
+                }
+            }
+        })
+        .await
+    }
+
+    /// Returns what the store keeps of the pool: its options and, for a session's pool, the process
+    /// that it belongs to.
+    fn pool_metadata(&self) -> Result<serde_json::Value> {
+        let owner = self.options().session.then(Owner::this_process).transpose()?;
+        let noted = serde_json::to_value(PoolMetadata { options: self.options().clone(), owner });
+        noted.map_err(|error| {
+            Error::new(ErrorKind::Internal, "write a pool's options down").with_source(error)
+        })
+    }
+
+    /// Makes the sandbox of a row that is this process's to make. A failure frees the name.
+    async fn make(&self, row: SandboxRow, claim: Claim, spec: SandboxSpec) -> Result<LiveSandbox> {
+        let made = self.make_and_start(&row, spec).await;
+        if made.is_ok() {
+            claim.finish();
+        }
+        if let Err(error) = &made {
+            let reason = format!("it could not be made: {error}");
+            if let Err(error) = self.inner.records.remove(self.provider().as_ref(), &row, reason).await {
+                tracing::warn!(%error, sandbox = %row.id, "free the name of a sandbox that could not be made");
+            }
+        }
+        self.inner.changed.notify_waiters();
+        made.map_err(|error| error.context(format!("make sandbox `{}` of pool `{}`", row.name, row.pool)))
+    }
+
+    async fn make_and_start(&self, row: &SandboxRow, spec: SandboxSpec) -> Result<LiveSandbox> {
+        let recorder = self.inner.records.recorder(row);
+        let sandbox = create(self.provider().as_ref(), spec, recorder).await?;
+        start_services(&sandbox, &row.services).await?;
+        self.inner.records.record(row, EventKind::Created, "its name was used for the first time").await?;
+        let id = row.id.clone();
+        let row = self.inner.records.ask(move |store| store.finish_making(&id)).await?;
+        Ok(LiveSandbox { sandbox, row })
+    }
+
+    /// The sandbox of a row, woken if it sleeps; `None` if it is gone.
+    async fn find(&self, row: &SandboxRow) -> Result<Option<Sandbox>> {
+        let recorder = self.inner.records.recorder(row);
+        match self.provider().open(row.id.as_str()).await {
+            Ok(created) => Ok(Some(Sandbox::from_created(created, recorder))),
+            Err(error) if error.is_sleeping() => self.wake(row).await.map(Some),
+            Err(error) if matches!(error.kind(), ErrorKind::Destroyed | ErrorKind::NotFound) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits until no process works on this row any more. If its owner ended in the middle of the
+    /// work, this process finishes it.
+    pub(super) async fn wait_for_owner(&self, row: &SandboxRow) -> Result<()> {
+        let given_up = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let changed = self.inner.changed.notified();
+            let recorded = self.next_event(row).await?;
+            match self.row(&row.name).await? {
+                Some(now) if now.id == row.id && now.state != RowState::Live => {
+                    if self.inner.records.store.is_given_up(&now) {
+                        self.finish_abandoned(&now).await?;
+                        continue;
+                    }
+                }
+                _ => return Ok(()),
+            }
+            if tokio::time::Instant::now() > given_up {
+                let message =
+                    format!("use sandbox `{}`: somebody has been at work on it for too long", row.name);
+                return Err(Error::new(ErrorKind::Unavailable, message));
+            }
+            tokio::select! {
+                () = changed => {}
+                () = recorded => {}
+                // A process that is killed sends no notice.
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+            }
+        }
+    }
+
+    /// Returns a future that is ready once any process records an event of this sandbox.
+    pub(super) async fn next_event(&self, row: &SandboxRow) -> Result<impl Future<Output = ()> + use<>> {
+        let events = self.inner.records.events.clone();
+        let log = events.clone();
+        let last_seq = self.inner.records.ask(move |_| log.map_or(Ok(0), |log| log.last_seq())).await?;
+        let id = row.id.to_string();
+        Ok(async move {
+            let Some(events) = events else { return std::future::pending().await };
+            let mut followed = std::pin::pin!(events.follow(last_seq + 1));
+            while let Some(Ok(event)) = followed.next().await {
+                if event.sandbox_id.as_ref() == Some(&id) {
+                    return;
+                }
+            }
+            std::future::pending().await
+        })
+    }
+
+    /// Removes a sandbox whose maker or remover can't go on.
+    async fn finish_abandoned(&self, row: &SandboxRow) -> Result<()> {
+        match self.remove_given_up(row).await {
+            // Somebody else did, or does.
+            Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::NotFound) => Ok(()),
+            removed => removed,
+        }
+    }
+}
+
+/// Makes a sandbox, with the observer that records what it does if there is one.
+pub(super) async fn create(
+    provider: &dyn SandboxProvider,
+    spec: SandboxSpec,
+    recorder: Option<Arc<dyn Observer>>,
+) -> Result<Sandbox> {
+    match recorder {
+        Some(recorder) => Sandbox::create_observed(provider, spec, recorder).await,
+        None => Sandbox::create(provider, spec).await,
+    }
+}
+
+/// The result of asking for a name, with the claim on it; see [`NameReservation`].
+pub(super) enum ClaimedReservation {
+    /// It is this task's to make.
+    New(Box<SandboxRow>, Claim),
+    /// The name is taken.
+    InUse(Box<SandboxRow>),
+}
+
+/// Returns the time at which a sandbox that is made now ends, in milliseconds since 1970 (UTC).
+pub(super) fn deadline_ms(lifecycle: &Lifecycle) -> Option<i64> {
+    let ttl_ms = lifecycle.ttl_ms.filter(|_| lifecycle.auto_destroy)?;
+    Some(now_ms().saturating_add(i64::try_from(ttl_ms).unwrap_or(i64::MAX)))
+}
+
+/// Returns a spec without the contents of files, as the store keeps it: the files are in the
+/// sandbox.
+pub(super) fn without_file_contents(mut spec: SandboxSpec) -> SandboxSpec {
+    spec.manifest.files.clear();
+    spec
+}

@@ -1,0 +1,186 @@
+//! The records of pools: what their sandboxes are, and what happened to them. A removal goes through here, whoever asks for it.
+
+use std::sync::Arc;
+
+use eyot::{Error, ErrorKind, Observer, Result, SandboxName, SandboxProvider};
+
+use crate::blocking::blocking;
+use crate::events::{EventKind, EventLog, EventRecorder, NewEvent};
+use crate::store::{Claim, RowState, SandboxRow, Store};
+
+/// The records of pools: the store, the event log, and the other providers of the folder.
+#[derive(Clone)]
+pub(crate) struct PoolRecords {
+    pub store: Arc<Store>,
+    /// `None`: nothing is recorded.
+    pub events: Option<Arc<EventLog>>,
+    /// Finds the provider that made a sandbox, where that is not the pool's own.
+    pub others: Option<Arc<FindProvider>>,
+}
+
+/// Gives the provider of this name over the same state folder, if there is one.
+pub type FindProvider = dyn Fn(&str) -> Option<Arc<dyn SandboxProvider>> + Send + Sync;
+
+/// The reason for the sleep of a sandbox that was not put to sleep. It is not known which of these
+/// it was.
+pub(crate) const UNREQUESTED_SLEEP: &str =
+    "nobody used it for its time, its host was restarted, or its guest ended unexpectedly";
+
+impl PoolRecords {
+    /// Records that are forgotten with the process.
+    pub(crate) fn in_memory() -> Result<Self> {
+        Ok(Self { store: Store::in_memory()?, events: None, others: None })
+    }
+
+    /// Asks the store, on a thread that may block.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Store) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let store = Arc::clone(&self.store);
+        blocking(move || question(&store)).await
+    }
+
+    /// Frees the name of a sandbox that another provider made, if that provider says that it is
+    /// gone: its deadline may have passed while that provider was not asked. `false`: it is there,
+    /// or that is not known.
+    pub(crate) async fn free_if_gone(&self, row: &SandboxRow) -> Result<bool> {
+        let maker = self.others.as_ref().and_then(|find| find(&row.provider));
+        let Some(maker) = maker.filter(|_| row.state == RowState::Live) else { return Ok(false) };
+        if !is_gone(maker.as_ref(), row).await {
+            return Ok(false);
+        }
+        let reason = "it was found to be gone when another provider was asked for its name";
+        self.remove(maker.as_ref(), row, reason).await.map(|()| true)
+    }
+
+    /// Records what happened to a sandbox.
+    pub(crate) async fn record(
+        &self,
+        row: &SandboxRow,
+        kind: EventKind,
+        reason: impl Into<String>,
+    ) -> Result<()> {
+        let Some(events) = &self.events else { return Ok(()) };
+        let event = NewEvent {
+            pool: Some(row.pool.to_string()),
+            sandbox: Some(row.name.to_string()),
+            sandbox_id: Some(row.id.to_string()),
+            reason: reason.into(),
+            kind,
+        };
+        events.record(event).await.map(drop)
+    }
+
+    /// Records that the sandbox sleeps, if that was not recorded yet.
+    pub(crate) async fn record_sleep(&self, row: &SandboxRow, reason: &str) -> Result<()> {
+        let id = row.id.clone();
+        if self.ask(move |store| store.mark_asleep(&id, true)).await? {
+            self.record(row, EventKind::Slept, reason).await
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Records that the sandbox was woken, and before that its sleep, if that was not recorded yet.
+    pub(crate) async fn record_wake(&self, row: &SandboxRow, reason: &str) -> Result<()> {
+        self.record_sleep(row, UNREQUESTED_SLEEP).await?;
+        let id = row.id.clone();
+        self.ask(move |store| store.mark_asleep(&id, false)).await?;
+        self.record(row, EventKind::Woke, reason).await
+    }
+
+    /// Returns the observer that records what a sandbox does.
+    pub(crate) fn recorder(&self, row: &SandboxRow) -> Option<Arc<dyn Observer>> {
+        self.recorder_of(&row.pool, &row.name)
+    }
+
+    /// Returns the observer for a sandbox by pool and name.
+    pub(crate) fn recorder_of(&self, pool: &SandboxName, name: &SandboxName) -> Option<Arc<dyn Observer>> {
+        let events = Arc::clone(self.events.as_ref()?);
+        Some(Arc::new(EventRecorder::new(events, Some(pool.to_string()), Some(name.to_string()))))
+    }
+
+    /// Destroys a sandbox and frees its name. One that the provider does not have any more is fine.
+    pub(crate) async fn remove(
+        &self,
+        provider: &dyn SandboxProvider,
+        row: &SandboxRow,
+        reason: impl Into<String>,
+    ) -> Result<()> {
+        require_own_provider(provider, row)?;
+        let claim = self.begin_removing(row).await?;
+        self.remove_claimed(provider, row, claim, reason).await
+    }
+
+    /// Removes a sandbox whose maker or remover can't go on. `conflict` if that is not so, or not any more.
+    pub(crate) async fn remove_given_up(
+        &self,
+        provider: &dyn SandboxProvider,
+        row: &SandboxRow,
+        reason: impl Into<String>,
+    ) -> Result<()> {
+        require_own_provider(provider, row)?;
+        let (store, id) = (Arc::clone(&self.store), row.id.clone());
+        let claim = blocking(move || {
+            let claim = store.claim(&id);
+            store.begin_removing_given_up(&id).map(|_| claim)
+        });
+        self.remove_claimed(provider, row, claim.await?, reason).await
+    }
+
+    async fn remove_claimed(
+        &self,
+        provider: &dyn SandboxProvider,
+        row: &SandboxRow,
+        claim: Claim,
+        reason: impl Into<String>,
+    ) -> Result<()> {
+        match provider.remove(row.id.as_str()).await {
+            Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed) => Err(error),
+            _ => self.finish_removing(row, claim, reason).await,
+        }
+    }
+
+    /// Marks the row as being removed by this process, until the claim is dropped.
+    pub(crate) async fn begin_removing(&self, row: &SandboxRow) -> Result<Claim> {
+        let (store, id) = (Arc::clone(&self.store), row.id.clone());
+        blocking(move || {
+            let claim = store.claim(&id);
+            store.begin_removing(&id).map(|_| claim)
+        })
+        .await
+    }
+
+    /// Records that the sandbox is gone, and removes its row.
+    pub(crate) async fn finish_removing(
+        &self,
+        row: &SandboxRow,
+        claim: Claim,
+        reason: impl Into<String>,
+    ) -> Result<()> {
+        self.record(row, EventKind::Destroyed, reason).await?;
+        let id = row.id.clone();
+        self.ask(move |store| store.finish_removing(&id)).await?;
+        claim.finish();
+        Ok(())
+    }
+}
+
+/// Returns whether the provider says so when it is asked for that very sandbox.
+pub(crate) async fn is_gone(provider: &dyn SandboxProvider, row: &SandboxRow) -> bool {
+    let opened = provider.open(row.id.as_str()).await;
+    opened.is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed))
+}
+
+/// Refuses a sandbox that another provider made. This one would take it for gone, and its name for free.
+pub(crate) fn require_own_provider(provider: &dyn SandboxProvider, row: &SandboxRow) -> Result<()> {
+    if row.provider == provider.name() {
+        return Ok(());
+    }
+    let SandboxRow { name, pool, provider: maker, .. } = row;
+    let message =
+        format!("use sandbox `{name}` of pool `{pool}`: {maker} made it, and this is {}", provider.name());
+    let hint = format!("use it with `--provider {maker}`, or use another pool");
+    Err(Error::new(ErrorKind::Conflict, message).with_hint(hint))
+}

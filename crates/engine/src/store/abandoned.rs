@@ -1,0 +1,26 @@
+//! Sandboxes whose maker or remover ended in the middle of its work.
+
+use eyot::Result;
+
+use super::Store;
+use super::owner::Owner;
+use super::removing::take_ownership;
+use super::row::{SandboxRow, select};
+
+impl Store {
+    /// Takes over every sandbox that a process was making or removing when it ended. Each is this process's from now on, in
+    /// the state it was in, and no other process gets it as long as this one lives: finish what was begun
+    /// ([`Store::finish_making`] for one that turns out whole) or remove it.
+    pub fn abandoned(&self) -> Result<Vec<SandboxRow>> {
+        let this = Owner::this_process()?;
+        self.write("take over what was abandoned", |transaction| {
+            let mut rows = select(transaction, "WHERE state != 'live' ORDER BY pool, name", &[])?;
+            rows.retain(|row| row.owner.as_ref().is_some_and(|owner| !owner.is_alive()));
+            for row in &mut rows {
+                take_ownership(transaction, &row.id, row.state, &this)?;
+                row.owner = Some(this.clone());
+            }
+            Ok(rows)
+        })
+    }
+}

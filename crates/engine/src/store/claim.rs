@@ -1,0 +1,116 @@
+//! Claims: which tasks of this process are at work on which sandboxes. A row names the process that is at work on its
+//! sandbox; a claim says that a task of that process still is. A task may be dropped at any await while its process lives on,
+//! so a claim that is dropped unfinished gives up the row: from then on anybody may take it over.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use eyot::{Result, SandboxId};
+use rusqlite::params;
+
+use super::Store;
+use super::owner::Owner;
+use super::row::SandboxRow;
+use super::statement::execute;
+
+/// One store, however often this process has it open.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum StoreIdentity {
+    /// A store in this file.
+    File(PathBuf),
+    /// A store in memory, by a number of its own.
+    Memory(u64),
+}
+
+type ClaimCounts = HashMap<(StoreIdentity, SandboxId), usize>;
+
+/// The number of live claims on each sandbox.
+static CLAIMS: LazyLock<Mutex<ClaimCounts>> = LazyLock::new(Mutex::default);
+
+fn claim_counts() -> MutexGuard<'static, ClaimCounts> {
+    CLAIMS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A task of this process is at work on a sandbox. Dropped before [`Claim::finish`], it gives the sandbox's rows up, for
+/// which it blocks for a moment.
+#[derive(Debug)]
+#[must_use = "a claim is given up when it is dropped"]
+pub struct Claim {
+    store: Arc<Store>,
+    id: SandboxId,
+    is_finished: bool,
+}
+
+impl Claim {
+    /// Ends the claim. Its rows say that the work was done.
+    pub fn finish(mut self) {
+        self.is_finished = true;
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let is_last = {
+            let mut all = claim_counts();
+            let key = (self.store.identity.clone(), self.id.clone());
+            let left = all.get(&key).map_or(0, |count| count.saturating_sub(1));
+            if left == 0 {
+                all.remove(&key)
+            } else {
+                all.insert(key, left)
+            };
+            left == 0
+        };
+        if self.is_finished || !is_last {
+            return;
+        }
+        if let Err(error) = self.store.give_up(&self.id) {
+            // This process still knows that nobody holds it; others learn it when this one ends.
+            tracing::warn!(%error, sandbox = %self.id, "give up the work on a sandbox");
+        }
+    }
+}
+
+impl Store {
+    /// Claims a sandbox for a task of this process. Take the claim before the row names this
+    /// process.
+    pub fn claim(self: &Arc<Self>, id: &SandboxId) -> Claim {
+        *claim_counts().entry((self.identity.clone(), id.clone())).or_default() += 1;
+        Claim { store: Arc::clone(self), id: id.clone(), is_finished: false }
+    }
+
+    /// Returns whether the owner that a row of this sandbox names can do nothing more for it: the
+    /// process has ended, or it is this one and no task of it holds a claim. `own`: how many claims
+    /// the caller holds.
+    pub(super) fn is_idle(&self, owner: &Owner, id: &SandboxId, own: usize) -> bool {
+        if Owner::this_process().is_ok_and(|this| this == *owner) {
+            let key = (self.identity.clone(), id.clone());
+            return claim_counts().get(&key).is_none_or(|held| *held <= own);
+        }
+        !owner.is_alive()
+    }
+
+    /// Returns whether somebody has begun to make or remove this sandbox who can't go on.
+    pub fn is_given_up(&self, row: &SandboxRow) -> bool {
+        row.owner.as_ref().is_some_and(|owner| self.is_idle(owner, &row.id, 0))
+    }
+
+    /// Gives up this process's work on a sandbox, so that another task can take it over.
+    fn give_up(&self, id: &SandboxId) -> Result<()> {
+        let Owner { pid, start_ticks, boot_id } = Owner::this_process()?;
+        let nobody = Owner::none();
+        self.write("give up the work on a sandbox", |transaction| {
+            for table in ["sandboxes", "wakes"] {
+                let sql = format!(
+                    "UPDATE {table} SET owner_pid = ?2, owner_start_ticks = ?3, owner_boot_id = ?4 \
+                     WHERE id = ?1 AND owner_pid = ?5 AND owner_start_ticks = ?6 AND owner_boot_id = ?7"
+                );
+                let to = (nobody.pid, nobody.start_ticks, &nobody.boot_id);
+                let values = params![id.as_str(), to.0, to.1, to.2, pid, start_ticks, boot_id];
+                execute(transaction, &sql, values)?;
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! Making: a name is taken, within the pool's quotas, before the provider is asked for anything.
+
+use eyot::internal::now_ms;
+use eyot::{Error, ErrorKind, Result, SandboxId};
+use rusqlite::{Transaction, params};
+
+use super::owner::Owner;
+use super::row::{NewSandbox, RowState, SandboxRow, by_id, by_name};
+use super::statement::{execute, json};
+use super::{Store, failed, pools, quota};
+use crate::pool_options::PoolQuotas;
+
+/// The result of asking for a name.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NameReservation {
+    /// It is ours to make: the row is in the state `making` and this process owns it.
+    New(Box<SandboxRow>),
+    /// The name is taken, by this one, in whatever state it is. Nothing was changed, and no quota was looked at.
+    InUse(Box<SandboxRow>),
+}
+
+const WHAT: &str = "take a sandbox's name";
+/// The most names of a pool of which it is remembered how often they were used, when they are free.
+const MOST_NAMES: u32 = 1000;
+
+impl Store {
+    /// Takes a name for a sandbox that this process is about to make. Of all processes that ask for one name at a time one
+    /// gets it. Over a quota: `quota`, with what is used and what was asked for. Without the pool: `not_found`.
+    pub fn begin_making(&self, new: &NewSandbox, quotas: &PoolQuotas) -> Result<NameReservation> {
+        let owner = Owner::this_process()?;
+        self.write(WHAT, |transaction| {
+            if let Some(there) = by_name(transaction, &new.pool, &new.name)? {
+                return Ok(NameReservation::InUse(Box::new(there)));
+            }
+            pools::require(transaction, &new.pool)?;
+            quota::enforce(transaction, new, quotas)?;
+            let generation = next_generation(transaction, new)?;
+            insert(transaction, new, generation, &owner)?;
+            let row = by_id(transaction, &new.id)?;
+            row.map(|row| NameReservation::New(Box::new(row))).ok_or_else(|| sandbox_not_found(&new.id))
+        })
+    }
+
+    /// Marks the sandbox as made: it is live from now on and has no owner. Only its maker may say
+    /// so (`conflict`); `not_found` if it is not there (any more).
+    pub fn finish_making(&self, id: &SandboxId) -> Result<SandboxRow> {
+        let owner = Owner::this_process()?;
+        self.write("note that a sandbox was made", |transaction| {
+            let row = by_id(transaction, id)?.ok_or_else(|| sandbox_not_found(id))?;
+            if row.state != RowState::Making || row.owner.as_ref() != Some(&owner) {
+                return Err(owned_by_other(&row));
+            }
+            let sql = "UPDATE sandboxes SET state = 'live', owner_pid = NULL, owner_start_ticks = NULL, \
+                 owner_boot_id = NULL, last_change_ms = ?2 WHERE id = ?1";
+            execute(transaction, sql, params![id.as_str(), now_ms()])?;
+            by_id(transaction, id)?.ok_or_else(|| sandbox_not_found(id))
+        })
+    }
+}
+
+fn next_generation(transaction: &Transaction<'_>, new: &NewSandbox) -> Result<u64> {
+    let sql = "INSERT INTO generations VALUES (?1, ?2, 1) \
+         ON CONFLICT DO UPDATE SET generation = generation + 1 RETURNING generation";
+    let mut statement = transaction.prepare_cached(sql).map_err(failed(WHAT))?;
+    let generation = statement.query_row([new.pool.as_str(), new.name.as_str()], |row| row.get(0));
+    let generation = generation.map_err(failed(WHAT))?;
+    if generation == 1 {
+        forget_names(transaction, new)?;
+    }
+    Ok(generation)
+}
+
+/// Forgets how often names were used that are free, once there are too many: names are the callers' to choose.
+fn forget_names(transaction: &Transaction<'_>, new: &NewSandbox) -> Result<()> {
+    let sql = "DELETE FROM generations WHERE pool = ?1 AND name != ?2 \
+         AND (SELECT count(*) FROM generations WHERE pool = ?1) > ?3 \
+         AND name NOT IN (SELECT name FROM sandboxes WHERE pool = ?1)";
+    execute(transaction, sql, params![new.pool.as_str(), new.name.as_str(), MOST_NAMES])
+}
+
+fn insert(transaction: &Transaction<'_>, new: &NewSandbox, generation: u64, owner: &Owner) -> Result<()> {
+    if by_id(transaction, &new.id)?.is_some() {
+        let message = format!("take a sandbox's name: the id {} is in use", new.id);
+        return Err(Error::new(ErrorKind::AlreadyExists, message));
+    }
+    let now = now_ms();
+    let sql = "INSERT INTO sandboxes (pool, name, id, generation, provider, image, spec, services, state, owner_pid, \
+         owner_start_ticks, owner_boot_id, sleep_after_ms, created_ms, deadline_ms, last_change_ms, memory_mib, \
+         disk_mib) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'making', ?9, ?10, ?11, ?12, ?13, ?14, ?13, ?15, ?16)";
+    let values = params![
+        new.pool.as_str(),
+        new.name.as_str(),
+        new.id.as_str(),
+        generation,
+        new.provider,
+        new.image,
+        json(&new.spec)?,
+        json(&new.services)?,
+        owner.pid,
+        owner.start_ticks,
+        owner.boot_id,
+        new.sleep_after_ms,
+        now,
+        new.deadline_ms,
+        new.spec.limits.memory_mib,
+        new.spec.limits.disk_mib,
+    ];
+    execute(transaction, sql, values)
+}
+
+pub(super) fn sandbox_not_found(id: &SandboxId) -> Error {
+    Error::new(ErrorKind::NotFound, format!("the store has no sandbox {id}"))
+}
+
+/// Makes the error for a row that this process does not own.
+pub(super) fn owned_by_other(row: &SandboxRow) -> Error {
+    let SandboxRow { pool, name, .. } = row;
+    let state = match row.state {
+        RowState::Making => "being made",
+        RowState::Live => "made",
+        RowState::Removing => "being removed",
+    };
+    let message = match &row.owner {
+        Some(owner) => format!("sandbox `{name}` of pool `{pool}` is {state} by process {}", owner.pid),
+        None => format!("sandbox `{name}` of pool `{pool}` is {state} already"),
+    };
+    Error::new(ErrorKind::Conflict, message)
+}

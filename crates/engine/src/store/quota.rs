@@ -1,0 +1,91 @@
+//! Quotas: what the sandboxes of a pool use together, held against what they may, in the transaction that takes a name.
+
+use eyot::{Error, ErrorKind, Limits, Result, SandboxName};
+use rusqlite::Transaction;
+
+use super::row::NewSandbox;
+use super::{Store, failed};
+use crate::pool_options::PoolQuotas;
+
+/// The amount that the sandboxes of a pool may use together by their limits, those that are being
+/// made or removed included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QuotaUse {
+    /// The number of sandboxes.
+    pub sandboxes: u64,
+    /// The sum of their `limits.memory_mib`; those without count as nothing.
+    pub memory_mib: u64,
+    /// The sum of their `limits.disk_mib`; those without count as nothing.
+    pub disk_mib: u64,
+    /// The sum of their `limits.pids`; those without count as [`Limits::DEFAULT_PIDS`], which they have.
+    pub processes: u64,
+}
+
+const WHAT: &str = "count what a pool uses";
+
+impl Store {
+    /// Adds up what the sandboxes of a pool use of its quotas.
+    pub fn quota_use(&self, pool: &SandboxName) -> Result<QuotaUse> {
+        self.read(WHAT, |transaction| used(transaction, pool))
+    }
+}
+
+fn used(transaction: &Transaction<'_>, pool: &SandboxName) -> Result<QuotaUse> {
+    let sql =
+        "SELECT memory_mib, disk_mib, json_extract(spec, '$.limits.pids') FROM sandboxes WHERE pool = ?1";
+    let mut statement = transaction.prepare_cached(sql).map_err(failed(WHAT))?;
+    let limits = statement.query_map([pool.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+    let mut sum = QuotaUse::default();
+    for limits in limits.map_err(failed(WHAT))? {
+        let (memory_mib, disk_mib, pids): (Option<u64>, Option<u64>, Option<u64>) =
+            limits.map_err(failed(WHAT))?;
+        sum.sandboxes += 1;
+        sum.memory_mib = sum.memory_mib.saturating_add(memory_mib.unwrap_or_default());
+        sum.disk_mib = sum.disk_mib.saturating_add(disk_mib.unwrap_or_default());
+        sum.processes = sum.processes.saturating_add(pids.unwrap_or(Limits::DEFAULT_PIDS));
+    }
+    Ok(sum)
+}
+
+/// Refuses a sandbox that is too much for its pool.
+pub(super) fn enforce(transaction: &Transaction<'_>, new: &NewSandbox, quotas: &PoolQuotas) -> Result<()> {
+    if *quotas == PoolQuotas::default() {
+        return Ok(());
+    }
+    let used = used(transaction, &new.pool)?;
+    let limits = &new.spec.limits;
+    if quotas.max_sandboxes.is_some_and(|most| used.sandboxes >= most) {
+        let most = quotas.max_sandboxes.unwrap_or_default();
+        let message = format!("pool `{}` may have {most} sandboxes and has {}", new.pool, used.sandboxes);
+        return Err(Error::new(ErrorKind::Quota, message).with_hint("remove one that is not needed any more"));
+    }
+    enforce_sum(&new.pool, "memory_mib", used.memory_mib, limits.memory_mib, quotas.memory_mib)?;
+    enforce_sum(&new.pool, "disk_mib", used.disk_mib, limits.disk_mib, quotas.disk_mib)?;
+    let pids = Some(limits.pids.unwrap_or(Limits::DEFAULT_PIDS));
+    enforce_sum(&new.pool, "pids", used.processes, pids, quotas.processes)
+}
+
+fn enforce_sum(
+    pool: &SandboxName,
+    limit: &str,
+    used: u64,
+    asked: Option<u64>,
+    quota: Option<u64>,
+) -> Result<()> {
+    let Some(quota) = quota else { return Ok(()) };
+    let Some(asked) = asked else {
+        let message =
+            format!("pool `{pool}` has a quota of {quota} for `{limit}`, and the sandbox has no such limit");
+        return Err(Error::new(ErrorKind::Quota, message).with_hint(format!("give it `limits.{limit}`")));
+    };
+    if used.saturating_add(asked) <= quota {
+        return Ok(());
+    }
+    let unit = if limit.ends_with("_mib") { "MiB" } else { "processes" };
+    let message = format!(
+        "pool `{pool}` may use {quota} {unit} by `{limit}`: {used} are taken and {asked} more were asked for"
+    );
+    Err(Error::new(ErrorKind::Quota, message).with_hint(format!(
+        "ask for less by `limits.{limit}`, or remove a sandbox that is not needed any more"
+    )))
+}

@@ -1,0 +1,209 @@
+//! A sandbox's row.
+
+use eyot::{Result, SandboxId, SandboxName, SandboxSpec, Service};
+use rusqlite::types::Type;
+use rusqlite::{OptionalExtension, Row, ToSql, Transaction};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::owner::Owner;
+use super::{Store, failed};
+
+/// The work that is being done on a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RowState {
+    /// The owner makes it. Whether the provider has it already is not known.
+    Making,
+    /// It was made, and its removal has not begun. The provider knows whether it runs or sleeps.
+    Live,
+    /// The owner removes it. Whether the provider still has it is not known.
+    Removing,
+}
+
+impl RowState {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Making => "making",
+            Self::Live => "live",
+            Self::Removing => "removing",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Making, Self::Live, Self::Removing].into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// A sandbox that is to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewSandbox {
+    /// The pool, which must be there ([`Store::put_pool`]).
+    pub pool: SandboxName,
+    /// The name in the pool.
+    pub name: SandboxName,
+    /// The id, never used before.
+    pub id: SandboxId,
+    /// The provider's name.
+    pub provider: String,
+    /// The image, as it was named; `None`: none was.
+    pub image: Option<String>,
+    /// The spec it is made from; quotas count its limits. Kept as JSON, contents of the manifest's
+    /// files included, so leave those out unless they are wanted again.
+    pub spec: SandboxSpec,
+    /// The programs that run in it whenever it is awake.
+    pub services: Vec<Service>,
+    /// It sleeps after this many idle milliseconds; `None`: never.
+    pub sleep_after_ms: Option<u64>,
+    /// The time at which its ttl ends, in milliseconds since 1970 (UTC); `None`: never.
+    pub deadline_ms: Option<i64>,
+}
+
+/// A sandbox as the store knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SandboxRow {
+    /// The pool that it belongs to.
+    pub pool: SandboxName,
+    /// The name, which no other of the pool has.
+    pub name: SandboxName,
+    /// The id, which no other sandbox has.
+    pub id: SandboxId,
+    /// Counts the sandboxes that were begun under this name of this pool, from 1. It begins anew when a pool has used a
+    /// thousand other names.
+    pub generation: u64,
+    /// The provider's name.
+    pub provider: String,
+    /// The image, as it was named; `None`: none was.
+    pub image: Option<String>,
+    /// The spec it was made from.
+    pub spec: SandboxSpec,
+    /// The programs that run in it whenever it is awake.
+    pub services: Vec<Service>,
+    /// The work that is being done on it.
+    pub state: RowState,
+    /// The process that makes or removes it; `None` for a live one.
+    pub owner: Option<Owner>,
+    /// It sleeps after this many idle milliseconds; `None`: never.
+    pub sleep_after_ms: Option<u64>,
+    /// The time at which it was begun, in milliseconds since 1970 (UTC).
+    pub created_ms: i64,
+    /// The time at which its ttl ends, in milliseconds since 1970 (UTC); `None`: never.
+    pub deadline_ms: Option<i64>,
+    /// The time at which its row was changed last, in milliseconds since 1970 (UTC).
+    pub last_change_ms: i64,
+}
+
+const SELECT: &str = "SELECT pool, name, id, generation, provider, image, spec, services, state, owner_pid, \
+     owner_start_ticks, owner_boot_id, sleep_after_ms, created_ms, deadline_ms, last_change_ms FROM sandboxes";
+const WHAT: &str = "look sandboxes up";
+
+impl Store {
+    /// The sandboxes of a pool, by name; none of a pool that there is not.
+    pub fn sandboxes(&self, pool: &SandboxName) -> Result<Vec<SandboxRow>> {
+        self.read(WHAT, |transaction| select(transaction, "WHERE pool = ?1 ORDER BY name", &[&pool.as_str()]))
+    }
+
+    /// The sandboxes of all pools, by pool and name.
+    pub fn all_sandboxes(&self) -> Result<Vec<SandboxRow>> {
+        self.read(WHAT, |transaction| select(transaction, "ORDER BY pool, name", &[]))
+    }
+
+    /// The sandbox of this id, if there is one.
+    pub fn sandbox(&self, id: &SandboxId) -> Result<Option<SandboxRow>> {
+        self.read(WHAT, |transaction| by_id(transaction, id))
+    }
+
+    /// The sandbox of this name, if there is one.
+    pub fn sandbox_named(&self, pool: &SandboxName, name: &SandboxName) -> Result<Option<SandboxRow>> {
+        self.read(WHAT, |transaction| by_name(transaction, pool, name))
+    }
+
+    /// The live sandboxes whose ttl has ended by this time (in milliseconds since 1970, UTC), the longest first.
+    pub fn expired(&self, now_ms: i64) -> Result<Vec<SandboxRow>> {
+        let rest = "WHERE state = 'live' AND deadline_ms <= ?1 ORDER BY deadline_ms";
+        self.read(WHAT, |transaction| select(transaction, rest, &[&now_ms]))
+    }
+}
+
+/// The rows that `rest` of the statement leaves.
+pub(super) fn select(
+    transaction: &Transaction<'_>,
+    rest: &str,
+    parameters: &[&dyn ToSql],
+) -> Result<Vec<SandboxRow>> {
+    let failed = failed(WHAT);
+    let mut statement = transaction.prepare_cached(&format!("{SELECT} {rest}")).map_err(&failed)?;
+    let rows = statement.query_map(parameters, from_row).map_err(&failed)?;
+    rows.collect::<rusqlite::Result<_>>().map_err(&failed)
+}
+
+pub(super) fn by_id(transaction: &Transaction<'_>, id: &SandboxId) -> Result<Option<SandboxRow>> {
+    query_one(transaction, "WHERE id = ?1", &[&id.as_str()])
+}
+
+pub(super) fn by_name(
+    transaction: &Transaction<'_>,
+    pool: &SandboxName,
+    name: &SandboxName,
+) -> Result<Option<SandboxRow>> {
+    query_one(transaction, "WHERE pool = ?1 AND name = ?2", &[&pool.as_str(), &name.as_str()])
+}
+
+fn query_one(
+    transaction: &Transaction<'_>,
+    rest: &str,
+    parameters: &[&dyn ToSql],
+) -> Result<Option<SandboxRow>> {
+    let failed = failed(WHAT);
+    let mut statement = transaction.prepare_cached(&format!("{SELECT} {rest}")).map_err(&failed)?;
+    statement.query_row(parameters, from_row).optional().map_err(&failed)
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<SandboxRow> {
+    let state: String = row.get("state")?;
+    Ok(SandboxRow {
+        pool: parsed(row, "pool", |text| SandboxName::parse(text).ok())?,
+        name: parsed(row, "name", |text| SandboxName::parse(text).ok())?,
+        id: parsed(row, "id", |text| SandboxId::parse(text).ok())?,
+        generation: row.get("generation")?,
+        provider: row.get("provider")?,
+        image: row.get("image")?,
+        spec: json(row, "spec")?,
+        services: json(row, "services")?,
+        state: RowState::parse(&state).ok_or_else(|| unreadable(row, "state", state.into()))?,
+        owner: owner(row)?,
+        sleep_after_ms: row.get("sleep_after_ms")?,
+        created_ms: row.get("created_ms")?,
+        deadline_ms: row.get("deadline_ms")?,
+        last_change_ms: row.get("last_change_ms")?,
+    })
+}
+
+fn owner(row: &Row<'_>) -> rusqlite::Result<Option<Owner>> {
+    let Some(pid) = row.get("owner_pid")? else { return Ok(None) };
+    let (start_ticks, boot_id) = (row.get("owner_start_ticks")?, row.get("owner_boot_id")?);
+    Ok(Some(Owner { pid, start_ticks, boot_id }))
+}
+
+pub(super) fn parsed<T>(
+    row: &Row<'_>,
+    column: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    parse(&text).ok_or_else(|| unreadable(row, column, text.into()))
+}
+
+pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    serde_json::from_str(&text).map_err(|error| unreadable(row, column, error.into()))
+}
+
+fn unreadable(
+    row: &Row<'_>,
+    column: &str,
+    reason: Box<dyn std::error::Error + Send + Sync>,
+) -> rusqlite::Error {
+    let index = row.as_ref().column_index(column).unwrap_or_default();
+    rusqlite::Error::FromSqlConversionFailure(index, Type::Text, reason)
+}
