@@ -13,8 +13,8 @@ use futures_util::stream::BoxStream;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::capabilities::Capabilities;
+use crate::command::{Command, ExitStatus, PtySize, Signal};
 use crate::error::{Result, SandboxOperationUnsupported};
-use crate::exec::{Command, ExitStatus, PtySize, Signal};
 use crate::files::{
     ByteRange, CreateDirOptions, DirEntry, FileStat, RemoveOptions, TarInOptions, WriteOptions,
 };

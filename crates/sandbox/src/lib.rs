@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod capabilities;
+mod command;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod driver;
@@ -41,8 +42,8 @@ pub use driver::{
 };
 pub use error::{Error, ErrorKind, Result, SandboxOperationUnsupported, SandboxSleeping};
 pub use exec::{
-    Command, ExecEvent, ExecOptions, ExecResult, ExecStream, ExitStatus, FlatResult, Outcome, PtySize,
-    Signal, Stdin,
+    Command, ExecControl, ExecEvent, ExecOptions, ExecResult, ExecStream, ExitStatus, FlatResult, Outcome,
+    PtySize, Signal, Stdin,
 };
 pub use eyot_egress::{EgressDecision, EgressProtocol, EgressRule, EgressRules, EgressVerdict};
 pub use files::{
@@ -63,7 +64,7 @@ pub use process::{
 };
 pub use provider::{Created, SandboxInfo, SandboxKeeper, SandboxProvider, SandboxStatus};
 pub use published::PublishedPort;
-pub use sandbox::{ANSWER_MS, ExecControl, KILL_CONFIRM_MS, MAX_BUFFERED_READ_BYTES, Sandbox, StartOptions};
+pub use sandbox::{ANSWER_MS, KILL_CONFIRM_MS, MAX_BUFFERED_READ_BYTES, Sandbox, StartOptions};
 pub use search::{GlobOptions, GlobResult, GrepMatch, GrepOptions, GrepResult};
 pub use spec::{
     ContainerSpec, IdleAction, ImageDefaults, Lifecycle, Limits, Manifest, Mount, NetworkMode, PullPolicy,

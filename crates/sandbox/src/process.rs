@@ -9,8 +9,8 @@ use futures_util::Stream;
 use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 
+use crate::command::ExitStatus;
 use crate::error::Result;
-use crate::exec::ExitStatus;
 
 /// A started process, within its sandbox: `p1`, `p2`, …; never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

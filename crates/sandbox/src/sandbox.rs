@@ -27,15 +27,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::capabilities::{Capabilities, Capability};
-use crate::driver::{ExecutionControl, SandboxDriver};
+use crate::driver::SandboxDriver;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{PtySize, Signal};
 use crate::isolation::Isolation;
 use crate::observer::{Observer, SandboxEvent};
 use crate::path::{ConfinedPath, SandboxPath};
 use crate::provider::{Created, SandboxInfo, SandboxKeeper};
 use crate::spec::{SandboxId, SandboxName};
-use crate::workspace::Workspace;
 use destroy::Lifetime;
 use egress::DecisionFollower;
 
@@ -54,22 +52,6 @@ pub struct StartOptions {
     pub env: BTreeMap<String, String>,
     /// The user who runs it.
     pub user: Option<String>,
-}
-
-/// The control of a running command, apart from its events. Made by [`crate::ExecStream::control`].
-#[derive(Clone)]
-pub struct ExecControl(pub(crate) Arc<dyn ExecutionControl>);
-
-impl ExecControl {
-    /// Sends a signal to the command's own process group (its terminal's foreground group if it has one).
-    pub async fn signal(&self, signal: Signal) -> Result<()> {
-        self.0.signal(signal.check()?).await
-    }
-
-    /// Changes the size of the command's terminal.
-    pub async fn resize(&self, size: PtySize) -> Result<()> {
-        self.0.resize(size).await
-    }
 }
 
 /// One live isolated world. Clones are the same world; destroying one destroys it for all.
@@ -167,11 +149,6 @@ impl Sandbox {
     /// The same as a place for the options of a call: held where this handle is.
     pub fn resolve_confined(&self, path: &str) -> Result<ConfinedPath> {
         self.place(path)
-    }
-
-    /// Anvia's view over the same sandbox: relative paths only, held beneath the working directory.
-    pub fn workspace(&self) -> Workspace {
-        Workspace::new(self.clone())
     }
 
     /// The largest file that may be read or written.

@@ -31,6 +31,13 @@ pub struct Workspace {
     sandbox: Sandbox,
 }
 
+impl Sandbox {
+    /// Anvia's view over the same sandbox: relative paths only, held beneath the working directory.
+    pub fn workspace(&self) -> Workspace {
+        Workspace::new(self.clone())
+    }
+}
+
 impl Workspace {
     pub(crate) fn new(sandbox: Sandbox) -> Self {
         Self { sandbox }

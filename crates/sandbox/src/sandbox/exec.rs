@@ -7,12 +7,14 @@ use async_trait::async_trait;
 use futures_util::stream;
 use std::sync::Arc;
 
+use super::Sandbox;
 use super::run::{CommandRun, LaunchOutcome, RunContext, RunOptions, launch, unstarted_result};
-use super::{ExecControl, Sandbox};
 use crate::capabilities::Capability;
 use crate::driver::{ExecRequest, ExecutionControl};
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{Command, ExecEvent, ExecOptions, ExecResult, ExecStream, Outcome, PtySize, Signal, Stdin};
+use crate::exec::{
+    Command, ExecControl, ExecEvent, ExecOptions, ExecResult, ExecStream, Outcome, PtySize, Signal, Stdin,
+};
 use crate::observer::ExecStartEvent;
 use crate::path::ConfinedPath;
 use crate::spec::{Limits, check_env};
