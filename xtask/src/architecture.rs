@@ -39,7 +39,7 @@ struct Forbidden {
 const FORBIDDEN: &[Forbidden] = &[
     Forbidden {
         package: "eyot",
-        folder: "sandbox",
+        folder: "eyot",
         packages: &[
             "axum",
             "bollard",
@@ -159,14 +159,11 @@ mod tests {
 
     #[test]
     fn a_forbidden_package_is_told_and_so_is_one_that_exists_nowhere() {
-        let rule = Forbidden { package: "eyot", folder: "sandbox", packages: &["hyper", "libc-"] };
+        let rule = Forbidden { package: "eyot", folder: "eyot", packages: &["hyper", "libc-"] };
         let known = texts(&["hyper", "libc"]);
         assert_eq!(
             broken(&rule, &texts(&["libc", "hyper"]), &known),
-            [
-                "crates/sandbox depends on hyper",
-                "crates/sandbox is forbidden libc-, which is no package here"
-            ]
+            ["crates/eyot depends on hyper", "crates/eyot is forbidden libc-, which is no package here"]
         );
     }
 

@@ -94,7 +94,7 @@ pub const TARGETS: &[Target] = &[
     ci("server", "preview", ABOVE),
     ci("cli", "host", User::All),
     ci("image", "images", User::All),
-    quick("sandbox", "handle"),
+    quick("eyot", "handle"),
     quick("engine", "events"),
     quick("engine", "processes"),
     quick("engine", "store"),

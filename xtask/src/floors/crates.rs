@@ -48,13 +48,13 @@ mod tests {
         let metadata = serde_json::json!({ "packages": [{
             "manifest_path": "/r/crates/engine/Cargo.toml",
             "dependencies": [
-                { "name": "eyot", "kind": null, "path": "/r/crates/sandbox" },
+                { "name": "eyot", "kind": null, "path": "/r/crates/eyot" },
                 { "name": "eyot-embed", "kind": "build", "path": "/r/crates/embed" },
                 { "name": "eyot-tools", "kind": "dev", "path": "/r/crates/tools" },
                 { "name": "serde", "kind": null },
             ],
         }] });
         let edge = |to: &str| Edge { folder: "crates".into(), from: "engine".into(), to: to.into() };
-        assert_eq!(between(&metadata), BTreeSet::from([edge("embed"), edge("sandbox")]));
+        assert_eq!(between(&metadata), BTreeSet::from([edge("embed"), edge("eyot")]));
     }
 }

@@ -6,7 +6,7 @@ mod calls;
 mod commands;
 mod golden;
 mod own;
-#[path = "../../../sandbox/tests/handle/scripted.rs"]
+#[path = "../../../eyot/tests/handle/scripted.rs"]
 #[allow(dead_code)]
 mod scripted;
 mod sets;
