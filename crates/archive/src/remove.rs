@@ -9,8 +9,10 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
+
+use super::entries;
 
 /// Removes the directory at `path` and everything in it. A missing directory is fine; so is another
 /// process that removes the same tree at the same time.
@@ -66,12 +68,9 @@ fn empty(directory: &OwnedFd, top: &OwnedFd, moved: &mut u64) -> io::Result<Vec<
     let is_top = std::ptr::eq(directory, top);
     rustix::fs::fchmod(directory, Mode::RWXU)?;
     let mut directories = Vec::new();
-    for entry in Dir::read_from(directory)? {
+    for entry in entries(directory)? {
         let entry = entry?;
         let name = entry.file_name();
-        if name == c"." || name == c".." {
-            continue;
-        }
         let is_directory = match entry.file_type() {
             FileType::Unknown => {
                 let found = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {

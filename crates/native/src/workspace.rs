@@ -7,12 +7,14 @@
 use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
 use eyot::{Error, ErrorKind, Result, SandboxId, WorkspaceSpec};
-use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Stat, Uid};
+use eyot_archive::{Descent, entries};
+use rustix::fs::{AtFlags, FileType, Gid, Uid};
 
 use crate::condition::Condition;
 use crate::disk_ids::WORKSPACE_BASE;
@@ -37,7 +39,7 @@ pub(crate) fn prepare(
 ) -> Result<bool> {
     let _alone = state.lock_workspaces().map_err(failed(STEP))?;
     let path = state.workspace(name);
-    let top = match rustix::fs::open(&path, DIRECTORY, Mode::empty()) {
+    let top = match Descent::open(rustix::fs::CWD, path.as_os_str().as_bytes()) {
         Err(rustix::io::Errno::NOENT) => {
             return make(state, &path, map, user).map(|()| true).map_err(failed(STEP));
         }
@@ -97,9 +99,6 @@ fn user_of(state: &StateDir, workspace: &str, except: &SandboxId) -> io::Result<
     Ok(dying.map(|record| record.info.name.to_string()))
 }
 
-const DIRECTORY: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-
 /// Tells whether an id on disk is one that workspaces have.
 fn is_ours(id: u32) -> bool {
     (WORKSPACE_BASE..WORKSPACE_BASE + RANGE_LEN).contains(&id)
@@ -110,34 +109,22 @@ fn moved(id: u32) -> u32 {
     if id < RANGE_LEN { WORKSPACE_BASE + id } else { id }
 }
 
-/// A directory above the one that is being converted.
-struct Level {
-    /// The device and inode by which it is recognized later.
-    identity: (u64, u64),
-    /// The directories in it that are not converted yet.
-    left: Vec<CString>,
-}
-
 /// Converts the owners of everything below `top`. The owner of `top` itself is changed last, after
 /// everything else is on the disk, and so marks the workspace as done: a conversion can be
 /// interrupted anywhere and repeated. The change removes set-id bits and file capabilities. No link
-/// is followed, and only one descriptor is open, however deep the tree is.
+/// is followed, and a tree may be of any depth.
 fn change_owners(top: &OwnedFd) -> io::Result<()> {
     let own = rustix::fs::fstat(top)?;
-    let mut at = top.try_clone()?;
-    let mut levels = vec![Level { identity: identity(&own), left: change_entries(&at, own.st_dev)? }];
-    while let Some(level) = levels.last_mut() {
-        if let Some(name) = level.left.pop() {
-            at = rustix::fs::openat(&at, name.as_c_str(), DIRECTORY, Mode::empty())?;
-            let found = rustix::fs::fstat(&at)?;
-            levels.push(Level { identity: identity(&found), left: change_entries(&at, own.st_dev)? });
+    let mut descent = Descent::new(top.try_clone()?);
+    let mut left = vec![change_entries(descent.current(), own.st_dev)?];
+    while let Some(directories) = left.last_mut() {
+        if let Some(name) = directories.pop() {
+            descent.enter(&name)?;
+            left.push(change_entries(descent.current(), own.st_dev)?);
         } else {
-            levels.pop();
-            if let Some(above) = levels.last() {
-                at = rustix::fs::openat(&at, c"..", DIRECTORY, Mode::empty())?;
-                if identity(&rustix::fs::fstat(&at)?) != above.identity {
-                    return Err(io::Error::new(io::ErrorKind::ResourceBusy, "a folder of it was moved"));
-                }
+            left.pop();
+            if !descent.leave() {
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, "a folder of it was moved"));
             }
         }
     }
@@ -148,14 +135,11 @@ fn change_owners(top: &OwnedFd) -> io::Result<()> {
 
 /// Converts the owners of the entries of one directory. Returns the directories among them. Mounts
 /// are left out.
-fn change_entries(directory: &OwnedFd, device: u64) -> io::Result<Vec<CString>> {
+fn change_entries(directory: BorrowedFd<'_>, device: u64) -> io::Result<Vec<CString>> {
     let mut directories = Vec::new();
-    for entry in Dir::read_from(directory)? {
+    for entry in entries(directory)? {
         let entry = entry?;
         let name = entry.file_name();
-        if name == c"." || name == c".." {
-            continue;
-        }
         let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
         if found.st_dev != device {
             continue;
@@ -170,10 +154,6 @@ fn change_entries(directory: &OwnedFd, device: u64) -> io::Result<Vec<CString>> 
         }
     }
     Ok(directories)
-}
-
-fn identity(found: &Stat) -> (u64, u64) {
-    (found.st_dev, found.st_ino)
 }
 
 #[cfg(test)]

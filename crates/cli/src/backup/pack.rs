@@ -10,7 +10,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use eyot_engine::store::Store;
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::header::{About, Kind, records_header};
@@ -313,11 +313,8 @@ fn about(found: &Stat, path: OsString, kind: Kind, attributes: Vec<(OsString, Ve
 /// Lists a directory, the last name first.
 fn names(directory: &File) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();
-    for entry in Dir::read_from(directory)? {
-        let name = entry?.file_name().to_bytes().to_vec();
-        if name != b"." && name != b".." {
-            names.push(OsString::from_vec(name));
-        }
+    for entry in eyot_archive::entries(directory)? {
+        names.push(OsString::from_vec(entry?.file_name().to_bytes().to_vec()));
     }
     names.sort_unstable_by(|one, other| other.cmp(one));
     Ok(names)

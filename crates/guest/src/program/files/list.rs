@@ -3,8 +3,9 @@
 
 use std::ffi::CString;
 
+use eyot_archive::entries;
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::fs::{AtFlags, Dir, FileType};
+use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use super::failure::{FileError, FileErrorKind};
@@ -57,11 +58,8 @@ pub fn list(location: &Location, io: &mut dyn CallIo) -> Result<Reply, FileError
 /// `too_large`.
 pub fn names(directory: BorrowedFd<'_>, most: usize, io: &dyn CallIo) -> Result<Vec<ListedName>, FileError> {
     let mut names = Vec::new();
-    for entry in Dir::read_from(directory)? {
+    for entry in entries(directory)? {
         let entry = entry?;
-        if matches!(entry.file_name().to_bytes(), b"." | b"..") {
-            continue;
-        }
         if names.len() == most {
             return Err(FileError::new(FileErrorKind::TooLarge, format!("has more than {most} entries")));
         }

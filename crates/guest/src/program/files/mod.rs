@@ -8,7 +8,6 @@
 
 mod append;
 mod create_dir;
-mod descent;
 mod draft;
 mod failure;
 #[cfg(test)]

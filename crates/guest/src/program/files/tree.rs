@@ -3,11 +3,11 @@
 
 use std::ffi::CString;
 
+use eyot_archive::{Descent, entries};
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::fs::{AtFlags, Dir, FileType};
+use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
-use super::descent::Descent;
 use super::failure::{FileError, FileErrorKind};
 use super::locate::Name;
 use crate::program::call_io::{CallIo, Stopped};
@@ -121,12 +121,9 @@ impl Removal {
 /// Removes everything but directories, and says which directories there are, or the first of them.
 fn clear(directory: BorrowedFd<'_>, io: &dyn CallIo) -> Result<Vec<CString>, FileError> {
     let mut directories = Vec::new();
-    for (index, entry) in Dir::read_from(directory)?.enumerate() {
+    for (index, entry) in entries(directory)?.enumerate() {
         let entry = entry?;
         let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
-        }
         if index % 256 == 0 && io.stopped() {
             return Err(Stopped.into());
         }

@@ -4,10 +4,10 @@
 
 use std::ffi::{CStr, CString};
 
+use eyot_archive::Descent;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType};
 
-use super::descent::Descent;
 use super::failure::{FileError, FileErrorKind};
 use super::list::{self, ListedName};
 use super::locate::file_type;

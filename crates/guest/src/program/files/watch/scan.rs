@@ -4,10 +4,10 @@
 use std::collections::HashSet;
 use std::ffi::CStr;
 
+use eyot_archive::Descent;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, OFlags, ResolveFlags};
 
-use super::super::descent::Descent;
 use super::super::failure::{FileError, FileErrorKind};
 use super::super::list::{self, ListedName};
 use super::super::locate::{file_type, open_beneath};

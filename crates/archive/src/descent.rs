@@ -1,7 +1,7 @@
-//! A way down a tree by directory descriptors: every directory is opened from the one above it,
-//! links not followed, so nothing that is swapped in meanwhile leads elsewhere. Only the deepest
-//! few stay open; one above them is opened again through `..` when the way leads back, and must
-//! then be the same directory. So trees may be as deep as they like.
+//! A way down a tree by directory descriptors. Every directory is opened from the one above it, and
+//! no link is followed, so nothing that is swapped in meanwhile leads elsewhere. Only the deepest
+//! few stay open. A directory above them is opened again through `..` on the way back, and must then
+//! be the same directory. So the depth of a tree has no limit.
 
 use std::ffi::CStr;
 
@@ -18,12 +18,14 @@ const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC);
 
 /// The directories from the first one down to the current one.
+#[derive(Debug)]
 pub struct Descent {
     root: OwnedFd,
-    below: Vec<Level>,
+    below: Vec<EnteredDirectory>,
 }
 
-struct Level {
+#[derive(Debug)]
+struct EnteredDirectory {
     directory: Option<OwnedFd>,
     id: (u64, u64),
 }
@@ -34,7 +36,10 @@ impl Descent {
         Self { root, below: Vec::new() }
     }
 
-    /// Opens a directory so that a descent can begin in it; a link is refused.
+    /// Opens a directory so that a descent can begin in it.
+    ///
+    /// # Errors
+    /// Those of the kernel; `NOTDIR` or `LOOP` for a link.
     pub fn open(parent: impl AsFd, name: &[u8]) -> Result<OwnedFd, Errno> {
         rustix::fs::openat(parent, name, DIRECTORY, Mode::empty())
     }
@@ -44,11 +49,14 @@ impl Descent {
         self.below.last().and_then(|level| level.directory.as_ref()).unwrap_or(&self.root).as_fd()
     }
 
-    /// Goes into a directory of the current one. A link is `ENOTDIR` or `ELOOP`.
+    /// Enters a directory of the current one.
+    ///
+    /// # Errors
+    /// Those of the kernel; `NOTDIR` or `LOOP` for a link.
     pub fn enter(&mut self, name: &CStr) -> Result<(), Errno> {
         let directory = rustix::fs::openat(self.current(), name, DIRECTORY, Mode::empty())?;
         let id = identity(&directory)?;
-        self.below.push(Level { directory: Some(directory), id });
+        self.below.push(EnteredDirectory { directory: Some(directory), id });
         if let Some(level) = self.below.len().checked_sub(OPEN_LEVELS + 1).map(|index| &mut self.below[index])
         {
             level.directory = None;
@@ -56,8 +64,8 @@ impl Descent {
         Ok(())
     }
 
-    /// Goes back up. `false`: the directory above was moved away meanwhile and is lost, so that
-    /// only going up further makes sense; the first directory is never lost.
+    /// Goes back up. Returns `false` if the directory above was moved away meanwhile and is lost, so
+    /// that only going up further makes sense. The first directory is never lost.
     pub fn leave(&mut self) -> bool {
         let left = self.below.pop().and_then(|level| level.directory);
         let Some(above) = self.below.last_mut() else {
