@@ -7,7 +7,7 @@ use std::path::Path;
 use eyot::{Error, ErrorKind, Result, SandboxId};
 
 use crate::condition::Condition;
-use crate::ready::Ready;
+use crate::ready::ReadyMark;
 use crate::record::{Lock, Record};
 use crate::state::StateDir;
 
@@ -74,9 +74,9 @@ fn settle(directory: &Path, state: &Path, was: &Path) -> io::Result<()> {
     }
     record.groups = Vec::new();
     record.write(directory)?;
-    match Ready::read(directory)? {
-        Some(_) => Ready::ASLEEP.change(directory),
-        None => Ready::ASLEEP.make(directory),
+    match ReadyMark::read(directory)? {
+        Some(_) => ReadyMark::ASLEEP.change(directory),
+        None => ReadyMark::ASLEEP.make(directory),
     }
 }
 

@@ -9,7 +9,7 @@ use eyot::{IdleAction, SandboxStatus};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use crate::ready::Ready;
+use crate::ready::ReadyMark;
 use crate::record::{Record, boot_id, socket_path};
 
 /// The condition of a sandbox.
@@ -47,7 +47,7 @@ impl Condition {
     /// before the guest ends.
     pub(crate) fn of(directory: &Path) -> (Option<Record>, Self) {
         loop {
-            let ready = Ready::read(directory);
+            let ready = ReadyMark::read(directory);
             let record = Record::read(directory);
             if is_damage(&ready) || is_damage(&record) {
                 return (None, Self::Damaged);
@@ -57,7 +57,7 @@ impl Condition {
             };
             if is_missing(&record) {
                 // A sandbox that is destroyed between two looks has no mark in the next one.
-                if Ready::read(directory).is_ok_and(|now| now.is_some()) {
+                if ReadyMark::read(directory).is_ok_and(|now| now.is_some()) {
                     return (None, Self::Damaged);
                 }
                 continue;
@@ -66,7 +66,7 @@ impl Condition {
             if !ready.asleep && is_alive(directory) {
                 return (record, Self::Running);
             }
-            if !ready.asleep && Ready::read(directory).ok().flatten() != Some(ready) {
+            if !ready.asleep && ReadyMark::read(directory).ok().flatten() != Some(ready) {
                 continue;
             }
             let condition = record.as_ref().map_or(Self::Dead, |record| record.without_guest(ready));
@@ -77,7 +77,7 @@ impl Condition {
 
 impl Record {
     /// Returns the condition of a sandbox that has no guest.
-    pub(crate) fn without_guest(&self, ready: Ready) -> Condition {
+    pub(crate) fn without_guest(&self, ready: ReadyMark) -> Condition {
         match () {
             () if self.ttl_has_passed() => Condition::Expired,
             () if ready.asleep || self.info.spec.lifecycle.on_idle == IdleAction::Sleep => {
@@ -90,7 +90,7 @@ impl Record {
 
     /// Tells whether the guest may have ended by its idle timeout: it lived at least that long. A
     /// guest that ended sooner was killed.
-    fn may_have_been_idle(&self, ready: Ready) -> bool {
+    fn may_have_been_idle(&self, ready: ReadyMark) -> bool {
         let lifecycle = &self.info.spec.lifecycle;
         let Some(idle_ms) = lifecycle.idle_timeout_ms.filter(|_| lifecycle.auto_destroy) else {
             return false;
@@ -157,7 +157,7 @@ mod tests {
     fn without_guest(change: impl FnOnce(&mut Record), asleep: bool) -> Condition {
         let mut record = record();
         change(&mut record);
-        record.without_guest(Ready { guest: None, asleep })
+        record.without_guest(ReadyMark { guest: None, asleep })
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
         let guest = crate::record::GuestProcess::of(std::process::id() as i32).unwrap();
         for (idle_ms, expected) in [(u64::MAX, Condition::Dead), (0, Condition::Expired)] {
             record.info.spec.lifecycle.idle_timeout_ms = Some(idle_ms);
-            assert_eq!(record.without_guest(Ready::running(guest)), expected);
+            assert_eq!(record.without_guest(ReadyMark::running(guest)), expected);
         }
     }
 
@@ -205,7 +205,7 @@ mod tests {
         }
         record().write(path).unwrap();
         assert_eq!(Condition::of(path).1, Condition::Making);
-        Ready::ASLEEP.make(path).unwrap();
+        ReadyMark::ASLEEP.make(path).unwrap();
         assert_eq!(Condition::of(path).1, Condition::Sleeping);
         std::fs::remove_file(path.join("sandbox.json")).unwrap();
         assert_eq!(Condition::of(path).1, Condition::Damaged);

@@ -13,26 +13,26 @@ use eyot_image::remove_tree;
 
 use crate::cgroup;
 use crate::condition::Condition;
-use crate::ready::Ready;
+use crate::ready::ReadyMark;
 use crate::record::{GuestProcess, Lock, Record, kill, wait_until_gone};
 use crate::sleep::settle_if_free;
 use crate::state::StateDir;
 
 /// A sandbox's guest, as the process knows it that started it.
-pub(crate) struct Guest {
+pub(crate) struct GuestHandle {
     pub process: GuestProcess,
     pub pidfd: OwnedFd,
 }
 
 /// Undoes a create: destroys the sandbox, but keeps a persistent workspace that existed before.
-pub(crate) fn abandon(state: &StateDir, id: &SandboxId, guest: Option<&Guest>) -> Result<bool> {
+pub(crate) fn abandon(state: &StateDir, id: &SandboxId, guest: Option<&GuestHandle>) -> Result<bool> {
     let Some(lock) = locked(state, id).map_err(failed)? else { return Ok(false) };
     undo(state, id, guest, &lock).map_err(failed)
 }
 
 /// Destroys a sandbox after waiting for its lock. Returns `false` if it was destroyed before. The
 /// error has only the reason; callers add the operation.
-pub(crate) fn destroy(state: &StateDir, id: &SandboxId, guest: Option<&Guest>) -> Result<bool> {
+pub(crate) fn destroy(state: &StateDir, id: &SandboxId, guest: Option<&GuestHandle>) -> Result<bool> {
     let Some(lock) = locked(state, id).map_err(failed)? else { return Ok(false) };
     discard(state, id, guest, &lock).map_err(failed)
 }
@@ -55,14 +55,14 @@ fn locked(state: &StateDir, id: &SandboxId) -> io::Result<Option<Lock>> {
     }
 }
 
-fn undo(state: &StateDir, id: &SandboxId, guest: Option<&Guest>, lock: &Lock) -> io::Result<bool> {
+fn undo(state: &StateDir, id: &SandboxId, guest: Option<&GuestHandle>, lock: &Lock) -> io::Result<bool> {
     Record::keep_found_workspace(&state.sandbox(id))?;
     discard(state, id, guest, lock)
 }
 
 /// Moves a sandbox to the trash and empties that. Returns `false` if the sandbox was destroyed
 /// before.
-fn discard(state: &StateDir, id: &SandboxId, guest: Option<&Guest>, lock: &Lock) -> io::Result<bool> {
+fn discard(state: &StateDir, id: &SandboxId, guest: Option<&GuestHandle>, lock: &Lock) -> io::Result<bool> {
     let (directory, trash) = (state.sandbox(id), state.trash(id));
     let moved = match std::fs::rename(&directory, &trash) {
         Err(error)
@@ -83,7 +83,12 @@ fn discard(state: &StateDir, id: &SandboxId, guest: Option<&Guest>, lock: &Lock)
 }
 
 /// Kills the processes of a sandbox in the trash and removes its files. The caller holds its lock.
-fn empty_trash(state: &StateDir, id: &SandboxId, guest: Option<&Guest>, _lock: &Lock) -> io::Result<()> {
+fn empty_trash(
+    state: &StateDir,
+    id: &SandboxId,
+    guest: Option<&GuestHandle>,
+    _lock: &Lock,
+) -> io::Result<()> {
     let directory = state.trash(id);
     let record = Record::read(&directory).ok();
     if let Some(record) = &record {
@@ -95,7 +100,7 @@ fn empty_trash(state: &StateDir, id: &SandboxId, guest: Option<&Guest>, _lock: &
     };
     cgroup::let_die(&groups)?;
     // A damaged mark names no guest; what runs in its groups is killed with them.
-    let ready = Ready::read(&directory).unwrap_or_default();
+    let ready = ReadyMark::read(&directory).unwrap_or_default();
     let recorded = match guest {
         Some(guest) if ready.is_none_or(|ready| ready.guest == Some(guest.process)) => None,
         // Unknown to the caller; or it was woken since, and the guest that the caller knows is gone.
@@ -146,7 +151,10 @@ fn remove_while_it_dies(directory: &Path) {
 
 /// Opens the guest that the mark names; `None` if it is gone. A guest that was never adopted ends
 /// on its own, with its maker's stream.
-pub(crate) fn recorded_guest(ready: Option<Ready>, record: Option<&Record>) -> io::Result<Option<OwnedFd>> {
+pub(crate) fn recorded_guest(
+    ready: Option<ReadyMark>,
+    record: Option<&Record>,
+) -> io::Result<Option<OwnedFd>> {
     // Without a record, number and start time alone tell: a later boot's process of the same would be a rare chance.
     let other_boot =
         record.is_some_and(|record| crate::record::boot_id().is_ok_and(|boot| boot != record.boot_id));
@@ -229,7 +237,7 @@ mod tests {
         std::fs::write(state.sandbox(&damaged).join("sandbox.json"), "").unwrap();
         // As an earlier version left it: a destroy of something that came back beside what is in the trash.
         std::fs::create_dir_all(state.trash(&left).join("upper")).unwrap();
-        Ready::ASLEEP.make(&state.sandbox(&left)).unwrap();
+        ReadyMark::ASLEEP.make(&state.sandbox(&left)).unwrap();
         sweep(&state).unwrap();
         assert!(state.sandbox(&damaged).exists() && !state.sandbox(&begun).exists());
         for id in [&damaged, &left] {

@@ -13,7 +13,7 @@ use crate::image::{Image, MountPoints, read_of_image};
 use crate::plan::IdMap;
 use crate::setup::{device_files, host_name, hosts, mount_points};
 use crate::state::{StateDir, make_child};
-use crate::users::{GROUP_LINE, PASSWD_LINE, Users};
+use crate::users::{GROUP_LINE, PASSWD_LINE, SandboxUsers};
 
 /// The data from which a sandbox's directory is filled. Everything in `upper` belongs to the inner
 /// root or the inner user. No other process has written to it yet, so paths below it hold no links.
@@ -25,7 +25,7 @@ pub(crate) struct Layout<'a> {
     /// The canonical sources of the mounts, as [`check_mounts`] returned them.
     pub sources: &'a [String],
     pub image: &'a Image,
-    pub users: &'a Users,
+    pub users: &'a SandboxUsers,
     pub map: IdMap,
 }
 

@@ -109,4 +109,4 @@ fn sentence(error: &std::io::Error) -> String {
 /// Compiles the examples of the page about Rust.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/rust.md")]
-struct Page;
+struct RustGuide;

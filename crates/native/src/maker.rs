@@ -11,19 +11,19 @@ use std::sync::Arc;
 use eyot::{Error, NetworkMode, Result, ValidSpec};
 use eyot_image::UseGuard;
 
-use crate::cgroup::{CgroupSupport, GroupDescriptors, GroupPlan, Home, Wanted};
+use crate::cgroup::{CgroupSupport, GroupDescriptors, GroupPlan, GroupRequest, Home};
 use crate::directory::{Layout, check_mounts};
 use crate::disk::{self, Disk, Disks};
 use crate::egress;
 use crate::host::SetupFailure;
 use crate::image::{Image, ImageCache, Lower};
 use crate::isolation;
-use crate::launcher::client::{Begun, Launcher};
+use crate::launcher::client::{Launcher, PendingSandbox};
 use crate::plan::{Account, IdMap, Plan, USER_ID};
 use crate::setup::{GUEST_PIDS, Setup};
 use crate::state::{StateDir, account_uid, block_base};
 use crate::unfinished::{Origin, Own, Unfinished};
-use crate::users::{Users, wishes};
+use crate::users::{SandboxUsers, wishes};
 
 /// Builds sandboxes.
 pub(crate) struct Maker<'a> {
@@ -31,7 +31,7 @@ pub(crate) struct Maker<'a> {
     pub launcher: Arc<Launcher>,
     pub images: &'a ImageCache,
     pub disks: &'a Disks,
-    pub egress: &'a egress::Program,
+    pub egress: &'a egress::EgressProgram,
     /// The name of a step that fails on purpose: tests use it to show that a create fails closed.
     pub fail_step: Option<&'a str>,
 }
@@ -41,8 +41,8 @@ pub(crate) struct Prepared {
     /// The spec, completed with the image's wishes where the caller left a choice.
     pub spec: ValidSpec,
     sources: Vec<String>,
-    disk: Option<disk::Wanted>,
-    groups: Wanted,
+    disk: Option<disk::DiskRequest>,
+    groups: GroupRequest,
     pub image: Image,
     /// Keeps the image's layers until the sandbox's record names them.
     held: Option<UseGuard>,
@@ -92,7 +92,7 @@ impl Maker<'_> {
         let account = unfinished.record.block.map(|block| account(spec, block));
         let begun = self.begin(spec, account, self.make_birthplace(spec, &wanted)?)?;
         let groups = self.make_groups(spec, &wanted)?;
-        let users = Users::of(spec, map, &image.lower)?;
+        let users = SandboxUsers::of(spec, map, &image.lower)?;
         let disk = disk.map(|wanted| self.make_disk(&wanted, unfinished)).transpose()?;
         let on_disk = disk.as_ref().map(Disk::path);
         let layout = Layout {
@@ -135,7 +135,7 @@ impl Maker<'_> {
         spec: &ValidSpec,
         account: Option<Account>,
         into_group: Option<OwnedFd>,
-    ) -> Result<Begun<'_>> {
+    ) -> Result<PendingSandbox<'_>> {
         let own_network = spec.spec().network != NetworkMode::Host;
         self.launcher.begin(own_network, account, into_group.as_ref().map(AsFd::as_fd))
     }
@@ -143,11 +143,11 @@ impl Maker<'_> {
     /// Starts the guest, and the egress program if the sandbox has that network.
     fn launch(
         &self,
-        begun: Begun<'_>,
+        begun: PendingSandbox<'_>,
         unfinished: &mut Unfinished,
         plan: Plan,
         spec: &ValidSpec,
-        users: &Users,
+        users: &SandboxUsers,
         own: Own,
     ) -> Result<UnixStream> {
         if spec.spec().network != NetworkMode::Egress {
@@ -164,7 +164,7 @@ impl Maker<'_> {
     }
 
     /// Makes the disk of a new sandbox, or attaches the one of a sandbox that is woken.
-    fn make_disk(&self, wanted: &disk::Wanted, unfinished: &Unfinished) -> Result<Disk> {
+    fn make_disk(&self, wanted: &disk::DiskRequest, unfinished: &Unfinished) -> Result<Disk> {
         let made = match unfinished.origin {
             Origin::New { .. } => wanted.make(self.state, &unfinished.directory),
             Origin::Asleep => wanted.attach(&unfinished.directory),
@@ -175,21 +175,21 @@ impl Maker<'_> {
         }
     }
 
-    fn group_paths(&self, spec: &ValidSpec, wanted: &Wanted) -> Vec<PathBuf> {
+    fn group_paths(&self, spec: &ValidSpec, wanted: &GroupRequest) -> Vec<PathBuf> {
         self.launcher.home().map_or(Vec::new(), |home| home.paths(spec.id().as_str(), wanted))
     }
 
     /// Makes the v2 control group that the sandbox is born into, if it gets one. Nothing is
     /// recorded for it: a process that finds an unfinished sandbox without a record derives the
     /// paths of its groups from its id.
-    fn make_birthplace(&self, spec: &ValidSpec, wanted: &Wanted) -> Result<Option<OwnedFd>> {
+    fn make_birthplace(&self, spec: &ValidSpec, wanted: &GroupRequest) -> Result<Option<OwnedFd>> {
         let made = self.launcher.home().map(|home| home.make_birthplace(spec.id().as_str(), wanted));
         made.unwrap_or(Ok(None)).map_err(|(step, error)| failed(step)(error))
     }
 
     /// Makes the other control groups, sets the limits of all, and opens the files by which the
     /// sandbox enters them.
-    fn make_groups(&self, spec: &ValidSpec, wanted: &Wanted) -> Result<GroupDescriptors> {
+    fn make_groups(&self, spec: &ValidSpec, wanted: &GroupRequest) -> Result<GroupDescriptors> {
         let Ok(home) = self.launcher.home() else {
             return Ok(GroupDescriptors::default());
         };
@@ -281,8 +281,8 @@ pub(crate) fn support(launcher: &Launcher) -> CgroupSupport {
     launcher.home().map_or_else(|cause| CgroupSupport::none(cause.clone()), Home::support)
 }
 
-fn wanted_groups(spec: &ValidSpec) -> Wanted {
-    Wanted::of(spec, u64::from(GUEST_PIDS), socket_bytes())
+fn wanted_groups(spec: &ValidSpec) -> GroupRequest {
+    GroupRequest::of(spec, u64::from(GUEST_PIDS), socket_bytes())
 }
 
 /// Returns the memory, in bytes, that data in TCP sockets may use on this host before the kernel

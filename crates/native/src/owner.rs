@@ -10,9 +10,9 @@ use eyot_guest::client::{Connection, Destroyer, Meter};
 
 use crate::cgroup;
 use crate::condition::Condition;
-use crate::destroy::{Guest, abandon, destroy};
+use crate::destroy::{GuestHandle, abandon, destroy};
 use crate::provider::{Host, on_blocking_thread};
-use crate::ready::Ready;
+use crate::ready::ReadyMark;
 use crate::record::Record;
 use crate::state::StateDir;
 
@@ -21,7 +21,7 @@ use crate::state::StateDir;
 /// it, or a destroy. `known` is the sandbox's record of the guest that ended.
 pub(crate) fn verdict(state: &StateDir, known: &Record) -> Error {
     let (directory, name) = (state.sandbox(&known.info.id), &known.info.name);
-    let (ready, record) = (Ready::read(&directory).ok().flatten(), Record::read(&directory).ok());
+    let (ready, record) = (ReadyMark::read(&directory).ok().flatten(), Record::read(&directory).ok());
     let Some((ready, record)) = ready.zip(record) else {
         return Error::destroyed(name);
     };
@@ -49,15 +49,15 @@ impl Meter for GroupMeter {
 }
 
 /// The parts that a driver needs to destroy its sandbox.
-pub(crate) struct Owner {
+pub(crate) struct SandboxDestroyer {
     pub host: Arc<Host>,
     pub id: SandboxId,
-    pub guest: Option<Arc<Guest>>,
+    pub guest: Option<Arc<GuestHandle>>,
     pub connection: Connection,
 }
 
 #[async_trait]
-impl Destroyer for Owner {
+impl Destroyer for SandboxDestroyer {
     async fn destroy(&self) -> Result<()> {
         self.end(destroy).await
     }
@@ -67,8 +67,8 @@ impl Destroyer for Owner {
     }
 }
 
-impl Owner {
-    async fn end(&self, how: fn(&StateDir, &SandboxId, Option<&Guest>) -> Result<bool>) -> Result<()> {
+impl SandboxDestroyer {
+    async fn end(&self, how: fn(&StateDir, &SandboxId, Option<&GuestHandle>) -> Result<bool>) -> Result<()> {
         let (host, id, guest) = (Arc::clone(&self.host), self.id.clone(), self.guest.clone());
         self.connection.set_closed_error(ErrorKind::Destroyed, Error::destroyed(&self.id).to_string());
         on_blocking_thread(move || how(&host.state, &id, guest.as_deref())).await?;

@@ -381,7 +381,7 @@ pub fn step_names() -> Vec<&'static str> {
 
 /// An order to the launcher. Its descriptors come with it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum Order {
+pub enum LauncherOrder {
     /// Passes the guest's program.
     #[n(0)]
     Guest {

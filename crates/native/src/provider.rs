@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 
 use crate::cgroup::{self, CgroupSupport};
 use crate::condition::Condition;
-use crate::destroy::{Guest, destroy, sweep};
+use crate::destroy::{GuestHandle, destroy, sweep};
 use crate::disk::Disks;
 use crate::egress;
 use crate::host::{self, SetupFailure};
@@ -28,7 +28,7 @@ use crate::launcher::client::{Launcher, is_launcher_ended};
 use crate::launcher::current::CurrentLauncher;
 use crate::lifecycle;
 use crate::maker::{Maker, preview, support};
-use crate::owner::{GroupMeter, Owner, verdict};
+use crate::owner::{GroupMeter, SandboxDestroyer, verdict};
 use crate::record::{Lock, Record, socket_path};
 use crate::sleep::{note_asleep, put_to_sleep};
 use crate::state::{StateDir, default_state_dir};
@@ -79,7 +79,7 @@ pub(crate) struct Host {
     images: ImageCache,
     sources: Option<Arc<ImageSources>>,
     disks: Disks,
-    egress: egress::Program,
+    egress: egress::EgressProgram,
     swept: OnceLock<()>,
     /// Limits the number of creates that prepare at once. The launcher makes one after the other
     /// anyway, and each create holds a dozen descriptors while it prepares.
@@ -102,7 +102,7 @@ impl NativeProvider {
             images: ImageCache::default(),
             sources: options.images,
             disks: Disks::default(),
-            egress: egress::Program::default(),
+            egress: egress::EgressProgram::default(),
             swept: OnceLock::new(),
             turns: Semaphore::new(TURNS),
         });
@@ -222,10 +222,10 @@ impl NativeProvider {
         woken.map_err(|error| as_wake(id_or_name, error))
     }
 
-    fn created(&self, connection: Connection, record: Record, guest: Option<Guest>) -> Created {
+    fn created(&self, connection: Connection, record: Record, guest: Option<GuestHandle>) -> Created {
         let (state, known) = (self.host.state.clone(), record.clone());
         connection.set_verdict(Arc::new(move || verdict(&state, &known)));
-        let owner = Owner {
+        let owner = SandboxDestroyer {
             host: Arc::clone(&self.host),
             id: record.info.id.clone(),
             guest: guest.map(Arc::new),
@@ -244,7 +244,7 @@ impl NativeProvider {
         let lifecycle = Arc::new(lifecycle::Keeper(directory.clone()));
         let mut driver = GuestDriver::new(connection, parts).with_lifecycle(lifecycle);
         if record.info.spec.network == NetworkMode::Egress {
-            driver = driver.with_egress(Arc::new(egress::Control::of(directory)));
+            driver = driver.with_egress(Arc::new(egress::EgressProgramClient::of(directory)));
         }
         Created { info: record.info, driver: Arc::new(driver), keeper: None }
     }

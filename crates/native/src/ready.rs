@@ -21,12 +21,12 @@ const ASLEEP: &str = "asleep";
 
 /// The content of the mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ready {
+pub(crate) struct ReadyMark {
     pub guest: Option<GuestProcess>,
     pub asleep: bool,
 }
 
-impl Ready {
+impl ReadyMark {
     /// Asleep, without a guest.
     pub(crate) const ASLEEP: Self = Self { guest: None, asleep: true };
 
@@ -95,14 +95,15 @@ mod tests {
     fn a_mark_is_read_as_it_was_written_and_changed_as_a_whole() {
         let directory = tempfile::tempdir().unwrap();
         let guest = GuestProcess::of(std::process::id() as i32).unwrap();
-        assert_eq!(Ready::read(directory.path()).unwrap(), None);
-        Ready::running(guest).make(directory.path()).unwrap();
-        assert!(Ready::running(guest).make(directory.path()).is_err());
-        for ready in [Ready::running(guest).put_to_sleep(), Ready::ASLEEP, Ready::running(guest)] {
+        assert_eq!(ReadyMark::read(directory.path()).unwrap(), None);
+        ReadyMark::running(guest).make(directory.path()).unwrap();
+        assert!(ReadyMark::running(guest).make(directory.path()).is_err());
+        for ready in [ReadyMark::running(guest).put_to_sleep(), ReadyMark::ASLEEP, ReadyMark::running(guest)]
+        {
             // Somebody was killed in the middle of a change.
             symlink("half", directory.path().join(READY_IN_THE_MAKING)).unwrap();
             ready.change(directory.path()).unwrap();
-            assert_eq!(Ready::read(directory.path()).unwrap(), Some(ready));
+            assert_eq!(ReadyMark::read(directory.path()).unwrap(), Some(ready));
         }
     }
 }

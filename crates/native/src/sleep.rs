@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::cgroup;
 use crate::condition::Condition;
 use crate::destroy::recorded_guest;
-use crate::ready::Ready;
+use crate::ready::ReadyMark;
 use crate::record::{Lock, Record, kill_and_wait};
 
 /// Marks a sandbox as asleep, and ends what runs of it. The caller holds its lock.
@@ -19,7 +19,7 @@ pub(crate) fn put_to_sleep(directory: &Path, record: &Record) -> io::Result<()> 
 
 /// Marks a sandbox as asleep. The caller holds its lock.
 pub(crate) fn note_asleep(directory: &Path) -> io::Result<()> {
-    match Ready::read(directory)? {
+    match ReadyMark::read(directory)? {
         None => Err(io::ErrorKind::NotFound.into()),
         Some(ready) if ready.asleep => Ok(()),
         Some(ready) => ready.put_to_sleep().change(directory),
@@ -28,7 +28,7 @@ pub(crate) fn note_asleep(directory: &Path) -> io::Result<()> {
 
 /// Ends what may be left of a sleeping sandbox's guest. The caller holds its lock.
 pub(crate) fn settle(directory: &Path, record: &Record) -> io::Result<()> {
-    let ready = Ready::read(directory)?;
+    let ready = ReadyMark::read(directory)?;
     if is_settled(ready, record) {
         return Ok(());
     }
@@ -37,19 +37,19 @@ pub(crate) fn settle(directory: &Path, record: &Record) -> io::Result<()> {
         kill_and_wait(&guest)?;
     }
     cgroup::remove(&record.groups)?;
-    Ready::ASLEEP.change(directory)
+    ReadyMark::ASLEEP.change(directory)
 }
 
 /// Tells whether nothing is left of a sleeping sandbox's guest, nor of its groups, which a wake may
 /// have made before its process was killed.
-fn is_settled(ready: Option<Ready>, record: &Record) -> bool {
-    ready == Some(Ready::ASLEEP) && !record.groups.iter().any(|group| group.exists())
+fn is_settled(ready: Option<ReadyMark>, record: &Record) -> bool {
+    ready == Some(ReadyMark::ASLEEP) && !record.groups.iter().any(|group| group.exists())
 }
 
 /// Does the same during a sweep. Does nothing while another process puts the sandbox to sleep or
 /// wakes it.
 pub(crate) fn settle_if_free(directory: &Path, record: &Record) -> io::Result<()> {
-    if is_settled(Ready::read(directory)?, record) {
+    if is_settled(ReadyMark::read(directory)?, record) {
         return Ok(());
     }
     let Some(_lock) = Lock::take_if_free(directory)? else { return Ok(()) };

@@ -81,7 +81,7 @@ struct CloneArgs {
 
 /// A gate between the launcher and its child while the child sets itself up.
 #[derive(Debug)]
-pub struct Gate {
+pub struct ChildGate {
     /// An event descriptor that becomes readable when the launcher has done its part for the child.
     open: OwnedFd,
     /// The launcher's process. The child learns of its end by this and not by a signal, because the
@@ -91,7 +91,7 @@ pub struct Gate {
     inside: AtomicU32,
 }
 
-impl Gate {
+impl ChildGate {
     /// Makes a closed gate. The launcher is this process; no child is inside.
     pub fn new() -> io::Result<Self> {
         let launcher = pidfd_open(getpid(), PidfdFlags::empty())?;
@@ -219,12 +219,12 @@ extern "C" fn child_entry<T: ChildMain>(child: *mut T) -> ! {
 ///
 /// The child shares the caller's memory, the thread's own included. This thread must keep `main`,
 /// `gate` and `stack` alive, and touch nothing that the child may use, until
-/// [`Gate::wait_until_left`] has returned; hence the `&mut`s. Other threads may run: to them the
+/// [`ChildGate::wait_until_left`] has returned; hence the `&mut`s. Other threads may run: to them the
 /// child is one more thread that allocates.
 pub fn clone_child<T: ChildMain>(
     namespaces: NewNamespaces,
     into_group: Option<BorrowedFd<'_>>,
-    gate: &Gate,
+    gate: &ChildGate,
     stack: &mut ChildStack,
     main: &mut T,
 ) -> io::Result<(i32, OwnedFd)> {
@@ -432,7 +432,7 @@ pub fn mount(source: &str, target: &str, fs: &str, flags: u64, data: &str) -> io
 
 /// The restrictions of a mount.
 #[derive(Debug, Clone, Copy)]
-pub struct Hold {
+pub struct MountRestrictions {
     /// The mount is read-only.
     pub readonly: bool,
     /// Device nodes on the mount work.
@@ -443,7 +443,7 @@ pub struct Hold {
 
 /// Restricts a mount as `hold` says, and always by `nosuid`. Restrictions that are set already
 /// stay.
-pub fn hold_mount(target: &str, hold: Hold) -> io::Result<()> {
+pub fn hold_mount(target: &str, hold: MountRestrictions) -> io::Result<()> {
     let readonly = if hold.readonly { MOUNT_ATTR_RDONLY } else { 0 };
     let devices = if hold.devices { 0 } else { MOUNT_ATTR_NODEV };
     let attr = MountAttr {
@@ -605,12 +605,12 @@ pub fn restrict_by_landlock(ruleset: &Ruleset, attr_bytes: usize, allowed: u64) 
 /// Installs a seccomp filter on this process and its children, for good.
 pub fn install_seccomp(filter: &[Instruction]) -> io::Result<()> {
     #[repr(C)]
-    struct Program {
+    struct FilterProgram {
         length: u16,
         filter: *const Instruction,
     }
     let length = u16::try_from(filter.len()).map_err(|_| io::Error::from_raw_os_error(libc::E2BIG))?;
-    let program = Program { length, filter: filter.as_ptr() };
+    let program = FilterProgram { length, filter: filter.as_ptr() };
     let mode_filter = 1;
     // SAFETY: the program points to `length` live instructions, laid out as the kernel's sock_filter (repr(C)).
     check(unsafe { libc::syscall(libc::SYS_seccomp, mode_filter, 0, &raw const program) })?;

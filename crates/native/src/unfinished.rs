@@ -12,17 +12,17 @@ use eyot_guest::environment;
 use eyot_guest::protocol::{self, GuestConfig, LOG_BYTES, MEMORY_EVENTS_FD};
 
 use crate::cgroup::GroupDescriptors;
-use crate::destroy::Guest;
+use crate::destroy::GuestHandle;
 use crate::disk::Disk;
 use crate::egress;
-use crate::launcher::client::{Begun, GuestDescriptors};
+use crate::launcher::client::{GuestDescriptors, PendingSandbox};
 use crate::maker::{as_root, caller_alone, failed};
 use crate::plan::{EGRESS_ID, IdMap, Plan, pack_filter};
-use crate::ready::Ready;
+use crate::ready::ReadyMark;
 use crate::record::{GuestProcess, Lock, Record, kill_and_wait, socket_path};
 use crate::seccomp::egress_filter;
 use crate::state::{StateDir, block_base};
-use crate::users::Users;
+use crate::users::SandboxUsers;
 use crate::workspace;
 
 /// A sandbox whose guest has not been adopted yet. Dropping it undoes everything.
@@ -31,7 +31,7 @@ pub(crate) struct Unfinished {
     pub record: Record,
     pub directory: PathBuf,
     pub origin: Origin,
-    guest: Option<Guest>,
+    guest: Option<GuestHandle>,
     finished: bool,
     _lock: Lock,
 }
@@ -101,10 +101,10 @@ impl Unfinished {
     /// Has the launcher carry out the plan and start the guest.
     pub(crate) fn launch(
         &mut self,
-        begun: Begun<'_>,
+        begun: PendingSandbox<'_>,
         plan: Plan,
         spec: &ValidSpec,
-        users: &Users,
+        users: &SandboxUsers,
         egress: Option<OwnedFd>,
         own: Own,
     ) -> Result<UnixStream> {
@@ -122,7 +122,7 @@ impl Unfinished {
         let (pid, pidfd) = begun.finish(plan, &descriptors)?;
         // Held by pidfd even if its start time can't be read: the drop of `self` then kills it.
         match GuestProcess::of(pid) {
-            Ok(process) => self.guest = Some(Guest { process, pidfd }),
+            Ok(process) => self.guest = Some(GuestHandle { process, pidfd }),
             Err(error) => {
                 kill_and_wait(&pidfd).map_err(failed("end a guest that ended at once"))?;
                 return Err(failed("start the guest")(error));
@@ -134,7 +134,7 @@ impl Unfinished {
     /// Starts the egress program.
     pub(crate) fn start_egress(
         &self,
-        program: &egress::Program,
+        program: &egress::EgressProgram,
         channel: egress::Channel,
         map: IdMap,
     ) -> Result<()> {
@@ -175,13 +175,13 @@ impl Unfinished {
         }
     }
 
-    fn running(&self) -> Result<Ready> {
+    fn running(&self) -> Result<ReadyMark> {
         let missing = || Error::new(ErrorKind::Internal, "create sandbox: there is no guest to note");
-        self.guest.as_ref().map(|guest| Ready::running(guest.process)).ok_or_else(missing)
+        self.guest.as_ref().map(|guest| ReadyMark::running(guest.process)).ok_or_else(missing)
     }
 
     /// Completes the sandbox. From here on only a destroy removes it.
-    pub(crate) fn finish(mut self) -> (Record, Option<Guest>) {
+    pub(crate) fn finish(mut self) -> (Record, Option<GuestHandle>) {
         self.finished = true;
         (self.record.clone(), self.guest.take())
     }
@@ -194,7 +194,7 @@ impl Unfinished {
         crate::cgroup::remove(&self.record.groups)?;
         match self.origin {
             Origin::New { claimed_name } => self.remove(claimed_name),
-            Origin::Asleep => Ready::ASLEEP.change(&self.directory),
+            Origin::Asleep => ReadyMark::ASLEEP.change(&self.directory),
         }
     }
 
@@ -229,7 +229,7 @@ impl Drop for Unfinished {
 /// the host does not know how many an earlier guest has used.
 const PROCESSES_PER_WAKE: u32 = 100_000;
 
-fn guest_config(record: &Record, spec: &ValidSpec, users: &Users, map: IdMap) -> GuestConfig {
+fn guest_config(record: &Record, spec: &ValidSpec, users: &SandboxUsers, map: IdMap) -> GuestConfig {
     let lifecycle = &spec.spec().lifecycle;
     let deadline = |deadline: Option<u64>| deadline.filter(|_| lifecycle.auto_destroy);
     let path = record.program_path.iter().map(|path| ("PATH".to_owned(), path.clone()));

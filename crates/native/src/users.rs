@@ -12,7 +12,7 @@ use crate::setup::RANGE_CAPABILITIES;
 
 /// The users of a sandbox.
 #[derive(Debug, Clone)]
-pub(crate) struct Users {
+pub(crate) struct SandboxUsers {
     /// The user that runs commands unless a call names another.
     pub default: Identity,
     /// The users that a call may name; empty where users can't be changed.
@@ -25,7 +25,7 @@ pub(crate) struct Users {
     pub missing: bool,
 }
 
-impl Users {
+impl SandboxUsers {
     /// Finds the users for this spec on an image of these layers.
     pub(crate) fn of(spec: &ValidSpec, map: IdMap, lower: &Lower) -> Result<Self> {
         let mut known = known(lower)?;
@@ -61,7 +61,7 @@ impl Users {
     }
 }
 
-impl Users {
+impl SandboxUsers {
     /// Returns the uid and the gid that run commands unless a call names a user.
     pub(crate) fn ids(&self) -> (u32, u32) {
         (self.default.uid, self.default.gid)
@@ -130,13 +130,13 @@ mod tests {
 
     use super::*;
 
-    fn of(user: Option<&str>, passwd: &str) -> Users {
+    fn of(user: Option<&str>, passwd: &str) -> SandboxUsers {
         let lower = tempfile::tempdir().unwrap();
         std::fs::create_dir(lower.path().join("etc")).unwrap();
         std::fs::write(lower.path().join("etc/passwd"), passwd).unwrap();
         let spec = SandboxSpec { user: user.map(str::to_owned), ..SandboxSpec::default() };
         let lower = Lower::one(lower.path().to_str().unwrap());
-        Users::of(&spec.validate().unwrap(), IdMap::Range { base: 1 << 30 }, &lower).unwrap()
+        SandboxUsers::of(&spec.validate().unwrap(), IdMap::Range { base: 1 << 30 }, &lower).unwrap()
     }
 
     #[test]

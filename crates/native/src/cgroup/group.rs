@@ -13,8 +13,8 @@ use rustix::io::Errno;
 
 use super::CgroupController;
 use super::home::{Branch, Home};
-use super::position::Version;
-use super::setting::{Wanted, settings};
+use super::position::CgroupVersion;
+use super::setting::{GroupRequest, settings};
 use crate::record::kill_and_wait;
 
 /// The step that makes the groups. Errors and tests use this name.
@@ -54,25 +54,30 @@ pub(crate) type FailedStep = (&'static str, io::Error);
 
 impl Home {
     /// Returns the directories that the groups of sandbox `id` will have.
-    pub(crate) fn paths(&self, id: &str, wanted: &Wanted) -> Vec<PathBuf> {
+    pub(crate) fn paths(&self, id: &str, wanted: &GroupRequest) -> Vec<PathBuf> {
         self.branches_for(wanted).map(|branch| branch.path(id)).collect()
     }
 
     /// Plans the entry into the groups for these limits.
-    pub(crate) fn plan(&self, wanted: &Wanted) -> GroupPlan {
+    pub(crate) fn plan(&self, wanted: &GroupRequest) -> GroupPlan {
         let (v2, v1): (Vec<_>, Vec<_>) =
-            self.branches_for(wanted).partition(|branch| branch.version == Version::V2);
+            self.branches_for(wanted).partition(|branch| branch.version == CgroupVersion::V2);
         GroupPlan { into: !v2.is_empty(), tasks: v1.len() as u32 }
     }
 
-    fn branches_for(&self, wanted: &Wanted) -> impl Iterator<Item = &Branch> {
+    fn branches_for(&self, wanted: &GroupRequest) -> impl Iterator<Item = &Branch> {
         self.branches.iter().filter(move |branch| branch.is_needed(wanted))
     }
 
     /// Makes the v2 group that the sandbox is born into, if it has one, and opens its directory. It limits nothing
     /// before [`Home::make`], so nothing may run in it until then.
-    pub(crate) fn make_birthplace(&self, id: &str, wanted: &Wanted) -> Result<Option<OwnedFd>, FailedStep> {
-        let Some(branch) = self.branches_for(wanted).find(|branch| branch.version == Version::V2) else {
+    pub(crate) fn make_birthplace(
+        &self,
+        id: &str,
+        wanted: &GroupRequest,
+    ) -> Result<Option<OwnedFd>, FailedStep> {
+        let Some(branch) = self.branches_for(wanted).find(|branch| branch.version == CgroupVersion::V2)
+        else {
             return Ok(None);
         };
         let path = branch.path(id);
@@ -87,7 +92,7 @@ impl Home {
     pub(crate) fn make(
         &self,
         id: &str,
-        wanted: &Wanted,
+        wanted: &GroupRequest,
         fail_step: Option<&str>,
     ) -> Result<Groups<'_>, FailedStep> {
         let forced = |step: &str| {
@@ -101,7 +106,7 @@ impl Home {
         let mut made = Vec::new();
         for branch in self.branches_for(wanted) {
             let path = branch.path(id);
-            if branch.version == Version::V1 {
+            if branch.version == CgroupVersion::V1 {
                 fs::create_dir(&path).map_err(|error| (MAKE, error))?;
             }
             made.push((branch, path));
@@ -114,7 +119,7 @@ impl Home {
     }
 }
 
-fn limit(branch: &Branch, path: &Path, wanted: &Wanted) -> io::Result<()> {
+fn limit(branch: &Branch, path: &Path, wanted: &GroupRequest) -> io::Result<()> {
     let needed = branch.controllers.iter().filter(|controller| wanted.needs(**controller));
     for setting in needed.flat_map(|controller| settings(branch.version, *controller, wanted)) {
         match write(&path.join(setting.file), &setting.value) {
@@ -131,8 +136,8 @@ impl Groups<'_> {
         let mut descriptors = GroupDescriptors::default();
         for (branch, path) in &self.made {
             let events = match branch.version {
-                Version::V2 => "memory.events",
-                Version::V1 => {
+                CgroupVersion::V2 => "memory.events",
+                CgroupVersion::V1 => {
                     let tasks = OpenOptions::new().write(true).open(path.join("tasks"))?;
                     descriptors.tasks.push(tasks.into());
                     "memory.oom_control"

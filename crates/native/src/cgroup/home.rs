@@ -7,7 +7,7 @@
 //! - v2 alone: `eyot/<id>` below a group that was delegated to Eyot (`Delegate=yes`), else, for root,
 //!   below the root group. A v2 group passes controllers on only while no process is in it; that is why
 //!   the group `eyot` lies between. An ordinary user without a delegated group asks the user manager for
-//!   one, if there is a manager ([`Place::UserManager`]).
+//!   one, if there is a manager ([`CgroupPlace::UserManager`]).
 //!
 //! Controllers are switched on in Eyot's own groups, in delegated ones, and in the root group of a
 //! host without systemd. (The init of a container or of a small machine leaves them off, and
@@ -22,13 +22,13 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, CWD};
 
 use super::group::write;
-use super::position::{self, Hierarchy, Version};
-use super::setting::Wanted;
+use super::position::{self, CgroupVersion, Hierarchy};
+use super::setting::GroupRequest;
 use super::{CgroupCause, CgroupController, CgroupSupport};
 
 /// The place where this process can make control groups for sandboxes.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum CgroupPlace {
     /// Groups can be made here by this process.
     Here(Home),
     /// The systemd user manager may delegate a group to a launcher that is started through it.
@@ -47,7 +47,7 @@ pub(crate) struct Home {
 /// One hierarchy in which each sandbox has a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Branch {
-    pub version: Version,
+    pub version: CgroupVersion,
     /// The group below which the sandboxes' groups are.
     parent: PathBuf,
     /// The prefix of their directory names; the sandbox's id follows.
@@ -63,9 +63,9 @@ impl Branch {
 
     /// Tells whether a sandbox with these limits gets a group in this hierarchy. A v2 group is
     /// always needed: sandboxes are killed and frozen by it.
-    pub(super) fn is_needed(&self, wanted: &Wanted) -> bool {
+    pub(super) fn is_needed(&self, wanted: &GroupRequest) -> bool {
         let limits = self.controllers.iter().any(|controller| wanted.needs(*controller));
-        limits || self.freezer || self.version == Version::V2
+        limits || self.freezer || self.version == CgroupVersion::V2
     }
 }
 
@@ -76,7 +76,7 @@ const FOLDER: &str = "eyot";
 /// The v2 group that this process moves into, so that its own group may pass on controllers.
 const LEAF: &str = "eyot-maker";
 
-impl Place {
+impl CgroupPlace {
     /// Finds where groups can be made, and prepares that place. Makes no group for any sandbox yet.
     pub(crate) fn find() -> Self {
         let hierarchies = match position::read() {
@@ -84,7 +84,7 @@ impl Place {
             _ => return Self::Nowhere(CgroupCause::NotMounted),
         };
         let limits = |hierarchy: &&Hierarchy| {
-            hierarchy.version == Version::V1 && !known(&hierarchy.controllers).is_empty()
+            hierarchy.version == CgroupVersion::V1 && !known(&hierarchy.controllers).is_empty()
         };
         if hierarchies.iter().any(|hierarchy| limits(&hierarchy)) {
             by_v1(&hierarchies)
@@ -102,7 +102,7 @@ impl Home {
     /// The reason why sandboxes can't have groups there.
     pub(crate) fn around(pid: u32) -> Result<Self, CgroupCause> {
         let hierarchies = position::of(pid).map_err(|_| CgroupCause::NotMounted)?;
-        let v2 = hierarchies.iter().find(|hierarchy| hierarchy.version == Version::V2);
+        let v2 = hierarchies.iter().find(|hierarchy| hierarchy.version == CgroupVersion::V2);
         let own = &v2.ok_or(CgroupCause::NotMounted)?.own;
         leave_alone(own, pid)?;
         Self::below(own)
@@ -126,7 +126,8 @@ impl Home {
         if controllers.is_empty() {
             return Err(cause.unwrap_or(CgroupCause::NotMounted));
         }
-        let branch = Branch { version: Version::V2, parent: folder, prefix: "", controllers, freezer: false };
+        let branch =
+            Branch { version: CgroupVersion::V2, parent: folder, prefix: "", controllers, freezer: false };
         Ok(Self { branches: vec![branch], cause })
     }
 
@@ -141,7 +142,7 @@ impl Home {
         let controllers = BTreeSet::from([CgroupController::Memory]);
         let parent = parent.to_owned();
         let branch =
-            Branch { version: Version::V1, parent, prefix: AMONG_OTHERS, controllers, freezer: false };
+            Branch { version: CgroupVersion::V1, parent, prefix: AMONG_OTHERS, controllers, freezer: false };
         Self { branches: vec![branch], cause: None }
     }
 
@@ -155,20 +156,21 @@ impl Home {
 
 /// Finds a place on a v1 or hybrid host: below this process's own group in every v1 hierarchy that
 /// limits anything, and in the v2 tree, which kills and freezes.
-fn by_v1(hierarchies: &[Hierarchy]) -> Place {
-    let has_v2 = hierarchies.iter().any(|at| at.version == Version::V2 && may_write(&at.own));
+fn by_v1(hierarchies: &[Hierarchy]) -> CgroupPlace {
+    let has_v2 = hierarchies.iter().any(|at| at.version == CgroupVersion::V2 && may_write(&at.own));
     let branch = |at: &Hierarchy| {
         let controllers = match at.version {
-            Version::V1 => known(&at.controllers),
-            Version::V2 => passed_on(&at.own),
+            CgroupVersion::V1 => known(&at.controllers),
+            CgroupVersion::V2 => passed_on(&at.own),
         };
         let freezer =
-            at.version == Version::V1 && !has_v2 && at.controllers.iter().any(|name| name == "freezer");
+            at.version == CgroupVersion::V1 && !has_v2 && at.controllers.iter().any(|name| name == "freezer");
         let parent = at.own.clone();
         Branch { version: at.version, parent, prefix: AMONG_OTHERS, controllers, freezer }
     };
-    let serves =
-        |branch: &Branch| !branch.controllers.is_empty() || branch.freezer || branch.version == Version::V2;
+    let serves = |branch: &Branch| {
+        !branch.controllers.is_empty() || branch.freezer || branch.version == CgroupVersion::V2
+    };
     let all: Vec<Branch> = hierarchies.iter().map(branch).filter(serves).collect();
     let (branches, closed): (Vec<_>, Vec<_>) = all.into_iter().partition(|branch| may_write(&branch.parent));
     let held: BTreeSet<_> = branches.iter().flat_map(|branch| branch.controllers.iter().copied()).collect();
@@ -179,26 +181,26 @@ fn by_v1(hierarchies: &[Hierarchy]) -> Place {
         None => missing(&held, Path::new("/")),
     };
     match (held.is_empty(), cause) {
-        (true, cause) => Place::Nowhere(cause.unwrap_or(CgroupCause::NotMounted)),
-        (false, cause) => Place::Here(Home { branches, cause }),
+        (true, cause) => CgroupPlace::Nowhere(cause.unwrap_or(CgroupCause::NotMounted)),
+        (false, cause) => CgroupPlace::Here(Home { branches, cause }),
     }
 }
 
 /// Finds a place on a v2 host: below a delegated group, else, for root, below the root group.
-fn by_v2(hierarchies: &[Hierarchy]) -> Place {
-    let Some(at) = hierarchies.iter().find(|at| at.version == Version::V2) else {
-        return Place::Nowhere(CgroupCause::NotMounted);
+fn by_v2(hierarchies: &[Hierarchy]) -> CgroupPlace {
+    let Some(at) = hierarchies.iter().find(|at| at.version == CgroupVersion::V2) else {
+        return CgroupPlace::Nowhere(CgroupCause::NotMounted);
     };
     let found = match delegated(at) {
         None if is_root() => at_the_top(&at.mount_point),
-        None if super::scope::is_reachable() => return Place::UserManager,
+        None if super::scope::is_reachable() => return CgroupPlace::UserManager,
         None => Err(CgroupCause::NotDelegated),
         Some(found) => found,
     };
     match found {
-        Ok(home) => Place::Here(home),
-        Err(_) if !is_root() && super::scope::is_reachable() => Place::UserManager,
-        Err(cause) => Place::Nowhere(cause),
+        Ok(home) => CgroupPlace::Here(home),
+        Err(_) if !is_root() && super::scope::is_reachable() => CgroupPlace::UserManager,
+        Err(cause) => CgroupPlace::Nowhere(cause),
     }
 }
 

@@ -17,10 +17,10 @@ use std::fmt;
 use std::path::PathBuf;
 
 pub(crate) use group::{GroupDescriptors, GroupPlan, freeze, let_die, measure, remove};
-pub(crate) use home::{Home, Place};
+pub(crate) use home::{CgroupPlace, Home};
 pub(crate) use places::{groups_of, note};
 pub(crate) use scope::command as scope_command;
-pub(crate) use setting::{DEFAULT_MEMORY_MIB, Wanted};
+pub(crate) use setting::{DEFAULT_MEMORY_MIB, GroupRequest};
 
 /// A control group controller that limits sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The interface of a hierarchy, v1 or v2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Version {
+pub(super) enum CgroupVersion {
     V1,
     V2,
 }
@@ -14,7 +14,7 @@ pub(super) enum Version {
 /// A mounted hierarchy with the directory of this process's group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hierarchy {
-    pub version: Version,
+    pub version: CgroupVersion,
     /// The controllers of a v1 hierarchy. Empty for v2, where each group lists its own in
     /// `cgroup.controllers`.
     pub controllers: Vec<String>,
@@ -38,7 +38,7 @@ pub(super) fn of(pid: u32) -> std::io::Result<Vec<Hierarchy>> {
 /// Parses the text of the two files. A hierarchy is left out if it is not mounted, or if only a
 /// part of it is mounted that does not contain the process's group.
 pub(super) fn hierarchies(cgroup: &str, mountinfo: &str) -> Vec<Hierarchy> {
-    let mounts: Vec<Mount> = mountinfo.lines().filter_map(Mount::parse).collect();
+    let mounts: Vec<CgroupMount> = mountinfo.lines().filter_map(CgroupMount::parse).collect();
     let positions = cgroup.lines().filter_map(Position::parse);
     positions.filter_map(|position| position.find(&mounts)).collect()
 }
@@ -57,7 +57,7 @@ impl<'a> Position<'a> {
         Some(Self { controllers, path })
     }
 
-    fn find(&self, mounts: &[Mount]) -> Option<Hierarchy> {
+    fn find(&self, mounts: &[CgroupMount]) -> Option<Hierarchy> {
         // The last mount at a place hides those before it, and a hierarchy may be mounted at several.
         let (mount, own) = mounts.iter().rev().find_map(|mount| Some((mount, self.within(mount)?)))?;
         let hierarchy = Hierarchy {
@@ -69,10 +69,12 @@ impl<'a> Position<'a> {
         Some(hierarchy)
     }
 
-    fn within(&self, mount: &Mount) -> Option<PathBuf> {
+    fn within(&self, mount: &CgroupMount) -> Option<PathBuf> {
         let same = match mount.version {
-            Version::V2 => self.controllers.is_empty(),
-            Version::V1 => self.controllers.iter().any(|name| mount.options.iter().any(|own| own == name)),
+            CgroupVersion::V2 => self.controllers.is_empty(),
+            CgroupVersion::V1 => {
+                self.controllers.iter().any(|name| mount.options.iter().any(|own| own == name))
+            }
         };
         let below = Path::new(self.path).strip_prefix(&mount.root).ok().filter(|_| same)?;
         let climbs = below.components().any(|part| part.as_os_str() == "..");
@@ -81,21 +83,21 @@ impl<'a> Position<'a> {
 }
 
 /// One line of `/proc/self/mountinfo` that mounts control groups.
-struct Mount {
-    version: Version,
+struct CgroupMount {
+    version: CgroupVersion,
     /// The group that is its top directory.
     root: PathBuf,
     point: PathBuf,
     options: Vec<String>,
 }
 
-impl Mount {
+impl CgroupMount {
     fn parse(line: &str) -> Option<Self> {
         let (mount, file_system) = line.split_once(" - ")?;
         let mut file_system = file_system.split(' ');
         let version = match file_system.next()? {
-            "cgroup" => Version::V1,
-            "cgroup2" => Version::V2,
+            "cgroup" => CgroupVersion::V1,
+            "cgroup2" => CgroupVersion::V2,
             _ => return None,
         };
         let options = file_system.nth(1).unwrap_or_default().split(',').map(str::to_owned).collect();
@@ -116,12 +118,12 @@ fn unescaped(text: &str) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn own(cgroup: &str, mountinfo: &str) -> Vec<(Version, String, String)> {
+    fn own(cgroup: &str, mountinfo: &str) -> Vec<(CgroupVersion, String, String)> {
         let found = hierarchies(cgroup, mountinfo).into_iter();
         found.map(|at| (at.version, at.controllers.join(","), at.own.to_str().unwrap().to_owned())).collect()
     }
 
-    fn one(version: Version, controllers: &str, own: &str) -> (Version, String, String) {
+    fn one(version: CgroupVersion, controllers: &str, own: &str) -> (CgroupVersion, String, String) {
         (version, controllers.to_owned(), own.to_owned())
     }
 
@@ -132,7 +134,7 @@ mod tests {
             34 24 0:29 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
         let cgroup = "0::/user.slice/user-1000.slice/session-3.scope\n";
         let at = "/sys/fs/cgroup/user.slice/user-1000.slice/session-3.scope";
-        assert_eq!(own(cgroup, mountinfo), [one(Version::V2, "", at)]);
+        assert_eq!(own(cgroup, mountinfo), [one(CgroupVersion::V2, "", at)]);
     }
 
     #[test]
@@ -144,10 +146,10 @@ mod tests {
         let cgroup = "12:pids:/\n4:cpu,cpuacct:/user.slice\n3:memory:/user.slice/user-0.slice\n\
             1:name=systemd:/user.slice/user-0.slice/session-1.scope\n";
         let expected = [
-            one(Version::V1, "cpu,cpuacct", "/sys/fs/cgroup/cpu,cpuacct/user.slice"),
-            one(Version::V1, "memory", "/sys/fs/cgroup/memory/user.slice/user-0.slice"),
+            one(CgroupVersion::V1, "cpu,cpuacct", "/sys/fs/cgroup/cpu,cpuacct/user.slice"),
+            one(CgroupVersion::V1, "memory", "/sys/fs/cgroup/memory/user.slice/user-0.slice"),
             one(
-                Version::V1,
+                CgroupVersion::V1,
                 "name=systemd",
                 "/sys/fs/cgroup/systemd/user.slice/user-0.slice/session-1.scope",
             ),
@@ -165,10 +167,10 @@ mod tests {
             41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
         let cgroup = "4:memory:/process_api/3a52\n2:cpuacct:/\n1:cpu:/\n0::/\n";
         let expected = [
-            one(Version::V1, "memory", "/sys/fs/cgroup/memory/process_api/3a52"),
-            one(Version::V1, "cpuacct", "/sys/fs/cgroup/cpuacct"),
-            one(Version::V1, "cpu", "/sys/fs/cgroup/cpu"),
-            one(Version::V2, "", "/sys/fs/cgroup/unified"),
+            one(CgroupVersion::V1, "memory", "/sys/fs/cgroup/memory/process_api/3a52"),
+            one(CgroupVersion::V1, "cpuacct", "/sys/fs/cgroup/cpuacct"),
+            one(CgroupVersion::V1, "cpu", "/sys/fs/cgroup/cpu"),
+            one(CgroupVersion::V2, "", "/sys/fs/cgroup/unified"),
         ];
         assert_eq!(own(cgroup, mountinfo), expected);
     }
@@ -178,15 +180,15 @@ mod tests {
         let mountinfo =
             "713 712 0:34 /docker/5f1e /sys/fs/cgroup/memory ro,nosuid master:17 - cgroup cgroup rw,memory\n";
         let found = own("9:memory:/docker/5f1e\n", mountinfo);
-        assert_eq!(found, [one(Version::V1, "memory", "/sys/fs/cgroup/memory")]);
+        assert_eq!(found, [one(CgroupVersion::V1, "memory", "/sys/fs/cgroup/memory")]);
         let below = own("9:memory:/docker/5f1e/inner\n", mountinfo);
-        assert_eq!(below, [one(Version::V1, "memory", "/sys/fs/cgroup/memory/inner")]);
+        assert_eq!(below, [one(CgroupVersion::V1, "memory", "/sys/fs/cgroup/memory/inner")]);
     }
 
     #[test]
     fn a_container_with_a_namespace_of_its_own_is_at_the_top() {
         let mountinfo = "600 590 0:28 / /sys/fs/cgroup ro,nosuid,nodev,noexec,relatime - cgroup2 cgroup rw\n";
-        assert_eq!(own("0::/\n", mountinfo), [one(Version::V2, "", "/sys/fs/cgroup")]);
+        assert_eq!(own("0::/\n", mountinfo), [one(CgroupVersion::V2, "", "/sys/fs/cgroup")]);
     }
 
     #[test]
@@ -200,7 +202,7 @@ mod tests {
     #[test]
     fn colons_and_blanks_in_names_are_part_of_them() {
         let mountinfo = "34 24 0:29 / /mnt/my\\040groups rw - cgroup2 cgroup2 rw\n";
-        assert_eq!(own("0::/a:b c\n", mountinfo), [one(Version::V2, "", "/mnt/my groups/a:b c")]);
+        assert_eq!(own("0::/a:b c\n", mountinfo), [one(CgroupVersion::V2, "", "/mnt/my groups/a:b c")]);
     }
 
     #[test]

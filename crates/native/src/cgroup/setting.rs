@@ -4,11 +4,11 @@
 use eyot::ValidSpec;
 
 use super::CgroupController;
-use super::position::Version;
+use super::position::CgroupVersion;
 
 /// The limits of one sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct GroupRequest {
     pub memory_mib: u64,
     /// The limit of memory for data that waits in sockets, in bytes, where the kernel counts it
     /// apart (v1).
@@ -27,7 +27,7 @@ const PART_OF_SOCKETS: u64 = 8;
 /// The smallest quota that the kernel takes, in microseconds.
 const MIN_QUOTA_US: u64 = 1_000;
 
-impl Wanted {
+impl GroupRequest {
     /// Takes the limits from a spec. `guest_pids` are added for the guest's own threads and
     /// helpers. `socket_bytes` is the memory that all sockets of the host together may use.
     pub(crate) fn of(spec: &ValidSpec, guest_pids: u64, socket_bytes: u64) -> Self {
@@ -58,16 +58,20 @@ pub(super) struct Setting {
 }
 
 /// Lists the files by which a controller enforces the limits, with their values.
-pub(super) fn settings(version: Version, controller: CgroupController, wanted: &Wanted) -> Vec<Setting> {
+pub(super) fn settings(
+    version: CgroupVersion,
+    controller: CgroupController,
+    wanted: &GroupRequest,
+) -> Vec<Setting> {
     let set = |file, value: String| Setting { file, value, may_be_missing: false };
     let optional = |file, value: String| Setting { file, value, may_be_missing: true };
     let bytes = wanted.memory_mib.saturating_mul(1 << 20).min(i64::MAX as u64).to_string();
     match (controller, version) {
-        (CgroupController::Memory, Version::V2) => {
+        (CgroupController::Memory, CgroupVersion::V2) => {
             vec![set("memory.max", bytes), optional("memory.swap.max", "0".to_owned())]
         }
         // The second is of memory and swap together. What waits in sockets counts towards v2's limit, but not v1's.
-        (CgroupController::Memory, Version::V1) => vec![
+        (CgroupController::Memory, CgroupVersion::V1) => vec![
             set("memory.limit_in_bytes", bytes.clone()),
             optional("memory.memsw.limit_in_bytes", bytes),
             optional("memory.kmem.tcp.limit_in_bytes", wanted.socket_bytes.to_string()),
@@ -75,8 +79,8 @@ pub(super) fn settings(version: Version, controller: CgroupController, wanted: &
         (CgroupController::Pids, _) => vec![set("pids.max", wanted.pids.min(MOST_PIDS).to_string())],
         (CgroupController::Cpu, version) => match (wanted.cpu_quota_us, version) {
             (None, _) => Vec::new(),
-            (Some(quota), Version::V2) => vec![set("cpu.max", format!("{quota} {PERIOD_US}"))],
-            (Some(quota), Version::V1) => vec![set("cpu.cfs_quota_us", quota.to_string())],
+            (Some(quota), CgroupVersion::V2) => vec![set("cpu.max", format!("{quota} {PERIOD_US}"))],
+            (Some(quota), CgroupVersion::V1) => vec![set("cpu.cfs_quota_us", quota.to_string())],
         },
     }
 }
@@ -89,11 +93,11 @@ mod tests {
     use super::*;
     use eyot::{Limits, SandboxSpec};
 
-    fn wanted(limits: Limits) -> Wanted {
-        Wanted::of(&SandboxSpec { limits, ..SandboxSpec::default() }.validate().unwrap(), 320, 1 << 30)
+    fn wanted(limits: Limits) -> GroupRequest {
+        GroupRequest::of(&SandboxSpec { limits, ..SandboxSpec::default() }.validate().unwrap(), 320, 1 << 30)
     }
 
-    fn written(version: Version, wanted: &Wanted) -> Vec<String> {
+    fn written(version: CgroupVersion, wanted: &GroupRequest) -> Vec<String> {
         let all = CgroupController::ALL.into_iter();
         let settings = all.flat_map(|controller| settings(version, controller, wanted));
         settings.map(|setting| format!("{}={}", setting.file, setting.value)).collect()
@@ -104,7 +108,7 @@ mod tests {
         let limits = Limits { memory_mib: Some(64), cpus: Some(1.5), pids: Some(100), ..Limits::default() };
         let wanted = wanted(limits);
         let v2 = ["cpu.max=150000 100000", "memory.max=67108864", "memory.swap.max=0", "pids.max=420"];
-        assert_eq!(written(Version::V2, &wanted), v2);
+        assert_eq!(written(CgroupVersion::V2, &wanted), v2);
         let v1 = [
             "cpu.cfs_quota_us=150000",
             "memory.limit_in_bytes=67108864",
@@ -112,7 +116,7 @@ mod tests {
             "memory.kmem.tcp.limit_in_bytes=16777216",
             "pids.max=420",
         ];
-        assert_eq!(written(Version::V1, &wanted), v1);
+        assert_eq!(written(CgroupVersion::V1, &wanted), v1);
     }
 
     #[test]
@@ -120,7 +124,7 @@ mod tests {
         let wanted = wanted(Limits::default());
         assert_eq!((wanted.memory_mib, wanted.pids, wanted.cpu_quota_us), (2048, 832, None));
         assert!(!wanted.needs(CgroupController::Cpu) && wanted.needs(CgroupController::Memory));
-        assert_eq!(settings(Version::V2, CgroupController::Cpu, &wanted), []);
+        assert_eq!(settings(CgroupVersion::V2, CgroupController::Cpu, &wanted), []);
     }
 
     #[test]
@@ -132,7 +136,7 @@ mod tests {
             ..Limits::default()
         };
         let wanted = wanted(limits);
-        let v2 = written(Version::V2, &wanted);
+        let v2 = written(CgroupVersion::V2, &wanted);
         assert_eq!(v2[0], "cpu.max=1000 100000");
         assert_eq!(v2[1], format!("memory.max={}", i64::MAX));
         assert_eq!(v2[3], "pids.max=4194304");

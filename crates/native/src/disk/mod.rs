@@ -42,7 +42,7 @@ struct Tools {
 
 /// The size of the disk that a sandbox is to have, on a host that can make one.
 #[derive(Debug, Clone)]
-pub(crate) struct Wanted {
+pub(crate) struct DiskRequest {
     mib: u64,
     tools: Tools,
 }
@@ -66,7 +66,7 @@ impl Disks {
     ///
     /// # Errors
     /// `Invalid` if no disk can be that small or that large.
-    pub(crate) fn wanted(&self, limits: &Limits) -> Result<Option<Wanted>> {
+    pub(crate) fn wanted(&self, limits: &Limits) -> Result<Option<DiskRequest>> {
         let Some(mib) = limits.disk_mib else { return Ok(None) };
         let tools = match self.tools() {
             Ok(tools) => tools.clone(),
@@ -77,7 +77,7 @@ impl Disks {
         };
         match mib {
             ..LEAST_MIB => Err(Error::invalid("limits.disk_mib", format!("must be at least {LEAST_MIB}"))),
-            LEAST_MIB..=MOST_MIB => Ok(Some(Wanted { mib, tools })),
+            LEAST_MIB..=MOST_MIB => Ok(Some(DiskRequest { mib, tools })),
             _ => Err(Error::invalid("limits.disk_mib", format!("must be at most {MOST_MIB}"))),
         }
     }
@@ -115,7 +115,7 @@ impl Tools {
     }
 }
 
-impl Wanted {
+impl DiskRequest {
     /// Makes the disk of the sandbox in this directory.
     pub(crate) fn make(&self, state: &StateDir, directory: &Path) -> io::Result<Disk> {
         let template = template::of_size(&state.layers(), self.mib, &self.tools.mkfs)?;
@@ -155,7 +155,7 @@ impl Disk {
 mod tests {
     use super::*;
 
-    fn wanted(mib: Option<u64>) -> Result<Option<Wanted>> {
+    fn wanted(mib: Option<u64>) -> Result<Option<DiskRequest>> {
         let disks = Disks::default();
         disks.found.set(Tools { mkfs: "/mkfs".into() }).unwrap();
         disks.wanted(&Limits { disk_mib: mib, ..Limits::default() })

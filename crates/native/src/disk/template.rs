@@ -97,14 +97,14 @@ fn keep(layers: &Path, building: &Path, template: &Path, image: &File) -> io::Re
 }
 
 /// A template on the disk.
-struct Kept {
+struct KeptTemplate {
     folder: PathBuf,
     used: SystemTime,
     bytes: u64,
 }
 
 /// Lists the templates, those of other format versions included.
-fn kept(layers: &Path) -> io::Result<Vec<Kept>> {
+fn kept(layers: &Path) -> io::Result<Vec<KeptTemplate>> {
     let mut kept = Vec::new();
     for entry in fs::read_dir(layers)? {
         let entry = entry?;
@@ -112,7 +112,7 @@ fn kept(layers: &Path) -> io::Result<Vec<Kept>> {
         if name.starts_with(PREFIX) && !is_aside(&name) {
             let image = fs::metadata(entry.path().join(IMAGE))?;
             let (used, bytes) = (image.modified()?, image.blocks() * BLOCK_BYTES);
-            kept.push(Kept { folder: entry.path(), used, bytes });
+            kept.push(KeptTemplate { folder: entry.path(), used, bytes });
         }
     }
     Ok(kept)
@@ -190,7 +190,8 @@ mod tests {
     }
 
     fn sizes(layers: &Path) -> Vec<u64> {
-        let size = |one: Kept| one.folder.to_str().unwrap().rsplit('-').next().unwrap().parse().unwrap();
+        let size =
+            |one: KeptTemplate| one.folder.to_str().unwrap().rsplit('-').next().unwrap().parse().unwrap();
         let mut sizes: Vec<u64> = kept(layers).unwrap().into_iter().map(size).collect();
         sizes.sort_unstable();
         sizes

@@ -16,7 +16,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
 use crate::condition::Condition;
-use crate::ready::Ready;
+use crate::ready::ReadyMark;
 use crate::record::path_below;
 
 /// The name of the control socket in the sandbox's directory.
@@ -29,7 +29,7 @@ const RULES_IN_THE_MAKING: &str = "egress.json.new";
 const LOCK: &str = "egress.lock";
 
 /// A connection point to the egress program of one sandbox.
-pub(crate) struct Control {
+pub(crate) struct EgressProgramClient {
     directory: PathBuf,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn changed_rules(directory: &Path) -> io::Result<Option<EgressRules>>
     }
 }
 
-impl Control {
+impl EgressProgramClient {
     /// Addresses the egress program of the sandbox in this directory.
     pub(crate) fn of(directory: PathBuf) -> Self {
         Self { directory }
@@ -51,7 +51,7 @@ impl Control {
     async fn ask(&self, ask: &ControlRequest) -> Result<Answers> {
         let asked = async {
             // A program whose guest was killed just now may still answer.
-            if Ready::read(&self.directory)?.is_some_and(|ready| ready.asleep) {
+            if ReadyMark::read(&self.directory)?.is_some_and(|ready| ready.asleep) {
                 return Err(io::ErrorKind::NotConnected.into());
             }
             let (_open, path) = path_below(&self.directory, SOCKET)?;
@@ -102,7 +102,7 @@ impl Control {
 }
 
 #[async_trait]
-impl EgressControl for Control {
+impl EgressControl for EgressProgramClient {
     async fn rules(&self) -> Result<EgressRules> {
         self.status(&ControlRequest::Status).await
     }

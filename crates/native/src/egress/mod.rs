@@ -5,6 +5,6 @@ mod control;
 mod inside;
 mod start;
 
-pub(crate) use control::{Control, SOCKET, changed_rules};
+pub(crate) use control::{EgressProgramClient, SOCKET, changed_rules};
 pub(crate) use inside::{RESOLV_CONF, variables};
-pub(crate) use start::{Channel, Program, STEP};
+pub(crate) use start::{Channel, EgressProgram, STEP};

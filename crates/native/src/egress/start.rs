@@ -65,9 +65,9 @@ impl Channel {
 
 /// The egress program in memory, sealed once for all sandboxes of a provider.
 #[derive(Default)]
-pub(crate) struct Program(OnceLock<OwnedFd>);
+pub(crate) struct EgressProgram(OnceLock<OwnedFd>);
 
-impl Program {
+impl EgressProgram {
     /// Starts the program for a sandbox and waits until it serves. After a failure it has ended, or
     /// ends with the guest.
     pub(crate) fn start(

@@ -34,7 +34,7 @@ const MAX_LINKS: usize = 40;
 const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The result of looking a path up in one layer.
-enum Found {
+enum LayerLookup {
     There(OwnedFd, FileType),
     /// Nothing is there, and the layer hides what the layers below have there.
     Hidden,
@@ -103,9 +103,9 @@ impl Lower {
     fn look(&self, path: &Path) -> Result<(OwnedFd, FileType), Errno> {
         for layer in self.paths() {
             match look_in(&layer, path)? {
-                Found::There(file, kind) => return Ok((file, kind)),
-                Found::Hidden => return Err(Errno::NOENT),
-                Found::Absent => {}
+                LayerLookup::There(file, kind) => return Ok((file, kind)),
+                LayerLookup::Hidden => return Err(Errno::NOENT),
+                LayerLookup::Absent => {}
             }
         }
         Err(Errno::NOENT)
@@ -121,30 +121,30 @@ fn parts(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
     })
 }
 
-fn look_in(layer: &Path, path: &Path) -> Result<Found, Errno> {
+fn look_in(layer: &Path, path: &Path) -> Result<LayerLookup, Errno> {
     let mut at = rustix::fs::openat(CWD, layer, LOOK | OFlags::DIRECTORY, Mode::empty())?;
     let mut hides = false;
     let mut names = path.iter().peekable();
     while let Some(name) = names.next() {
         at = match open_name(&at, name)? {
-            None if hides => return Ok(Found::Hidden),
-            None => return Ok(Found::Absent),
+            None if hides => return Ok(LayerLookup::Hidden),
+            None => return Ok(LayerLookup::Absent),
             Some(file) => file,
         };
         let stat = rustix::fs::fstat(&at)?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         if kind == FileType::CharacterDevice && stat.st_rdev == 0 {
-            return Ok(Found::Hidden);
+            return Ok(LayerLookup::Hidden);
         }
         if names.peek().is_none() {
-            return Ok(Found::There(at, kind));
+            return Ok(LayerLookup::There(at, kind));
         }
         if kind != FileType::Directory {
-            return Ok(Found::Hidden);
+            return Ok(LayerLookup::Hidden);
         }
         hides |= is_opaque(&at);
     }
-    Ok(Found::Absent)
+    Ok(LayerLookup::Absent)
 }
 
 fn open_name(at: &OwnedFd, name: &OsStr) -> Result<Option<OwnedFd>, Errno> {

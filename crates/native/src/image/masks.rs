@@ -37,7 +37,7 @@ pub(super) fn covered(layers: &Path, roots: &[String]) -> io::Result<Vec<String>
     if age.is_some_and(|age| age < BELIEVED) {
         return Ok(fs::read_to_string(&kept)?.split_terminator('\0').map(str::to_owned).collect());
     }
-    let found = walk(roots, &Caller::current()?);
+    let found = walk(roots, &CallerIds::current()?);
     let aside = super::aside(&kept);
     fs::write(&aside, found.iter().flat_map(|path| [path.as_str(), "\0"]).collect::<String>())?;
     fs::rename(&aside, &kept)?;
@@ -45,12 +45,12 @@ pub(super) fn covered(layers: &Path, roots: &[String]) -> io::Result<Vec<String>
 }
 
 /// An ordinary user, whose rights on the host also hold inside.
-struct Caller {
+struct CallerIds {
     uid: u32,
     groups: BTreeSet<u32>,
 }
 
-impl Caller {
+impl CallerIds {
     fn current() -> io::Result<Self> {
         let mut groups: BTreeSet<u32> =
             rustix::process::getgroups()?.iter().map(|gid| gid.as_raw()).collect();
@@ -77,7 +77,7 @@ fn has_acl(path: &Path) -> bool {
     !matches!(found, Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOENT))
 }
 
-fn walk(roots: &[String], caller: &Caller) -> Vec<String> {
+fn walk(roots: &[String], caller: &CallerIds) -> Vec<String> {
     let mut covered = BTreeSet::new();
     let mut pending: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
     while let Some(directory) = pending.pop() {
@@ -103,7 +103,7 @@ fn holds(covered: &BTreeSet<String>, path: &Path) -> bool {
 }
 
 #[derive(Default)]
-struct Found {
+struct DirectoryScan {
     covered: Vec<PathBuf>,
     /// The directories to look into next.
     directories: Vec<PathBuf>,
@@ -111,10 +111,10 @@ struct Found {
 
 /// Looks at each entry by its name in the opened folder: there are some 100,000, and each whole path
 /// would be looked up from the root.
-fn look_into(directory: &Path, caller: &Caller) -> io::Result<Found> {
+fn look_into(directory: &Path, caller: &CallerIds) -> io::Result<DirectoryScan> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(directory, flags, Mode::empty())?;
-    let mut all = Found::default();
+    let mut all = DirectoryScan::default();
     for entry in Dir::read_from(&opened)? {
         let entry = entry?;
         let name = entry.file_name();
@@ -163,7 +163,7 @@ mod tests {
     use crate::state::make_dir;
 
     /// Lists the covered paths below a folder, relative to it.
-    fn covered_in(folder: &Path, caller: &Caller) -> Vec<String> {
+    fn covered_in(folder: &Path, caller: &CallerIds) -> Vec<String> {
         let root = folder.to_str().unwrap();
         walk(&[root.to_owned()], caller).iter().map(|path| path[root.len()..].to_owned()).collect()
     }
@@ -178,7 +178,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path().join("mine"), 0o600);
         write(folder.path().join("public"), 0o644);
-        assert_eq!(covered_in(folder.path(), &Caller::current().unwrap()), ["/mine"]);
+        assert_eq!(covered_in(folder.path(), &CallerIds::current().unwrap()), ["/mine"]);
     }
 
     #[test]
@@ -187,7 +187,7 @@ mod tests {
         make_dir(&folder.path().join("d"), 0o755).unwrap();
         write(folder.path().join("d").join(OsStr::from_bytes(b"\xff")), 0o600);
         write(folder.path().join("d/other"), 0o600);
-        assert_eq!(covered_in(folder.path(), &Caller::current().unwrap()), ["/d"]);
+        assert_eq!(covered_in(folder.path(), &CallerIds::current().unwrap()), ["/d"]);
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
         let path = file.path().to_str().unwrap();
         // Not a directory: the one failure that root gets as well.
         let roots = [path.to_owned(), "/nonexistent".to_owned()];
-        assert_eq!(walk(&roots, &Caller::current().unwrap()), [path]);
+        assert_eq!(walk(&roots, &CallerIds::current().unwrap()), [path]);
     }
 
     #[test]
@@ -218,7 +218,7 @@ mod tests {
             Err(Errno::OPNOTSUPP) => return,
             set => set.unwrap(),
         }
-        let stranger = Caller { uid: u32::MAX - 1, groups: BTreeSet::new() };
+        let stranger = CallerIds { uid: u32::MAX - 1, groups: BTreeSet::new() };
         assert_eq!(covered_in(folder.path(), &stranger), ["/shared"]);
     }
 }

@@ -65,7 +65,7 @@ impl MountedBelow {
     fn read(mountinfo: &[u8], roots: &[String], as_root: bool) -> io::Result<Self> {
         let mut below = Self::default();
         let mut above = BTreeSet::new();
-        for mount in mountinfo.split(|byte| *byte == b'\n').filter_map(Mount::parse) {
+        for mount in mountinfo.split(|byte| *byte == b'\n').filter_map(HostMount::parse) {
             let Some(root) = roots.iter().find(|root| mount.is_below(root)) else { continue };
             if as_root && !is_open_to_others(&mount.point, Path::new(root)) {
                 continue;
@@ -80,7 +80,7 @@ impl MountedBelow {
         Ok(below)
     }
 
-    fn add(&mut self, mount: &Mount) {
+    fn add(&mut self, mount: &HostMount) {
         match (fs::metadata(&mount.point), mount.point.to_str()) {
             // Another mount hides it.
             (Err(error), _) if error.kind() == io::ErrorKind::NotFound => {}
@@ -141,12 +141,12 @@ fn is_open_to_others(path: &Path, root: &Path) -> bool {
 }
 
 /// A line of mountinfo.
-struct Mount {
+struct HostMount {
     point: PathBuf,
     is_of_the_kernel: bool,
 }
 
-impl Mount {
+impl HostMount {
     fn parse(line: &[u8]) -> Option<Self> {
         let mut fields = line.split(|byte| *byte == b' ');
         let point = PathBuf::from(OsString::from_vec(unescape(fields.nth(4)?)));

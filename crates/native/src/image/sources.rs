@@ -21,15 +21,15 @@ pub struct ImageSources {
     pub only: Option<BTreeSet<ImageName>>,
     /// Receives the progress of fetches.
     pub progress: Arc<dyn Progress>,
-    turns: Turns,
+    turns: FetchTurns,
 }
 
 /// Queues the fetches of the same image: of many creates, the first fetches it. Fetches of
 /// different images do not wait for each other.
 #[derive(Default)]
-struct Turns(Mutex<BTreeMap<ImageName, Weak<Semaphore>>>);
+struct FetchTurns(Mutex<BTreeMap<ImageName, Weak<Semaphore>>>);
 
-impl Turns {
+impl FetchTurns {
     async fn take(&self, name: &ImageName) -> Option<OwnedSemaphorePermit> {
         let turn = {
             // Only plain values are moved in and out.
@@ -54,7 +54,7 @@ impl Default for ImageSources {
             registry: None,
             only: None,
             progress: Arc::new(NoProgress),
-            turns: Turns::default(),
+            turns: FetchTurns::default(),
         }
     }
 }
@@ -169,7 +169,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_image_is_fetched_by_one_at_a_time() {
-        let turns = Turns::default();
+        let turns = FetchTurns::default();
         let name = ImageName::parse("one:1").unwrap();
         let first = turns.take(&name).await;
         let mut second = std::pin::pin!(turns.take(&name));

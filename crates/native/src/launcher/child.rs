@@ -13,14 +13,14 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::egress_sockets;
 use super::make::{Descriptors, Failed};
-use super::source::Source;
+use super::source::BindSource;
 use crate::plan::{Bind, LOWER, Plan, ROOT, RebuiltFolder, Step, unpack_filter};
-use crate::sys::{self, ChildMain, Gate, Hold, Ruleset};
+use crate::sys::{self, ChildGate, ChildMain, MountRestrictions, Ruleset};
 
 /// The memory that launcher and child share. Before the gate is open, the child reads nothing but
 /// the gate.
-pub(crate) struct Shared {
-    gate: Rc<Gate>,
+pub(crate) struct ChildMemory {
+    gate: Rc<ChildGate>,
     /// The plan. If it is `None` when the gate opens, the child ends.
     plan: Option<Plan>,
     guest: RawFd,
@@ -30,8 +30,8 @@ pub(crate) struct Shared {
     failed_at: Option<(usize, i32)>,
 }
 
-impl Shared {
-    pub(crate) fn new(gate: Rc<Gate>) -> Self {
+impl ChildMemory {
+    pub(crate) fn new(gate: Rc<ChildGate>) -> Self {
         Self {
             gate,
             plan: None,
@@ -71,7 +71,7 @@ impl Shared {
     }
 }
 
-impl ChildMain for Shared {
+impl ChildMain for ChildMemory {
     /// Runs after the launcher has opened the gate. The launcher then waits until the child has
     /// left its memory.
     fn run_in_child(&mut self) -> ! {
@@ -84,7 +84,7 @@ impl ChildMain for Shared {
     }
 }
 
-impl Shared {
+impl ChildMemory {
     /// Carries out the plan. Returns only after a failure, with the index of the failed step; an
     /// index behind the last step means the guest's exec.
     fn run(&self, plan: &Plan) -> (usize, io::Error) {
@@ -127,9 +127,10 @@ impl Shared {
             Step::Overlay { lower, target } => mount_overlay(lower, target),
             Step::Programs(path) => self.show_programs(index, path),
             Step::Rebuild(folder) => rebuild(folder),
-            Step::ReadOnlyMount(target) => {
-                sys::hold_mount(target, Hold { readonly: true, devices: false, recursive: false })
-            }
+            Step::ReadOnlyMount(target) => sys::hold_mount(
+                target,
+                MountRestrictions { readonly: true, devices: false, recursive: false },
+            ),
             Step::OwnDevices => self.attach_devices(index),
             Step::Proc(target) => sys::mount("proc", target, "proc", NO_PROGRAMS, ""),
             Step::DevPts(target, group) => mount_devpts(target, *group),
@@ -140,7 +141,7 @@ impl Shared {
             Step::ReadOnly(target) => make_readonly(target),
             Step::PivotRoot(root) => sys::pivot_root(root),
             Step::ReadOnlyRoot => {
-                sys::hold_mount("/", Hold { readonly: true, devices: true, recursive: false })
+                sys::hold_mount("/", MountRestrictions { readonly: true, devices: true, recursive: false })
             }
             Step::Loopback => sys::loopback_up(),
             Step::EgressSockets => {
@@ -172,7 +173,7 @@ impl Shared {
             Some(tree) => sys::attach_tree(*tree, &bind.target)?,
             // The host's own paths; what is relative lies in the sandbox's root.
             None if bind.source.starts_with('/') && !bind.device => {
-                let source = Source::open(&bind.source)?;
+                let source = BindSource::open(&bind.source)?;
                 sys::mount(&source.path(), &bind.target, "", libc::MS_BIND | recursive, "")?;
             }
             None => sys::mount(&bind.source, &bind.target, "", libc::MS_BIND | recursive, "")?,
@@ -182,7 +183,7 @@ impl Shared {
         }
         sys::hold_mount(
             &bind.target,
-            Hold { readonly: bind.readonly, devices: false, recursive: bind.recursive },
+            MountRestrictions { readonly: bind.readonly, devices: false, recursive: bind.recursive },
         )
     }
 
@@ -195,9 +196,9 @@ impl Shared {
             Some(tree) => {
                 let staged = format!("{LOWER}{path}");
                 sys::attach_tree(*tree, &staged)?;
-                Source::open(&staged)?
+                BindSource::open(&staged)?
             }
-            None => Source::open(path)?,
+            None => BindSource::open(path)?,
         };
         mount_read_only_overlay(&folder, &format!("{ROOT}{path}"))
     }
@@ -253,7 +254,7 @@ fn rebuild(folder: &RebuiltFolder) -> io::Result<()> {
 /// Copies a file that everybody may read. In place of any other file, makes an empty one that
 /// nobody may read.
 fn copy_file(path: &str, target: &str) -> io::Result<()> {
-    let source = Source::open(path)?;
+    let source = BindSource::open(path)?;
     let found = std::fs::metadata(source.path())?;
     if found.is_file() && found.permissions().mode() & 0o004 != 0 {
         std::fs::copy(source.path(), target)?;
@@ -268,7 +269,7 @@ fn copy_file(path: &str, target: &str) -> io::Result<()> {
 /// attributes of its own, and fails if it may not read them.
 const EMPTY_LAYER: &str = "/srv";
 
-fn mount_read_only_overlay(folder: &Source, target: &str) -> io::Result<()> {
+fn mount_read_only_overlay(folder: &BindSource, target: &str) -> io::Result<()> {
     let options = format!("lowerdir={LOWER}{EMPTY_LAYER}:{},userxattr", folder.path());
     let mut flags = libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV;
     if folder.is_noexec()? {
@@ -341,7 +342,9 @@ fn make_readonly(target: &str) -> io::Result<()> {
     match sys::mount(target, target, "", libc::MS_BIND | libc::MS_REC, "") {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
-        Ok(()) => sys::hold_mount(target, Hold { readonly: true, devices: false, recursive: true }),
+        Ok(()) => {
+            sys::hold_mount(target, MountRestrictions { readonly: true, devices: false, recursive: true })
+        }
     }
 }
 

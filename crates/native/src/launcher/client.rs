@@ -24,9 +24,9 @@ use rustix::time::Timespec;
 use super::MAX_PLAN_BYTES;
 use super::program::serve;
 use super::program_file::{sealed_guest, sealed_launcher};
-use crate::cgroup::{CgroupCause, GroupDescriptors, Home, Place, scope_command};
+use crate::cgroup::{CgroupCause, CgroupPlace, GroupDescriptors, Home, scope_command};
 use crate::host::SetupFailure;
-use crate::plan::{Account, Launched, Order, Plan};
+use crate::plan::{Account, Launched, LauncherOrder, Plan};
 use crate::sys;
 
 /// A running launcher. Dropping it ends the launcher; the sandboxes keep running.
@@ -52,7 +52,7 @@ enum Kind {
 }
 
 /// A sandbox whose namespaces are being made. Dropping it gives up the sandbox.
-pub(crate) struct Begun<'a> {
+pub(crate) struct PendingSandbox<'a> {
     launcher: &'a Launcher,
     number: u64,
     finished: bool,
@@ -87,10 +87,10 @@ impl Launcher {
     /// Starts a launcher, in a place where it can make control groups for sandboxes if there is
     /// one. With `in_process` it is a thread, unless that place needs a process.
     pub(crate) fn start(in_process: bool) -> eyot::Result<Self> {
-        let started = match Place::find() {
-            Place::Here(home) => Self::start_plainly(in_process, Ok(home)),
-            Place::Nowhere(cause) => Self::start_plainly(in_process, Err(cause)),
-            Place::UserManager => Self::start_in_scope().or_else(|error| {
+        let started = match CgroupPlace::find() {
+            CgroupPlace::Here(home) => Self::start_plainly(in_process, Ok(home)),
+            CgroupPlace::Nowhere(cause) => Self::start_plainly(in_process, Err(cause)),
+            CgroupPlace::UserManager => Self::start_in_scope().or_else(|error| {
                 tracing::warn!(%error, "get a control group from the user manager; limits are not enforced");
                 let cause = CgroupCause::NoScope { reason: crate::sentence(&error) };
                 Self::start_plainly(in_process, Err(cause))
@@ -155,10 +155,10 @@ impl Launcher {
     }
 
     fn send_guest(&self, guest: &OwnedFd, answer: bool) -> io::Result<()> {
-        self.order(&Order::Guest { answer }, &[guest.as_fd()])
+        self.order(&LauncherOrder::Guest { answer }, &[guest.as_fd()])
     }
 
-    fn order(&self, order: &Order, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    fn order(&self, order: &LauncherOrder, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         send(self.socket.as_fd(), &minicbor::to_vec(order).map_err(io::Error::other)?, descriptors)
     }
 
@@ -170,13 +170,13 @@ impl Launcher {
         own_network: bool,
         account: Option<Account>,
         into_group: Option<BorrowedFd<'_>>,
-    ) -> eyot::Result<Begun<'_>> {
+    ) -> eyot::Result<PendingSandbox<'_>> {
         let number = self.begun.fetch_add(1, Ordering::Relaxed);
         let descriptors: Vec<BorrowedFd<'_>> = into_group.into_iter().collect();
         let into_group = into_group.is_some();
-        let order = Order::Begin { sandbox: number, own_network, into_group, account };
+        let order = LauncherOrder::Begin { sandbox: number, own_network, into_group, account };
         self.order(&order, &descriptors).map_err(ended)?;
-        Ok(Begun { launcher: self, number, finished: false })
+        Ok(PendingSandbox { launcher: self, number, finished: false })
     }
 
     fn wait_for_answer(&self) -> io::Result<()> {
@@ -210,7 +210,7 @@ impl Launcher {
     /// Has the launcher end a sandbox that was begun. Returns when nothing of it is left.
     fn abandon(&self, sandbox: u64) -> io::Result<()> {
         let _turn = lock(&self.turn);
-        self.order(&Order::Abandon { sandbox }, &[])?;
+        self.order(&LauncherOrder::Abandon { sandbox }, &[])?;
         let answer = receive(self.socket.as_fd());
         self.restore_dumpable();
         answer.map(drop)
@@ -235,10 +235,10 @@ impl Launcher {
     }
 }
 
-impl Begun<'_> {
+impl PendingSandbox<'_> {
     /// Has the launcher carry out the plan. Blocks for about a millisecond; callers take turns.
     pub(crate) fn finish(mut self, plan: Plan, guest: &GuestDescriptors) -> eyot::Result<(i32, OwnedFd)> {
-        let order = Order::Finish { sandbox: self.number, plan };
+        let order = LauncherOrder::Finish { sandbox: self.number, plan };
         let bytes = minicbor::to_vec(&order).map_err(|error| {
             Error::new(ErrorKind::Internal, "create sandbox: write the plan down: failed").with_source(error)
         })?;
@@ -264,7 +264,7 @@ impl Begun<'_> {
     }
 }
 
-impl Drop for Begun<'_> {
+impl Drop for PendingSandbox<'_> {
     fn drop(&mut self) {
         // One that was finished is not known any more. A launcher that has ended has given up everything.
         if !self.finished

@@ -12,24 +12,24 @@ use std::rc::Rc;
 use rustix::process::{Resource, Rlimit, getrlimit};
 
 use super::account;
-use super::child::{NO_CORE_DUMPS, Shared};
+use super::child::{ChildMemory, NO_CORE_DUMPS};
 use super::devices;
-use super::source::Source;
+use super::source::BindSource;
 use crate::disk_ids::DiskIds;
 use crate::plan::{Account, Bind, IdMap, Plan, RANGE_LEN, Step};
-use crate::sys::{self, ChildStack, Gate, NewNamespaces};
+use crate::sys::{self, ChildGate, ChildStack, NewNamespaces};
 
 /// A sandbox's initial process, which waits for its plan in the launcher's memory. Dropping this
 /// value ends it.
-pub(crate) struct Begun {
-    gate: Rc<Gate>,
+pub(crate) struct PendingChild {
+    gate: Rc<ChildGate>,
     /// Boxed, because the child knows the address.
-    shared: Box<Shared>,
+    shared: Box<ChildMemory>,
     _stack: ChildStack,
     child: Option<(i32, OwnedFd)>,
 }
 
-impl Begun {
+impl PendingChild {
     /// Clones the process. `account` is charged for it, if there is one. With `into_group` it is
     /// born in that v2 control group.
     pub(crate) fn new(
@@ -45,10 +45,10 @@ impl Begun {
         account: Option<Account>,
         into_group: Option<BorrowedFd<'_>>,
     ) -> Result<Self, Failed> {
-        let gate = Gate::new().map_err(|error| Failed::at("make a gate", error))?;
+        let gate = ChildGate::new().map_err(|error| Failed::at("make a gate", error))?;
         let gate = Rc::new(gate);
         let mut stack = ChildStack::new().map_err(|error| Failed::at("map a stack", error))?;
-        let mut shared = Box::new(Shared::new(Rc::clone(&gate)));
+        let mut shared = Box::new(ChildMemory::new(Rc::clone(&gate)));
         let mut clone = || sys::clone_child(namespaces, into_group, &gate, &mut stack, &mut *shared);
         let child = match account {
             Some(account) => account::charge(account, clone),
@@ -85,7 +85,7 @@ impl Begun {
     }
 }
 
-impl Drop for Begun {
+impl Drop for PendingChild {
     /// Ends the child. Without a plan it ends where it waits; after a failed plan it has ended
     /// already.
     fn drop(&mut self) {
@@ -149,7 +149,7 @@ impl Failed {
 /// Does what can only be done from outside the new user namespace: maps the range of ids, and
 /// copies the mounts of host paths with the host's rights. Returns the copied mounts, which the
 /// child still has to attach.
-fn prepare_from_outside(plan: &Plan, pid: i32, shared: &mut Shared) -> Result<Vec<OwnedFd>, Failed> {
+fn prepare_from_outside(plan: &Plan, pid: i32, shared: &mut ChildMemory) -> Result<Vec<OwnedFd>, Failed> {
     let IdMap::Range { base } = plan.map else {
         return Ok(Vec::new());
     };
@@ -178,14 +178,14 @@ fn prepare_from_outside(plan: &Plan, pid: i32, shared: &mut Shared) -> Result<Ve
 fn tree_for(step: &Step, namespaces: &mut Namespaces) -> io::Result<Option<OwnedFd>> {
     match step {
         Step::Bind(bind) if bind.taken_by_launcher => take(bind, namespaces).map(Some),
-        Step::Programs(path) => sys::take_tree(&Source::open(path)?.path(), false).map(Some),
+        Step::Programs(path) => sys::take_tree(&BindSource::open(path)?.path(), false).map(Some),
         Step::OwnDevices => devices::make().map(Some),
         _ => Ok(None),
     }
 }
 
 fn take(bind: &Bind, namespaces: &mut Namespaces) -> io::Result<OwnedFd> {
-    let tree = sys::take_tree(&Source::open(&bind.source)?.path(), bind.recursive)?;
+    let tree = sys::take_tree(&BindSource::open(&bind.source)?.path(), bind.recursive)?;
     if let Some(namespace) = namespaces.for_mount(bind.ids)? {
         sys::map_tree_ids(&tree, namespace)?;
     }
@@ -217,7 +217,7 @@ impl Namespaces {
 /// Makes a user namespace with these maps and no process in it: the process that it was made with
 /// has ended.
 fn user_namespace(maps: &[String; 2]) -> io::Result<OwnedFd> {
-    let holder = Begun::within(NewNamespaces::OfUsers, None, None).map_err(|failed| failed.error)?;
+    let holder = PendingChild::within(NewNamespaces::OfUsers, None, None).map_err(|failed| failed.error)?;
     map_ids(holder.pid(), maps)
 }
 

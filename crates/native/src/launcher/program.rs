@@ -16,8 +16,8 @@ use rustix::net::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::MAX_PLAN_BYTES;
-use super::make::{Begun, Descriptors, Failed};
-use crate::plan::{Launched, Order, Plan};
+use super::make::{Descriptors, Failed, PendingChild};
+use crate::plan::{Launched, LauncherOrder, Plan};
 use crate::sys;
 
 /// The mark of the socket's events. Events of children carry the number of their descriptor.
@@ -39,7 +39,7 @@ pub fn main() -> ExitCode {
 
 /// Takes orders until the socket closes. Sandboxes begin with the limit `open_files`.
 pub(crate) fn serve(socket: BorrowedFd<'_>, open_files: Rlimit) -> io::Result<()> {
-    let mut launcher = Launcher::new(socket, open_files)?;
+    let mut launcher = LauncherServer::new(socket, open_files)?;
     let mut received = Received::default();
     while launcher.wait_for_message(socket)? {
         if !received.receive(socket)? {
@@ -85,15 +85,15 @@ impl Received {
 }
 
 /// The launcher's state between orders.
-struct Launcher {
+struct LauncherServer {
     epoll: OwnedFd,
     guest: Option<OwnedFd>,
-    begun: HashMap<u64, Result<Begun, Failed>>,
+    begun: HashMap<u64, Result<PendingChild, Failed>>,
     children: HashMap<RawFd, OwnedFd>,
     open_files: Rlimit,
 }
 
-impl Launcher {
+impl LauncherServer {
     fn new(socket: BorrowedFd<'_>, open_files: Rlimit) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, socket, epoll::EventData::new_u64(SOCKET), epoll::EventFlags::IN)?;
@@ -127,7 +127,7 @@ impl Launcher {
     fn answer(&mut self, socket: BorrowedFd<'_>, received: &mut Received) -> io::Result<()> {
         let mut descriptors = std::mem::take(&mut received.descriptors);
         match minicbor::decode(&received.bytes).map_err(io::Error::other)? {
-            Order::Guest { answer } => {
+            LauncherOrder::Guest { answer } => {
                 self.guest = descriptors.pop();
                 if answer {
                     reply(socket, &Launched::Running(std::process::id() as i32), None)
@@ -135,17 +135,17 @@ impl Launcher {
                     Ok(())
                 }
             }
-            Order::Begin { sandbox, own_network, into_group, account } => {
+            LauncherOrder::Begin { sandbox, own_network, into_group, account } => {
                 let group = if into_group { descriptors.pop() } else { None };
-                let begun = Begun::new(own_network, account, group.as_ref().map(AsFd::as_fd));
+                let begun = PendingChild::new(own_network, account, group.as_ref().map(AsFd::as_fd));
                 self.begun.insert(sandbox, begun);
                 Ok(())
             }
-            Order::Finish { sandbox, plan } => {
+            LauncherOrder::Finish { sandbox, plan } => {
                 let made = self.finish(sandbox, plan, descriptors);
                 self.tell(socket, made)
             }
-            Order::Abandon { sandbox } => {
+            LauncherOrder::Abandon { sandbox } => {
                 self.begun.remove(&sandbox);
                 reply(socket, &Launched::Abandoned, None)
             }

@@ -9,9 +9,9 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags};
 
 /// An open source.
 #[derive(Debug)]
-pub(super) struct Source(OwnedFd);
+pub(super) struct BindSource(OwnedFd);
 
-impl Source {
+impl BindSource {
     /// Opens a canonical path.
     ///
     /// # Errors
@@ -43,10 +43,10 @@ mod tests {
         let root = folder.path().canonicalize().unwrap();
         let inner = root.join("upper/inner");
         std::fs::create_dir_all(&inner).unwrap();
-        let open = Source::open(inner.to_str().unwrap()).unwrap();
+        let open = BindSource::open(inner.to_str().unwrap()).unwrap();
         std::fs::rename(root.join("upper"), root.join("moved")).unwrap();
         std::os::unix::fs::symlink("moved", root.join("upper")).unwrap();
-        let error = Source::open(inner.to_str().unwrap()).unwrap_err();
+        let error = BindSource::open(inner.to_str().unwrap()).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ELOOP));
         assert_eq!(std::fs::canonicalize(open.path()).unwrap(), root.join("moved/inner"));
     }

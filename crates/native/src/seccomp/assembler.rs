@@ -31,7 +31,7 @@ pub(super) struct Label(usize);
 
 /// An instruction whose jump targets are labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Step {
+enum LabelledStep {
     Return(u32),
     Then(u16, u32, Label),
     Branch(u16, u32, Label, Label),
@@ -41,20 +41,20 @@ enum Step {
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     backwards: Vec<Instruction>,
-    written: HashMap<Step, Label>,
+    written: HashMap<LabelledStep, Label>,
     stand_ins: HashMap<Label, Label>,
 }
 
 impl Assembler {
     /// Adds an instruction that ends the filter with this value.
     pub(super) fn ret(&mut self, value: u32) -> Label {
-        self.once(Step::Return(value), |this| this.push(RETURN, 0, 0, value))
+        self.once(LabelledStep::Return(value), |this| this.push(RETURN, 0, 0, value))
     }
 
     /// Adds an instruction with `code` and `k` (a load, or an operation on the accumulator) that
     /// continues at `next`.
     pub(super) fn then(&mut self, code: u16, k: u32, next: Label) -> Label {
-        self.once(Step::Then(code, k, next), |this| {
+        self.once(LabelledStep::Then(code, k, next), |this| {
             if next.0 + 1 != this.backwards.len() {
                 this.stand_in(next);
             }
@@ -67,7 +67,7 @@ impl Assembler {
         if yes == no {
             return yes;
         }
-        self.once(Step::Branch(code, k, yes, no), |this| {
+        self.once(LabelledStep::Branch(code, k, yes, no), |this| {
             let (yes, no) = (this.within_reach(yes), this.within_reach(no));
             let (jt, jf) = (this.distance(yes) as u8, this.distance(no) as u8);
             this.push(code, jt, jf, k)
@@ -83,7 +83,7 @@ impl Assembler {
         self.backwards
     }
 
-    fn once(&mut self, step: Step, write: impl FnOnce(&mut Self) -> Label) -> Label {
+    fn once(&mut self, step: LabelledStep, write: impl FnOnce(&mut Self) -> Label) -> Label {
         if let Some(&label) = self.written.get(&step) {
             return label;
         }

@@ -74,7 +74,7 @@ fn reading(flags: u32) -> Rule {
 #[cfg(test)]
 mod tests {
     use crate::seccomp::egress_filter;
-    use crate::seccomp::interpreter::{Call, run};
+    use crate::seccomp::interpreter::{SystemCall, run};
     use crate::seccomp::rule::Decision;
     use crate::seccomp::syscalls::SYSCALLS;
 
@@ -82,7 +82,7 @@ mod tests {
         let mut all = [0; 6];
         all[..arguments.len()].copy_from_slice(arguments);
         let number = SYSCALLS.iter().find(|(known, _)| *known == name).expect(name).1;
-        run(egress_filter(), &Call::new(number, all)).decision
+        run(egress_filter(), &SystemCall::new(number, all)).decision
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! It shares only the lists of names with the policy, neither its rules nor its constants.
 
-use super::interpreter::Call;
+use super::interpreter::SystemCall;
 use super::lists::{ALLOWED, REFUSED};
 use super::rule::Decision::{self, Allow, Errno};
 use super::syscalls::SYSCALLS;
@@ -11,7 +11,7 @@ use super::syscalls::SYSCALLS;
 const REFUSE: Decision = Errno(1);
 const UNKNOWN: Decision = Errno(38);
 
-pub(super) fn decision(call: &Call) -> Decision {
+pub(super) fn decision(call: &SystemCall) -> Decision {
     if call.arch != 0xC000_003E {
         return UNKNOWN;
     }

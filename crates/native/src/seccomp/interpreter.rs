@@ -8,13 +8,13 @@ use super::tree::ARCH_X86_64;
 
 /// The kernel's input to a filter: `struct seccomp_data` without the instruction pointer.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Call {
+pub(super) struct SystemCall {
     pub(super) number: u32,
     pub(super) arch: u32,
     pub(super) arguments: [u64; 6],
 }
 
-impl Call {
+impl SystemCall {
     pub(super) fn new(number: u32, arguments: [u64; 6]) -> Self {
         Self { number, arch: ARCH_X86_64, arguments }
     }
@@ -34,13 +34,13 @@ impl Call {
 
 /// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct FilterRun {
     pub(super) decision: Decision,
     /// The number of instructions that were carried out, the return included.
     pub(super) steps: usize,
 }
 
-pub(super) fn run(filter: &[Instruction], call: &Call) -> Outcome {
+pub(super) fn run(filter: &[Instruction], call: &SystemCall) -> FilterRun {
     let (mut accumulator, mut at) = (0_u32, 0);
     for steps in 1.. {
         let Instruction { code, jt, jf, k } = filter[at];
@@ -54,7 +54,7 @@ pub(super) fn run(filter: &[Instruction], call: &Call) -> Outcome {
             IF_AT_LEAST => at += branch(accumulator >= k),
             IF_ANY_BIT => at += branch(accumulator & k != 0),
             RETURN => {
-                return Outcome { decision: decision(k), steps };
+                return FilterRun { decision: decision(k), steps };
             }
             _ => panic!("instruction {code:#x} is not one the compiler writes"),
         }

@@ -13,7 +13,7 @@ use super::engine::is_absent;
 use super::find::{Looked, all, believed, by_id, inspected, listed_name, look, plain_name};
 use super::host::Host;
 use super::labels::{ID, MAC, RECORD, Record, SCHEMA, SCHEMA_VERSION, STATE, WORKSPACE};
-use super::state::{Notes, Opened};
+use super::state::{Notes, OpenState};
 use super::workspace::{is_ours, volume_name};
 
 /// Something on the Engine with Eyot's labels that this state folder does not know.
@@ -73,14 +73,14 @@ struct Note {
 }
 
 /// Returns the record of an adopted container.
-pub(super) fn adopted_record(state: &Opened, container: &str, name: &str) -> Option<Record> {
+pub(super) fn adopted_record(state: &OpenState, container: &str, name: &str) -> Option<Record> {
     let note: Note = serde_json::from_str(&state.noted(Notes::Containers, container)?).ok()?;
     let record = Record::read(state.seal(), &note.schema, &note.record)?;
     (record.container_name() == name).then_some(record)
 }
 
 /// Tells whether a volume was adopted. A volume that was removed and made again does not count.
-pub(super) fn is_adopted(state: &Opened, volume: &Volume) -> bool {
+pub(super) fn is_adopted(state: &OpenState, volume: &Volume) -> bool {
     let noted = state.noted(Notes::Volumes, &volume.name);
     noted.is_some() && noted == made_at(volume)
 }
@@ -121,7 +121,7 @@ async fn workspaces(host: &Host) -> Result<Vec<Volume>> {
     Ok(listed.volumes.unwrap_or_default())
 }
 
-fn why(state: &Opened, labels: &HashMap<String, String>) -> &'static str {
+fn why(state: &OpenState, labels: &HashMap<String, String>) -> &'static str {
     match labels.get(STATE).filter(|id| !id.is_empty()) {
         Some(id) if id != state.seal().state_id() => ANOTHERS,
         None if !labels.contains_key(MAC) => BEFORE,
@@ -220,7 +220,7 @@ fn unreadable(reason: impl Into<String>) -> Error {
 }
 
 /// Reads the record in a container's labels. It is checked as far as an unsigned record can be.
-fn readable(state: &Opened, found: &ContainerInspectResponse) -> Result<(Note, Record)> {
+fn readable(state: &OpenState, found: &ContainerInspectResponse) -> Result<(Note, Record)> {
     let labels = found.config.as_ref().and_then(|config| config.labels.as_ref());
     let label = |key: &str| labels.and_then(|labels| labels.get(key)).cloned();
     let no_record = || unreadable("it has no record that this version of Eyot can read");

@@ -9,8 +9,8 @@ use bollard::models::{
 use eyot::{Limits, NetworkMode, Result, SandboxSpec};
 use eyot_guest::protocol::container::{GUEST_DIR, GUEST_FILE, INIT, RUN_DIR};
 
-use super::engine::Facts;
-use super::image::Image;
+use super::engine::EngineFacts;
+use super::image::EngineImage;
 use super::labels::Record;
 use super::life::WRITABLE_HOME;
 use super::published::LOOPBACK;
@@ -28,9 +28,9 @@ const NANOS_PER_CPU: f64 = 1e9;
 /// Computes the request for a sandbox's container.
 pub(crate) fn body(
     record: &Record,
-    image: &Image,
+    image: &EngineImage,
     seal: &Seal,
-    facts: &Facts,
+    facts: &EngineFacts,
 ) -> Result<ContainerCreateBody> {
     let spec = &record.spec;
     let ports: Vec<String> = spec.container.ports.iter().map(|port| format!("{port}/tcp")).collect();
@@ -55,7 +55,7 @@ pub(crate) fn body(
     })
 }
 
-fn host_config(record: &Record, facts: &Facts) -> HostConfig {
+fn host_config(record: &Record, facts: &EngineFacts) -> HostConfig {
     let spec = &record.spec;
     let memory = spec.limits.memory_mib.map(|mib| i64::try_from(mib << 20).unwrap_or(i64::MAX));
     let no_new_privileges = spec.security.no_new_privileges.then(|| vec!["no-new-privileges".to_owned()]);
@@ -153,14 +153,14 @@ mod tests {
     use super::*;
     use crate::docker::labels::tests::record;
 
-    fn image() -> Image {
+    fn image() -> EngineImage {
         let user = "0".to_owned();
-        Image { id: "sha256:1".to_owned(), user, env: Vec::new(), labels: Vec::new() }
+        EngineImage { id: "sha256:1".to_owned(), user, env: Vec::new(), labels: Vec::new() }
     }
 
     fn made(json: &str) -> (ContainerCreateBody, HostConfig) {
         let record = record(serde_json::from_str(json).unwrap());
-        let body = body(&record, &image(), &Seal::new([1; 32]), &Facts::default()).unwrap();
+        let body = body(&record, &image(), &Seal::new([1; 32]), &EngineFacts::default()).unwrap();
         let host = body.host_config.clone().unwrap();
         (body, host)
     }
@@ -244,8 +244,10 @@ mod tests {
         let loose =
             Security { no_new_privileges: false, drop_capabilities: Vec::new(), ..Security::default() };
         let record = record(SandboxSpec { security: loose, ..SandboxSpec::default() });
-        let host =
-            body(&record, &image(), &Seal::new([1; 32]), &Facts::default()).unwrap().host_config.unwrap();
+        let host = body(&record, &image(), &Seal::new([1; 32]), &EngineFacts::default())
+            .unwrap()
+            .host_config
+            .unwrap();
         assert_eq!(host.security_opt, None);
         assert_eq!(host.cap_add.unwrap().len(), 14);
     }

@@ -4,7 +4,7 @@
 //! Limits of processes (`ulimits`) are not set here: an Engine without `CAP_SYS_RESOURCE` can't
 //! start a container with a limit above its own. The guest lowers them.
 
-use super::engine::Facts;
+use super::engine::EngineFacts;
 
 /// Names in `/proc` that describe the host and other containers: its disks, memory, interrupts,
 /// locks and kernel. `cgroups` is left open, because Java reads it to find its memory limit.
@@ -61,7 +61,7 @@ const TELLS_ELSEWHERE: [&str; 3] = ["/proc/timer_stats", "/sys/firmware", "/sys/
 const READ_ONLY: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
 /// Lists the paths to cover.
-pub(super) fn masked(facts: &Facts) -> Vec<String> {
+pub(super) fn masked(facts: &EngineFacts) -> Vec<String> {
     let of_proc = TELLS.iter().map(|name| format!("/proc/{name}"));
     let elsewhere = TELLS_ELSEWHERE.iter().map(|path| (*path).to_owned());
     let of_processor = |number| format!("/sys/devices/system/cpu/cpu{number}/thermal_throttle");
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn what_engines_cover_by_default_stays_covered() {
-        let covered = masked(&Facts { processors: 2, ..Facts::default() });
+        let covered = masked(&EngineFacts { processors: 2, ..EngineFacts::default() });
         for path in [
             "/proc/acpi",
             "/proc/asound",

@@ -12,7 +12,7 @@ use super::driver::Ready;
 use super::engine::{Engine, is_conflict};
 use super::find::{self, Found, Looked};
 use super::host::Host;
-use super::image::Image;
+use super::image::EngineImage;
 use super::labels::{self, Record};
 use super::seal::Seal;
 use super::{container, destroy, image, isolation, workspace};
@@ -30,7 +30,7 @@ pub(crate) async fn create(host: &Arc<Host>, spec: &ValidSpec) -> Result<Ready> 
     let _turn = host.turns.acquire().await;
     let made_workspace = workspace::claim(host, spec.spec()).await?;
     let record = Arc::new(record(host.state.open().await?.seal(), spec, &image, made_workspace));
-    let unfinished = Unfinished::make_whole(host, &record, &image).await?;
+    let unfinished = UnfinishedContainer::make_whole(host, &record, &image).await?;
     match begin(host, &record, &unfinished.container).await {
         Ok(ready) => {
             unfinished.finish();
@@ -64,7 +64,7 @@ pub(crate) async fn start(engine: &Engine, container: &str) -> Result<()> {
     started.map_err(|error| engine.failed("start the container", error))
 }
 
-fn record(seal: &Seal, spec: &ValidSpec, image: &Image, made_workspace: bool) -> Record {
+fn record(seal: &Seal, spec: &ValidSpec, image: &EngineImage, made_workspace: bool) -> Record {
     let created_ms = labels::now_ms();
     Record {
         id: spec.id().clone(),
@@ -99,17 +99,17 @@ fn taken(reason: String) -> Error {
 
 /// A container of a create that is not done. Dropping it, because the caller gave up, removes the
 /// container.
-struct Unfinished {
+struct UnfinishedContainer {
     host: Arc<Host>,
     record: Arc<Record>,
     container: String,
     armed: bool,
 }
 
-impl Unfinished {
+impl UnfinishedContainer {
     /// Makes the container in a task of its own. The Engine makes it even if no caller waits for
     /// the answer any more, so if this is dropped before, the task removes the container.
-    async fn make_whole(host: &Arc<Host>, record: &Arc<Record>, image: &Image) -> Result<Self> {
+    async fn make_whole(host: &Arc<Host>, record: &Arc<Record>, image: &EngineImage) -> Result<Self> {
         let (host, record, image) = (Arc::clone(host), Arc::clone(record), image.clone());
         let made = tokio::spawn(async move { Self::make(&host, &record, &image).await });
         made.await.map_err(|error| {
@@ -117,7 +117,7 @@ impl Unfinished {
         })?
     }
 
-    async fn make(host: &Arc<Host>, record: &Arc<Record>, image: &Image) -> Result<Self> {
+    async fn make(host: &Arc<Host>, record: &Arc<Record>, image: &EngineImage) -> Result<Self> {
         match make_container(host, record, image).await {
             Ok(container) => {
                 let (host, record) = (Arc::clone(host), Arc::clone(record));
@@ -140,7 +140,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for UnfinishedContainer {
     fn drop(&mut self) {
         if !self.armed {
             return;
@@ -171,7 +171,7 @@ async fn forget_workspace(host: &Host, record: &Record) {
 
 /// Makes the container. Its name is the claim on the sandbox's name. A sandbox of that name whose
 /// time is over is removed first.
-async fn make_container(host: &Host, record: &Record, image: &Image) -> Result<String> {
+async fn make_container(host: &Host, record: &Record, image: &EngineImage) -> Result<String> {
     let (engine, state) = (&host.engine, host.state.open().await?);
     let (docker, facts) = (engine.client().await?, engine.facts().await?);
     let options = CreateContainerOptionsBuilder::default().name(&record.container_name()).build();

@@ -46,12 +46,12 @@ impl StdError for SandboxDockerUnavailable {
 pub(crate) struct Engine {
     address: String,
     client: OnceCell<Docker>,
-    facts: OnceCell<Facts>,
+    facts: OnceCell<EngineFacts>,
 }
 
 /// The abilities of an Engine.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Facts {
+pub(crate) struct EngineFacts {
     /// The protections of containers, such as `seccomp`, `userns`.
     pub protections: HashSet<String>,
     /// Memory can be limited.
@@ -103,10 +103,10 @@ impl Engine {
     }
 
     /// Returns the Engine's abilities, which are asked for once.
-    pub(crate) async fn facts(&self) -> Result<&Facts> {
+    pub(crate) async fn facts(&self) -> Result<&EngineFacts> {
         let ask = || async {
             let info = self.client().await?.info().await;
-            Ok(Facts::of(info.map_err(|error| self.failed("ask the Engine what it can do", error))?))
+            Ok(EngineFacts::of(info.map_err(|error| self.failed("ask the Engine what it can do", error))?))
         };
         self.facts.get_or_try_init(ask).await
     }
@@ -202,7 +202,7 @@ fn is_refused(error: &(dyn StdError + 'static)) -> bool {
     false
 }
 
-impl Facts {
+impl EngineFacts {
     fn of(info: SystemInfo) -> Self {
         let protections = info.security_options.unwrap_or_default();
         let name = |option: String| {

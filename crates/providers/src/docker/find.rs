@@ -14,7 +14,7 @@ use super::engine::is_absent;
 use super::guest_volume;
 use super::host::Host;
 use super::labels::{ID, Record, SCHEMA, container_name};
-use super::state::Opened;
+use super::state::OpenState;
 
 /// A sandbox that was found, with its container.
 #[derive(Debug, Clone)]
@@ -117,7 +117,7 @@ pub(crate) async fn inspected(host: &Host, container: &str) -> Result<Option<Con
 }
 
 impl Found {
-    fn of(state: &Opened, inspected: ContainerInspectResponse) -> Option<Self> {
+    fn of(state: &OpenState, inspected: ContainerInspectResponse) -> Option<Self> {
         let container = inspected.id.clone()?;
         let labels = inspected.config.as_ref()?.labels.as_ref()?;
         let name = plain_name(inspected.name.as_deref()?);
@@ -131,7 +131,7 @@ impl Found {
 
 /// Returns the record of a container, if it can be trusted.
 pub(crate) fn believed(
-    state: &Opened,
+    state: &OpenState,
     container: &str,
     name: &str,
     labels: &HashMap<String, String>,

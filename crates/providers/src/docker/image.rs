@@ -21,7 +21,7 @@ pub const DENO_IMAGE: &str = "denoland/deno:debian";
 
 /// An image, in the form that a container is made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Image {
+pub(crate) struct EngineImage {
     /// The id, which means this very image even if its name goes to another one.
     pub id: String,
     /// The user that runs commands unless a call names another.
@@ -66,7 +66,7 @@ pub(crate) async fn resolve(
     name: &str,
     policy: PullPolicy,
     fetchable: &Fetchable,
-) -> Result<Image> {
+) -> Result<EngineImage> {
     let docker = engine.client().await?;
     let may_fetch = fetchable.has(name);
     if policy == PullPolicy::Always && may_fetch {
@@ -101,7 +101,7 @@ fn absent(name: &str) -> Error {
     Error::new(ErrorKind::NotFound, message).with_hint(hint)
 }
 
-async fn find(engine: &Engine, docker: &Docker, name: &str) -> Result<Option<Image>> {
+async fn find(engine: &Engine, docker: &Docker, name: &str) -> Result<Option<EngineImage>> {
     let found = match docker.inspect_image(name).await {
         Err(error) if is_absent(&error) => return Ok(None),
         found => {
@@ -115,7 +115,12 @@ async fn find(engine: &Engine, docker: &Docker, name: &str) -> Result<Option<Ima
         .iter()
         .filter_map(|line| line.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned())));
     let labels = config.labels.unwrap_or_default().into_keys().collect();
-    Ok(Some(Image { id: found.id.unwrap_or_else(|| name.to_owned()), user, env: env.collect(), labels }))
+    Ok(Some(EngineImage {
+        id: found.id.unwrap_or_else(|| name.to_owned()),
+        user,
+        env: env.collect(),
+        labels,
+    }))
 }
 
 /// Adds the tag `latest` to a name without tag and digest, which the Engine would take for every

@@ -14,7 +14,7 @@ use futures_util::{Stream, StreamExt};
 use tokio::sync::mpsc;
 
 use super::engine::{Engine, is_absent};
-use super::pieces::Pieces;
+use super::pieces::PieceReader;
 
 /// The longest wait for the first byte: an Engine may put the whole archive together before.
 const EXPORT_PATIENCE: Duration = Duration::from_secs(1800);
@@ -34,7 +34,7 @@ impl fmt::Debug for EngineImages {
 }
 
 /// An image as the Engine describes it.
-struct Described {
+struct ImageDescription {
     id: Digest,
     bytes: u64,
 }
@@ -74,7 +74,12 @@ impl EngineImages {
         }
     }
 
-    async fn describe(&self, docker: &Docker, name: &ImageName, what: &str) -> Result<Option<Described>> {
+    async fn describe(
+        &self,
+        docker: &Docker,
+        name: &ImageName,
+        what: &str,
+    ) -> Result<Option<ImageDescription>> {
         // In full: a short name may be the beginning of another image's id.
         let found = match docker.inspect_image(name.as_str()).await {
             Err(error) if is_absent(&error) => return Ok(None),
@@ -83,13 +88,16 @@ impl EngineImages {
         let id = found.id.as_deref().and_then(with_algorithm);
         let id =
             id.ok_or_else(|| Error::new(ErrorKind::Internal, format!("{what}: the Engine gives it no id")))?;
-        Ok(Some(Described { id, bytes: found.size.and_then(|size| size.try_into().ok()).unwrap_or(0) }))
+        Ok(Some(ImageDescription {
+            id,
+            bytes: found.size.and_then(|size| size.try_into().ok()).unwrap_or(0),
+        }))
     }
 
     async fn export(
         &self,
         docker: &Docker,
-        image: &Described,
+        image: &ImageDescription,
         store: &ImageStore,
         called: &ImageName,
         what: &str,
@@ -97,7 +105,7 @@ impl EngineImages {
     ) -> Result<ImageInfo> {
         progress.begin(&image.id, image.bytes);
         let (sender, receiver) = mpsc::channel(PIECES);
-        let pieces = Pieces::new(receiver, image.id.clone(), Arc::clone(&progress));
+        let pieces = PieceReader::new(receiver, image.id.clone(), Arc::clone(&progress));
         let options = ImportOptions { name: Some(called.clone()), digest: Some(image.id.clone()) };
         let (store, from) = (store.clone(), format!("docker://{}", called.short()));
         let reading =

@@ -10,7 +10,7 @@ use eyot::{
 use eyot_guest::protocol::Protections;
 use eyot_guest::protocol::container::{CONTAINER_GUEST_CAPABILITIES, GUEST_DIR};
 
-use super::engine::Facts;
+use super::engine::EngineFacts;
 
 /// The capabilities by which root inside could attack the guest: access to any user's files (with
 /// `FOWNER` it could open the directory of the guest's sockets to all and put a false guest there),
@@ -30,7 +30,7 @@ pub(crate) fn container_capabilities(security: &Security) -> Vec<String> {
 }
 
 /// Predicts the protections of a container of this spec, as far as the Engine tells.
-pub(crate) fn declared(spec: &SandboxSpec, facts: &Facts) -> Isolation {
+pub(crate) fn declared(spec: &SandboxSpec, facts: &EngineFacts) -> Isolation {
     let by_group =
         |asked: bool, can: bool| if asked && can { Enforcement::Cgroup } else { Enforcement::None };
     let limits = &spec.limits;
@@ -88,7 +88,7 @@ fn network(asked: NetworkMode) -> NetworkMode {
     }
 }
 
-fn namespaces(spec: &SandboxSpec, facts: &Facts) -> Vec<String> {
+fn namespaces(spec: &SandboxSpec, facts: &EngineFacts) -> Vec<String> {
     let mut namespaces: Vec<String> = ["mount", "pid", "ipc", "uts"].map(str::to_owned).to_vec();
     if spec.network != NetworkMode::Host {
         namespaces.push("network".to_owned());
@@ -105,7 +105,7 @@ fn namespaces(spec: &SandboxSpec, facts: &Facts) -> Vec<String> {
 /// and requires are among them.
 pub(crate) fn found(
     spec: &SandboxSpec,
-    facts: &Facts,
+    facts: &EngineFacts,
     protections: Option<&Protections>,
 ) -> Result<Isolation> {
     let silent = || {
@@ -165,8 +165,8 @@ mod tests {
         }
     }
 
-    fn facts() -> Facts {
-        Facts {
+    fn facts() -> EngineFacts {
+        EngineFacts {
             protections: ["seccomp".to_owned()].into(),
             limits_memory: true,
             limits_cpus: true,
@@ -208,7 +208,7 @@ mod tests {
         spec.require = [Requirement::Pids].into();
         let error = check_required(&spec, &declared(&spec, &facts())).unwrap_err();
         assert!(error.to_string().contains("\"pids\""), "{error}");
-        let without = Facts { limits_memory: false, ..facts() };
+        let without = EngineFacts { limits_memory: false, ..facts() };
         assert_eq!(declared(&spec, &without).limits.memory, Enforcement::None);
     }
 

@@ -8,7 +8,7 @@ use eyot_image::{Digest, Progress};
 use tokio::sync::mpsc;
 
 /// A reader of pieces. An empty piece is the end; a sender that is dropped before that is an error.
-pub(crate) struct Pieces {
+pub(crate) struct PieceReader {
     receiver: mpsc::Receiver<io::Result<Bytes>>,
     now: Bytes,
     ended: bool,
@@ -16,7 +16,7 @@ pub(crate) struct Pieces {
     progress: Arc<dyn Progress>,
 }
 
-impl Pieces {
+impl PieceReader {
     /// Makes a reader. It reports every byte to `progress`, as part of the blob `id`.
     pub(crate) fn new(
         receiver: mpsc::Receiver<io::Result<Bytes>>,
@@ -37,7 +37,7 @@ impl Pieces {
     }
 }
 
-impl Read for Pieces {
+impl Read for PieceReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.now.is_empty() && !self.ended {
             self.receive()?;
@@ -62,7 +62,7 @@ mod tests {
         }
         drop(sender);
         let mut text = String::new();
-        Pieces::new(receiver, Digest::of(b"x"), Arc::new(NoProgress)).read_to_string(&mut text)?;
+        PieceReader::new(receiver, Digest::of(b"x"), Arc::new(NoProgress)).read_to_string(&mut text)?;
         Ok(text)
     }
 

@@ -30,12 +30,12 @@ const OTHERS_MAY_WRITE: u32 = 0o022;
 #[derive(Debug)]
 pub(crate) struct State {
     folder: PathBuf,
-    opened: OnceCell<Opened>,
+    opened: OnceCell<OpenState>,
 }
 
 /// Docker's part of a state folder, opened.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenState {
     folder: PathBuf,
     seal: Seal,
 }
@@ -68,10 +68,10 @@ impl State {
     }
 
     /// Opens the folder, which is made the first time.
-    pub(crate) async fn open(&self) -> Result<&Opened> {
+    pub(crate) async fn open(&self) -> Result<&OpenState> {
         let open = || async {
             let folder = self.folder.clone();
-            let opened = tokio::task::spawn_blocking(move || Opened::new(folder)).await;
+            let opened = tokio::task::spawn_blocking(move || OpenState::new(folder)).await;
             opened
                 .map_err(|error| Error::new(ErrorKind::Internal, "a task ended early").with_source(error))?
         };
@@ -79,7 +79,7 @@ impl State {
     }
 }
 
-impl Opened {
+impl OpenState {
     fn new(folder: PathBuf) -> Result<Self> {
         let refused = |error: io::Error| {
             let error = failed("open the state folder for Docker's sandboxes", error);
@@ -213,8 +213,8 @@ mod tests {
 
     use super::*;
 
-    fn opened(state: &Path) -> Result<Opened> {
-        Opened::new(state.join(FOLDER))
+    fn opened(state: &Path) -> Result<OpenState> {
+        OpenState::new(state.join(FOLDER))
     }
 
     #[test]

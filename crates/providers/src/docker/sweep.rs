@@ -10,7 +10,7 @@ use super::find::{Found, all, believed, find, inspect, listed_name};
 use super::host::Host;
 use super::isolation;
 use super::labels::now_ms;
-use super::state::{Notes, Opened};
+use super::state::{Notes, OpenState};
 
 /// The age, in milliseconds, at which a container that was never started counts as abandoned.
 const MAKING_PATIENCE_MS: i64 = 10 * 60 * 1000;
@@ -45,7 +45,7 @@ pub(crate) async fn info(host: &Host, id_or_name: &str) -> Result<SandboxInfo> {
 }
 
 /// Removes the notes of adopted containers that no longer exist.
-fn forget_removed(state: &Opened, containers: &[ContainerSummary]) {
+fn forget_removed(state: &OpenState, containers: &[ContainerSummary]) {
     let is_there = |id: &str| containers.iter().any(|container| container.id.as_deref() == Some(id));
     for id in state.names(Notes::Containers).iter().filter(|id| !is_there(id)) {
         state.forget(Notes::Containers, id);

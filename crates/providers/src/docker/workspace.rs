@@ -10,7 +10,7 @@ use super::engine::{is_absent, is_conflict};
 use super::host::Host;
 use super::labels::{MAC, MAKING, SCHEMA, SCHEMA_VERSION, STATE, WORKSPACE};
 use super::seal::Kind;
-use super::state::{Notes, Opened};
+use super::state::{Notes, OpenState};
 
 /// Returns the name of the volume of a persistent workspace.
 pub(crate) fn volume_name(id: &str) -> String {
@@ -73,7 +73,7 @@ pub(crate) async fn claim(host: &Host, spec: &SandboxSpec) -> Result<bool> {
 }
 
 /// Tells whether this state folder made the volume, or has adopted it.
-pub(crate) fn is_ours(state: &Opened, volume: &Volume) -> bool {
+pub(crate) fn is_ours(state: &OpenState, volume: &Volume) -> bool {
     let verifies =
         |making: &String, mac: &String| state.seal().verifies(Kind::Workspace, &volume.name, making, mac);
     match (volume.labels.get(MAKING), volume.labels.get(MAC)) {

@@ -10,7 +10,7 @@ use reqwest::RequestBuilder;
 use tokio::sync::oneshot;
 
 use super::driver::RemoteDriver;
-use super::http::Server;
+use super::http::ServerClient;
 
 /// A sandbox that no caller has taken yet. Dropping it abandons the sandbox.
 struct Untaken(Option<Created>);
@@ -36,7 +36,7 @@ impl Drop for Untaken {
 
 /// Sends the request and returns the sandbox that it made.
 pub(super) async fn create(
-    server: Server,
+    server: ServerClient,
     capabilities: Capabilities,
     request: RequestBuilder,
 ) -> Result<Created> {
@@ -54,7 +54,7 @@ pub(super) async fn create(
 }
 
 /// Builds the parts of a handle from an answer.
-pub(super) fn created(server: Server, capabilities: Capabilities, answer: SandboxAnswer) -> Created {
+pub(super) fn created(server: ServerClient, capabilities: Capabilities, answer: SandboxAnswer) -> Created {
     let info = answer.info();
     let driver: Arc<dyn SandboxDriver> = Arc::new(RemoteDriver::new(server, &info, capabilities));
     Created { info, driver, keeper: None }

@@ -21,7 +21,7 @@ use reqwest::{Body, Method, RequestBuilder};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::http::{Server, Target, meant};
+use super::http::{ServerClient, TargetSandbox, meant};
 use super::server_events::values;
 use super::upload::Upload;
 use super::{exec, parts, port};
@@ -29,8 +29,8 @@ use super::{exec, parts, port};
 /// A sandbox of a server.
 #[derive(Clone)]
 pub(super) struct RemoteDriver {
-    server: Server,
-    target: Target,
+    server: ServerClient,
+    target: TargetSandbox,
     provider: String,
     capabilities: Capabilities,
     isolation: Isolation,
@@ -51,8 +51,9 @@ impl RemoteDriver {
         }
     }
 
-    pub fn new(server: Server, info: &SandboxInfo, capabilities: Capabilities) -> Self {
-        let target = Target { id: info.id.to_string(), name: info.name.to_string(), life: info.life.clone() };
+    pub fn new(server: ServerClient, info: &SandboxInfo, capabilities: Capabilities) -> Self {
+        let target =
+            TargetSandbox { id: info.id.to_string(), name: info.name.to_string(), life: info.life.clone() };
         Self {
             server,
             target,
@@ -316,9 +317,10 @@ impl SandboxDriver for RemoteDriver {
         asked.extend(query.tail_lines.map(|lines| ("tail_lines", lines.to_string())));
         // What is kept of it is the handle's on this side.
         asked.push(("limit_bytes", u64::MAX.to_string()));
-        let mut events = self.events::<LogEvent>(&["processes", &process.to_string(), "logs"], asked).await?;
+        let mut events =
+            self.events::<LogMessage>(&["processes", &process.to_string(), "logs"], asked).await?;
         let range = match events.next().await {
-            Some(Ok(LogEvent::Range(range))) => range,
+            Some(Ok(LogMessage::Range(range))) => range,
             Some(Err(error)) => return Err(error),
             _ => return Err(Error::new(ErrorKind::Unavailable, "the server's answer has no beginning")),
         };
@@ -363,14 +365,14 @@ impl SandboxDriver for RemoteDriver {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum LogEvent {
+enum LogMessage {
     Piece(LogPiece),
     Range(LogRange),
 }
 
-fn chunk(event: LogEvent) -> Result<LogChunk> {
+fn chunk(event: LogMessage) -> Result<LogChunk> {
     let unreadable = || Error::new(ErrorKind::Unavailable, "the server's answer can't be read");
-    let LogEvent::Piece(LogPiece { stream, offset, stream_offset, data }) = event else {
+    let LogMessage::Piece(LogPiece { stream, offset, stream_offset, data }) = event else {
         return Err(unreadable());
     };
     let data = BASE64_STANDARD.decode(data).map_err(|error| unreadable().with_source(error))?;

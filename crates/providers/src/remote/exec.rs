@@ -15,7 +15,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::http::{Server, Socket, Target, meant};
+use super::http::{ServerClient, Socket, TargetSandbox, meant};
 
 /// The size of one message with standard input, in bytes.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -23,7 +23,11 @@ const PIECE_BYTES: usize = 64 * 1024;
 const SIGKILL: i32 = 9;
 
 /// Runs a command.
-pub(super) async fn exec(server: &Server, target: &Target, request: ExecRequest) -> Result<Execution> {
+pub(super) async fn exec(
+    server: &ServerClient,
+    target: &TargetSandbox,
+    request: ExecRequest,
+) -> Result<Execution> {
     let wants_input = request.stdin;
     let mut query = Vec::new();
     if let Some(beneath) = &request.cwd.beneath {
@@ -42,10 +46,11 @@ pub(super) async fn exec(server: &Server, target: &Target, request: ExecRequest)
     let window = Arc::new(Semaphore::new(STDIN_WINDOW));
     let heard = Arc::new(Notify::new());
     let control =
-        Arc::new(Control { messages: messages.clone(), over: over.clone(), heard: Arc::clone(&heard) });
-    let input = wants_input.then(|| Input { messages, window: Arc::clone(&window), over: over.clone() });
+        Arc::new(RemoteControl { messages: messages.clone(), over: over.clone(), heard: Arc::clone(&heard) });
+    let input =
+        wants_input.then(|| RemoteInput { messages, window: Arc::clone(&window), over: over.clone() });
     let _over = over.drop_guard();
-    let state = Reading { source, target: target.clone(), window, heard, is_over: false, _over };
+    let state = EventReader { source, target: target.clone(), window, heard, is_over: false, _over };
     Ok(Execution {
         events: futures_util::stream::unfold(state, next).boxed(),
         input: input.map(|input| Box::new(input) as Box<dyn ExecutionInput>),
@@ -74,18 +79,18 @@ fn body(request: &ExecRequest) -> ExecBody {
     }
 }
 
-fn broken(error: impl std::error::Error + Send + Sync + 'static, target: &Target) -> Error {
+fn broken(error: impl std::error::Error + Send + Sync + 'static, target: &TargetSandbox) -> Error {
     let message = format!("the connection to sandbox `{}` broke", target.name);
     Error::new(ErrorKind::Unavailable, message).with_source(error)
 }
 
-fn silent(target: &Target) -> Error {
+fn silent(target: &TargetSandbox) -> Error {
     let message = format!("the server closed the connection to sandbox `{}`", target.name);
     Error::new(ErrorKind::Unavailable, message)
 }
 
 /// Waits until the command runs, or fails to start.
-async fn started(target: &Target, source: &mut SplitStream<Socket>) -> Result<()> {
+async fn started(target: &TargetSandbox, source: &mut SplitStream<Socket>) -> Result<()> {
     loop {
         match source.next().await {
             Some(Ok(Message::Text(text))) => match event(&text)? {
@@ -133,17 +138,17 @@ async fn send_all(
     }
 }
 
-struct Reading {
+struct EventReader {
     source: SplitStream<Socket>,
-    target: Target,
+    target: TargetSandbox,
     window: Arc<Semaphore>,
-    /// See [`Control::heard`].
+    /// See [`RemoteControl::heard`].
     heard: Arc<Notify>,
     is_over: bool,
     _over: DropGuard,
 }
 
-async fn next(mut reading: Reading) -> Option<(Result<ExecutionEvent>, Reading)> {
+async fn next(mut reading: EventReader) -> Option<(Result<ExecutionEvent>, EventReader)> {
     if reading.is_over {
         return None;
     }
@@ -203,14 +208,14 @@ fn status(outcome: Outcome) -> ExitStatus {
 }
 
 /// A command's standard input.
-struct Input {
+struct RemoteInput {
     messages: mpsc::UnboundedSender<Message>,
     window: Arc<Semaphore>,
     over: CancellationToken,
 }
 
 #[async_trait]
-impl ExecutionInput for Input {
+impl ExecutionInput for RemoteInput {
     async fn write(&mut self, mut bytes: Bytes) -> Result<()> {
         let gone = || Error::new(ErrorKind::Unavailable, "the command does not read any more");
         while !bytes.is_empty() {
@@ -228,7 +233,7 @@ impl ExecutionInput for Input {
     }
 }
 
-impl Drop for Input {
+impl Drop for RemoteInput {
     fn drop(&mut self) {
         // End of file; a command that has ended needs none.
         if self.messages.send(Message::Binary(Bytes::new())).is_err() {
@@ -238,14 +243,14 @@ impl Drop for Input {
 }
 
 /// A command's control.
-struct Control {
+struct RemoteControl {
     messages: mpsc::UnboundedSender<Message>,
     over: CancellationToken,
     /// Notified when the server has read everything that was sent before the last ping.
     heard: Arc<Notify>,
 }
 
-impl Control {
+impl RemoteControl {
     fn send(&self, control: SocketControl) -> Result<()> {
         let text = serde_json::to_string(&control)
             .map_err(|error| Error::new(ErrorKind::Internal, "write a control down").with_source(error))?;
@@ -259,7 +264,7 @@ impl Control {
 }
 
 #[async_trait]
-impl ExecutionControl for Control {
+impl ExecutionControl for RemoteControl {
     async fn kill(&self) -> Result<()> {
         // Killing what has ended is fine.
         if self.send(SocketControl::Kill).is_err() || self.messages.send(Message::Ping(Bytes::new())).is_err()

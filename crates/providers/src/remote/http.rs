@@ -23,7 +23,7 @@ use super::tls;
 
 /// The sandbox that a request is about, and its life.
 #[derive(Debug, Clone)]
-pub(super) struct Target {
+pub(super) struct TargetSandbox {
     /// The sandbox's id.
     pub id: String,
     /// The sandbox's name, for errors.
@@ -34,7 +34,7 @@ pub(super) struct Target {
 
 /// A connection point to a server.
 #[derive(Clone)]
-pub(super) struct Server {
+pub(super) struct ServerClient {
     options: RemoteOptions,
     client: reqwest::Client,
     base: Url,
@@ -43,12 +43,12 @@ pub(super) struct Server {
 }
 
 /// Any stream that can carry a WebSocket.
-pub(super) trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
+pub(super) trait SocketStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> SocketStream for T {}
 
-pub(super) type Socket = WebSocketStream<Box<dyn Connection>>;
+pub(super) type Socket = WebSocketStream<Box<dyn SocketStream>>;
 
-impl Server {
+impl ServerClient {
     pub fn new(options: RemoteOptions) -> Result<Self> {
         let builder = reqwest::Client::builder().no_proxy();
         let (builder, base) = match &options.address {
@@ -104,7 +104,7 @@ impl Server {
     }
 
     /// Sends a request about the sandbox of a handle.
-    pub async fn ask_about(&self, target: &Target, request: RequestBuilder) -> Result<Response> {
+    pub async fn ask_about(&self, target: &TargetSandbox, request: RequestBuilder) -> Result<Response> {
         let request = request.header(LIFE, &target.life);
         let response = request.send().await.map_err(|error| self.unreachable(error))?;
         if response.status().is_success() {
@@ -132,7 +132,7 @@ impl Server {
     }
 
     /// Opens a WebSocket.
-    pub async fn socket(&self, target: &Target, url: Url) -> Result<Socket> {
+    pub async fn socket(&self, target: &TargetSandbox, url: Url) -> Result<Socket> {
         let mut request = url.as_str().replacen("http", "ws", 1).into_client_request().map_err(|error| {
             Error::new(ErrorKind::Internal, "prepare a request to the server").with_source(error)
         })?;
@@ -155,7 +155,7 @@ impl Server {
         }
     }
 
-    async fn connect(&self) -> Result<Box<dyn Connection>> {
+    async fn connect(&self) -> Result<Box<dyn SocketStream>> {
         match &self.options.address {
             RemoteAddress::Unix(path) => {
                 Ok(Box::new(UnixStream::connect(path).await.map_err(|error| self.unreachable(error))?))
@@ -241,7 +241,7 @@ pub(super) fn whole(problem: Problem) -> Error {
 }
 
 /// Makes the error of a call on a sandbox. Its handle adds the operation to the sentence.
-pub(super) fn meant(target: &Target, problem: Problem) -> Error {
+pub(super) fn meant(target: &TargetSandbox, problem: Problem) -> Error {
     match () {
         () if problem.no_sandbox => Error::destroyed(&target.name),
         () if problem.sleeping => asleep(&problem, &target.name),

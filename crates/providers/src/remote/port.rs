@@ -6,13 +6,17 @@ use futures_util::{SinkExt, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::http::{Server, Socket, Target};
+use super::http::{ServerClient, Socket, TargetSandbox};
 
 /// The size of the buffer in each direction, in bytes.
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// Connects to a port.
-pub(super) async fn dial(server: &Server, target: &Target, port: u16) -> Result<Box<dyn TcpStream>> {
+pub(super) async fn dial(
+    server: &ServerClient,
+    target: &TargetSandbox,
+    port: u16,
+) -> Result<Box<dyn TcpStream>> {
     let url = server.url(&["v1", "sandboxes", &target.id, "ports", &port.to_string(), "connect"], &[])?;
     let socket = server.socket(target, url).await?;
     let (ours, theirs) = tokio::io::duplex(PIECE_BYTES);

@@ -11,7 +11,7 @@ use eyot::{
 use reqwest::Method;
 
 use super::create;
-use super::http::Server;
+use super::http::ServerClient;
 use super::options::RemoteOptions;
 
 /// The number of sandboxes in one page of a list.
@@ -19,7 +19,7 @@ const PAGE: &str = "1000";
 
 /// A pool of another Eyot server.
 pub struct RemoteProvider {
-    server: Server,
+    server: ServerClient,
     name: String,
     capabilities: Capabilities,
 }
@@ -28,7 +28,7 @@ impl RemoteProvider {
     /// Connects to the server and asks for its capabilities. `unavailable` if no server answers,
     /// `permission` if the key is wrong.
     pub async fn open(options: RemoteOptions) -> Result<Arc<Self>> {
-        let server = Server::new(options)?;
+        let server = ServerClient::new(options)?;
         let told = capabilities(&server).await?;
         let capabilities = Capabilities::new(told.capabilities);
         Ok(Arc::new(Self { server, name: told.provider, capabilities }))
@@ -67,7 +67,7 @@ impl RemoteProvider {
     }
 }
 
-async fn capabilities(server: &Server) -> Result<CapabilitiesAnswer> {
+async fn capabilities(server: &ServerClient) -> Result<CapabilitiesAnswer> {
     let url = server.url(&["v1", "capabilities"], &[])?;
     server.json(server.ask(server.request(Method::GET, url)).await?).await
 }

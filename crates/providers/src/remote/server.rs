@@ -11,7 +11,7 @@ use reqwest::{Method, RequestBuilder};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::http::Server;
+use super::http::ServerClient;
 use super::options::RemoteOptions;
 use super::provider::RemoteProvider;
 
@@ -23,13 +23,13 @@ pub struct RemoteServer {
 
 struct Inner {
     options: RemoteOptions,
-    server: Server,
+    server: ServerClient,
 }
 
 impl RemoteServer {
     /// Makes a client of the server at this address. Sends nothing yet.
     pub fn new(options: RemoteOptions) -> Result<Self> {
-        let server = Server::new(options.clone())?;
+        let server = ServerClient::new(options.clone())?;
         Ok(Self { inner: Arc::new(Inner { options, server }) })
     }
 
@@ -42,7 +42,7 @@ impl RemoteServer {
         RemoteProvider::open(RemoteOptions { pool: named, ..self.inner.options.clone() }).await
     }
 
-    fn server(&self) -> &Server {
+    fn server(&self) -> &ServerClient {
         &self.inner.server
     }
 

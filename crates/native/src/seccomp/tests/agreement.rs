@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{number, with_high_bits};
 use crate::seccomp::expected;
 use crate::seccomp::filter;
-use crate::seccomp::interpreter::{Call, run};
+use crate::seccomp::interpreter::{SystemCall, run};
 use crate::seccomp::policy::named;
 use crate::seccomp::rule::Rule;
 use crate::seccomp::syscalls::SYSCALLS;
@@ -23,7 +23,7 @@ fn boundaries() -> Vec<u64> {
     near.chain(bits).chain(others).collect::<HashSet<u64>>().into_iter().collect()
 }
 
-fn assert_as_expected(call: &Call) {
+fn assert_as_expected(call: &SystemCall) {
     assert_eq!(run(filter(), call).decision, expected::decision(call), "{call:x?}");
 }
 
@@ -32,7 +32,7 @@ fn every_number_is_answered_as_the_policy_says() {
     let foreign = (0x4000_0000..0x4000_0400).chain([0x7FFF_FFFF, 0x8000_0000, u32::MAX]);
     for number in (0..1024).chain(foreign) {
         for fill in [0, 1, u64::MAX] {
-            assert_as_expected(&Call::new(number, [fill; 6]));
+            assert_as_expected(&SystemCall::new(number, [fill; 6]));
         }
     }
 }
@@ -45,7 +45,7 @@ fn every_boundary_of_every_argument_is_answered_as_the_policy_says() {
             for argument in 0..6 {
                 let mut arguments = [0; 6];
                 arguments[argument] = value;
-                assert_as_expected(&Call::new(number, arguments));
+                assert_as_expected(&SystemCall::new(number, arguments));
             }
         }
     }
@@ -56,7 +56,7 @@ fn every_pair_of_boundaries_is_answered_as_the_policy_says() {
     let checked = named().filter(|(_, rule)| matches!(rule, Rule::If { .. }));
     for number in checked.map(|(name, _)| number(name)) {
         for (first, second) in [(0, 1), (0, 2), (1, 2), (1, 3)] {
-            pairs(first, second, |arguments| assert_as_expected(&Call::new(number, arguments)));
+            pairs(first, second, |arguments| assert_as_expected(&SystemCall::new(number, arguments)));
         }
     }
 }
@@ -80,7 +80,7 @@ fn every_socket_of_small_family_type_and_protocol_is_answered_as_the_policy_says
         for protocol in (0..24).chain([57, 58, 59, 115, 132, 136, 255, 256, 261, 262, 263]) {
             for flags in [0, 0x800, 0x8_0000, 0x8_0800] {
                 let arguments = [family, kind | flags, protocol, 0, 0, 0];
-                assert_as_expected(&Call::new(number("socket"), arguments));
+                assert_as_expected(&SystemCall::new(number("socket"), arguments));
             }
         }
     }

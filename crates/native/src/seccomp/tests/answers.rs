@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::{REFUSED_CALL, UNKNOWN_CALL, answer, with_high_bits};
 use crate::seccomp::filter;
-use crate::seccomp::interpreter::{Call, Outcome, run};
+use crate::seccomp::interpreter::{FilterRun, SystemCall, run};
 use crate::seccomp::rule::Decision;
 use crate::seccomp::syscalls::SYSCALLS;
 
@@ -13,8 +13,8 @@ use crate::seccomp::syscalls::SYSCALLS;
 fn a_call_of_another_architecture_is_unknown_whatever_its_number() {
     for arch in [0x4000_0003, 0xC000_00B7, 0x3E, 0, u32::MAX] {
         for number in 0..1024 {
-            let call = Call { number, arch, arguments: [0; 6] };
-            assert_eq!(run(filter(), &call), Outcome { decision: UNKNOWN_CALL, steps: 3 }, "{call:x?}");
+            let call = SystemCall { number, arch, arguments: [0; 6] };
+            assert_eq!(run(filter(), &call), FilterRun { decision: UNKNOWN_CALL, steps: 3 }, "{call:x?}");
         }
     }
 }
@@ -22,7 +22,7 @@ fn a_call_of_another_architecture_is_unknown_whatever_its_number() {
 #[test]
 fn an_x32_call_is_unknown() {
     for number in (0..1024).map(|number| number | 0x4000_0000) {
-        assert_eq!(run(filter(), &Call::new(number, [0; 6])).decision, UNKNOWN_CALL);
+        assert_eq!(run(filter(), &SystemCall::new(number, [0; 6])).decision, UNKNOWN_CALL);
     }
 }
 
@@ -30,7 +30,7 @@ fn an_x32_call_is_unknown() {
 fn a_number_above_the_known_ones_or_in_a_gap_is_unknown() {
     let known: HashSet<u32> = SYSCALLS.iter().map(|&(_, number)| number).collect();
     for number in (0..4096).filter(|number| !known.contains(number)) {
-        assert_eq!(run(filter(), &Call::new(number, [0; 6])).decision, UNKNOWN_CALL, "{number}");
+        assert_eq!(run(filter(), &SystemCall::new(number, [0; 6])).decision, UNKNOWN_CALL, "{number}");
     }
 }
 

@@ -6,7 +6,7 @@ mod lists;
 mod program;
 
 use super::filter;
-use super::interpreter::{Call, run};
+use super::interpreter::{SystemCall, run};
 use super::rule::{Decision, ENOSYS, EPERM};
 use super::syscalls::SYSCALLS;
 
@@ -21,7 +21,7 @@ fn number(name: &str) -> u32 {
 fn answer(name: &str, arguments: &[u64]) -> Decision {
     let mut all = [0; 6];
     all[..arguments.len()].copy_from_slice(arguments);
-    run(filter(), &Call::new(number(name), all)).decision
+    run(filter(), &SystemCall::new(number(name), all)).decision
 }
 
 /// Returns the value as it is, and with something in the upper half of the register.

@@ -1,7 +1,7 @@
 //! The shape of the compiled program: the kernel's demands, the speed, and very long jumps.
 
 use crate::seccomp::assembler::{IF_ANY_BIT, IF_AT_LEAST, IF_EQUAL, JUMP, RETURN};
-use crate::seccomp::interpreter::{Call, run};
+use crate::seccomp::interpreter::{SystemCall, run};
 use crate::seccomp::policy::rules;
 use crate::seccomp::rule::{ALLOW, Decision, REFUSE, Rule, low};
 use crate::seccomp::{Instruction, filter, tree};
@@ -50,7 +50,7 @@ fn every_instruction_of_the_filter_is_reachable() {
 #[test]
 fn no_unconditional_answer_takes_more_than_a_dozen_steps() {
     let filter = filter();
-    let steps = |number| run(filter, &Call::new(number, [0; 6])).steps;
+    let steps = |number| run(filter, &SystemCall::new(number, [0; 6])).steps;
     let of_rules = rules().into_iter().zip(0..).filter(|(rule, _)| matches!(rule, Rule::Always(_)));
     let deepest = of_rules.map(|(_, number)| steps(number)).max();
     assert!(deepest <= Some(12), "{deepest:?}");
@@ -73,7 +73,7 @@ fn jumps_too_long_for_eight_bits_still_arrive() {
     assert!(filter.iter().any(|instruction| instruction.code == JUMP));
     for (expected, number) in rules.iter().zip(0..) {
         for fill in [0, u64::from(number)] {
-            let outcome = run(&filter, &Call::new(number, [fill; 6]));
+            let outcome = run(&filter, &SystemCall::new(number, [fill; 6]));
             assert_eq!(outcome.decision, evaluate(expected, [fill; 6]), "{number}");
         }
     }
