@@ -48,9 +48,10 @@ pub async fn run(args: &EventsArgs, context: &Context) -> Result<u8, Failure> {
         return Ok(0);
     }
     let log = EventLog::open(folder, EventLogOptions::default())?;
-    match args.follow {
-        true => follow(args, &log, context.output).await?,
-        false => print(args, &log, context.output).await?,
+    if args.follow {
+        follow(args, &log, context.output).await?;
+    } else {
+        print(args, &log, context.output).await?;
     }
     Ok(0)
 }
